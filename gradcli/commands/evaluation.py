@@ -201,15 +201,16 @@ def files_of(request: Request) -> Reader | None:
     from gradcli.language.values import file_reference
 
     references = [file_reference(text) for text in request.texts.values()]
-    if not any(references):
-        return None
+    if request.files is not None or not any(references):
+        return request.files
     from gradcli.commands.output import note
     from gradcli.tables import Reader, TableError
 
     try:
-        return Reader(sys.stdin, request.missing, [r for r in references if r], note)
+        request.files = Reader(sys.stdin, request.missing, [r for r in references if r], note)
     except TableError:  # said again, better, where that option is read
-        return Reader(sys.stdin, request.missing, tell=note)
+        request.files = Reader(sys.stdin, request.missing, tell=note)
+    return request.files
 
 
 def read_variable(request: Request, name: str, files: Reader | None) -> Any:

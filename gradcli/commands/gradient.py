@@ -69,6 +69,10 @@ def run(ctx: AnyContext, request: Request, **given: Any) -> None:
     options = Options(given)
     if _is_by_rows(ctx, request, options):
         return
+    if any("@" in text for text in request.texts.values()):
+        from gradcli.commands.uncertainty import take_from_cells
+
+        take_from_cells(request)
     errors = _uncertainties(request, options)
     if options.order > 1:
         from gradcli.commands.higher import write_higher

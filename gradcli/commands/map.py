@@ -196,6 +196,7 @@ class Asked:
         bad_rows: str,
         detect_anomaly: bool,
     ) -> None:
+        from gradcli.commands.uncertainty import take_from_cells
         from gradcli.language.checks import free_names
         from gradcli.operators.table import CONSTANTS
         from gradcli.rows.job import RowJob
@@ -217,6 +218,7 @@ class Asked:
                 continue
             if (column := self._column(name)) is not None:
                 self.columns[name] = [column]
+        take_from_cells(request)
         files = files_of(request)
         tensors = {name: read_variable(request, name, files) for name in request.names}
         self.shared = {name: tensor.detach().array for name, tensor in tensors.items()}
@@ -246,6 +248,8 @@ class Asked:
             bad_rows=bad_rows,
             detect_anomaly=detect_anomaly,
         )
+        if stream.first is not None:
+            self.job.look(stream.first)
 
     def _differentiable(self, name: str) -> None:
         """LanguageError for a shared variable of integers."""
@@ -312,7 +316,8 @@ class Asked:
         from gradcli.commands.uncertainty import all_uncertainties, named, same_shape
 
         known = [*self.columns, *self.shared]
-        for name, text in all_uncertainties(self.request, items, known).items():
+        cells = list(self.job.errors)
+        for name, text in all_uncertainties(self.request, items, known, cells).items():
             if name in self.shared:
                 self._differentiable(name)
             self.job.errors[name] = self._number_or_column(text, name, f"--uncertainty {name}")
@@ -395,16 +400,24 @@ class Asked:
             self.shared[name].dtype if name in self.shared else as_tensor(np.zeros(1)).array.dtype
         )
 
-    def _number_or_column(self, text: str, name: str, option: str, signed: bool = False) -> Any:
+    def _number_or_column(self, text: Any, name: str, option: str, signed: bool = False) -> Any:
         """The index of a column, or an array that is the same for all rows, which has a row."""
         from gradcli.commands.uncertainty import fitted
+        from gradcli.tables import TableError
+        from gradcli.tables.columns import column
 
-        if text in self.names:
-            return self.names.index(text)
+        if isinstance(text, str):
+            try:
+                return column(self.table_name, self.names, text.strip(), output.note)
+            except TableError as error:
+                if error.wrong is None:  # not for want of such a column
+                    raise
         return fitted(self._read(text, option), self.job.shape(name), option, signed)[None]
 
-    def _read(self, text: str, option: str) -> Any:
+    def _read(self, text: Any, option: str) -> Any:
         """The array that an option gives for all rows."""
+        if not isinstance(text, str):
+            return text
         from gradcli.commands.evaluation import read_value
         from gradcli.tables.errors import listed
 

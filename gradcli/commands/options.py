@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import gradcli.spread as spread
 from gradcli.commands import completers
 from gradcli.commands.errors import quoted, usage
 from gradcli.commands.help import Command
@@ -511,7 +512,7 @@ def _uncertainties(
     """Take the uncertainties out of the values that have one; their texts by name."""
     found = {}
     for name, text in texts.items():
-        if not ("±" in text or "+-" in text or "+/-" in text or "(" in text):
+        if not spread.is_marked(text):
             continue
         from gradcli.language.errors import LanguageError
         from gradcli.language.uncertain import split_uncertainty

@@ -14,6 +14,7 @@ from gradcli.commands.errors import usage
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
     from gradcli.language.program import Program
+    from gradcli.tables import Reader
 
 
 def normal(name: str) -> str:
@@ -39,13 +40,15 @@ class Request:
     """What the command line asks for, before anything is computed.
 
     names: the variables, in the order of the command line. texts: the text of every variable's value.
-    uncertainties: the text of those that are given with one, `x±u`.
+    uncertainties: of those that are given with one, `x±u`, its text; or an array, out of a table's cells.
+    files: what reads the files that the values name, once there is one.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
     tensors: the variables that are tensors of a session, which stay as they are.
     """
 
     __slots__ = (
-        *("dtype", "loaded", "manual_seed", "missing", "names", "no_grad", "options", "program"),
+        *("dtype", "files", "loaded", "manual_seed", "missing", "names", "no_grad", "options"),
+        "program",
         *("style", "tensors", "texts", "uncertainties", "wrt"),
     )
 
@@ -62,7 +65,7 @@ class Request:
         loaded: dict[str, Any],
         style: Style,
         missing: str = "error",
-        uncertainties: dict[str, str] | None = None,
+        uncertainties: dict[str, Any] | None = None,
         tensors: dict[str, Any] | None = None,
     ) -> None:
         self.program, self.names = program, list(texts)
@@ -72,6 +75,7 @@ class Request:
         self.loaded, self.style, self.missing = loaded, style, missing
         self.uncertainties = uncertainties or {}
         self.tensors = tensors or {}
+        self.files: Reader | None = None
 
     @property
     def source(self) -> str:

@@ -67,13 +67,36 @@ def named(items: Iterable[str], option: str, count: int, known: Iterable[str]) -
     return found
 
 
+def take_from_cells(request: Request) -> None:
+    """Uncertainties that the cells of a table have, as if they stood behind the values."""
+    from gradcli.commands.evaluation import files_of
+    from gradcli.language.errors import LanguageError
+    from gradcli.language.values import file_reference
+    from gradcli.tables import TableError
+
+    for name, text in request.texts.items():
+        reference = file_reference(text)
+        files = None if reference is None else files_of(request)
+        if files is None or reference is None or reference == "-":
+            continue
+        try:
+            found = files.spread(reference)
+        except (TableError, OSError, LanguageError):  # said better where the value is read
+            continue
+        if found is not None:
+            request.uncertainties[name] = found
+
+
 def all_uncertainties(
-    request: Request, items: Iterable[str], known: Iterable[str]
-) -> dict[str, str]:
-    """The texts of the uncertainties: those behind ±, and those of --uncertainty."""
+    request: Request, items: Iterable[str], known: Iterable[str], cells: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The uncertainties: those behind ±, which are texts or arrays, and the texts of --uncertainty.
+
+    cells: the variables whose cells have some.
+    """
     found = dict(request.uncertainties)
     for name, text in named(items, "--uncertainty", 1, known).items():
-        if name in found:
+        if name in found or name in cells:
             raise usage(f"--uncertainty: {name} has one already, behind its value")
         found[name] = text
     return found
@@ -194,7 +217,10 @@ class Uncertainties:
         return made
 
 
-def _read(text: str, option: str) -> Any:
+def _read(text: Any, option: str) -> Any:
+    """The array of an uncertainty: of a text, or one itself."""
+    if not isinstance(text, str):
+        return text
     from gradcli.commands.evaluation import read_value
 
     return read_value(text, f"{option}=").detach().array

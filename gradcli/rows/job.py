@@ -22,6 +22,7 @@ from gradcli.rows.mapped import Results, Rows, direction, elements, jvp, nth
 from gradcli.tables import TableError
 from gradcli.tables.delimited import is_missing
 from gradcli.tables.errors import MISSING_HINT, other_columns
+from gradcli.tables.table import Cells, side_by_side, with_nan
 
 if TYPE_CHECKING:
     from gradcli.tables import Table
@@ -90,7 +91,10 @@ class RowJob:
         self.keeps_dtypes = False  # columns of floats are what they are, not the default dtype
         self.order = 1
         self.directions: dict[str, list[int] | Any] = {}
-        self.errors: dict[str, Any] = {}
+        self.errors: dict[
+            str, Any
+        ] = {}  # a column's place, an array; None: what its own cells have
+        self.spread: set[int] = set()  # the columns of variables whose cells have uncertainties
         self.covariances: dict[tuple[str, str], Any] = {}
         self.budget = False
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
@@ -117,12 +121,15 @@ class RowJob:
             self._follow(table)
         bad: dict[int, Exception] = dict(table.bad)
         skipped = np.zeros(table.rows, bool)  # rows that lack a number, where those are left out
-        read: dict[int, Any] = {}
+        read: dict[int, Cells] = {}
 
-        def column(index: int) -> Any:
+        def cells(index: int) -> Cells:
             if index not in read:
                 read[index] = self._readable(table, index, bad, skipped)
             return read[index]
+
+        def column(index: int) -> Any:
+            return cells(index).numbers
 
         batch = {
             name: _stacked([column(i) for i in found], self.shape(name))
@@ -149,6 +156,9 @@ class RowJob:
         further = self._further(results, batch, along, len(places), before)
 
         def given(name: str, of: Any) -> Any:
+            if of is None:
+                own = side_by_side([cells(i) for i in self.columns[name]]).taken(there).spread
+                return own if own is None or self.shape(name) else own[:, 0]
             if not isinstance(of, int):
                 return of
             return column(of)[there].reshape(-1, *[1] * len(self.shape(name)))
@@ -250,12 +260,21 @@ class RowJob:
         }
         self.keep = [moved[i] for i in self.keep]
         self.kinds = {moved[i]: kind for i, kind in self.kinds.items() if i in moved}
+        self.spread = {moved[i] for i in self.spread}
 
-    def _readable(self, table: Table, index: int, bad: dict[int, Exception], skipped: Any) -> Any:
+    def _readable(self, table: Table, index: int, bad: dict[int, Exception], skipped: Any) -> Cells:
         """A column's numbers in the default dtype; what is wrong with it goes into `bad` and `skipped`."""
-        array, gone, problems = table.readable(index)
-        for row, problem in problems.items():
+        found = table.readable(index)
+        array, gone = found.numbers, found.gone
+        for row, problem in found.problems.items():
             bad.setdefault(row, problem)
+        if (found.spread is not None) is not (index in self.spread):
+            words = "this number has an uncertainty, and its column has none"
+            if found.spread is None:
+                words = "this number has no uncertainty, and others of its column have"
+                found = found._replace(spread=np.zeros(table.rows))
+            for row in range(table.rows) if gone is None else np.flatnonzero(~gone).tolist():
+                bad.setdefault(row, table.wrong(row, index, words))
         if gone is not None:
             if self.missing == "skip":
                 skipped |= gone
@@ -263,11 +282,12 @@ class RowJob:
                 for row in np.flatnonzero(gone).tolist():
                     problem = table.wrong(row, index, "a number is missing here", MISSING_HINT)
                     bad.setdefault(row, problem)
-            array = array.astype(np.result_type(array.dtype, np.float64))
-            array[gone] = np.nan
+            array = with_nan(found)
         if self.keeps_dtypes:
-            return array if array.dtype.kind in "fc" else array.astype(np.float64)
-        return as_tensor(np.atleast_1d(array)).array
+            array = array if array.dtype.kind in "fc" else array.astype(np.float64)
+        else:
+            array = as_tensor(np.atleast_1d(array)).array
+        return Cells(array, spread=found.spread)
 
     def _rows(self) -> Rows:
         if self.rows is None:
@@ -391,7 +411,7 @@ class RowJob:
                 raise table.wrong(row, index, f"`{cell}` begins with 0, and {_KINDS[kind]}", _LEAVE)
         if form == "jsonl" or kind == "integer":
             return self._integers(table, index, cells, kind, form)
-        array, gone = table.numbers(index)
+        array, gone, *_ = table.numbers(index)
         for row in np.flatnonzero(np.abs(array) >= _EXACT).tolist():
             if _INTEGER.fullmatch(cells[row]) and int(cells[row]) != int(array[row]):
                 words = f"this integer is too large for a float, and {_KINDS[kind]}"
@@ -399,6 +419,14 @@ class RowJob:
         if gone is None or form == "npy":
             return array
         return [None if g else x for x, g in zip(array.tolist(), gone.tolist(), strict=True)]
+
+    def look(self, table: Table) -> None:
+        """See by the first rows which variables' cells have uncertainties."""
+        for name, found in self.columns.items():
+            own = [i for i in found if table.readable(i).spread is not None]
+            self.spread.update(own)
+            if own:
+                self.errors[name] = None
 
     def settle(self, table: Table, form: str, columns: Sequence[int] | None = None) -> None:
         """Say by the first rows what columns of text hold, so that all parts of a table hold it."""
@@ -410,7 +438,7 @@ class RowJob:
         self, table: Table, index: int, cells: Sequence[str], kind: str, form: str
     ) -> Any:
         """Cells some or all of which are integers, beyond what a float holds."""
-        array, gone = table.numbers(index)
+        array, gone, *_ = table.numbers(index)
         if array.dtype.kind == "c":
             return array
         found: list[Any] = array.tolist()
@@ -511,9 +539,10 @@ _LEAVE = "leave the column out by --keep-columns, or write CSV, which takes it a
 def _kind(table: Table, index: int, cells: Sequence[str], form: str) -> str:
     """What a column of text is, by its first rows: number, integer or text."""
     there = [cell for cell in cells if not is_missing(cell)]
-    if not there or any(map(_LABEL.fullmatch, there)) or table.readable(index)[2]:
+    found = table.readable(index)
+    if not there or any(map(_LABEL.fullmatch, there)) or found.problems or found.spread is not None:
         return "text"
-    if table.numbers(index)[0].dtype.kind == "c" or form == "jsonl":
+    if found.numbers.dtype.kind == "c" or form == "jsonl":
         return "number"
     whole = [int(cell) for cell in there if _INTEGER.fullmatch(cell)]
     if not whole or max(map(abs, whole)) <= _EXACT:

@@ -9,7 +9,7 @@ from gradcli.tables.delimited import Dialect
 from gradcli.tables.errors import TableError
 from gradcli.tables.extra import pyarrow
 from gradcli.tables.source import Opened
-from gradcli.tables.table import CellTable, Table
+from gradcli.tables.table import Cells, CellTable, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,9 +36,9 @@ class ArrowTable(Table):
         arrow = pyarrow(self.name)
         kind = self.data_type(column)
         if arrow.types.is_integer(kind) or arrow.types.is_floating(kind):
-            found, gone = self.numbers(column)
-            if gone is None:
-                return found
+            found = self.numbers(column)
+            if found.gone is None:
+                return found.numbers
         return self.cells(column)
 
     def arrow(self, column: int) -> Any:
@@ -49,7 +49,7 @@ class ArrowTable(Table):
         """What Arrow says that a column holds."""
         return self.batch.schema.field(column).type
 
-    def numbers(self, column: int) -> tuple[Array, Array | None]:
+    def readable(self, column: int) -> Cells:
         """The column, if it holds numbers; where it holds null."""
         import numpy as np
 
@@ -61,7 +61,7 @@ class ArrowTable(Table):
         if kinds.is_decimal(kind) or kinds.is_float16(kind):
             data, kind = data.cast(arrow.float64()), arrow.float64()
         if kinds.is_null(kind):
-            return np.full(self.rows, np.nan), np.ones(self.rows, bool)
+            return Cells(np.full(self.rows, np.nan), np.ones(self.rows, bool))
         if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
             raise TableError(f"{self.name}{self._of(column)}: holds {kind}, not numbers")
         gone = None
@@ -77,7 +77,7 @@ class ArrowTable(Table):
             if isinstance(data, arrow.Array)
             else data.to_numpy()
         )
-        return found, gone
+        return Cells(found, gone)
 
 
 def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
@@ -183,15 +183,10 @@ class TextTable(Table):
         """It is."""
         return True
 
-    def numbers(self, column: int) -> tuple[Array, Array | None]:
-        """The numbers of a column, and where there are none."""
+    def readable(self, column: int) -> Cells:
+        """The cells of a column as numbers."""
         found = self._quickly(column)
-        return self.slow.numbers(column) if found is None else (found, None)
-
-    def readable(self, column: int) -> tuple[Array, Array | None, dict[int, TableError]]:
-        """The same; and what is wrong in which rows, instead of an error about the first."""
-        found = self._quickly(column)
-        return self.slow.readable(column) if found is None else (found, None, {})
+        return self.slow.readable(column) if found is None else Cells(found)
 
     def _quickly(self, column: int) -> Any:
         import numpy as np

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+import gradcli.spread as spread
 from gradcli.tables.errors import TableError, counted
 
 SAMPLE = 20  # lines that are looked at to tell separators from each other
 _REMARK = re.compile(r"(?:^|(?<=[ \t]))#.*")
 _NUMBER = re.compile(
     r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?|[-+]?(?:inf|infinity|nan)"
-    r"|[-+\d.eEinf]*[\d.][jJ]",
+    r"|[-+\d.eEinfa]*(?:[\d.]|inf|nan)j",
     re.I,
 )
 _NAME = re.compile(r"[^\W\d].*|[#%°µ$][^\W\d].*", re.S)
@@ -30,8 +31,9 @@ def is_missing(cell: str) -> bool:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is written like a number."""
-    return _NUMBER.fullmatch(cell.strip()) is not None
+    """Whether a cell is written like a number, perhaps with its uncertainty."""
+    bare = cell.strip()
+    return _NUMBER.fullmatch(bare) is not None or spread.split(bare) is not None
 
 
 def is_name(cell: str) -> bool:
@@ -67,7 +69,7 @@ def rows_of(lines: Iterable[str], dialect: Dialect, name: str, first: int = 1) -
         if remarks and "#" in line:
             line = _REMARK.sub("", line)
         if separator is None:
-            if fields := line.split():
+            if fields := spread.together(line).split():
                 yield number, fields
         elif line and not line.isspace():
             yield number, [field.strip() for field in line.split(separator)]

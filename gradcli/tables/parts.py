@@ -15,7 +15,7 @@ from gradcli.tables.errors import TableError, other_columns
 from gradcli.tables.reading import folder_keys, matching
 from gradcli.tables.source import STANDARD_INPUT, Opened, opened
 from gradcli.tables.stream import Stream
-from gradcli.tables.table import KeyedTable, Table, chosen
+from gradcli.tables.table import KeyedTable, Table, chosen, without_spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -143,7 +143,8 @@ def columns_of(
         places = [where[names[i]] for i in columns]
     if table.bad:
         raise table.bad[min(table.bad)]
-    return chosen([table], [places], missing)
+    cells = chosen([table], [places], missing)
+    return [without_spread(one, table.name) for one in cells]
 
 
 def _parts(file: Opened, path: str) -> tuple[list[str], int, list[Part]]:

@@ -14,11 +14,14 @@ from gradcli.tables.errors import TableError, other_columns
 from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
 from gradcli.tables.table import (
     ArrayTable,
+    Cells,
     CellTable,
     KeyedTable,
     Table,
     chosen,
+    side_by_side,
     stacked,
+    without_spread,
 )
 
 if TYPE_CHECKING:
@@ -70,9 +73,25 @@ class Reader:
         self.references = [split(reference) for reference in references]
         self._contents: dict[str, Any] = {}
         self._tables: dict[tuple[str, bool], Table] = {}
+        self._ahead: dict[str, Any] = {}  # values that were read for their uncertainties
 
     def value(self, reference: str) -> Any:
-        """An array, a nested list (Json) or an Expression. Raises TableError and OSError."""
+        """An array, a nested list (Json) or an Expression. Raises TableError and OSError.
+
+        Cells that have uncertainties are refused unless somebody asked for these (`spread`) before.
+        """
+        if reference in self._ahead:
+            return self._ahead.pop(reference)
+        found = self._value(reference)
+        return without_spread(found, reference) if isinstance(found, Cells) else found
+
+    def spread(self, reference: str) -> Array | None:
+        """The standard uncertainties that cells have; None where none has one."""
+        found = self._value(reference)
+        self._ahead[reference] = found.numbers if isinstance(found, Cells) else found
+        return found.spread if isinstance(found, Cells) else None
+
+    def _value(self, reference: str) -> Any:
         pattern, wanted = split(reference)
         paths = matching(pattern)
         if wanted is None:
@@ -89,8 +108,8 @@ class Reader:
             others = [w for p, w in self.references if p == pattern and w is not None]
             found = [self._selected(tables, other)[0] for other in others]
             also = [[i for one in found for i in one[k]] for k in range(len(tables))]
-        arrays = chosen(tables, columns, self.missing, also)
-        return stacked(arrays) if is_matrix else arrays[0]
+        cells = chosen(tables, columns, self.missing, also)
+        return side_by_side(cells) if is_matrix else cells[0]
 
     def _selected(self, tables: Sequence[Table], wanted: str) -> tuple[list[list[int]], bool]:
         """The columns of each table that a text means, which have the same names in all of them."""
@@ -162,11 +181,9 @@ class Reader:
                     f"{table.name} has {table.width} columns, and {tables[0].name} {tables[0].width}"
                 )
         columns = [own(table.names, table.width) for table in tables]
-        arrays = chosen(tables, columns, self.missing)
-        if len(arrays) == 1:
-            return arrays[0] if len(arrays[0]) != 1 else arrays[0][0]
-        matrix = stacked(arrays)
-        return matrix if len(matrix) != 1 else matrix[0]
+        cells = chosen(tables, columns, self.missing)
+        found = cells[0] if len(cells) == 1 else side_by_side(cells)
+        return found if len(found.numbers) != 1 else found.taken(0)
 
 
 def _is_table(content: Any) -> bool:
@@ -212,13 +229,15 @@ def _read_text(file: Opened) -> Any:
 
 
 def _read_json(text: str, name: str, kind: str) -> Any:
-    from gradcli.tables.records import from_records, is_records, json_lines, parse_json
+    from gradcli.tables.records import from_records, is_records, json_lines, of_lists, parse_json
 
     if kind == "jsonl":
         found, numbered = json_lines(text.split("\n"), name)
         return from_records(found, name, numbered) if is_records(found) else Json(found)
     value = parse_json(text, name)
-    return from_records(value, name) if is_records(value) else Json(value)
+    if is_records(value):
+        return from_records(value, name)
+    return of_lists(value, name) or Json(value)
 
 
 def text_table(text: Text, asked: Any) -> Table:

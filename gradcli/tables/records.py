@@ -57,7 +57,8 @@ def parse_json(body: str, name: str, first: int = 1) -> Any:
             span=(error.colno - 1, error.colno),
         ) from None
     except _Unusable as error:
-        raise TableError(f"{name}: {error}") from None
+        at = "" if "\n" in body else f", line {first}"
+        raise TableError(f"{name}{at}: {error}") from None
     except RecursionError:
         raise TableError(f"{name}: nested too deeply") from None
 
@@ -65,6 +66,16 @@ def parse_json(body: str, name: str, first: int = 1) -> Any:
 def is_records(value: Any) -> bool:
     """Whether a value of JSON is a table: a list of objects."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def of_lists(value: Any, name: str) -> CellTable | None:
+    """A table of a JSON object of lists of equal length, which are its columns; None of anything else."""
+    lists = list(value.values()) if isinstance(value, dict) else []
+    if not lists or not all(isinstance(v, list) and len(v) == len(lists[0]) for v in lists):
+        return None
+    if any(isinstance(cell, list | dict) for v in lists for cell in v):
+        return None
+    return CellTable(name, list(value), lists)
 
 
 def from_records(

@@ -10,7 +10,7 @@ from gradcli.tables import delimited
 from gradcli.tables.binary import npy_header, npy_rows
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.errors import TableError
-from gradcli.tables.reading import Json, cell_table, folder_keys, matching, read_open
+from gradcli.tables.reading import cell_table, folder_keys, matching, read_open
 from gradcli.tables.records import looks_like_lines
 from gradcli.tables.source import Opened, opened
 from gradcli.tables.table import ArrayTable, CellTable, KeyedTable, Table
@@ -39,6 +39,11 @@ class Stream:
                 hint="its first line must name them: the expression's variables are columns",
             )
         self.name, self.names = self._first.name, self._first.names
+
+    @property
+    def first(self) -> Table | None:
+        """The first batch, until it was given."""
+        return self._first
 
     def __iter__(self) -> Iterator[Table]:
         if self._first is not None:
@@ -125,9 +130,8 @@ class Stream:
         from gradcli.tables.records import from_records, is_records, json_list
 
         if head != "[":
-            found = read_open(file)
-            table = _of_lists(found.value, file.name) if isinstance(found, Json) else found
-            if table is None:
+            table = read_open(file)
+            if not isinstance(table, Table):
                 raise TableError(f"{file.name}: this is not a table of rows", hint=_RECORDS)
             yield from _sliced(table, ROWS)
             return
@@ -207,14 +211,6 @@ def _beginning(file: Opened) -> str:
 
 def _first_letter(file: Opened) -> str:
     return _beginning(file)[:1]
-
-
-def _of_lists(value: Any, name: str) -> CellTable | None:
-    """A table of a JSON object of lists of equal length, which are its columns."""
-    lists = list(value.values()) if isinstance(value, dict) else []
-    if not lists or not all(isinstance(v, list) and len(v) == len(lists[0]) for v in lists):
-        return None
-    return CellTable(name, list(value), lists)
 
 
 def _array_table(file: Opened) -> Table:

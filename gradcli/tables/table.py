@@ -6,9 +6,10 @@ A whole file is one table; a stream is one table after another, of the same colu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import gradcli.spread as spread
 from gradcli.tables.delimited import Dialect, is_missing, place
 from gradcli.tables.errors import MISSING_HINT, TableError
 
@@ -18,6 +19,25 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 POLICIES = ("error", "nan", "skip")
+
+
+class Cells(NamedTuple):
+    """A column as numbers.
+
+    gone: where there is none (None: everywhere is one). problems: what is wrong, by row. spread: the standard
+    uncertainties that the cells have (None: none has one).
+    """
+
+    numbers: Array
+    gone: Array | None = None
+    problems: Mapping[int, TableError] = {}
+    spread: Array | None = None
+
+    def taken(self, places: Any) -> Cells:
+        """Those of some rows, none of which lacks a number."""
+        return Cells(
+            self.numbers[places], spread=None if self.spread is None else self.spread[places]
+        )
 
 
 class Table:
@@ -32,16 +52,16 @@ class Table:
         self.start = start  # rows before these, in the file
         self.bad: dict[int, TableError] = {}  # rows that could not even be cut into cells
 
-    def numbers(self, column: int) -> tuple[Array, Array | None]:
-        """The numbers of a column, and where there are none (None: everywhere is one).
-
-        Raises TableError for a cell that is no number.
-        """
+    def readable(self, column: int) -> Cells:
+        """The cells of a column as numbers. Raises TableError for a column that holds something else."""
         raise NotImplementedError
 
-    def readable(self, column: int) -> tuple[Array, Array | None, dict[int, TableError]]:
-        """The same; and what is wrong in which rows, instead of an error about the first."""
-        return (*self.numbers(column), {})
+    def numbers(self, column: int) -> Cells:
+        """The same of a column without a cell that is no number, for which TableError is raised."""
+        found = self.readable(column)
+        if found.problems:
+            raise found.problems[min(found.problems)]
+        return found
 
     def cells(self, column: int) -> list[Any]:
         """The column as it is written."""
@@ -105,55 +125,57 @@ class CellTable(Table):
         """So it is, where separators cut it."""
         return self.dialect is not None
 
-    def numbers(self, column: int) -> tuple[Array, Array | None]:
-        """The numbers of a column, and where there are none."""
+    def readable(self, column: int) -> Cells:
+        """The cells of a column as numbers."""
         import numpy as np
 
         cells = self.columns[column]
         try:
             found = np.array(list(map(float, cells)))
         except (ValueError, TypeError, OverflowError):
-            problems: dict[int, TableError] = {}
-            array, gone = self._slowly(column, problems)
-            if problems:
-                raise problems[min(problems)] from None
-            return array, gone
+            return self._slowly(column)
+        if _is_python(cells):
+            return self._slowly(column)
         if np.isnan(found).any():
             gone = np.fromiter((_is_gone(cell) for cell in cells), bool, len(cells))
-            return found, gone if gone.any() else None
-        return found, None
+            return Cells(found, gone if gone.any() else None)
+        return Cells(found)
 
-    def readable(self, column: int) -> tuple[Array, Array | None, dict[int, TableError]]:
-        """The same; and what is wrong in which rows, instead of an error about the first."""
-        try:
-            return (*self.numbers(column), {})
-        except TableError:
-            problems: dict[int, TableError] = {}
-            return (*self._slowly(column, problems), problems)
-
-    def _slowly(self, column: int, problems: dict[int, TableError]) -> tuple[Array, Array | None]:
-        """Cell by cell: complex numbers, cells without a value, and what is no number."""
+    def _slowly(self, column: int) -> Cells:
+        """Cell by cell: complex numbers, uncertainties, cells without a value, and what is no number."""
         import numpy as np
 
         cells = self.columns[column]
         gone = np.zeros(len(cells), bool)
+        problems: dict[int, TableError] = {}
         found: list[Any] = []
+        errors: list[float | None] = []
+        exact = []  # the numbers without an uncertainty
         for row, cell in enumerate(cells):
+            number: complex = float("nan")
+            error = None
             if _is_gone(cell):
                 gone[row] = True
-                found.append(float("nan"))
-                continue
-            try:
-                found.append(_number(cell))
-                continue
-            except (ValueError, TypeError):
-                shown = f"`{cell}`" if isinstance(cell, str) else _kind(cell)
-                problem = self.wrong(row, column, f"{shown} is not a number", _advice(cell))
-            except OverflowError:
-                problem = self.wrong(row, column, "this integer is too large for a float")
-            problems[row] = problem
-            found.append(float("nan"))
-        return np.array(found), gone if gone.any() else None
+            else:
+                try:
+                    number, error = _number(cell)
+                    exact += [] if error is not None else [row]
+                except (ValueError, TypeError):
+                    shown = f"`{cell}`" if isinstance(cell, str) else _kind(cell)
+                    words = f"{shown} is not a number"
+                    problems[row] = self.wrong(row, column, words, _advice(cell))
+                except OverflowError:
+                    words = "this integer is too large for a float"
+                    problems[row] = self.wrong(row, column, words)
+            found.append(number)
+            errors.append(error)
+        spreads = None
+        if any(error is not None for error in errors):
+            spreads = np.array([error or 0.0 for error in errors])
+            for row in exact:
+                words = f"`{cells[row]}` has no uncertainty, and others of its column have"
+                problems[row] = self.wrong(row, column, words, EXACT)
+        return Cells(np.array(found), gone if gone.any() else None, problems, spreads)
 
     def where(self, row: int, column: int) -> dict[str, Any]:
         """The line of the file, and the field in it."""
@@ -174,16 +196,36 @@ class CellTable(Table):
         return {"at": f"{self.name}, line {number}{self._of(column)}", "line": line, "span": span}
 
 
+EXACT = "±0 for what is exact"
+
+
+def _is_python(cells: Sequence[Any]) -> bool:
+    """Whether there may be a number as Python alone reads it: `1_000`, or in the digits of other scripts."""
+    try:
+        texts = "".join(cells)
+    except TypeError:  # cells of JSON
+        texts = "".join([cell for cell in cells if type(cell) is str])
+    return "_" in texts or not texts.isascii()
+
+
 def _is_gone(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, str) and is_missing(cell))
+    return cell is None or cell != cell or (isinstance(cell, str) and is_missing(cell))
 
 
-def _number(cell: Any) -> complex:
+def _number(cell: Any) -> tuple[complex, float | None]:
+    """The number of a cell, and its uncertainty if it has one. Raises ValueError, TypeError."""
     if isinstance(cell, str):
-        return complex(cell.replace(" ", "")) if cell[-1:] in "jJ" else float(cell)
+        if (pair := spread.split(cell)) is not None:
+            number, error = map(float, pair)
+            if error < 0:
+                raise ValueError(cell)
+            return number, error
+        if "_" in cell or not cell.isascii():
+            raise ValueError(cell)
+        return complex(cell.replace(" ", "")) if cell[-1:] in "jJ" else float(cell), None
     if isinstance(cell, (list, dict)):
         raise TypeError(cell)
-    return float(cell)
+    return float(cell), None
 
 
 def _kind(cell: Any) -> str:
@@ -219,12 +261,12 @@ class ArrayTable(Table):
         array = self.arrays[column]
         return array if array.dtype.kind in "biufc" else self.cells(column)
 
-    def numbers(self, column: int) -> tuple[Array, Array | None]:
+    def readable(self, column: int) -> Cells:
         """The column, if it holds numbers."""
         array = self.arrays[column]
         if array.dtype.kind not in "biufc":
             raise TableError(f"{self.name}{self._of(column)}: holds {array.dtype}, not numbers")
-        return array, None
+        return Cells(array)
 
 
 class KeyedTable(Table):
@@ -243,24 +285,18 @@ class KeyedTable(Table):
         """The value of a column that is none of the file's."""
         return list(self.keys.values())[column - self.table.width]
 
-    def numbers(self, column: int) -> tuple[Array, Array | None]:
-        """The numbers of a column, and where there are none."""
+    def readable(self, column: int) -> Cells:
+        """The cells of a column as numbers."""
         import numpy as np
 
         if column < self.table.width:
-            return self.table.numbers(column)
+            return self.table.readable(column)
         value = self._key(column)
         if value is None:
-            return np.full(self.rows, np.nan), np.ones(self.rows, bool)
+            return Cells(np.full(self.rows, np.nan), np.ones(self.rows, bool))
         if isinstance(value, str):
             raise TableError(f"{self.name}{self._of(column)}: holds text ({value!r}), not numbers")
-        return np.full(self.rows, value), None
-
-    def readable(self, column: int) -> tuple[Array, Array | None, dict[int, TableError]]:
-        """The same; and what is wrong in which rows, instead of an error about the first."""
-        if column < self.table.width:
-            return self.table.readable(column)
-        return super().readable(column)
+        return Cells(np.full(self.rows, value))
 
     def cells(self, column: int) -> list[Any]:
         """The column as it is written."""
@@ -274,7 +310,9 @@ class KeyedTable(Table):
             return self.table.data(column)
         value = self._key(column)
         return (
-            self.cells(column) if value is None or type(value) is str else self.numbers(column)[0]
+            self.cells(column)
+            if value is None or type(value) is str
+            else self.numbers(column).numbers
         )
 
     def arrow(self, column: int) -> Any:
@@ -298,8 +336,8 @@ def chosen(
     wanted: Sequence[Sequence[int]],
     missing: str,
     also: Sequence[Sequence[int]] = (),
-) -> list[Array]:
-    """Columns of tables that follow each other, as arrays of equal length.
+) -> list[Cells]:
+    """Columns of tables that follow each other, each without a number that is missing.
 
     wanted: the columns of each table. missing: what a cell without a value does: `error` refuses it, `nan`
     stands for it, `skip` leaves its row out, and rows that lack a value in the columns `also`.
@@ -308,30 +346,74 @@ def chosen(
 
     if missing not in POLICIES:
         raise TableError(f"missing is one of {', '.join(POLICIES)}, not {missing!r}")
-    parts: list[list[Array]] = []
+    parts: list[list[Cells]] = []
     for number, (table, columns) in enumerate(zip(tables, wanted, strict=True)):
         read = {
             c: table.numbers(c) for c in dict.fromkeys([*columns, *(also[number] if also else ())])
         }
         lost = None
-        for column, (array, gone) in read.items():
-            if gone is None:
+        for column, cells in read.items():
+            if cells.gone is None:
                 continue
             if missing == "error":
-                row = int(np.argmax(gone))
+                row = int(np.argmax(cells.gone))
                 raise table.wrong(row, column, "a number is missing here", MISSING_HINT)
             if missing == "nan":
-                kind = array.dtype.kind if array.dtype.kind in "fc" else "f"
-                array = array.astype(array.dtype if kind == array.dtype.kind else np.float64)
-                array[gone] = np.nan
-                read[column] = (array, None)
-            lost = gone if lost is None else lost | gone
-        keep = None if lost is None or missing == "nan" else ~lost
-        parts.append([read[c][0] if keep is None else read[c][0][keep] for c in columns])
-    return [
-        np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
-        for pieces in zip(*parts, strict=True)
-    ]
+                read[column] = cells._replace(numbers=with_nan(cells))
+            lost = cells.gone if lost is None else lost | cells.gone
+        keep = slice(None) if lost is None or missing == "nan" else ~lost
+        parts.append([read[c].taken(keep) for c in columns])
+    return [_joined(tables, pieces) for pieces in zip(*parts, strict=True)]
+
+
+def with_nan(cells: Cells) -> Array:
+    """The numbers, and nan where there is none."""
+    import numpy as np
+
+    array = cells.numbers
+    array = array.astype(array.dtype if array.dtype.kind in "fc" else np.float64)
+    array[cells.gone] = np.nan
+    return array
+
+
+def _joined(tables: Sequence[Table], pieces: Sequence[Cells]) -> Cells:
+    """A column of all tables, one below the other."""
+    import numpy as np
+
+    if len(pieces) == 1:
+        return pieces[0]
+    spreads = [cells.spread for cells in pieces if cells.spread is not None]
+    if spreads and len(spreads) < len(pieces):
+        plain = next(t for t, cells in zip(tables, pieces, strict=True) if cells.spread is None)
+        raise TableError(
+            f"{plain.name}: its numbers have no uncertainty, and those of other files have",
+            hint=EXACT,
+        )
+    return Cells(
+        np.concatenate([cells.numbers for cells in pieces]),
+        spread=np.concatenate(spreads) if spreads else None,
+    )
+
+
+def without_spread(cells: Cells, name: str) -> Array:
+    """The numbers. Raises TableError where they have uncertainties, which would be lost."""
+    if cells.spread is not None:
+        raise TableError(
+            f"{name}: its numbers have uncertainties",
+            hint="gradcli grad and gradcli map propagate them",
+        )
+    return cells.numbers
+
+
+def side_by_side(columns: Sequence[Cells]) -> Cells:
+    """Columns as a matrix."""
+    import numpy as np
+
+    spreads = None
+    if any(cells.spread is not None for cells in columns):
+        exact = np.zeros(len(columns[0].numbers))
+        spreads = stacked([exact if c.spread is None else c.spread for c in columns])
+    return Cells(stacked([cells.numbers for cells in columns]), spread=spreads)
 
 
 def stacked(arrays: Iterable[Array]) -> Array:

@@ -125,6 +125,83 @@ def test_files_of_one_pattern_have_the_same_columns(folder):
         assert code == 2 and "b.csv has other columns than the files before it" in err
 
 
+CELLS = [
+    ("12_34", "12_34", "`12_34` is not a number"),
+    ("１２", "１２", "`１２` is not a number"),
+    ("0.994±0.002", "0.994", "0.002"),
+    ("0.994 +/- 0.1", "0.994", "0.1"),
+    ("0.994+-0.1", "0.994", "0.1"),
+    ("-2±5%", "-2", "0.1"),
+    ("0.994(2)", "0.994", "0.002"),
+    ("(1±0.5)e3", "1000", "500"),
+    ("1±-1", "1±-1", "`1±-1` is not a number"),
+    ("1±", "1±", "`1±` is not a number"),
+]
+
+
+@pytest.mark.parametrize("cell, value, uncertainty", CELLS)
+def test_cells_are_numbers_and_carry_their_uncertainty(cell, value, uncertainty, folder):
+    (folder / "f.csv").write_text(f"x,n\n{cell},1\n")
+    (folder / "one.csv").write_text(f"x\n{cell}\n")
+    (folder / "f.jsonl").write_text(json.dumps({"x": cell, "n": 1}))
+    for name in ("f.csv", "one.csv", "f.jsonl"):
+        code, out, err = run("map", "1*x", name, "--keep-columns", "none")
+        if "not a number" in uncertainty:
+            assert code == 1 and uncertainty in err
+            continue
+        assert (code, out) == (0, f"value,value.uncertainty,x.grad\n{value},{uncertainty},1\n"), err
+        code, out, _ = run("grad", "sum(x)", "--x", f"@{name}:x", "--json")
+        found = json.loads(out)
+        assert (found["value"], found["uncertainty"]) == (float(value), float(uncertainty))
+        for more in ([], ["--by-rows"]):
+            code, _, err = run("eval", "x", "--x", f"@{name}:x", *more)
+            assert code == 2 and "its numbers have uncertainties" in err
+
+
+def test_uncertainties_are_of_a_whole_column(folder, monkeypatch):
+    monkeypatch.setattr("gradcli.tables.stream.BLOCK", 64)  # bytes of a batch
+    for content, words in [
+        ("x\n1±0.1\n2\n", "f.csv, line 3, column x: `2` has no uncertainty, and others"),
+        ("x\n1±0.1\n" * 3, "f.csv, line 3, column x: `x` is not a number"),
+        ("x,s\n1,0.1±0.1\n", "this number has an uncertainty, and its column has none"),
+    ]:
+        (folder / "f.csv").write_text(content)
+        more = ["--uncertainty", "x=s"] if ",s" in content else []
+        code, _, err = run("map", "1*x", "f.csv", *more)
+        assert code == 1 and words in err
+    for last, words in [("1", "has no uncertainty, and others of its column have"), ("1±0.25", "")]:
+        (folder / "f.csv").write_text("x,n\n" + "1.00±0.25,1\n" * 30 + f"{last},1\n" * 9)
+        code, _, err = run("map", "4*x", "f.csv", "-o", "o.npy", "--keep-columns", "none")
+        assert code == int(bool(words)) and words in err
+    assert set(np.load("o.npy")["value.uncertainty"].tolist()) == {1.0}
+    (folder / "a.csv").write_text("x\n1±0.1\n")
+    (folder / "b.csv").write_text("x\n1\n")
+    code, _, err = run("grad", "sum(x)", "--x", "@[ab].csv:x", "--json")
+    assert code == 2 and "b.csv: its numbers have no uncertainty, and those of other files" in err
+
+
+def test_columns_with_uncertainties_stay_text_where_there_are_types(folder):
+    (folder / "f.csv").write_text("x,y\n1±0.5,2(1)\n")
+    assert run("map", "x*y", "f.csv", "-o", "o.jsonl")[0] == 0
+    found = json.loads((folder / "o.jsonl").read_text())
+    assert (found["x"], found["y"], found["value.uncertainty"]) == ("1±0.5", "2(1)", 2**0.5)
+    assert run("map", "x*y", "f.csv", "--budget")[1].startswith(
+        "x,y,value,value.uncertainty,x.share"
+    )
+    code, _, err = run("map", "x*y", "f.csv", "--uncertainty", "x=1")
+    assert code == 2 and "x has one already" in err
+
+
+@pytest.mark.parametrize("content", ['{"x": 1}\n{"x": NaN}\n', '[{"x": 1}, {"x": NaN}]',
+                                     '{"x": [1, NaN], "n": [1, 2]}', '{"x": [1, null]}'])  # fmt: skip
+def test_a_number_that_json_lacks_is_missing(content, folder):
+    (folder / "f.json").write_text(content)
+    for line in (["map", "x", "f.json"], ["eval", "x", "--x", "@f.json:x"]):
+        code, _, err = run(*line)
+        assert code and "a number is missing here" in err
+    assert run("eval", "x", "--x", "@f.json:x", "--missing", "nan")[1] == "[1, nan]\n"
+
+
 def test_fields_that_are_arrays_have_a_column_an_element(folder):
     array = np.zeros(2, [("a", "f8"), ("b", "f8", (2,))])
     array["b"] = [[1, 2], [3, 4]]

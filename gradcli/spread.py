@@ -1,0 +1,58 @@
+"""A number with its standard uncertainty as text: `0.994±0.002`, `0.9 +/- 0.1`, `5±2%`, `0.994(2)`."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_POWER = r"(?:[eE][-+]?\d+)"
+_SIGN = r"(?:±|\+/?-)"
+_PAIR = re.compile(
+    rf"(?P<value>{_NUMBER})\s*{_SIGN}\s*(?P<error>{_NUMBER})\s*(?P<percent>%)?"
+    rf"|\(\s*(?P<inside>{_NUMBER})\s*{_SIGN}\s*(?P<spread>{_NUMBER})\s*\)(?P<scale>{_POWER})?"
+    rf"|(?P<short>[-+]?(?:\d+\.?\d*|\.\d+))\((?P<digits>\d+\.?\d*|\.\d+)\)(?P<power>{_POWER})?",
+    re.A,
+)
+_APART = re.compile(rf"(?<=[\d.])\s+({_SIGN})\s+(?=[-+.\d])", re.A)
+
+
+def is_marked(text: str) -> bool:
+    """Whether there may be such a number in a text."""
+    return "±" in text or "+-" in text or "+/-" in text or "(" in text
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """The text of the number and that of its uncertainty; None for any other text."""
+    match = _PAIR.fullmatch(text.strip()) if is_marked(text) else None
+    if match is None:
+        return None
+    if (value := match["value"]) is not None:
+        error: str = match["error"]
+        return value, repr(abs(float(value)) * float(error) / 100) if match["percent"] else error
+    if match["inside"] is not None:
+        scale = match["scale"] or ""
+        return _scaled(match["inside"], scale), _scaled(match["spread"], scale)
+    value, digits, power = match["short"], match["digits"], match["power"] or ""
+    if "." not in digits:  # they count in the value's last place
+        places = len(value.partition(".")[2])
+        digits = f"{digits}e-{places}" if places else digits
+    return _scaled(value, power), _scaled(digits, power)
+
+
+def together(text: str) -> str:
+    """A text without the blanks around a sign between two numbers."""
+    return _APART.sub(r"\1", text) if is_marked(text) else text
+
+
+def _scaled(number: str, power: str) -> str:
+    """A number times a power of ten, exactly as text."""
+    if not power:
+        return number
+    mantissa, _, exponent = number.lower().partition("e")
+    return f"{mantissa}e{_exponent(exponent) + _exponent(power[1:])}"
+
+
+def _exponent(text: str) -> int:
+    """A power of ten; one of more digits than any float's is cut to what is infinity, or zero, too."""
+    digits = text.lstrip("+-0")[:18]
+    return int(digits or 0) * (-1 if text.startswith("-") else 1)
