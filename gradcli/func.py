@@ -35,7 +35,7 @@ def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
     return trees.unflatten([function(v) if isinstance(v, Tensor) else v for v in leaves], spec)
 
 
-def _closed(level: levels.Level, *values: Any, again: bool = False) -> Any:
+def _closed(level: levels.Reverse, *values: Any, again: bool = False) -> Any:
     """What a level returns, as the level below gets it; again: its graph is needed again."""
     leaves, spec = trees.flatten(values)
     found = iter(level.close([v for v in leaves if isinstance(v, Tensor)], again))
@@ -134,7 +134,7 @@ def grad_and_value(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = "grad_and_value(f)(*args)"
-        with levels.Level() as level:
+        with levels.Reverse() as level:
             given, chosen = _chosen(args, argnums, level.variable)
             result, aux = _split_aux(func(*given, **kwargs), has_aux, call)
             if not isinstance(result, Tensor):
@@ -185,7 +185,7 @@ def grad(
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """(value, function of a cotangent that gives a tuple of gradients)."""
     call = "vjp(f, *primals)"
-    with levels.Level() as level:
+    with levels.Reverse() as level:
         given = tuple(_chosen(primals, tuple(range(len(primals))), level.variable)[0])
         result, aux = _split_aux(func(*given), has_aux, call)
         outputs = _outputs(result, call)
@@ -208,7 +208,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 "Expected pytree structure of cotangents to be the same as pytree structure of "
                 f"outputs to the function. cotangents: {_brief(spec)}, primal output: {_brief(own)}"
             )
-        with levels.Level() as again:
+        with levels.Reverse() as again:
             keep = again.needs([*outputs, *_tensors(cotangents)])
             keep = keep if create_graph is None else create_graph
             grads = _gradients(outputs, given, leaves, keep, retain_graph)
@@ -248,8 +248,12 @@ def jvp(
         )
     from gradcli.calculus import forward_ad
 
-    with levels.Level(tangents=forward_ad.current_level() < 0) as level:
-        result, pushed, aux = _pushed(level, func, points, directions, spec, has_aux, call)
+    with levels.Level(), forward_ad.nested_level():
+        duals = [
+            forward_ad.make_dual(_lifted(p), t) for p, t in zip(points, directions, strict=True)
+        ]
+        result, aux = _split_aux(func(*trees.unflatten(duals, spec)), has_aux, call)
+        result, pushed, aux = _unpacked(result, aux, call)
         leaves, out_spec = trees.flatten(result)
         if strict and any(t is None for t in pushed):
             raise RuntimeError(
@@ -261,38 +265,17 @@ def jvp(
             for o, t in zip(leaves, pushed, strict=True)
         ]
         found = trees.unflatten(filled, out_spec)
-        result, found, aux = _closed(level, result, found, aux)
     return (result, found, aux) if has_aux else (result, found)
 
 
-def _pushed(
-    level: levels.Level,
-    func: Any,
-    points: list[Any],
-    directions: list[Any],
-    spec: trees.Spec,
-    has_aux: bool,
-    call: str,
-) -> tuple[Any, list[Any], Any]:
-    """(the function's result, the tangent of each of its tensors or None, what it returns besides)."""
+def _unpacked(result: Any, aux: Any, call: str) -> tuple[Any, list[Any], Any]:
+    """What a function of dual numbers returns, without tangents; the tangent of each, or None; aux."""
     from gradcli.calculus import forward_ad
 
-    if (
-        forward_ad.current_level() >= 0
-    ):  # an outer one's tangents travel: differentiate backward twice
-        leaves = [level.variable(_lifted(p)) for p in points]
-        result, aux = _split_aux(func(*trees.unflatten(leaves, spec)), has_aux, call)
-        pushed = batched.pushed(_outputs(result, call), leaves, directions, level)
-        return result, pushed, aux
-    points = [level.point(p) for p in points]
-    with forward_ad.dual_level():
-        duals = [forward_ad.make_dual(p, t) for p, t in zip(points, directions, strict=True)]
-        result, aux = _split_aux(func(*trees.unflatten(duals, spec)), has_aux, call)
-        pairs = [forward_ad.unpack_dual(o) for o in _outputs(result, call)]
-        primal = trees.unflatten([p.primal for p in pairs], trees.flatten(result)[1])
-        if has_aux:
-            aux = _mapped(lambda t: forward_ad.unpack_dual(t).primal, aux)
-        return primal, [p.tangent for p in pairs], aux
+    pairs = [forward_ad.unpack_dual(o) for o in _outputs(result, call)]
+    primal = trees.unflatten([p.primal for p in pairs], trees.flatten(result)[1])
+    aux = _mapped(lambda t: forward_ad.unpack_dual(t).primal, aux)
+    return primal, [p.tangent for p in pairs], aux
 
 
 def _refuse_complex(name: str, values: Any) -> None:
@@ -321,7 +304,7 @@ def jacrev(
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacrev", args)
-        with levels.Level() as level:
+        with levels.Reverse() as level:
             given, chosen = _chosen(args, argnums, level.variable)
             result, aux = _split_aux(func(*given), has_aux, "vjp(f, *primals)")
             outputs = _outputs(result, "vjp(f, *primals)")
@@ -351,35 +334,26 @@ def jacfwd(
     """A function that returns the Jacobian of `func`: all columns in one run of forward mode."""
     from gradcli.calculus import forward_ad
 
-    backward = jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)
-
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacfwd", args)
-        if forward_ad.current_level() >= 0:  # tangents of one level travel at a time
-            return backward(*args)
         call = "jvp(f, primals, tangents)"
-        with levels.Level(tangents=True) as level:
-            given, chosen = _chosen(args, argnums, level.point)
-            points, spec = trees.flatten(chosen)
+        with levels.Level(), forward_ad.nested_level():
+            points, spec = trees.flatten(_chosen(args, argnums, lambda v: v)[1])
             batch = Level(sum(p.numel() for p in points), randomness, linear=True)
-            with forward_ad.dual_level(), opened(batch):
+            with opened(batch):
                 units = batched.units(points, batch)
-                duals = [forward_ad.make_dual(p, u) for p, u in zip(points, units, strict=True)]
-                swapped = dict(zip(map(id, points), duals, strict=True))
-                given = [_mapped(lambda t: swapped.get(id(t), t), g) for g in given]
+                duals = iter(list(map(forward_ad.make_dual, points, units)))
+                given, _ = _chosen(args, argnums, lambda _: next(duals))
                 result, aux = _split_aux(func(*given), has_aux, call)
+                result, tangents, aux = _unpacked(result, aux, call)
                 columns = []
-                for out in _outputs(result, call):
-                    pushed = forward_ad.unpack_dual(out).tangent
+                for out, pushed in zip(_tensors(result), tangents, strict=True):
                     pushed = wrap(np.zeros_like(out.array)) if pushed is None else pushed
                     every = remove_batch_dim(pushed, out.ndim, batch)
                     columns.append(_blocks(every, out, points, spec))
-                if has_aux:
-                    aux = _mapped(lambda t: forward_ad.unpack_dual(t).primal, aux)
             tell(batch)
             made = trees.unflatten(columns, trees.flatten(result)[1])
-            made, aux = _closed(level, made, aux)
         return (made, aux) if has_aux else made
 
     return wrapper

@@ -231,31 +231,6 @@ def watched(output: Tensor) -> bool:
     return False
 
 
-def pushed(
-    outputs: Sequence[Tensor], wrt: Sequence[Tensor], vectors: Sequence[Tensor], level: Any = None
-) -> list[Any]:
-    """The products of outputs' Jacobians with vectors, recorded; None where there is no dependence.
-
-    level: whose variables `wrt` are (engine.levels).
-    """
-    recorded = [o for o in outputs if o.requires_grad]
-    if not recorded:
-        return [None] * len(outputs)
-    seeds = [wrap(np.ones_like(o.array), requires_grad=True) for o in recorded]
-    for seed in seeds:
-        seed.level = level
-    slopes = grad(recorded, wrt, seeds, create_graph=True, allow_unused=True)
-    used = [
-        (s, v) for s, v in zip(slopes, vectors, strict=True) if s is not None and s.requires_grad
-    ]
-    found: Sequence[Any] = [None] * len(seeds)
-    if used:
-        parts, along = zip(*used, strict=True)
-        found = grad(parts, seeds, along, create_graph=True, allow_unused=True)
-    each = iter(found)
-    return [next(each) if o.requires_grad else None for o in outputs]
-
-
 def units(wrt: Sequence[Tensor], level: Level) -> list[Tensor]:
     """The unit vectors of the space of all of wrt, cut into a part for each: a batch of the level."""
     if len(wrt) == 1:
@@ -272,6 +247,6 @@ def units(wrt: Sequence[Tensor], level: Level) -> list[Tensor]:
 
 
 __all__ = [
-    *("Transposed", "blocks", "forward", "product", "pulled", "pushed", "reverse", "rows"),
+    *("Transposed", "blocks", "forward", "product", "pulled", "reverse", "rows"),
     *("sparse", "units", "watched", "zeros"),
 ]

@@ -1,6 +1,6 @@
 """Forward mode: dual numbers, pushed through the same rules as reverse mode.
 
-After every operation the engine calls `_push` (the state's `intercept`): a linear row is applied to the
+After every operation the engine calls a `Push` (the state's `intercept`): a linear row is applied to the
 tangents, a bilinear one by the product rule, an elementwise rule takes the tangent in the place of the
 gradient, and any other row's product is the transpose of its vector-Jacobian product (J. Townsend, 2017),
 which differentiates the rule once more.
@@ -8,7 +8,6 @@ which differentiates the rule once more.
 
 from __future__ import annotations
 
-import itertools
 import threading
 from math import isfinite
 from typing import Any, NamedTuple
@@ -25,22 +24,84 @@ from gradcli.engine.gradients import fit
 from gradcli.engine.node import Port, Wide, blank, edge_of
 from gradcli.engine.operator import NotImplementedNode, Row
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
-from gradcli.engine.views import laid_as, set_tangent
+from gradcli.engine.views import laid_as, set_own, set_tangent
 from gradcli.engine.watched_pass import discover
 
-_fresh = itertools.count().__next__
+
+class Forward:
+    """One derivative along tangents at work.
+
+    taped: its tangents travel along the tape, with what is recorded and with nothing else. nests: others
+    may be open around it and inside of it. `refused` is filled where an operation of a taped level has no
+    rule for tangents, or its derivative is what a user wrote: then the tape knows it, and tangents do not.
+    """
+
+    __slots__ = ("nests", "refused", "taped")
+
+    def __init__(self, taped: bool, nests: bool) -> None:
+        self.taped, self.nests = taped, nests
+        self.refused: list[Exception] = []
 
 
 class _Thread(threading.local):
     """What is open in a thread: another's levels, and its tangents, are not its own."""
 
     def __init__(self) -> None:
-        self.level: int | None = None  # a fresh number, so that no tangent outlives its level
+        self.level: Forward | None = None  # the one whose tangents are read, and pushed
         self.enabled = True  # whether tangents travel, once a level is open
         self.entered: list[dual_level] = []  # by `enter_dual_level`, innermost last
 
 
 _here = _Thread()
+
+
+class Push:
+    """What the engine calls after every operation while tangents travel: those of a level, and below it.
+
+    A level's tangents are computed by operations of the levels below, whose own tangents travel with them.
+    """
+
+    __slots__ = ("below", "level")
+
+    def __init__(self, level: Forward, below: Any) -> None:
+        self.level, self.below = level, below
+
+    def __call__(self, row: Any, values: Any, outputs: Any) -> None:
+        if self.below is not None:
+            self.below(row, values, outputs)
+        level = self.level
+        if modes.current().inference or (level.taped and not _on_tape(level, outputs)):
+            return
+        outer, _here.level = _here.level, level
+        before = modes.local.state
+        try:
+            if all(_tangent(v) is None for v in _flat(values)) and not _refuses(row, level):
+                return
+            modes.change(
+                intercept=self.below,
+                enabled=modes.is_grad_enabled() and not level.taped,
+                rules=not isinstance(row, BackwardCFunction),
+            )
+            _push(row, values, outputs, level)
+        except NotImplementedError as error:
+            if not level.taped:
+                raise
+            level.refused.append(error)
+        finally:
+            modes.restore(before)
+            _here.level = outer
+
+
+def _on_tape(level: Forward, outputs: Any) -> bool:
+    if level.refused or not modes.is_grad_enabled():  # nor is a view recorded then
+        return False
+    return any(isinstance(o, Tensor) and o.requires_grad for o in outputs)
+
+
+def _refuses(row: Any, level: Forward) -> bool:
+    if level.taped and (isinstance(row, BackwardCFunction) or row.node == "NotImplemented"):
+        raise NotImplementedError("only its node knows")
+    return False
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -53,61 +114,56 @@ class UnpackedDualTensor(NamedTuple):
 class dual_level(modes.Mode):
     """Inside, tangents travel with the tensors that `make_dual` has given them to."""
 
-    taped = False
+    taped, nests = False, False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._outer: list[Forward | None] = []
 
     def values(self) -> dict[str, Any]:
-        return {"intercept": _push, "taped": self.taped}
+        if not (_here.enabled or self.nests):
+            return {}
+        assert _here.level is not None
+        return {"intercept": Push(_here.level, modes.current().intercept)}
 
     def __enter__(self) -> int:
-        if _here.level is not None:
+        outer = _here.level
+        if outer is not None and not (self.nests and outer.nests):
             raise RuntimeError("Nested forward mode AD is not supported at the moment")
+        self._outer.append(outer)
+        _here.level = Forward(self.taped, self.nests)
         super().__enter__()
-        _here.level = _fresh()
         return 0
 
     def __exit__(self, *error: object) -> None:
-        _here.level = None
+        _here.level = self._outer.pop()
         super().__exit__(*error)
 
 
-class taped_level(dual_level):
+class nested_level(dual_level):
+    """As `dual_level`, in another of its kind as well: each has tangents of its own."""
+
+    nests = True
+
+
+class taped_level(nested_level):
     """Inside, tangents travel along the tape: with what is recorded, and with nothing else.
 
-    So that `no_grad`, `detach` and writes in place mean what they mean to `grad`. `refused` is filled
-    where an operation has no rule for tangents, or its derivative is what a user wrote: then the tape
-    knows it, and tangents do not.
+    So that `no_grad`, `detach` and writes in place mean what they mean to `grad`.
     """
 
     taped = True
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.refused: list[Exception] = []
-
-    def values(self) -> dict[str, Any]:
-        return super().values() | {"intercept": self._push}
-
-    def _push(self, row: Any, values: Any, outputs: Any) -> None:
-        if self.refused or not modes.is_grad_enabled():  # nor is a view recorded then
-            return
-        if not any(isinstance(o, Tensor) and o.requires_grad for o in outputs):
-            return
-        if isinstance(row, BackwardCFunction) or row.node == "NotImplemented":
-            self.refused.append(NotImplementedError("only its node knows"))
-            return
-        try:
-            with modes.no_grad():
-                _push(row, values, outputs)
-        except NotImplementedError as error:
-            self.refused.append(error)
-        for out in outputs:
-            if not out.requires_grad:
-                out.tangent = None
+    def __enter__(self) -> int:
+        super().__enter__()
+        assert _here.level is not None
+        self.refused = _here.level.refused
+        return 0
 
 
 def carry(tensor: Tensor, tangent: Tensor) -> None:
     """Give a leaf a tangent of its shape and dtype; only inside a level."""
-    tensor.tangent = (_here.level, tangent)
+    set_own(tensor, _here.level, tangent)
 
 
 def enter_dual_level() -> int:
@@ -151,7 +207,9 @@ class set_forward_enabled(modes.Mode):
         return type(self)(self.mode)
 
     def values(self) -> dict[str, Any]:
-        return {"intercept": _push if self.mode and _here.level is not None else None}
+        if not self.mode or _here.level is None:
+            return {"intercept": None}
+        return {"intercept": modes.current().intercept or Push(_here.level, None)}
 
     def __enter__(self) -> None:
         self._former.append(_here.enabled)
@@ -187,13 +245,13 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Setting a forward grad that itself has a forward gradient at the same level"
             "0 is not supported."
         )
-    with modes.no_grad() if tensor.node is None else modes.enable_grad():
-        before = modes.change(intercept=None)
-        try:
-            out: Tensor = tensor.view_as(tensor)
-        finally:
-            modes.restore(before)
-    out.tangent = (_here.level, tangent)
+    push = modes.current().intercept
+    before = modes.change(enabled=tensor.node is not None, intercept=getattr(push, "below", None))
+    try:
+        out: Tensor = tensor.view_as(tensor)
+    finally:
+        modes.restore(before)
+    set_own(out, _here.level, tangent)
     return out
 
 
@@ -203,36 +261,26 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         return UnpackedDualTensor(tensor, None)
     primal = wrap(tensor.memory())
     primal.node, primal.versions = tensor.node, tensor.shared_versions()
+    primal.tangents = {k: t for k, t in (tensor.tangents or {}).items() if k is not _here.level}
     return UnpackedDualTensor(primal, None if modes.current().inference else _tangent(tensor))
 
 
 def _tangent(value: Any) -> Tensor | None:
-    found = value.tangent if isinstance(value, Tensor) else None
-    return found[1] if found is not None and found[0] == _here.level else None
+    found = value.tangents if isinstance(value, Tensor) else None
+    return found.get(_here.level) if found else None
 
 
-def _push(row: Any, values: Any, outputs: Any) -> None:
-    if not _here.enabled or modes.current().inference:
-        return
-    if not any(_tangent(v) is not None for v in _flat(values)):
-        return
-    before = modes.change(intercept=None, rules=not isinstance(row, BackwardCFunction))
-    try:
-        if isinstance(row, BackwardCFunction):
-            tangents = _custom(row, values, outputs)
-        else:
-            tangents = _row(row, list(values), list(outputs))
-    finally:
-        modes.restore(before)
+def _push(row: Any, values: Any, outputs: Any, level: Forward) -> None:
+    """Give the outputs their tangents of a level."""
+    custom = isinstance(row, BackwardCFunction)
+    tangents = (_custom if custom else _row)(row, list(values), list(outputs))
     for out, tangent in zip(outputs, tangents, strict=False):
         if tangent is None or not isinstance(out, Tensor):
             continue
         if any(out is v for v in values):  # a custom operation has written it
-            set_tangent(out, (_here.level, tangent))
-        elif isinstance(row, BackwardCFunction) or row.view:
-            out.tangent = (_here.level, tangent)
-        else:
-            out.tangent = (_here.level, _own(tangent, values))
+            set_tangent(out, level, tangent)
+        elif not level.taped or out.requires_grad:
+            set_own(out, level, tangent if custom or row.view else _own(tangent, values))
     _remember(outputs)
 
 
@@ -256,11 +304,11 @@ def _own(tangent: Tensor, values: Any) -> Tensor:
 def _remember(outputs: Any) -> None:
     """Keep the tangents of results with the node that may have saved them."""
     for out in outputs:
-        if not isinstance(out, Tensor) or out.tangent is None or not out.requires_grad:
+        if not isinstance(out, Tensor) or not out.tangents or not out.requires_grad:
             continue
         node, nr = edge_of(edge(out))
         if node is not None and not out.is_leaf:
-            node._tangents = {**(node._tangents or {}), nr: out.tangent}
+            node._tangents = {**(node._tangents or {}), nr: out.tangents}
 
 
 def _flat(values: Any) -> list[Any]:
@@ -411,7 +459,7 @@ def _lay(values: list[Any]) -> None:
         steps = [(step, other) for step, other, n in every if n > 1]
         # What is the same along a dimension has no other layout, and is not written.
         if all(step for step, _ in steps) and any(step != other for step, other in steps):
-            v.tangent = (_here.level, laid_as(v, own))
+            set_own(v, _here.level, laid_as(v, own))
 
 
 def _zeros(value: Any) -> Tensor:
@@ -524,8 +572,13 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
 
     def read(field: str) -> Any:
         value = _field(row, field, values, outputs)
-        return value.detach() if isinstance(value, Tensor) and not recorded else value
+        if recorded or not isinstance(value, Tensor):
+            return value
+        out = value.detach()
+        out.tangents = value.tangents  # of the levels below
+        return out
 
+    followed = recorded or modes.current().intercept is not None  # by what numbers do not tell
     phased = len(diff) > 1 and any(outputs[k].is_complex() for k in diff)
     start = np.zeros_like if phased else np.ones_like
     with modes.enable_grad():
@@ -554,7 +607,7 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     for k, f in zip(diff, found, strict=True):
         results[k] = f
         if (
-            f is None or recorded or phased
+            f is None or followed or phased
         ):  # a rule that asks for its gradient's phase is not mapped
             continue
         if not (lost := np.isnan(batch.numbers(f.array))).any():
@@ -615,5 +668,5 @@ class _Named(Wide):
 
 __all__ = [
     *("UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual"),
-    *("carry", "taped_level", "unpack_dual"),
+    *("carry", "nested_level", "taped_level", "unpack_dual"),
 ]

@@ -168,7 +168,7 @@ class BackwardCFunction(Wide, FunctionCtx):
             out = wrap(saved.array)
             out.node = self._output_edge(saved.nr)
             if self._tangents is not None:
-                out.tangent = self._tangents.get(saved.nr)
+                out.tangents = self._tangents.get(saved.nr)
             return out
         if saved is not None:
             refuse_detached(saved, self._saved_tick)

@@ -28,29 +28,47 @@ from gradcli.engine.watched_pass import discover
 
 
 class Level:
-    """One derivative at work: a context manager.
+    """A derivative at work: a context manager. Those along tangents need no more than this.
 
-    tangents: whether it has tangents, which need no tape, and no variables: then grad mode stays as it is.
-    recorded: whether the level around it records what it gets. is_open: whether the level is at work; the
-    variables of one that is not are constants.
+    Inside, inference mode is not that of the level; what is below it keeps no tangents then.
     """
 
-    def __init__(self, tangents: bool = False) -> None:
-        self.is_open, self.recorded, self.tangents = False, True, tangents
-        self.needed = True
-
     def __enter__(self) -> Level:
-        enabled = modes.is_grad_enabled()
-        self.is_open, self.recorded = True, enabled or self.tangents
+        state = modes.current()
         self._depth = modes.depth.set(modes.depth.get() + 1)
         self._transforms = modes.transforms.set(modes.transforms.get() + 1)
-        self._mode = modes.change(enabled=enabled or not self.tangents, inference=False)
+        push = None if state.inference else state.intercept
+        self._mode = modes.change(enabled=self._enabled(), inference=False, intercept=push)
         return self
+
+    def _enabled(self) -> bool:
+        return modes.is_grad_enabled()
 
     def __exit__(self, *error: object) -> None:
         modes.restore(self._mode)
         modes.transforms.reset(self._transforms)
         modes.depth.reset(self._depth)
+
+
+class Reverse(Level):
+    """A level that differentiates by variables of its own, on the tape.
+
+    recorded: whether the level below records what it gets. is_open: whether the level is at work; the
+    variables of one that is not are constants.
+    """
+
+    is_open = needed = True
+
+    def _enabled(self) -> bool:
+        self.recorded = modes.is_grad_enabled()
+        return True
+
+    def __enter__(self) -> Reverse:
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
         self.is_open = False
 
     def variable(self, tensor: Tensor) -> Tensor:
@@ -62,16 +80,9 @@ class Level:
         out.level = self
         return out
 
-    def point(self, tensor: Tensor) -> Tensor:
-        """The values of a tensor as an object of its own, with no variable: tangents start there."""
-        if tensor.node is None:
-            return _alias(tensor)
-        return tensor.view_as(tensor)  # type: ignore[no-any-return]
-
     def needs(self, tensors: Iterable[Tensor]) -> bool:
         """Whether derivatives of tensors must be recorded: somebody below may differentiate them."""
-        if modes.current().intercept is None:  # else tangents of a level below travel with tensors
-            self.needed = self.recorded and not all(map(self._gone, _leaves(tensors)))
+        self.needed = self.recorded and not all(map(self._gone, _leaves(tensors)))
         return self.needed
 
     def forget_below(self, tensors: Iterable[Tensor]) -> None:
@@ -84,7 +95,7 @@ class Level:
 
         again: the level's variables are needed again, so that the graph stays as it is.
         """
-        every = _recorded([*tensors, *(t.tangent[1] for t in tensors if t.tangent is not None)])
+        every = _recorded(_with_tangents(tensors))
         if self.recorded and self.needed:
             lost = _lost(every, self._gone, None if again else self._own)
         else:
@@ -101,21 +112,28 @@ class Level:
 def _alias(tensor: Tensor) -> Tensor:
     """The same values off the tape; tangents stay. To a level no tensor is one of inference mode."""
     out = tensor.detach()
-    out.inference, out.tangent = False, tensor.tangent
+    out.inference, out.tangents = False, tensor.tangents
     return out
 
 
 def _without(tensor: Tensor, lost: set[int]) -> Tensor:
-    """A tensor that is off the tape where it is one of those that are lost; so is its tangent."""
-    own, tangent = id(tensor) in lost, tensor.tangent
-    if not own and (tangent is None or id(tangent[1]) not in lost):
+    """A tensor that is off the tape where it is one of those that are lost; so are its tangents."""
+    own, tangents = id(tensor) in lost, tensor.tangents or {}
+    kept = {level: _without(t, lost) for level, t in tangents.items()}
+    if not own and all(kept[level] is t for level, t in tangents.items()):
         return tensor
     out = wrap(tensor.memory())
-    out.versions = tensor.shared_versions()
+    out.versions, out.tangents = tensor.shared_versions(), kept
     out.node = None if own else edge(tensor)
-    if tangent is not None:
-        out.tangent = tangent[0], _without(tangent[1], lost)
     return out
+
+
+def _with_tangents(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Tensors, their tangents, and the tangents of these."""
+    found = list(tensors)
+    for tensor in found:  # grows
+        found += (tensor.tangents or {}).values()
+    return found
 
 
 def _recorded(tensors: Iterable[Tensor]) -> list[Tensor]:

@@ -10,7 +10,7 @@ import functools
 import inspect
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -57,7 +57,7 @@ class State:
 
     __slots__ = (
         *("anomaly", "before_write", "check_nan", "enabled", "inference", "intercept", "levels"),
-        *("observer", "pack", "recorder", "rules", "taped"),
+        *("observer", "pack", "recorder", "rules"),
     )
 
     def __init__(self) -> None:
@@ -67,9 +67,10 @@ class State:
         self.anomaly = False  # nodes remember the traceback of their forward call
         self.check_nan = True
         self.pack: tuple[Any, ...] = ()  # the stack of saved_tensors_hooks
-        self.intercept: Any = None  # called with (row, operands, outputs) after every operation
+        # Called with (row, operands, outputs) after every operation. One of forward mode has a `level`; one
+        # that calls another first has that as `below`.
+        self.intercept: Any = None
         self.observer: Any = None  # called with every step of a backward pass: see engine.observe
-        self.taped = False  # tangents travel with what is recorded, and with nothing else
         self.levels: tuple[Any, ...] = ()  # the batches that are open: engine.batch.Level
         self.before_write: Any = None  # called with a tensor that is about to be written in place
         self.recorder: Recorder | None = None  # runs rows in the engine's place, and keeps what ran
@@ -358,6 +359,15 @@ def is_grad_enabled() -> bool:
     """True where operations are recorded in this thread."""
     state = local.state
     return state is None or state.enabled
+
+
+def forward_levels() -> Iterator[Any]:
+    """The levels of forward mode whose tangents travel, the innermost first."""
+    here = current().intercept
+    while here is not None:
+        if (level := getattr(here, "level", None)) is not None:
+            yield level
+        here = getattr(here, "below", None)
 
 
 def is_inference_mode_enabled() -> bool:

@@ -113,7 +113,7 @@ class Node:
     _outputs: Any = _Rarely()  # (shape, dtype) of each output, where there is not one
     _written: Any = _Rarely()  # {output number: Versions} of saved results that have aliases
     _result_tick: Any = _Rarely()  # when an in-place operation had written its saved result
-    _tangents: Any = _Rarely()  # in forward mode, {output number: tangent of that result}
+    _tangents: Any = _Rarely()  # in forward mode, {output number: tangents of that result}
     _notes: Any = _Rarely()
     _row: Declaration | None = None
     _eager = False  # True: runs even where no gradient arrives (custom functions)

@@ -407,7 +407,7 @@ class Row(Declaration):
         elif value.dtype in dtypes.DIFFERENTIABLE:
             out.node = Port(node, nr, value.shape, value.dtype)
         if node._tangents is not None:
-            out.tangent = node._tangents.get(nr)
+            out.tangents = node._tangents.get(nr)
         return out
 
     def saved_items(self, node: Node) -> Iterator[tuple[str, Any]]:

@@ -48,7 +48,7 @@ def into(
             "differentiation, but one of the arguments requires grad."
         )
     if modes.current().intercept is not None and any(
-        isinstance(t, Tensor) and t.tangent is not None for t in given
+        isinstance(t, Tensor) and t.tangents for t in given
     ):
         raise NotImplementedError(
             f"Trying to use forward AD with {name.replace('.', '_')}_out that does not support it "

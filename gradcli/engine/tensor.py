@@ -78,7 +78,7 @@ class Tensor:
     retained = False
     # A leaf's AccumulateGrad (a weak reference): None where there is none, or where `edge` must look.
     accumulates: Any = staticmethod(lambda: None)
-    tangent: Any = None  # (level, tensor) in forward mode
+    tangents: Any = None  # {level: tensor} in forward mode (calculus.forward_ad)
     _grad_dtype: Any = OWN  # the dtype of `.grad`, where it is not the tensor's; None: any
     __array_priority__ = 1000
     # Attached in engine/__init__: the backward pass from here, the node of a stale view, and the same
@@ -393,7 +393,7 @@ class Tensor:
             raise RuntimeError(_DETACH_VIEW)
         if not self.is_leaf:  # older nodes may have saved it as a result
             self.detached = versions.forget()
-        self.node, self.retained, self.tangent = None, False, None
+        self.node, self.retained, self.tangents = None, False, None
         return self
 
     @property
@@ -552,8 +552,10 @@ class Tensor:
         budget.items(self.array.size)
         return self.array.tolist()
 
-    def _has_tangent(self) -> bool:
-        return self.tangent is not None and modes.current().intercept is not None
+    def _tangents_at_work(self) -> list[Tensor]:
+        """The tangents of the levels that are open, the innermost first."""
+        own = self.tangents
+        return [own[level] for level in modes.forward_levels() if level in own] if own else []
 
     def numpy(self, *, force: bool = False) -> Any:
         """The elements as a NumPy array over the same memory."""
@@ -562,7 +564,7 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
-        if isinstance(self.array, Batched) or (self._has_tangent() and modes.transforms.get()):
+        if isinstance(self.array, Batched) or (self._tangents_at_work() and modes.transforms.get()):
             raise RuntimeError(NO_STORAGE)
         array = self.memory()  # numbers, which a recorded array may have to refuse
         return array if isinstance(array, np.ndarray) else np.asarray(array)
@@ -645,8 +647,7 @@ class Tensor:
             suffixes.append(f"grad_fn=<{name}>")
         elif self.node is not None:
             suffixes.append("requires_grad=True")
-        if self._has_tangent():
-            suffixes.append(f"tangent={self.tangent[1]}")
+        suffixes += [f"tangent={t}" for t in self._tangents_at_work()]
         if isinstance(self.array, Batched):
             return self.array.show(lambda array: repr(wrap(array)))
         prefix = "tensor" if type(self) is Tensor else type(self).__name__
@@ -751,7 +752,7 @@ def _withheld(value: Any) -> bool:
     """Whether a tensor among arguments is more than numbers: recorded, batched, with a tangent."""
     if isinstance(value, Tensor):
         kept = value.node is not None and modes.is_grad_enabled()
-        return kept or value._has_tangent() or not isinstance(value.array, ARRAYS)
+        return kept or bool(value._tangents_at_work()) or not isinstance(value.array, ARRAYS)
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, (list, tuple)):

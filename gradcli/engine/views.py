@@ -211,31 +211,21 @@ def inplace(row: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) 
     return _inplace(row, tensor, args, kwargs)
 
 
-def set_tangent(tensor: Tensor, tangent: Any) -> None:
+def set_own(tensor: Tensor, level: Any, tangent: Tensor) -> None:
+    """Make a tangent the tensor's, of a level of forward mode; those of other levels stay."""
+    tensor.tangents = {**(tensor.tangents or {}), level: tangent}
+
+
+def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
     """Write a written tensor's tangent; what shares its memory shares that too."""
-    before = modes.change(intercept=None)
-    try:
-        if tensor.tangent is not None and (tangent is None or tangent[0] == tensor.tangent[0]):
-            own = tensor.tangent[1]
-            if tangent is None:
-                own.zero_()
-            elif batch.batch_of(tangent[1]) - batch.batch_of(own):
-                _first_tangent(tensor, *tangent)
-            elif own is not tangent[1]:
-                own.copy_(tangent[1])
-        elif tangent is not None:
-            _first_tangent(tensor, *tangent)
-    finally:
-        modes.restore(before)
-
-
-def _kept(tangent: Any) -> Any:
-    level, own = tangent
-    before = modes.change(intercept=None)
-    try:
-        return level, own.clone()
-    finally:
-        modes.restore(before)
+    own = tensor.tangents.get(level) if tensor.tangents else None
+    if own is None or (tangent is not None and batch.batch_of(tangent) - batch.batch_of(own)):
+        if tangent is not None:
+            _first_tangent(tensor, level, tangent)
+    elif tangent is None:
+        own.zero_()
+    elif own is not tangent:
+        own.copy_(tangent)
 
 
 def _zeros_as(tensor: Tensor, tangent: Tensor) -> Tensor:
@@ -253,24 +243,23 @@ def laid_as(tensor: Tensor, tangent: Tensor) -> Tensor:
     return whole
 
 
-def _first_tangent(tensor: Tensor, level: int, tangent: Tensor) -> None:
+def _first_tangent(tensor: Tensor, level: Any, tangent: Tensor) -> None:
     base = tensor if tensor.base is None else tensor.base
     alive = [] if base.views is None else base.views.alive()
     views = [v for v in alive if v.base is base]  # of what was detached, its own
     if not views:
-        tensor.tangent = (level, tangent.clone())
+        set_own(tensor, level, tangent.clone())
         return
     whole = _zeros_as(base, tangent)
-    old = base.tangent
-    if old is not None and old[0] == level:
-        whole.copy_(old[1])
+    if (old := (base.tangents or {}).get(level)) is not None:
+        whole.copy_(old)
     part = whole if tensor is base else _part(whole, Layout(base.memory(), tensor.memory()))
     part.copy_(tangent)
-    tensor.tangent = (level, part)
+    set_own(tensor, level, part)
     for other in (base, *views):
         if other.array.dtype in dtypes.DIFFERENTIABLE:
             lies = Layout(base.memory(), other.memory())
-            other.tangent = (level, whole if other is base else _part(whole, lies))
+            set_own(other, level, whole if other is base else _part(whole, lies))
 
 
 def will_record(tensor: Tensor, operands: Iterable[Any]) -> bool:
@@ -297,14 +286,16 @@ def _inplace(
     before = wrap(copied(tensor.array) if recorded else tensor.array)
     before.wrapped = tensor.wrapped
     before.node = edge(tensor) if recorded else None
-    before.tangent = tensor.tangent
-    if recorded and tensor.tangent is not None:
-        before.tangent = _kept(tensor.tangent)  # the tensor's own is about to be written
+    before.tangents = tensor.tangents
+    if recorded and tensor.tangents:  # its own are about to be written
+        before.tangents = {level: own.clone() for level, own in tensor.tangents.items()}
     out = row(before, *args, **kwargs)
     if writes:
         refuse_overlap(tensor, operands[:-1] if "read" in writes else operands, "apart" in writes)
-    if (state := modes.current()).intercept and (recorded or not state.taped):
-        set_tangent(tensor, out.tangent)
+    if modes.unusual:
+        for level in modes.forward_levels():
+            if recorded or not level.taped:
+                set_tangent(tensor, level, (out.tangents or {}).get(level))
     node = out.node
     if isinstance(node, Port):
         node = node.node

@@ -36,6 +36,7 @@ def _watching() -> Iterator[dict[Any, Any]]:
             if node is not None and tensor.output_nr == 0:
                 kept[node] = tensor
 
+    keep.below = former  # type: ignore[attr-defined]
     before = modes.change(intercept=keep)
     try:
         yield kept

@@ -377,9 +377,9 @@ def reshaped(row: Rules, tensor: Tensor, *options: Any) -> Tensor:
     check_writable(tensor, recorded, overlapping=True)
     before = wrap(tensor.memory())
     before.node = edge(tensor) if recorded else None
-    before.tangent = tensor.tangent
+    before.tangents = tensor.tangents
     out = row(before, *options)
-    tensor.array, tensor.tangent = out.array, out.tangent
+    tensor.array, tensor.tangents = out.array, out.tangents
     tensor.shared_versions().bump()
     if out.node is not None:
         tensor.node = out.node

@@ -37,11 +37,15 @@ OUTER = {
 }
 # Where p comes from: it may depend on w, or not.
 POINTS = {"constant": "tensor(1.5)", "the variable": "w", "a value": "w*w/2"}
+# Under inference_mode in a level torch says of these "Cannot set version_counter for inference tensor".
+JACOBIANS = ("jacrev", "jacfwd", "hessian")
 # The mode around the inner transform, and the one in the function that it differentiates.
 MODES = {
     "plain": ("", ""),
     "no_grad around": ("no_grad", ""),
+    "no_grad inside": ("", "no_grad"),
     "enable_grad in no_grad": ("no_grad", "enable_grad"),
+    "inference around": ("inference_mode", ""),
 }
 
 
@@ -72,6 +76,7 @@ def combinations() -> dict[str, str]:
         for inner in INNER
         for point in POINTS
         for mode in MODES
+        if (inner in JACOBIANS, mode) != (True, "inference around") or outer == "tape"
     }
 
 
