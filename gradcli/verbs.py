@@ -13,6 +13,7 @@ computation was refused.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -226,7 +227,8 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     or has the shape that `shapes` ({"x": (3, 4)}) gives it. order: the second of several variables, or
     of a vector, is the Hessian, by "x.y" for each pair. jacobian: the Jacobian, as a matrix. assume:
     "B symmetric", what holds of variables. form: "text", "latex" or a whole function as "python",
-    "numpy", "torch". verify: compare what is returned with what `grad` gives. Returns a str, or with
+    "numpy", "torch". verify: compare what is returned with what `grad` gives. What holds for the shapes
+    given alone comes with a warning. Returns a str, or with
     several variables a dict of them (for the three last forms always one str). Raises LanguageError.
     """
     if args and isinstance(args[0], str):
@@ -300,6 +302,8 @@ def _derivative(
         if verify:
             how = {**ways, "find": find, "form": form, "names": names}
             _, made, _ = proved(program, arrays, call.wanted, given=known, **how)
+            if made.general is False:
+                warnings.warn(made.alone(arrays), stacklevel=4)
         else:
             made = printed(find(program, arrays, call.wanted, follow=known, names=names), form)
     except NoExpression as error:

@@ -179,7 +179,7 @@ def to_c(found: Derivatives) -> str:
     source = found.heading.replace("*/", "* /").replace("\\", "\\\\")
     text = "\n".join(
         [
-            f"/* {source} and its {found.what} by {', '.join(found.by)}. */",
+            f"/* {found.title(source)} */",
             f"double value_and_{word}({parameters}, double {word}[{len(gradients)}])",
             "{",
             *lines,

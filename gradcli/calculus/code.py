@@ -451,8 +451,7 @@ def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> 
     texts = [printer.names.get(id(r)) or printer.text(r) for r in roots]
     grads = texts[1] if len(texts) == 2 else f"({', '.join(texts[1:])})"
     signature = ", ".join(names[n] for n in variables)
-    by = ", ".join(found.by)
-    title = f"{found.heading!r} and its {found.what} by {by}."
+    title = found.title(repr(found.heading))
     head = [
         f"def value_and_{found.kind.lower()}({signature}):",
         '    """' + title.replace("\\", "\\\\") + '"""',

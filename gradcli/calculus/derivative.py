@@ -42,13 +42,15 @@ class Derivatives:
     branched: whether the program asked for the truth of a value, so that all holds on its path alone.
     lower: the derivatives of the orders before, from the first on. kind: what each of `by` is called.
     beyond: whether the value has memory outside of a view in it (`Recording.beyond`).
-    assumed: what they hold for, of the variables (`calculus.assumptions`).
+    assumed: what they hold for, of the variables (`calculus.assumptions`). alone: for which shapes they
+    hold, in words, as "for x of shape (3,) alone"; "" where they are not known to be wrong for others.
     """
 
     kind = "gradient"
 
     __slots__ = (
-        *("assumed", "beyond", "branched", "by", "lower", "program", "shape", "value", "variables"),
+        *("alone", "assumed", "beyond", "branched", "by", "lower"),
+        *("program", "shape", "value", "variables"),
     )
 
     def __init__(
@@ -65,6 +67,7 @@ class Derivatives:
         self.by, self.shape, self.branched, self.lower = by, shape, branched, lower
         self.assumed: Any = None
         self.beyond = False
+        self.alone = ""
 
     @property
     def whole(self) -> Expression:
@@ -82,6 +85,11 @@ class Derivatives:
     def what(self) -> str:
         """What each of `by` is, in words."""
         return f"derivative of order {len(self.lower) + 1}" if self.lower else self.kind
+
+    def title(self, source: str) -> str:
+        """What a function of them returns; source: the program, as a comment may have it."""
+        only = f", {self.alone}" if self.alone else ""
+        return f"{source} and its {self.what} by {', '.join(self.by)}{only}."
 
 
 def differentiate(

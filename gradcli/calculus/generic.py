@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
+Arrays = Mapping[str, Any]
 
 
 class Generic:
@@ -50,4 +52,52 @@ def sample(shape: tuple[int, ...], number: int = 0) -> Any:
     return np.asarray(values)
 
 
-__all__ = ["Generic", "quiet", "sample"]
+def points(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
+    """Points of the same shapes: near the given one, positive, and of both signs."""
+    numbers = Generic(seed)
+    for low, high in ((0.5, 1.5), (-1.5, 1.5), (0.1, 0.9), (1.1, 4.0), (-0.9, -0.1), (-4.0, -1.1)):
+        yield {
+            n: _drawn(numbers, np.asarray(v), low, high) if np.asarray(v).dtype.kind in "fc" else v
+            for n, v in arrays.items()
+        }
+
+
+def _drawn(numbers: Generic, like: Any, low: float, high: float) -> Any:
+    values = numbers.uniform(low, high, like.shape)
+    if low < 0 < high and not (values < 0).any():
+        values = -values  # every variable has its negative elements, not by chance
+    if like.dtype.kind == "c":
+        values = values + 1j * numbers.uniform(low, high, like.shape)
+    return laid(values, like)
+
+
+def laid(values: Any, like: Any) -> Any:
+    """The values in the dtype of an array, and lying in memory as it does."""
+    made = np.empty_like(like)
+    made[...] = values
+    return made
+
+
+def near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
+    """Points close to the given one, in no special position."""
+    numbers = Generic(seed)
+    for _ in range(3):
+        made = {}
+        for n, v in arrays.items():
+            own = np.asarray(v)
+            if own.dtype.kind in "fc":
+                moved = own * numbers.uniform(1.01, 1.05, own.shape)
+                own = laid(moved + numbers.uniform(0.001, 0.01, own.shape), own)
+            made[n] = own
+        yield made
+
+
+def labels(arrays: Arrays, wrt: Iterable[str]) -> set[str]:
+    """The variables whose values are labels, as 1 and -1 of two classes: a number beside is none."""
+    return {n for n, v in arrays.items() if n not in wrt and np.isin(v, (-1, 0, 1)).all()}
+
+
+def labelled(other: Arrays, arrays: Arrays, wrt: Iterable[str]) -> dict[str, Any]:
+    """The variables in other sizes, with the labels of the given ones."""
+    kept = labels(arrays, wrt)
+    return {n: np.resize(arrays[n], np.shape(v)) if n in kept else v for n, v in other.items()}

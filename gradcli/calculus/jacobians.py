@@ -26,8 +26,9 @@ from gradcli.calculus.derivative import (
 )
 from gradcli.calculus.expressions import Expression, call, is_call, is_number, name, order
 from gradcli.calculus.finish import finish, simplified
+from gradcli.calculus.generic import Arrays
 from gradcli.calculus.linear_maps import LinearMaps, turned, written_out
-from gradcli.calculus.proof import Arrays, Claim
+from gradcli.calculus.proof import Claim
 from gradcli.calculus.rewriting import rewrite
 from gradcli.calculus.spelling import NoExpression
 from gradcli.engine.tensor import Tensor

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from gradcli.calculus.derivative import Derivatives
 from gradcli.calculus.expressions import Expression
+from gradcli.calculus.shapes import sizes_said
 from gradcli.calculus.sharing import shared_parts, size_of
 from gradcli.calculus.text import Printer
 
@@ -17,10 +19,12 @@ class Printed:
 
     shared: (name, text) of parts that occur more than once. by: the text of each variable's derivative.
     code: the whole of a format that is a program, in which case there is nothing else. form: the format.
-    general: whether it holds in other sizes of what nobody gave a shape; None: not known.
+    general: whether it is proved in other sizes too, so that it holds for any; None: not tried. wrong:
+    variables of other sizes for which it is wrong, if some are known. alike: whether it holds in other
+    sizes if those that are equal stay equal.
     """
 
-    __slots__ = ("by", "code", "form", "general", "shared")
+    __slots__ = ("alike", "by", "code", "form", "general", "shared", "wrong")
 
     def __init__(
         self,
@@ -31,11 +35,24 @@ class Printed:
     ) -> None:
         self.form, self.by, self.shared, self.code = form, by, shared or [], code
         self.general: bool | None = None
+        self.alike = False
+        self.wrong: Mapping[str, Any] | None = None
 
     @property
     def lines(self) -> list[str]:
         """The lines that name what is shared."""
         return [f"{word} = {text}" for word, text in self.shared]
+
+    def where(self, arrays: Mapping[str, Any]) -> str:
+        """For which sizes it is, where it is not general; arrays: the variables for which it holds."""
+        own = sizes_said(arrays)
+        return f"for shapes like {own}" if self.alike else f"for {own} alone"
+
+    def alone(self, arrays: Mapping[str, Any]) -> str:
+        """That it is not general, in words."""
+        if self.wrong is None:
+            return f"this is for {sizes_said(arrays)}: in other sizes it is not proved"
+        return f"this is {self.where(arrays)}: for {sizes_said(self.wrong)} it is wrong"
 
 
 def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> Printed:

@@ -17,11 +17,26 @@ import numpy as np
 from gradcli.calculus.derivative import CONSTANTS, Derivatives, differentiate
 from gradcli.calculus.evaluation import evaluate
 from gradcli.calculus.expressions import Expression, is_size, name, order
-from gradcli.calculus.generic import Generic, quiet, sample
+from gradcli.calculus.generic import Arrays, Generic, labelled, labels, laid, near, points, quiet
 from gradcli.calculus.higher import gradients
 from gradcli.calculus.printed import Printed, printed
-from gradcli.calculus.shapes import larger
-from gradcli.calculus.sizes import other_sizes, size_of, sized
+from gradcli.calculus.sizes import (
+    GENERIC,
+    REPEATED,
+    WITHIN,
+    Others,
+    alike_sizes,
+    all_of_one,
+    fewer,
+    is_alike,
+    is_same,
+    landmarks,
+    nearby,
+    other_sizes,
+    resized,
+    size_of,
+    sized,
+)
 from gradcli.engine import dtypes
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
@@ -29,7 +44,6 @@ from gradcli.language import parse, run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 
-Arrays = Mapping[str, Any]
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 VALUE = "value"  # of a program that is printed, beside its derivatives
 _JUMP = 0.01  # of the largest value, or of what is left of larger ones
@@ -112,8 +126,8 @@ class Claim:
                 return _agree(pairs)
             except Difference:
                 # What a change in the last digits moves is the noise of the arithmetic.
-                labels = {n: arrays[n] for n in _labels(arrays, self.wrt)}
-                shaken = [self.allowed({**_shaken(arrays, seed), **labels}) for seed in (1, 2)]
+                kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
+                shaken = [self.allowed({**_shaken(arrays, seed), **kept}) for seed in (1, 2)]
                 there = [(a, self.of_program(a, given)) for a in shaken]
                 moved = [self.pairs(a, e, given) for a, e in there if e is not None]
                 noise = _noise(pairs, moved)
@@ -233,16 +247,15 @@ def proved(
     form: str = "text",
     cse: bool | None = None,
     names: Arrays | None = None,
-    guessed: Mapping[str, Any] | None = None,
     find: Callable[..., Derivatives] | None = None,
     claim: type[Claim] = Claim,
 ) -> tuple[Derivatives, Printed, Difference | None]:
     """(the derivatives, what is printed of them, where that is not what the tape gives at the point).
 
     given: whether the point is the user's own. find, claim: what finds derivatives, if not
-    `differentiate` does, and what is then to be proved of them. guessed: the shapes that nobody gave:
-    what is printed says whether it is `general`. Where the short expression does not hold at the given
-    point, what the rules do there is kept too. Raises Unproved where nothing holds.
+    `differentiate` does, and what is then to be proved of them. What is printed says whether it is
+    `general`. Where the short expression does not hold at the given point, what the rules do there is
+    kept too. Raises Unproved where nothing holds.
     """
     find, wrt = find or partial(differentiate, order=order), list(wrt)
     kept: tuple[Derivatives, Printed, Difference | None] | None = None
@@ -258,14 +271,13 @@ def proved(
         ) as error:  # whatever stops the text from being run is a reason not to print it
             said = said or error
             continue
-        if guessed:
-            made.general = _in_other_sizes(claim(found, made, names or {}), arrays, guessed)
-        if singular is None:
+        if kept is None or singular is None:
             again = partial(find, program, wrt=wrt, follow=given, names=names, guards=guards)
             claimed = partial(claim, names=names or {})
-            better = _of_any_size(found, made, again, claimed, arrays, given, cse)
-            return (*(better or (found, made)), proof.beside)
-        kept = kept or (found, made, singular)
+            found, made = _of_any_size(found, made, again, claimed, arrays, given, cse)
+            kept = found, made, proof.beside if singular is None else singular
+        if singular is None:
+            break
     if kept is None:
         assert said is not None
         raise Unproved(said) from said
@@ -301,7 +313,7 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
         return None
     if given:
         try:
-            if _around(claim, _near(arrays, seed)):
+            if _around(claim, near(arrays, seed)):
                 return singular
         except Difference as error:  # the numbers are beyond the expression's: as x**2 for 1e200
             singular = singular or error
@@ -309,6 +321,109 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     if singular is not None and not held:
         raise singular
     return singular
+
+
+class Elsewhere:
+    """Other sizes in which the program of a claim runs: where it is to hold too, if it is general.
+
+    free: each size another where it can be. alike: where what is equal stays equal, and what is larger
+    larger. Values of a program that goes by them are its own, repeated, so that it goes the same way.
+    """
+
+    def __init__(self, claim: Claim, arrays: Arrays, given: bool) -> None:
+        self.claim, self.arrays, self.given = claim, arrays, given
+        self.branched = claim.found.branched
+        self.values = (REPEATED,) if self.branched else (GENERIC, WITHIN)
+        self.others = () if self.branched else (WITHIN, REPEATED)
+        self.near = landmarks(claim.found.program)
+        self.moved: list[tuple[Arrays, Callable[[Arrays], Others | None]]] = []
+        self.free: list[Arrays] = []
+        self.alike: list[Arrays] = []
+        self.tried = True
+        if not any(map(np.ndim, arrays.values())):
+            return
+        base = arrays
+        if claim.size(arrays) > MOST:
+            small = fewer(arrays, claim.runs, self.values[0])
+            if small is None:
+                self.tried = False
+                return
+            base = self._labelled(small)
+            self.free.append(base)
+        self._add(base)
+        if (several := all_of_one(base, claim.runs, self.values)) is not None:
+            self.free.append(self._labelled(several))
+            self._add(several)
+
+    def _add(self, base: Arrays) -> None:
+        """The sizes that can be changed from these."""
+        found = other_sizes(base, self.claim.runs, values=self.values)
+        if found is None or self.claim.size(found.arrays) > MOST:
+            return
+        self.moved.append((self._around(self.free, base, found), self._further))
+        if not is_alike(base, found.arrays):
+            alike = partial(alike_sizes, values=self.values[0])
+            found = alike(base)
+            if self.claim.size(found.arrays) <= MOST and self.claim.runs(found.arrays):
+                self.moved.append((self._around(self.alike, base, found), alike))
+
+    def _further(self, other: Arrays) -> Others | None:
+        few = self.claim.size(other) < FEW
+        return other_sizes(other, self.claim.runs, prime=few, values=self.values)
+
+    def _around(self, where: list[Arrays], base: Arrays, found: Others) -> Arrays:
+        other = self._labelled(found.arrays)
+        where.append(other)
+        if not self.branched:
+            where += islice(points(other, 0), 2)  # branches that generic values do not take
+        where += map(self._labelled, nearby(base, found.moves, self.near, self.values[0]))
+        return other
+
+    def _labelled(self, other: Arrays) -> Arrays:
+        return labelled(other, self.arrays, self.claim.wrt)
+
+    def pairs(self) -> Iterator[tuple[Arrays, Arrays]]:
+        """Two sets of sizes that are other than the given ones and than each other, in both orders.
+
+        What is alike in one set of sizes, as that of a matrix and of an index into it, is not in another.
+        At last with the values of the given point, repeated: a derivative at zeros may be another.
+        """
+        for other, further_sizes in self.moved:
+            found = further_sizes(other)
+            if found is not None and self.claim.size(found.arrays) <= MOST:
+                further = self._labelled(found.arrays)
+                yield other, further
+                yield further, other
+                if self.given and not self.branched:
+                    yield self._repeated(other), self._repeated(further)
+
+    def _repeated(self, other: Arrays, values: int = REPEATED) -> Arrays:
+        return resized(self.arrays, {n: np.shape(v) for n, v in other.items()}, values)
+
+    def tell(self, claim: Claim) -> bool:
+        """Note on what is printed where a claim holds; whether in all sizes.
+
+        What no other sizes can make wrong, as the program runs in none, is general. What differs where
+        values decide may be right on another path.
+        """
+        made = claim.made
+        held, wrong = self._tried(claim, self.free)
+        made.general = self.tried and wrong is None and (held or not self.free)
+        made.wrong = None if self.branched else wrong
+        made.alike = wrong is not None and self._tried(claim, self.alike) == (True, None)
+        return made.general
+
+    def _tried(self, claim: Claim, where: list[Arrays]) -> tuple[bool, Arrays | None]:
+        """(whether it holds at any of these points, the first at which it does not)."""
+        held = False
+        for point in where:
+            try:
+                held |= claim.holds(point) or (
+                    not held and any(claim.holds(self._repeated(point, v)) for v in self.others)
+                )
+            except Exception:  # what it says, or that it does not run, holds elsewhere alone
+                return held, point
+        return held, None
 
 
 @quiet()
@@ -320,71 +435,38 @@ def _of_any_size(
     arrays: Arrays,
     given: bool,
     cse: bool | None,
-) -> tuple[Derivatives, Printed] | None:
-    """Derivatives that name the sizes which stand in them as numbers, proved in three sets of sizes.
+) -> tuple[Derivatives, Printed]:
+    """The derivatives with names for the sizes that stand in them as numbers, proved in other sizes.
 
-    None where there are no such numbers, or where the program runs in no other sizes.
+    As they are where they hold there already, or where no names make them: then they say so.
     """
-    own = claim(found, made)
-    if found.branched or own.size(arrays) > MOST:
-        return None
-    other = other_sizes(arrays, own.runs)
-    if other is None or own.size(other) > MOST:
-        return None
-    other = _labelled(other, arrays, own.wrt)
-    signs = list(islice(points(other, 0), 2))  # branches that generic values do not take
-    if own.is_right(other) and all(map(own.is_right, signs)):
-        return None
-    further = other_sizes(other, own.runs, prime=own.size(other) < FEW)
-    if further is None or own.size(further) > MOST:
-        return None
-    further = _labelled(further, arrays, own.wrt)
-    # What is alike in one set of sizes, as that of a matrix and of an index into it, is not in another.
-    for sets in ((other, further), (further, other)):
+    elsewhere = Elsewhere(claim(found, made), arrays, given)
+    if elsewhere.tell(claim(found, made)):
+        return found, made
+    for pair in elsewhere.pairs():
         try:
-            better = sized(found, find, sets)
+            if made.wrong is None and is_same(
+                found, find(pair[0])
+            ):  # there are no values to prove it at
+                made.general = True
+                break
+            better = sized(found, find, pair)
             if better is None:
-                return None
+                continue
             shown = printed(better, made.form, cse)
             proof = claim(better, shown)
-            if (
-                prove(proof, arrays, given=given) is None
-                and proof.holds(other)
-                and proof.holds(further)
-                and [proof.holds(p) for p in signs]  # or it raises
-            ):
-                shown.general = None if made.general is None else True
-                return better, shown
+            if prove(proof, arrays, given=given) is not None or not all(map(proof.holds, pair)):
+                continue
+            if elsewhere.tell(proof) or (shown.alike and not made.alike):
+                found, made = better, shown
+            if made.general:
+                break
         except Exception:  # then the numbers are printed, which are proved
             continue
-    return None
-
-
-def _labels(arrays: Arrays, wrt: Iterable[str]) -> set[str]:
-    """The variables whose values are labels, as 1 and -1 of two classes: a number beside is none."""
-    return {n for n, v in arrays.items() if n not in wrt and np.isin(v, (-1, 0, 1)).all()}
-
-
-def _labelled(other: Arrays, arrays: Arrays, wrt: Iterable[str]) -> dict[str, Any]:
-    """The variables in other sizes, with the labels of the given ones."""
-    labels = _labels(arrays, wrt)
-    return {n: np.resize(arrays[n], np.shape(v)) if n in labels else v for n, v in other.items()}
-
-
-@quiet()
-def _in_other_sizes(claim: Claim, arrays: Arrays, guessed: Mapping[str, Any]) -> bool | None:
-    """Whether a claim holds in other sizes too; None where the program runs in no others."""
-    shapes = larger({n: np.shape(v) for n, v in arrays.items()}, guessed)
-    if not shapes:
-        return None
-    other = {
-        n: sample(s, k) if np.shape(arrays[n]) != s else arrays[n]
-        for k, (n, s) in enumerate(shapes.items())
-    }
-    try:
-        return claim.holds(other) or None
-    except Exception:  # what it says, or that it does not run, holds in its own sizes alone
-        return False
+    if made.code and not made.general:
+        found.alone = made.where(arrays)
+        made.code = printed(found, made.form, cse).code
+    return found, made
 
 
 def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
@@ -395,47 +477,6 @@ def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
         if proved == 2:
             break
     return proved
-
-
-# -- points -----------------------------------------------------------------------------------------
-def points(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
-    """Points of the same shapes: near the given one, positive, and of both signs."""
-    numbers = Generic(seed)
-    for low, high in ((0.5, 1.5), (-1.5, 1.5), (0.1, 0.9), (1.1, 4.0), (-0.9, -0.1), (-4.0, -1.1)):
-        yield {
-            n: _drawn(numbers, np.asarray(v), low, high) if np.asarray(v).dtype.kind in "fc" else v
-            for n, v in arrays.items()
-        }
-
-
-def _drawn(numbers: Generic, like: Any, low: float, high: float) -> Any:
-    values = numbers.uniform(low, high, like.shape)
-    if low < 0 < high and not (values < 0).any():
-        values = -values  # every variable has its negative elements, not by chance
-    if like.dtype.kind == "c":
-        values = values + 1j * numbers.uniform(low, high, like.shape)
-    return _laid(values, like)
-
-
-def _laid(values: Any, like: Any) -> Any:
-    """The values in the dtype of an array, and lying in memory as it does."""
-    made = np.empty_like(like)
-    made[...] = values
-    return made
-
-
-def _near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
-    """Points close to the given one, in no special position."""
-    numbers = Generic(seed)
-    for _ in range(3):
-        made = {}
-        for n, v in arrays.items():
-            own = np.asarray(v)
-            if own.dtype.kind in "fc":
-                moved = own * numbers.uniform(1.01, 1.05, own.shape)
-                own = _laid(moved + numbers.uniform(0.001, 0.01, own.shape), own)
-            made[n] = own
-        yield made
 
 
 @contextmanager
@@ -543,7 +584,7 @@ def _shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
         own = np.asarray(v)
         if own.dtype.kind in "fc":
             eps = float(np.finfo(own.dtype).eps)
-            made[n] = _laid(own * (1 + 64 * eps * numbers.uniform(-1, 1, own.shape)), own)
+            made[n] = laid(own * (1 + 64 * eps * numbers.uniform(-1, 1, own.shape)), own)
     return made
 
 

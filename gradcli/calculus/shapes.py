@@ -216,6 +216,16 @@ def infer(
     return dict.fromkeys(free, ())
 
 
+def shapes_said(shapes: Mapping[str, Shape]) -> str:
+    """`x of shape (3,), y of shape ()`."""
+    return ", ".join(f"{n} of shape {s}" for n, s in shapes.items())
+
+
+def sizes_said(arrays: Mapping[str, Any]) -> str:
+    """The shapes of all variables that are no single numbers."""
+    return shapes_said({n: np.shape(v) for n, v in arrays.items() if np.ndim(v)})
+
+
 def larger(shapes: Mapping[str, Shape], guessed: Mapping[str, Shape]) -> Shapes:
     """The shapes with every size that nobody gave made larger, equal ones equally; empty if none is.
 

@@ -7,12 +7,12 @@ number is that formula. What comes out is proved in further sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from fractions import Fraction
 from itertools import combinations, product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from gradcli.calculus.expressions import Expression, call, is_size, make, name, 
 from gradcli.calculus.finish import length, simplified
 from gradcli.calculus.generic import Generic, sample
 from gradcli.calculus.numbers import ONE, ZERO, Number
+from gradcli.language.program import Program
+from gradcli.language.tree import CONSTANT, KIND
 
 Arrays = Mapping[str, Any]
 Shape = tuple[int, ...]
@@ -31,6 +33,10 @@ VALUE = ""  # of the program, beside the labels of its derivatives
 LARGEST = 64  # sizes above it are tried as one of about this size
 MOST_TRIES = 64  # runs of a program to see which sizes belong together
 MOST = 10_000  # numbers in other sizes, or twice as many as there are: in five dimensions they grow fast
+MOST_NEARBY = 24  # sizes beside the integers of a program that are tried
+READS = frozenset("shape size len numel nelement".split())  # words that make a number of a size
+_TAKES = frozenset(KIND[k] for k in "call call_keywords subscript".split())
+_PARTS = frozenset(KIND[k] for k in "slice tuple list neg keyword".split())
 SIZED = frozenset(
     "zeros ones eye expand reshape".split()
 )  # calls that are printed with their shape
@@ -65,62 +71,192 @@ class NoSize(Exception):
 
 
 # -- other sizes ------------------------------------------------------------------------------------
+Axis = tuple[str, int]
+GENERIC, WITHIN, REPEATED = range(3)  # values in other sizes: see `resized`
+
+
+class Move(NamedTuple):
+    """Axes that change together: their size, and those whose size is a multiple of it."""
+
+    size: int
+    axes: list[Axis]
+    multiples: list[Axis]
+
+    def to(self, size: int, shapes: Mapping[str, list[int]]) -> dict[str, list[int]]:
+        """The shapes with these axes in another size."""
+        made = {n: list(s) for n, s in shapes.items()}
+        for n, i in self.axes:
+            made[n][i] = size
+        for n, i in self.multiples:  # what is as long as this axis and another together
+            made[n][i] = made[n][i] // self.size * size
+        return made
+
+
+class Others(NamedTuple):
+    """The variables in other sizes, and which axes changed together."""
+
+    arrays: dict[str, Any]
+    moves: list[Move]
+
+
 def other_sizes(
-    arrays: Arrays, runs: Callable[[Arrays], bool], prime: bool = True
-) -> dict[str, Any] | None:
+    arrays: Arrays,
+    runs: Callable[[Arrays], bool],
+    prime: bool = True,
+    values: Sequence[int] = (GENERIC, WITHIN),
+) -> Others | None:
     """The variables in other sizes in which the program runs, each size another where that can be.
 
     Sizes that depend on each other are equal here, so they change together. prime: the new ones are (up
     to three dimensions, where these stay few numbers), so that no product of some is a multiple of others
-    by chance. Values are generic, or of the range of the old if the program refuses the former.
+    by chance. values: which are tried, as the program may refuse some.
     """
-    for within in (False, True):
-        if (found := _other_sizes(arrays, runs, prime, within)) is not None:
+    for kind in values:
+        if (found := _other_sizes(arrays, runs, prime, kind)) is not None:
             return found
     return None
 
 
 def _other_sizes(
-    arrays: Arrays, runs: Callable[[Arrays], bool], prime: bool, within: bool
-) -> dict[str, Any] | None:
+    arrays: Arrays, runs: Callable[[Arrays], bool], prime: bool, values: int
+) -> Others | None:
     old = {n: np.shape(v) for n, v in arrays.items()}
     left = [(n, i) for n, s in old.items() for i, size in enumerate(s) if size > 1]
     current = {n: list(s) for n, s in old.items()}
     taken = {size for s in old.values() for size in s}
-    changed, tried = False, 0
-    moved: list[tuple[str, int]] = []
+    tried = 0
+    moves: list[Move] = []
     most = max(MOST, 2 * sum(map(prod, old.values())))
     while left:
         first, *others = left
         own = old[first[0]][first[1]]
         fresh = _next(own, taken, prime and len(old[first[0]]) < 4)
         # No more than that of another, as an index has; or twice as many, where it is split in two.
-        further = {current[n][i] for n, i in moved if old[n][i] == own} | {_multiple(own, taken)}
+        alike = {current[n][i] for m in moves if m.size == own for n, i in m.axes}
         groups = list(_groups(first, others, old))
         more = [(n, i) for n, s in old.items() for i, k in enumerate(s) if k > own and k % own == 0]
         trials = [
             *product([fresh], groups, [[]]),
             *product([fresh], groups, [more] if more else []),
+            *product(alike | {_multiple(own, taken)}, groups, [[]]),
         ]
-        for size, group, flat in [*trials, *product(further, groups, [[]])]:
+        for size, group, flat in trials:
             tried += 1
             if tried > MOST_TRIES:
                 return None
-            trial = {n: list(s) for n, s in current.items()}
-            for n, i in group:
-                trial[n][i] = size
-            for n, i in flat:  # what is as long as this axis and another together
-                trial[n][i] = trial[n][i] // own * size
+            move = Move(own, group, flat)
+            trial = move.to(size, current)
             if sum(map(prod, trial.values())) > most:
                 continue
-            if runs(resized(arrays, trial, within)):
-                current, changed = trial, True
+            if runs(resized(arrays, trial, values)):
+                current = trial
                 taken.add(size)
-                moved += group
+                moves.append(move)
                 others = [a for a in others if a not in group]
                 break
         left = others
-    return resized(arrays, current, within) if changed else None
+    return Others(resized(arrays, current, values), moves) if moves else None
+
+
+def all_of_one(
+    arrays: Arrays, runs: Callable[[Arrays], bool], values: Sequence[int] = (GENERIC,)
+) -> dict[str, Any] | None:
+    """The variables with their axes of one element, or of none, in a larger size.
+
+    As many of these as can be together: that some are one and others not is another program.
+    """
+    shapes = {n: np.shape(v) for n, v in arrays.items()}
+    left = [(n, i) for n, s in shapes.items() for i, size in enumerate(s) if size < 2]
+    size = _next(2, {size for s in shapes.values() for size in s}, True)
+    groups = [left, *([a] for a in left if len(left) > 1)]
+    for kind, group in product(values, groups if left else []):
+        changed = Move(1, group, []).to(size, {n: list(s) for n, s in shapes.items()})
+        made = resized(arrays, changed, kind)
+        if sum(map(np.size, made.values())) <= MOST and runs(made):
+            return made
+    return None
+
+
+def is_alike(one: Arrays, two: Arrays) -> bool:
+    """Whether sizes that are equal in one set are so in the other, and larger ones larger."""
+    first, second = ([k for v in a.values() for k in np.shape(v)] for a in (one, two))
+    return _ranks(first) == _ranks(second)
+
+
+def _ranks(sizes: list[int]) -> list[int]:
+    places = {size: k for k, size in enumerate(sorted(set(sizes)))}
+    return [places[size] for size in sizes]
+
+
+def alike_sizes(arrays: Arrays, values: int) -> Others:
+    """The variables in other sizes that are alike: see `is_alike`. One stays one."""
+    axes: dict[int, list[Axis]] = {}
+    for n, v in arrays.items():
+        for i, size in enumerate(np.shape(v)):
+            axes.setdefault(size, []).append((n, i))
+    moves = [Move(size, axes[size], []) for size in sorted(axes) if size > 1]
+    shapes = {n: list(np.shape(v)) for n, v in arrays.items()}
+    last = 0
+    for move in moves:
+        last = _next(max(min(move.size, LARGEST), last), set(axes), True)
+        shapes = move.to(last, shapes)
+    return Others(resized(arrays, shapes, values), moves)
+
+
+def nearby(
+    arrays: Arrays, moves: Sequence[Move], sizes: Iterable[int], values: int
+) -> Iterator[dict[str, Any]]:
+    """The variables with the axes of each move, or of all, in each of these sizes."""
+    old = {n: list(np.shape(v)) for n, v in arrays.items()}
+    for size in sizes:
+        changed = [m.to(size, old) for m in moves if m.size != size]
+        if len(moves) > 1:
+            every = old
+            for m in moves:
+                every = m.to(size, every)
+            changed.append(every)
+        for shapes in changed:
+            fits = all(map(all, shapes.values())) and sum(map(prod, shapes.values())) <= MOST
+            if shapes != old and fits:
+                yield resized(arrays, shapes, values)
+
+
+def landmarks(program: Program) -> list[int]:
+    """The sizes at which a program may begin to do something else: those beside its integers.
+
+    Its integers are those that it gives to functions or takes slices with; all of them in a program that
+    reads a size as a number, and small ones, odd and even, besides.
+    """
+    kinds, operands = program.kinds, program.operands
+    reads = not READS.isdisjoint(program.words)
+    if reads:
+        found = {c for c in program.constants if type(c) is int}
+    else:
+        found = set()
+        waiting = [c for row, k in enumerate(kinds) if k in _TAKES for c in program.children(row)]
+        while waiting:
+            row = waiting.pop()
+            if kinds[row] == CONSTANT and type(c := program.constants[operands[row]]) is int:
+                found.add(c)
+            elif kinds[row] in _PARTS:
+                waiting += program.children(row)
+    beside = {n for c in map(abs, found) if c > 1 for n in (c - 1, c, c + 1, 2 * c)}
+    small = {2, 3, 4, 5} if reads else set()
+    return sorted(n for n in beside | small if n > 1)[:MOST_NEARBY]
+
+
+def fewer(arrays: Arrays, runs: Callable[[Arrays], bool], values: int) -> dict[str, Any] | None:
+    """The variables with small sizes for those above LARGEST; None where the program runs in none."""
+    shapes = [np.shape(v) for v in arrays.values()]
+    taken = {size for s in shapes for size in s}
+    small = {size: size for size in taken}
+    for size in sorted(taken):
+        if size > LARGEST:
+            small[size] = _next(4, taken, False)
+            taken.add(small[size])
+    changed = {n: tuple(small[k] for k in s) for n, s in zip(arrays, shapes, strict=True)}
+    made = resized(arrays, changed, values)
+    return made if runs(made) else None
 
 
 def _next(size: int, taken: set[int], prime: bool) -> int:
@@ -153,24 +289,24 @@ def _groups(first: Any, others: list[Any], old: Shapes) -> Iterator[list[Any]]:
         yield [first]
 
 
-def resized(arrays: Arrays, shapes: Mapping[str, Any], within: bool = False) -> dict[str, Any]:
+def resized(arrays: Arrays, shapes: Mapping[str, Any], values: int = GENERIC) -> dict[str, Any]:
     """Values of these shapes and of the variables' dtypes; integers are those that there are.
 
-    within: values between the least and the largest of each variable.
+    values: generic ones, those between the least and the largest of each variable, or its own, repeated.
     """
     made: dict[str, Any] = {}
     for k, (n, v) in enumerate(arrays.items()):
         own, shape = np.asarray(v), tuple(shapes[n])
         if own.shape == shape:
             made[n] = v
-        elif own.dtype.kind in "fc":
-            values = sample(shape, k)
-            if within and own.size and own.dtype.kind == "f":
-                low, high = own.min(), own.max()
-                values = low + (high - low) * Generic(k + 1).uniform(0, 1, shape)
-            made[n] = values.astype(own.dtype)
-        else:
+        elif own.dtype.kind not in "fc" or (values == REPEATED and own.size):
             made[n] = np.resize(own, shape)
+        else:
+            drawn = sample(shape, k)
+            if values == WITHIN and own.size and own.dtype.kind == "f":
+                low, high = own.min(), own.max()
+                drawn = low + (high - low) * Generic(k + 1).uniform(0, 1, shape)
+            made[n] = drawn.astype(own.dtype)
     return made
 
 
@@ -395,6 +531,13 @@ def sized(
         for k, stage in enumerate(found.lower)
     ]
     return made
+
+
+def is_same(found: Derivatives, other: Derivatives) -> bool:
+    """Whether the same derivatives were found in two sets of sizes, to the last number."""
+    old = _expressions(found)
+    by, left = _sized(found, other, list(old))
+    return not left and all(e is old[n] for n, e in by.items())
 
 
 def _expressions(found: Derivatives) -> dict[str, Expression]:

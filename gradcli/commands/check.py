@@ -19,7 +19,6 @@ from gradcli.commands.points import (
     Point,
     note_guesses,
     point,
-    shapes_said,
     wanted_names,
 )
 from gradcli.commands.request import Request
@@ -564,6 +563,8 @@ def _compare(
         output.write(f"ok: {name} (max error {found.error:.1e}{suffix})")
     else:
         output.write("\n".join(_formula_lines(request, name, found, arrays)))
+        from gradcli.calculus.shapes import shapes_said
+
         if agreed and all(_shapes(a) != _shapes(arrays) for a in agreed):
             yes, no = (shapes_said(_shapes(a)) for a in (agreed[-1], arrays))
             output.note(f"right for {yes}; wrong for {no}; say which is meant with --shape")

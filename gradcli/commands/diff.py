@@ -90,6 +90,9 @@ def command(
     --x VALUE, --shape x=3,4 or, in letters, --shape A=m,n says them. With several variables each has
     its line, `x.grad = …`. With --order 2 of several variables, or of a vector, it
     is the Hessian, a line for each pair of variables.
+
+    It holds for any sizes of the variables, or a note says for which it does: so does the text of a
+    program (--format numpy), and "general" in --json, which is true or false.
     """
     from gradcli.calculus.reading import NoExpression
 
@@ -170,7 +173,6 @@ def _printed(
             form=form,
             cse=cse,
             names=names,
-            guessed=where.guessed,
             **{**ways, "find": find},
         )
     except Unproved as error:
@@ -246,7 +248,9 @@ def _shown(value: Any) -> str:
 
 
 def _notes(found: Derivatives, made: Printed, where: Point) -> None:
-    note_guesses(where, made.general)
+    note_guesses(where)
+    if made.general is False:
+        output.note(made.alone(where.arrays))
     if found.lower:
         from gradcli.commands.higher import note_of_sums
 
@@ -330,6 +334,7 @@ def _write_json(
                 own["value"] = shown[label]
     old = {"derivatives": made.by, "shapes": shapes, **({"values": shown} if shown else {})}
     report: dict[str, Any] = {"expression": request.source, "wrt": wrt, **old}
+    report["general"] = made.general
     if made.shared:
         report["shared"] = dict(made.shared)
     if taken:

@@ -122,8 +122,8 @@ def wanted_names(request: Request, point: Point) -> list[str]:
     )
 
 
-def note_guesses(point: Point, general: bool | None = None) -> None:
-    """Say which shapes were worked out, for nobody gave them; and whether what is said holds in others."""
+def note_guesses(point: Point) -> None:
+    """Say which shapes were worked out, for nobody gave them."""
     if not point.guessed:
         return
     letters = _letters(point)
@@ -131,9 +131,6 @@ def note_guesses(point: Point, general: bool | None = None) -> None:
     said = ", ".join(f"{n} ∈ {_space(s, letters)}" for n, s in shapes.items())
     first = next(iter(point.guessed))
     output.note(f"shapes: {said}; say others with --shape {first}=… or --{first} VALUE")
-    if general is False:
-        own = ", ".join(f"{letter} = {n}" for n, letter in letters.items())
-        output.note(f"sizes stand in this as numbers: it holds for {own} alone")
 
 
 LETTERS = "nmkpqrstuv"  # for sizes, in this order
@@ -155,8 +152,3 @@ def _letters(point: Point) -> dict[int, str]:
 def _space(shape: tuple[int, ...], letters: Mapping[int, str]) -> str:
     """`R`, `Rⁿ`, `Rᵐˣⁿ`."""
     return "R" + "ˣ".join(letters.get(k, str(k)).translate(_RAISED) for k in shape)
-
-
-def shapes_said(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """`x of shape (3,), y of shape ()`."""
-    return ", ".join(f"{n} of shape {s}" for n, s in shapes.items())

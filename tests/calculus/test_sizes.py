@@ -195,5 +195,5 @@ def test_sizes_that_need_not_be_equal_are_told_apart() -> None:
 
     other = sizes.other_sizes(arrays, runs)
     assert other is not None
-    assert {n: v.shape for n, v in other.items()} == {"A": (5, 7), "x": (7,), "b": (5,)}
+    assert {n: v.shape for n, v in other.arrays.items()} == {"A": (5, 7), "x": (7,), "b": (5,)}
     assert sizes.other_sizes(arrays, lambda values: False) is None

@@ -279,7 +279,7 @@ def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
     result = run("diff", source)
     assert result.exit_code == 0
     assert "note: shapes: " in result.stderr
-    assert ("sizes stand in this as numbers: it holds for " in result.stderr) is alone
+    assert (" alone: for " in result.stderr) is alone
 
 
 @sweep(
@@ -313,6 +313,56 @@ def test_no_variable_of_a_formula_of_numbers_becomes_an_array() -> None:
     result = run("diff", "sqrt(omega**2/c**2 - pi**2/d**2)", "--wrt", "omega")
     assert result.stdout == "omega/(c**2*sqrt(omega**2/c**2 - pi**2/d**2))\n"
     assert result.stderr == ""
+
+
+# (program, options, the sizes for which the text is wrong; "" where it holds for any)
+FOR_ONE_SIZE = [
+    ("sum(x)*3 if x.shape[0]>3 else sum(x)", "--shape x=3", "x of shape (5,)"),
+    ("sum(x)*3 if x.shape[0]>3 else sum(x)", "--x 1,2,3,4,5", "x of shape (2,)"),
+    ("sum(x)*3 if x.shape[0]>99 else sum(x)", "--shape x=3", "x of shape (100,)"),
+    ("2**len(x)*sum(x)", "--shape x=3", "x of shape (5,)"),
+    ("sum(x**len(x))", "", "x of shape (5,)"),
+    ("h = 0\nfor v in x: h = tanh(w*h + v)\nh", "--shape x=3", "x of shape (5,)"),
+    ("sum(x[:len(x)//2])", "--x 1,2,3,4", "x of shape (5,)"),
+    ("sum(x[:10])", "--shape x=5", "x of shape (7,)"),
+    ("conv1d(x, w).sum()", "--shape x=1,1,5 --shape w=1,1,2", "w of shape (1, 1, 3)"),
+    ("sum(x*arange(len(x)))", "--shape x=3", "x of shape (5,)"),
+    ("sum(x*arange(len(x)))", "--x 3,", "x of shape (3,)"),
+    ("sum(X)/X.shape[0] if X.shape[0] == X.shape[1] else sum(X)", "--shape X=3,3", "(5, 7)"),
+    ("sum(x**len(x))", "--shape x=200000", "x of shape (5,)"),
+    ("sum(x**3)*len(x)", "--order 2 --shape x=3", ""),
+    ("sum(x)*len(x)", "--x 1,2,3", ""),
+    ("sum(x**2)", "--x 3,", ""),
+    ("mean(x) if x[0] > 0 else sum(x)", "--x 1,2,3", ""),
+    ("assert len(x) == 3; sum(x*tensor([1, 2, 3]))", "--shape x=3", ""),  # runs in no others
+    ("-sum(log(b - A@x))", "--wrt x --shape A=5,3 --shape b=5 --shape x=3", ""),
+]  # fmt: skip
+
+
+@sweep(("source", "options", "wrong"), FOR_ONE_SIZE, parts=2)
+def test_a_formula_for_one_size_says_so(source: str, options: str, wrong: str) -> None:
+    result = run("diff", source, *options.split(), "--json")
+    found = json.loads(result.stdout)
+    assert found["general"] is (not wrong)
+    said = " ".join(n for n in found["notes"] if "it is wrong" in n)
+    assert bool(said) is bool(wrong) and wrong in said, said
+
+
+@pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])
+def test_a_program_for_one_size_says_so(form: str) -> None:
+    """Its value too, where the gradient holds for any size."""
+    for source, alone in [("sum(x**len(x))", True), ("sum(x)+2**len(x)", True), ("x@x", False)]:
+        code = run("diff", source, "--shape", "x=3", "--format", form).stdout
+        assert ("by x, for x of shape (3,) alone." in code) is alone
+
+
+def test_a_formula_for_sizes_that_are_equal_says_so() -> None:
+    result = run("diff", "trace(X)", "--shape", "X=3,3")
+    assert result.stdout == "eye(X.shape[0])\n"
+    like = "this is for shapes like X of shape (3, 3): for X of shape (5, 7) it is wrong"
+    assert like in result.stderr
+    code = run("diff", "trace(X)", "--shape", "X=3,3", "--format", "numpy").stdout
+    assert "by X, for shapes like X of shape (3, 3)." in code
 
 
 def test_latex() -> None:
