@@ -20,6 +20,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine import modes
 from gradcli.engine.memory import ARRAYS, address, buffer_of, infer_shape, laid_out
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.threads import applied
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class Batched(NDArrayOperatorsMixin):
 
     def sum(self, *args: Any, **options: Any) -> Any:
         """Entry by entry."""
-        return np.sum(self, *args, **options)
+        return add_reduce(self, *args, **options)
 
     def any(self, *args: Any, **options: Any) -> Any:
         """Entry by entry."""
@@ -213,6 +214,8 @@ class Batched(NDArrayOperatorsMixin):
         if "out" in options:
             raise RuntimeError(INPLACE)
         call = ufunc if method == "__call__" else getattr(ufunc, method)
+        if ufunc is np.add and method == "reduce":
+            call = add_reduce
         if ufunc is np.add and method == "__call__" and not options:
             first_, second = args
             for a, b in ((first_, second), (second, first_)):
@@ -458,7 +461,7 @@ def total(array: Any, axes: tuple[int, ...]) -> Any:
     """The sum over some axes, for batched arrays too; that of integers has 64 bits."""
     if isinstance(array, Batched):
         return Batched(total(array.every, tuple(a + 1 for a in axes)), array.level)
-    return np.add.reduce(array, axis=axes, dtype=np.int64 if array.dtype.kind in "biu" else None)
+    return add_reduce(array, axes, np.int64 if array.dtype.kind in "biu" else None)
 
 
 def aligned(values: Sequence[Any], level: Level) -> list[Any]:

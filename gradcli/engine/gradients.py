@@ -11,6 +11,7 @@ from gradcli.engine import dtypes, forks, versions
 from gradcli.engine.memory import IN_MEMORY, copied
 from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node, Variable
 from gradcli.engine.stale import check_versions
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap
 
 accumulating = forks.reentrant_lock()
@@ -84,13 +85,13 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
         grad = grad.sum(axes, True)
         return grad.view(shape) if lead else grad
     if not shape:
-        return np.add.reduce(grad, axis=None)
+        return add_reduce(grad)
     if axes == (0,) and grad.size > _FEW:
         from gradcli.engine.row_blocks import rows_sum, suits_sum  # not to be read for small work
 
         if suits_sum(grad):
             return rows_sum(grad).reshape(shape)
-    return np.add.reduce(grad, axis=axes).reshape(shape)
+    return add_reduce(grad, axes).reshape(shape)
 
 
 def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:

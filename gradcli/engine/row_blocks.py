@@ -11,14 +11,16 @@ import numpy as np
 
 from gradcli.engine import threads
 from gradcli.engine.memory import ARRAYS
+from gradcli.engine.sums import Tree
 
-FOLDED = 256  # rows whose product, or sum, is worked out at once and then added to that of the rows before
+FOLDED = 256  # rows whose product, or sum, is worked out at once
 _FEWEST = 256  # rows of a product: many for the library of products
 _ELEMENTS = 1 << 14  # of the wider of rows and result, so few that it cuts them no further
 PART = 1 << 12  # elements of vectors that are multiplied at once, so few that it does not cut them
 CUT = 1 << 18  # multiplications from which on the library of products takes several threads
 _SHARED = 1 << 24  # multiplications from which on a second thread pays
 _READ = 1 << 19  # elements that are read, from which on it does too
+_reduce: Any = np.add.reduce
 _NARROW = 8  # columns of a sum from which on blocks of rows are added by themselves
 _FEW = 256  # elements of a product from which on they are
 _WIDEST = 1 << 18  # elements of what blocks of rows give, so few that each thread can have its own
@@ -129,15 +131,14 @@ Spare = dict[Any, list[Any]]
 
 
 class Fold:
-    """The sum of what blocks of `FOLDED` rows give, from the first to the last, in whatever order they come.
+    """The sum of what blocks of `FOLDED` rows give, as a tree over them, in whatever order they come.
 
-    function: of `FOLDS`. spare: memory, by shape and dtype, that the folds of one pass share. total: the
-    sum, once all blocks have come.
+    function: of `FOLDS`. spare: memory, by shape and dtype, that the folds of one pass share.
     """
 
     def __init__(self, function: Any, shape: Sequence[int], dtype: Any, spare: Spare) -> None:
         self.function, self.shape, self.dtype = FOLDS[function], tuple(shape), dtype
-        self.total: Any = None
+        self._sums = Tree(self._sum)
         self._next, self._lock = 0, Lock()
         self._waiting: dict[int, Any] = {}
         self._spare = spare.setdefault((self.shape, dtype), [])
@@ -157,11 +158,15 @@ class Fold:
             self._waiting[number] = part
             while (own := self._waiting.pop(self._next, None)) is not None:
                 self._next += 1
-                if self.total is None:
-                    self.total = own
-                else:
-                    np.add(self.total, own, out=self.total)
-                    self._spare.append(own)
+                self._sums.add(own)
+
+    def _sum(self, one: Any, other: Any) -> Any:
+        self._spare.append(other)
+        return np.add(one, other, out=one)
+
+    def total(self) -> Any:
+        """The sum, once all blocks have come."""
+        return self._sums.result()
 
 
 def _folded(function: Any, shape: tuple[int, ...], multiplied: int, *rows: Any) -> Any:
@@ -172,7 +177,7 @@ def _folded(function: Any, shape: tuple[int, ...], multiplied: int, *rows: Any) 
         fold(start, *[r[start : start + FOLDED] for r in rows])
 
     _in_turns(work, -(-len(rows[0]) // FOLDED), multiplied)
-    return fold.total
+    return fold.total()
 
 
 def rows_product(a: Any, b: Any) -> Any:
@@ -195,7 +200,9 @@ def _product_of(a: Any, b: Any, out: Any) -> None:
 
 
 def _sum_of(a: Any, out: Any) -> None:
-    np.add.reduce(a, axis=0, keepdims=True, out=out)
+    if len(a) == FOLDED:  # every 16th row, and these: fewer in a row
+        a = _reduce(a.reshape(16, FOLDED // 16, -1), 0)
+    _reduce(a, 0, None, out, True)
 
 
 FOLDS: dict[Any, Callable[..., None]] = {rows_product: _product_of, rows_sum: _sum_of}

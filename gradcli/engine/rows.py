@@ -17,11 +17,9 @@ from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import ARRAYS, afresh, infer_shape, shares, strided_view
 from gradcli.engine.operator import Array, Row, operator
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.engine.threads import applied
-
-# NumPy's reduction of one array: faster than its functions and methods.
-add_reduce: Any = np.add.reduce
 
 # Up to this many elements a filled array costs less than what computes with a broadcast one.
 _SMALL = 4096
@@ -155,15 +153,13 @@ def axes(dim: tuple[int, ...] | None, ndim: int) -> tuple[int, ...] | None:
 def total(self: Any, axis: Any, keepdim: bool = False, dtype: Any = None) -> Any:
     """The sum in the dtype that PyTorch accumulates in."""
     if dtype is None:
-        kind = self.dtype.kind
-        if kind in "biu":
+        if self.dtype.kind in "biu":
             dtype = np.int64
-        elif self.dtype.itemsize == 2:
-            total = add_reduce(self, axis=axis, dtype=np.float32, keepdims=keepdim)
-            return total.astype(self.dtype)
     elif dtype.kind != "c" and self.dtype.kind == "c":
         self = self.real
-    return add_reduce(self, axis=axis, dtype=dtype, keepdims=keepdim)
+    if dtype == np.float16:
+        self, dtype = self.astype(dtype, copy=False), None
+    return add_reduce(self, axis, dtype, keepdim)
 
 
 def unsqueeze_dims(value: Any, dim: tuple[int, ...] | None, ndim: int) -> Any:

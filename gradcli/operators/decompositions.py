@@ -11,6 +11,7 @@ from gradcli.engine.batch import anywhere
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
+from gradcli.operators.dimensions import add_reduce
 from gradcli.operators.helpers import (
     cast,
     cat,
@@ -25,6 +26,7 @@ from gradcli.operators.helpers import (
     narrow,
     new_zeros,
     numbers,
+    total,
     tril,
     triu,
     unrecorded,
@@ -954,7 +956,7 @@ def _lstsq(
     rank = keep.sum(-1)
     residuals = empty
     if driver != "gelsy" and m > n and (rank == n).all():
-        residuals = (np.abs(self @ x - rhs) ** 2).sum(-2)
+        residuals = add_reduce(np.abs(self @ x - rhs) ** 2, -2)
     solution = x[..., 0] if vector else lapack.by_columns(x)
     return (
         solution,
@@ -1313,7 +1315,7 @@ def _pull_back(g: Any, starts: list[Any], input: Any, tau: Any) -> tuple[list[An
         scale = _column(_column(t))
         row = matmul(mH(v), x)
         g_row = matmul(mH(v), g)
-        inner = (conj(row) * g_row).sum(-1)[..., 0]
+        inner = total(conj(row) * g_row, -1)[..., 0]
         g_tau.append(-inner)
         part = conj(scale) * matmul(g, mH(row)) + scale * matmul(x, mH(g_row))
         g_v.append(-part)

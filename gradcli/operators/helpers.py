@@ -21,6 +21,7 @@ from gradcli.engine.rows import conj as conj
 from gradcli.engine.rows import expand as expand
 from gradcli.engine.rows import is_complex as is_complex
 from gradcli.engine.rows import unsqueeze_dims as unsqueeze_dims
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.table import resolve
 
@@ -267,9 +268,11 @@ def scatter_add(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any
     return wrap(np.zeros(shape, data(value).dtype)).scatter_add(dim, index, value)
 
 
-def total(value: Any, dim: Any, keepdim: bool = False) -> Any:
-    """The sum along dimensions."""
-    return value.sum(axis=dim, keepdims=keepdim) if is_array(value) else value.sum(dim, keepdim)
+def total(value: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The sum along dimensions; of all elements: None."""
+    if is_array(value):
+        return add_reduce(value, dim, None, keepdim)
+    return value.sum() if dim is None else value.sum(dim, keepdim)
 
 
 def running_sum(value: Any, dim: int) -> Any:
@@ -279,7 +282,12 @@ def running_sum(value: Any, dim: int) -> Any:
 
 def mean(value: Any, dim: Any) -> Any:
     """The mean along dimensions, which stay."""
-    return value.mean(dim, keepdims=True) if is_array(value) else value.mean(dim, True)
+    if not is_array(value):
+        return value.mean(dim, True)
+    wide = np.float32 if value.dtype.itemsize == 2 else None
+    found = add_reduce(value, dim, wide, True)
+    found = found / (value.size // max(found.size, 1))
+    return found if wide is None else found.astype(value.dtype)
 
 
 def transposed(value: Any, dim0: int, dim1: int) -> Any:

@@ -16,7 +16,7 @@ from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import nonnegative
-from gradcli.operators.helpers import constant, contiguous, implemented, new_zeros
+from gradcli.operators.helpers import constant, contiguous, implemented, new_zeros, total
 from gradcli.operators.shapes import (
     diagonal,
     expand_size,
@@ -253,7 +253,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
         return new_zeros(g, self_sym_sizes)
     lead = g.ndim - len(self_sym_sizes)
     for _ in range(lead):
-        g = g.sum(0)
+        g = total(g, 0)
     shape: list[int] = []
     summed: list[int] = []
     for n, size in zip(repeats[lead:], self_sym_sizes, strict=True):
@@ -263,7 +263,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
         shape.append(size)
     if not summed:
         return g
-    return reshape(g, tuple(shape)).sum(tuple(summed))
+    return total(reshape(g, tuple(shape)), tuple(summed))
 
 
 @operator(

@@ -17,6 +17,7 @@ import numpy as np
 
 from gradcli.engine.batch import numbers
 from gradcli.engine.memory import laid_out
+from gradcli.engine.sums import add_reduce
 
 Array = Any
 _BLOCK = 48
@@ -414,7 +415,7 @@ def expm(a: Array) -> Array:
     if not is_finite(a):
         stray = _stray(a)
         return _spoilt(expm(np.where(stray[..., None, None], 0, a)), stray)
-    norm = np.abs(a).sum(-2).max(-1)
+    norm = add_reduce(np.abs(a), -2).max(-1)
     with np.errstate(all="ignore"):
         steps = np.ceil(np.log2(np.maximum(norm, 1e-300) / _LIMIT))
     steps = np.where(np.isfinite(norm), np.maximum(steps, 0), 0).astype(int)

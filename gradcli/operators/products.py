@@ -15,6 +15,7 @@ from gradcli.engine.memory import ARRAYS
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.row_blocks import matrices_dot, rows_product, suits_product, vector_dot
 from gradcli.engine.tensor import Tensor, sized_dim, wrap_dim
+from gradcli.operators.dimensions import add_reduce
 from gradcli.operators.helpers import (
     conj,
     constant,
@@ -508,7 +509,7 @@ def _addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: 
     if batch1.shape[0]:
         _refuse_mixed(self, batch1, batch2)
         _no_bool("addmm_impl_cpu_", batch1)
-    return _mix(self, (batch1 @ batch2).sum(0, dtype=batch1.dtype), beta, alpha)
+    return _mix(self, add_reduce(batch1 @ batch2, 0, batch1.dtype), beta, alpha)
 
 
 def _addbmm_batch1(

@@ -26,6 +26,7 @@ from gradcli.operators.helpers import (
     narrow,
     running_sum,
     scatter_add,
+    total,
     unrecorded,
     where,
     zeros_like,
@@ -130,7 +131,7 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
         if k + 1 < size:
             after = cumprod(narrow(self, dim, k + 1, size - k - 1), dim)
             left = cat([before, after if k == 0 else before * after], dim)
-        slices.append((narrow(g, dim, k, size - k) * left).sum(dim))
+        slices.append(total(narrow(g, dim, k, size - k) * left, dim))
     return resolve("stack")(slices, dim)
 
 

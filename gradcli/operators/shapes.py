@@ -36,6 +36,7 @@ from gradcli.operators.helpers import (
     dtype_of,
     is_complex,
     new_zeros,
+    total,
     unrecorded,
 )
 from gradcli.operators.signatures import Parser
@@ -1201,7 +1202,7 @@ def _as_strided_back(
         if size[d] == 1:
             g = squeeze_dim(g, d)
         elif not stride[d]:
-            g = g.sum(d)
+            g = total(g, d)
     kept = [(n, s) for n, s in zip(size, stride, strict=True) if n != 1 and s]
     size, stride = tuple(n for n, _ in kept), tuple(s for _, s in kept)
     memory = new_zeros(g, (max(start + _extent(size, stride), offset + _extent(shape, strides)),))

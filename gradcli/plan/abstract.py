@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine.memory import Numberless
+from gradcli.engine.sums import add_reduce
 from gradcli.plan import functions
 from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced
 
@@ -128,7 +129,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False
     ) -> Any:
         """The sum along axes."""
-        return np.add.reduce(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return add_reduce(self, axis, dtype, keepdims)
 
     def prod(
         self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False

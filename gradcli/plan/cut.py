@@ -16,6 +16,7 @@ import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
 from gradcli.engine.row_blocks import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
+from gradcli.engine.sums import add_reduce
 from gradcli.plan.functions import (
     RowCall,
     apart,
@@ -37,11 +38,14 @@ _SHAPED = (_RESHAPE, np.broadcast_to, repeat_to)
 _PRODUCTS = (np.dot, np.matmul, np.vdot, rows_dot, vector_dot)
 # The reductions of which parts can be combined, and how.
 _COMBINED: dict[Any, Any] = {
-    u.reduce: u
-    for u in (
-        *(np.add, np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or),
-        *(np.bitwise_and, np.bitwise_or),
-    )
+    add_reduce: np.add,
+    **{
+        u.reduce: u
+        for u in (
+            *(np.multiply, np.maximum, np.minimum, np.logical_and, np.logical_or),
+            *(np.bitwise_and, np.bitwise_or),
+        )
+    },
 }
 # Functions along one axis: where that axis stands among the arguments.
 _ALONG: dict[Any, int] = {
@@ -614,7 +618,7 @@ class _Batch:
 def product(a: Any, b: Any) -> Any:
     """`a @ b` along many rows, with the same bits however many threads there are."""
     if a.ndim == 1 and b.ndim == 1:
-        return np.add.reduce(a * b)
+        return add_reduce(a * b)
     shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if _size(shape) != 1:
         return np.matmul(a, b)
@@ -624,7 +628,7 @@ def product(a: Any, b: Any) -> Any:
         left[:, :whole].reshape(len(left), -1, _PIECE).transpose(1, 0, 2),
         right[:whole].reshape(-1, _PIECE, right.shape[1]),
     )
-    found = np.add.reduce(parts, axis=0) + np.matmul(left[:, whole:], right[whole:])
+    found = add_reduce(parts, axis=0) + np.matmul(left[:, whole:], right[whole:])
     rows = a.shape[-2:-1] if a.ndim > 1 else ()
     return found.reshape((*shape, *rows, *(b.shape[-1:] if b.ndim > 1 else ())))
 
@@ -636,7 +640,7 @@ def columns_product(a: Any, b: Any) -> Any:
 
 def columns_sum(a: Any) -> Any:
     """The sum of many rows, as a row."""
-    return np.add.reduce(a, axis=0, keepdims=True)
+    return add_reduce(a, axis=0, keepdims=True)
 
 
 _FOLDED: dict[Any, Any] = {rows_product: columns_product, rows_sum: columns_sum}

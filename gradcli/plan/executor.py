@@ -24,6 +24,7 @@ from gradcli.engine.row_blocks import (
     rows_product,
     vector_dot,
 )
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.threads import are_ours, multiplying_alone, share
 from gradcli.plan import memory
 from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
@@ -106,7 +107,7 @@ class RegionStep:
         self.most = max((b - a for a, b in self.blocks), default=0)
         self.cuts: list[Any] = []
         for s in self.kernel.sums:
-            if s.function != np.add.reduce:
+            if s.function is not add_reduce:
                 self.cuts.append(None)
                 continue
             n = s.args[0].size
@@ -162,15 +163,15 @@ class RegionStep:
         folds = [Fold(s.function, s.shape, s.dtype, spare) for s in kernel.folds]
         self._run_blocks([*given, *folds], threads, np.getbufsize() if converts else self.piece)
         for s, fold in zip(kernel.folds, folds, strict=True):
-            values[s.index] = fold.total
+            values[s.index] = fold.total()
         for s, cut, (partial, edges) in zip(kernel.sums, self.cuts, partials, strict=True):
             if s.function is vector_dot:
-                total = np.add.reduce(partial)
+                total = add_reduce(partial)
             elif cut is None:
                 total = s.function(partial)
             else:
                 for edge, (_, slot) in zip(edges, cut.buffers, strict=True):
-                    partial[slot] = np.add.reduce(edge)
+                    partial[slot] = add_reduce(edge)
                 total = cut.total(partial)
             values[s.index] = np.full(s.shape, total) if s.shape else total
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
 from gradcli.engine.row_blocks import rows_dot, rows_product, rows_sum, vector_dot
+from gradcli.engine.sums import NARROW, add_reduce
 from gradcli.operators import lapack
 from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced, spread
 
@@ -125,7 +126,7 @@ def reduction(
         shape = tuple(n for i, n in enumerate(a.shape) if i not in axes)
     if not a.size and ufunc.identity is None:
         raise Untraceable("a reduction of nothing")
-    if a.function is fill and a.ndim > 1 and a.ndim - 1 not in axes and a.shape[-1] > _NARROW:
+    if a.function is fill and a.ndim > 1 and a.ndim - 1 not in axes and a.shape[-1] > NARROW:
         return _narrow(graph, ufunc, a, axis, dtype, keepdims, shape)
     if ufunc is np.add and _alone(a) and axes == (a.args[3] % a.ndim,) and a.shape[axes[0]] > 1:
         return _sum_of_one(graph, a.args[2], shape, found.dtype)
@@ -135,8 +136,9 @@ def reduction(
     if keepdims:
         named["keepdims"] = True
     contiguous = a.contiguous or a.kind == "fill" or len(shape) < 2
+    function = add_reduce if ufunc is np.add else ufunc.reduce
     return graph.put(
-        "reduce", ufunc.reduce, (a,), named, shape, found.dtype, contiguous, axes, keepdims
+        "reduce", function, (a,), named, shape, found.dtype, contiguous, axes, keepdims
     )
 
 
@@ -146,9 +148,6 @@ def _sum_of_one(graph: Graph, value: Operation, shape: tuple[int, ...], dtype: A
     if dtype != made.dtype:
         made = graph.put("elementwise", cast, (made, dtype), None, made.shape, dtype)
     return view(graph, made, "reshape", (shape,), {})
-
-
-_NARROW = 16
 
 
 def _narrow(
@@ -163,11 +162,12 @@ def _narrow(
     """The reduction of equal columns: of a few of them (row by row, as of all), then repeated."""
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
     given = {k: v for k, v in options.items() if v is not None}
-    return _alike(graph, reduction(graph, ufunc, (_few(graph, a),), given), shape)
+    few = _few(graph, a, NARROW)
+    return _alike(graph, reduction(graph, ufunc, (few,), given), shape)
 
 
-def _few(graph: Graph, a: Operation) -> Operation:
-    return graph.put("fill", fill, (a.args[0], (*a.shape[:-1], _NARROW)))
+def _few(graph: Graph, a: Operation, columns: int) -> Operation:
+    return graph.put("fill", spread, (a.args[0], (*a.shape[:-1], columns)))
 
 
 def _alike(graph: Graph, some: Operation, shape: tuple[int, ...]) -> Operation:
@@ -177,10 +177,13 @@ def _alike(graph: Graph, some: Operation, shape: tuple[int, ...]) -> Operation:
     return _broadcast_to(graph, one, shape)
 
 
+_FEWEST = 16  # columns of sums in whose order it does not matter how many there are
+
+
 def _rows_summed(graph: Graph, a: Operation) -> Operation:
     shape = (1, a.shape[1])
-    if a.function is fill and a.shape[1] > _NARROW:
-        return _alike(graph, _rows_summed(graph, _few(graph, a)), shape)
+    if a.function is fill and a.shape[1] > _FEWEST:
+        return _alike(graph, _rows_summed(graph, _few(graph, a, _FEWEST)), shape)
     return graph.put("whole", rows_sum, (a,), None, shape, a.dtype)
 
 

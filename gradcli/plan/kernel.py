@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine import short_rows
 from gradcli.engine.row_blocks import FOLDS, part_dots, vector_dot
+from gradcli.engine.sums import add_reduce
 from gradcli.operators.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.plan.functions import at_each, method_call, put_along, put_less
 from gradcli.plan.graph import Operation, cast, operands
@@ -19,7 +20,7 @@ from gradcli.plan.schedule import Region, Schedule
 _OVER_FEW = {
     np.maximum.reduce: maximum_reduce,
     np.minimum.reduce: minimum_reduce,
-    np.add.reduce: sum_over_few,
+    add_reduce: sum_over_few,
 }
 _RESHAPE = method_call("reshape")
 _FEW = 16  # columns up to which a block is turned
@@ -316,7 +317,7 @@ class Kernel:
             self._lines.append(f"{dots}({value}, {more[0]}, p{k}, a)")
             return
         reduce = self._constant(o.function)
-        if self.tree or o.function != np.add.reduce:
+        if self.tree or o.function is not add_reduce:
             every = "" if self.flat else ", axis=None"
             self._lines.append(f"p{k}[i] = {reduce}({value}{every})")
             return

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.row_blocks import FOLDS, block_of, rows_dot, vector_dot
+from gradcli.engine.sums import add_reduce
 from gradcli.plan.functions import method_call, put_along, put_less
 from gradcli.plan.graph import Operation, cast, live, operands
 
@@ -97,7 +98,7 @@ class Schedule:
         if o.function in _EXACT:
             return bool(a.dtype.kind == "f")
         plain = all(name != "dtype" for name, _ in o.options)
-        return bool(o.function == np.add.reduce and plain and a.dtype.char in "fd")
+        return bool(o.function is add_reduce and plain and a.dtype.char in "fd")
 
     def _is_fold(self, o: Operation) -> bool:
         """Whether it is what all rows give together, of which blocks of rows give parts."""

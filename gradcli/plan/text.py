@@ -26,9 +26,9 @@ def shape_text(o: Operation) -> str:
 def _word(o: Operation) -> str:
     function = o.function
     name = getattr(function, "__name__", "") or str(function)
-    if o.kind == "reduce":
+    if name == "reduce":
         name = f"{function.__self__.__name__}.{name}"
-    return {"add.reduce": "sum", "maximum.reduce": "max", "minimum.reduce": "min"}.get(name, name)
+    return {"add_reduce": "sum", "maximum.reduce": "max", "minimum.reduce": "min"}.get(name, name)
 
 
 def _bytes(operations: Iterable[Operation]) -> int:

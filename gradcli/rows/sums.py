@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.observe import observing
+from gradcli.engine.sums import Tree
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
 from gradcli.operators import table
@@ -356,31 +357,6 @@ class Combine:
             return [f(a, b) for f, a, b in zip(self.functions, one, other, strict=True)]
 
 
-class Tree:
-    """Combines neighbours two by two, then these, and so on: in an order that only their number tells."""
-
-    def __init__(self, combine: Callable[[Any, Any], Any]) -> None:
-        self.combine = combine
-        self.waiting: list[tuple[int, Any]] = []
-
-    def add(self, item: Any) -> None:
-        """The next item."""
-        level = 0
-        while self.waiting and self.waiting[-1][0] == level:
-            item = self.combine(self.waiting.pop()[1], item)
-            level += 1
-        self.waiting.append((level, item))
-
-    def result(self) -> Any:
-        """All items as one; None if there are none."""
-        if not self.waiting:
-            return None
-        _, found = self.waiting[-1]
-        for _, item in reversed(self.waiting[:-1]):
-            found = self.combine(item, found)
-        return found
-
-
 def totals(parts: Iterable[Any], combine: Callable[[Any, Any], Any]) -> Any:
     """The sums of parts, in their order, as those of all."""
     tree = Tree(combine)
@@ -414,4 +390,4 @@ def _reason(words: str) -> str:
     return "it needs all rows at once" if words.startswith("no shape is known") else words
 
 
-__all__ = ["Column", "Combine", "NoPasses", "Tree", "Work", "expression", "shift", "totals"]
+__all__ = ["Column", "Combine", "NoPasses", "Work", "expression", "shift", "totals"]

@@ -10,11 +10,12 @@ import pytest
 
 from gradcli import language
 from gradcli.engine import dtypes
+from gradcli.engine.sums import Tree
 from gradcli.engine.tensor import wrap
 from gradcli.operators import table
 from gradcli.plan.cut import Cut, product
 from gradcli.plan.functions import unread
-from gradcli.rows.sums import Column, NoPasses, Tree, Work, expression, totals
+from gradcli.rows.sums import Column, NoPasses, Work, expression, totals
 from gradcli.tables.parts import Parts
 from tests.sweep import sweep
 

@@ -113,7 +113,7 @@ def test_what_rows_give_together() -> None:
     fold = Fold(rows_product, (40, 30), a.dtype, {})
     for start in (2 * FOLDED, 3 * FOLDED, 0, FOLDED):  # as threads might
         fold(start, a[start : start + FOLDED], b[start : start + FOLDED])
-    np.testing.assert_array_equal(fold.total, rows_product(a, b))
+    np.testing.assert_array_equal(fold.total(), rows_product(a, b))
 
 
 def test_products_have_their_threads_again() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.operators import batches
-from gradcli.operators.helpers import dtype_of, expect_alike, implemented
+from gradcli.operators.helpers import dtype_of, expect_alike, implemented, total
 from gradcli.operators.nn.pairs import of_dimensions
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, function, operator
@@ -172,7 +172,7 @@ def _convolution_backward(
             g, input, weight, stride, padding, dilation, transposed, output_padding, groups
         )
     if mask[2]:
-        g_bias = g.sum((0, *range(2, g.ndim)))
+        g_bias = total(g, (0, *range(2, g.ndim)))
     return (g_input if mask[0] else None), (g_weight if mask[1] else None), g_bias
 
 

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.helpers import constant, dtype_of, expect_alike, implemented, transposed
+from gradcli.operators.helpers import (
+    constant,
+    dtype_of,
+    expect_alike,
+    implemented,
+    total,
+    transposed,
+)
 from gradcli.operators.nn.pairs import last, passing
 from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.products import bmm
@@ -210,7 +217,7 @@ def _grid_sampler_backward(
         np.add.at(g_input, (rows, channels, index[:, None]), weight[:, None] * g)
         if interpolation_mode == 1:
             continue  # the nearest pixel stays the nearest
-        pixel = (g * _pixels(flat, index, inside)).sum(1)
+        pixel = total(g * _pixels(flat, index, inside), 1)
         for d in range(dims):
             slope = prod(taps[e][k][2 if e == d else 1] for e, k in enumerate(choice))
             g_grid[..., dims - 1 - d] += np.where(inside, slope, 0) * pixel
@@ -255,7 +262,7 @@ def _grid_sampler_double(
             ahead = _masked(g_input.reshape(flat.shape), index, inside)
             to_g += factor([0] * dims)[:, None] * ahead
             for d in range(dims if bent else 0):
-                to_grid[..., d] += slopes[d] * (g * ahead).sum(1)
+                to_grid[..., d] += slopes[d] * total(g * ahead, 1)
         if g_grid is not None and bent:
             pixel = _masked(flat, index, inside)
             along = sum(slope * u[..., d] for d, slope in enumerate(slopes))
@@ -266,7 +273,7 @@ def _grid_sampler_double(
                     [a + b for a, b in zip(once[d], once[e], strict=True)] for e in range(dims)
                 ]
                 bend = sum(factor(orders) * u[..., e] for e, orders in enumerate(twice))
-                to_grid[..., d] += bend * (g * pixel).sum(1)
+                to_grid[..., d] += bend * total(g * pixel, 1)
     shaped = np.ascontiguousarray(to_grid[..., ::-1]).reshape(grid.shape)
     return to_g.reshape(grad_output.shape), to_input.reshape(input.shape), shaped
 

@@ -13,6 +13,7 @@ from gradcli.engine.modes import no_grad
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
+from gradcli.operators.dimensions import add_reduce
 from gradcli.operators.helpers import conj, implemented, masked_fill, total, unsqueeze
 from gradcli.operators.helpers import numbers as decided
 from gradcli.operators.indexing import index_select
@@ -324,7 +325,7 @@ def _exponentials(scores: Array, dim: int) -> tuple[Array, Array, Array]:
     top = scores.max(dim, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     shifted = np.exp(scores - top)
-    total = shifted.sum(dim, keepdims=True)
+    total = add_reduce(shifted, dim, None, True)
     return shifted, np.where(total == 0, 1, total), top
 
 

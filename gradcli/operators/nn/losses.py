@@ -36,6 +36,7 @@ from gradcli.operators.helpers import (
     implemented,
     minus,
     refuse_grad,
+    total,
     where,
     zeros_like,
 )
@@ -101,7 +102,7 @@ def reduced(values: Any, reduction: int) -> Any:
     if reduction == NONE:
         return values
     if reduction == SUM:
-        return values.sum()
+        return total(values)
     return mean_all(values)
 
 
@@ -116,7 +117,7 @@ def _reweighted(values: Any, weight: Any, input: Any, reduction: int) -> Any:
     """Losses by weights of the elements: their mean is that of the weights."""
     _check_weights(weight, input)
     values = values * weight
-    return values.sum() / weight.sum() if reduction == MEAN else reduced(values, reduction)
+    return total(values) / total(weight) if reduction == MEAN else reduced(values, reduction)
 
 
 def _spread(g: Any, reduction: int, like: Any) -> Any:
@@ -408,10 +409,10 @@ def _nll(
     losses = where(counts, -weights * _picked(self, valid), self.dtype.type(0))
     if reduction == NONE:
         return losses, self.dtype.type(0)
-    total = weights.sum()
+    whole = total(weights)
     with np.errstate(all="ignore"):
-        out = losses.sum() / total if reduction == MEAN else losses.sum()
-    return out, total
+        out = total(losses) / whole if reduction == MEAN else total(losses)
+    return out, whole
 
 
 def _nll_backward(
@@ -642,7 +643,7 @@ def _bce_double(
 def _bce_double_gate(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
     slope = (self - target) / ((self + _EPSILON) * (1 - self + _EPSILON)) * g
     slope = _weighted(slope, weight, reduction, self)
-    return slope if reduction == NONE else slope.sum()
+    return slope if reduction == NONE else total(slope)
 
 
 def _bce_double_target(g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
@@ -878,10 +879,10 @@ def _multi_margin(
     values = z**p
     if weight is not None:
         values = values * weight[y][:, None]
-    losses = values.sum(1) / x.shape[1]
+    losses = total(values, 1) / x.shape[1]
     if reduction == NONE:
         return losses.reshape(target.shape)
-    return losses.sum() / x.shape[0] if reduction == MEAN else losses.sum()
+    return total(losses) / x.shape[0] if reduction == MEAN else total(losses)
 
 
 def _multi_margin_backward(
@@ -898,7 +899,7 @@ def _multi_margin_backward(
     if weight is not None:
         slope = slope * weight[y][:, None]
     slope = slope / x.shape[1]
-    slope[np.arange(x.shape[0]), y] = -slope.sum(1)
+    slope[np.arange(x.shape[0]), y] = -total(slope, 1)
     if reduction == MEAN:
         slope = slope / x.shape[0]
     scale = grad_output.reshape(-1, 1) if reduction == NONE else grad_output
@@ -989,12 +990,12 @@ def _multilabel_margin(self: Array, target: Array, reduction: int = 1) -> tuple[
     implemented("multilabel_margin_loss_forward_out_frame", self, "fd")
     x, y, is_target = _multilabel_parts(self, target)
     z = _multilabel_margins(x, y, is_target)
-    losses = np.where(z > 0, z, 0).sum((1, 2)) / x.shape[1]
+    losses = total(np.where(z > 0, z, 0), (1, 2)) / x.shape[1]
     if reduction == NONE:
         out = losses.reshape(self.shape[:-1])
         out = out[()] if not out.ndim else out
     else:
-        out = losses.mean() if reduction == MEAN else losses.sum()
+        out = losses.mean() if reduction == MEAN else total(losses)
     return out.astype(self.dtype), is_target.reshape(target.shape)
 
 
@@ -1003,8 +1004,8 @@ def _multilabel_backward(
 ) -> Array:
     x, y, targets = _multilabel_parts(self, target)
     active = (_multilabel_margins(x, y, targets) > 0).astype(self.dtype)
-    slope = active.sum(1)
-    pull = active.sum(2)
+    slope = total(active, 1)
+    pull = total(active, 2)
     rows, columns = np.nonzero(y >= 0)
     np.subtract.at(slope, (rows, y[rows, columns]), pull[rows, columns])
     slope = slope / x.shape[1]

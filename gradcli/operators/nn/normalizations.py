@@ -11,7 +11,7 @@ from gradcli.engine.memory import afresh
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
-from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, unrecorded
+from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, total, unrecorded
 from gradcli.operators.helpers import mean as mean_along
 from gradcli.operators.strides import of_images
 from gradcli.operators.table import Array, function, operator, resolve
@@ -22,7 +22,7 @@ FAMILY = "nn"
 def _sum(x: Any, dims: tuple[int, ...]) -> Any:
     if not dims:
         return x
-    return x.sum(dims)
+    return total(x, dims)
 
 
 def _statistics(x: Any, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
@@ -39,9 +39,9 @@ def _moments(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     if x.size == 0:
         nothing = np.full([1 if d in dims else n for d, n in enumerate(x.shape)], np.nan, x.dtype)
         return nothing, nothing.copy()
-    mean = x.mean(dims, keepdims=True)
+    mean = mean_along(x, dims)
     centered = x - mean
-    variance = (centered * centered).mean(dims, keepdims=True)
+    variance = mean_along(centered * centered, dims)
     return mean, 1 / np.sqrt(variance + x.dtype.type(eps))
 
 
@@ -414,10 +414,13 @@ def _batch_norm(
 
 def _update(mean: Any, variance: Any, input: Any, dims: tuple[int, ...], momentum: float) -> None:
     """Move the running statistics towards the batch's, in place."""
+    middle = mean_along(input, dims)
     if mean is not None:
-        mean += momentum * (input.mean(dims) - mean)
+        mean += momentum * (middle.reshape(-1) - mean)
     if variance is not None:
-        variance += momentum * (input.var(dims, ddof=1) - variance)
+        off = input - middle
+        found = total(off * off, dims) / (input.size // middle.size - 1)
+        variance += momentum * (found - variance)
 
 
 def _batch_norm_backward(

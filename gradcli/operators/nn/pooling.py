@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from gradcli.engine.modes import is_grad_enabled
-from gradcli.operators.helpers import gather, implemented
+from gradcli.operators.dimensions import add_reduce
+from gradcli.operators.helpers import gather, implemented, mean
 from gradcli.operators.nn.convolution import Sizes, several, windows
 from gradcli.operators.nn.pairs import NOTHING, of_dimensions, pair
 from gradcli.operators.signatures import checked
@@ -412,7 +413,7 @@ def _avg_pool(
     out = _sizes(self, kernel_size, steps, padding, ones, ceil_mode, average=True)
     x = _widened(self, out, kernel_size, steps, padding, ones, 0)
     view = _windows(x, out, kernel_size, steps, ones)
-    total = view.sum(tuple(range(-n, 0)))
+    total = add_reduce(view, tuple(range(-n, 0)))
     divisors = _divisors(
         shape, out, kernel_size, steps, padding, count_include_pad, divisor_override
     )
@@ -540,7 +541,7 @@ def _adaptive_avg(self: Array, output_size: Any) -> Array:
     for i, count in enumerate(output_size):
         dim = x.ndim - len(output_size) + i
         x = np.moveaxis(x, dim, 0)
-        parts = [x[start:end].mean(0) for start, end in _bounds(len(x), count)]
+        parts = [mean(x[start:end], 0)[0] for start, end in _bounds(len(x), count)]
         x = np.moveaxis(np.stack(parts), 0, dim) if parts else np.moveaxis(x[:0], 0, dim)
     return np.ascontiguousarray(x)
 

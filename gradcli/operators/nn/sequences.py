@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.dimensions import not_differentiable
-from gradcli.operators.helpers import implemented
+from gradcli.operators.helpers import implemented, total
 from gradcli.operators.nn.layers import check_indices, renorm_rows
 from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
 from gradcli.operators.nn.pairs import last, passing
@@ -322,7 +322,7 @@ class _embedding_bag_backward:
 def _bag_weights_backward(
     grad: Array, weight: Array, indices: Array, bag_of: Array, padding_idx: int
 ) -> Array:
-    out = (grad[bag_of] * weight[indices]).sum(1)
+    out = total(grad[bag_of] * weight[indices], 1)
     return np.where(indices == padding_idx, 0, out)
 
 

@@ -144,11 +144,11 @@ def _log_softmax(self: Array, dim: int) -> Array:
 
 def _softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
     product = grad_output * output
-    return product - output * product.sum(axis=dim, keepdims=True)
+    return product - output * total(product, dim, True)
 
 
 def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
-    return grad_output - np.exp(output) * grad_output.sum(axis=dim, keepdims=True)
+    return grad_output - np.exp(output) * total(grad_output, dim, True)
 
 
 @operator(
