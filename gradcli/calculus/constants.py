@@ -31,6 +31,9 @@ def constant(value: Any) -> Expression:
     square = array_.ndim == 2 and len(set(array_.shape)) == 1 and array_.dtype.kind == "f"
     if square and np.array_equal(array_, first * np.eye(len(array_))):
         return alg.multiply(known_number(first), call("eye", [], array_.shape))
+    plain = array_.reshape([n for n in array_.shape if n != 1])
+    if plain.ndim < array_.ndim:
+        return call("reshape", [constant(plain)], array_.shape)
     return array(array_)
 
 

@@ -1,7 +1,8 @@
-"""The matrix of a linear map as contractions: einsum("ki,il,kl,kj,jl->ij", B, A, W, B, A).
+"""The matrix or tensor of a linear map as contractions: einsum("ki,il,kl,kj,jl->ij", B, A, W, B, A).
 
-For what no product of matrices says, as diagonals of products with a weighed one in between. A term is a
-number times factors whose dimensions have labels: those that are not among the result's are summed over.
+For what no product of matrices says: diagonals of products with a weighed one in between, and whatever has
+more than two dimensions, as the Hessian by a matrix. A term is a number times factors whose dimensions
+have labels: those that are not among the result's are summed over.
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.arrays import axes_of, matrix_product, reshaped, total, transposed
+from gradcli.calculus.arrays import axes_of, inverse, matrix_product, reshaped, total, transposed
 from gradcli.calculus.expressions import Expression, call, is_call, is_number, number
 from gradcli.calculus.numbers import ONE, ZERO
 from gradcli.calculus.spelling import NoExpression
 
 MOST_TERMS = 16  # of a node; more are no formula that anybody reads
-COLUMN = 0  # the label of the vector's own dimension
-LETTERS = "klmnpqrstuvwxyzabcdefgh"  # of what is summed over; `i` and `j` are the result's
+LETTERS = "ijklmnopqrstuvwxyzabcdefgh"  # the first for the result's dimensions
 
 Labels = tuple[int | None, ...]
 
@@ -47,10 +47,10 @@ class NoTerms(NoExpression):
 
 
 class Contractions:
-    """The terms of expressions that are linear in a vector.
+    """The terms of expressions that are linear in a variable: a vector, a matrix or more.
 
-    depends: whether an expression depends on the vector. split: a product's factors that do not, and the
-    one that does.
+    columns: the labels of its own dimensions, none of which is above 0. depends: whether an expression
+    depends on the variable. split: a product's factors that do not, and the one that does.
     """
 
     def __init__(
@@ -60,17 +60,24 @@ class Contractions:
         split: Callable[[Expression], tuple[Expression, Expression]],
         diagonal_of: Callable[[Expression], Expression | None],
     ) -> None:
-        self.vector, self.size = vector, vector.shape[0]
+        self.vector, self.columns = vector, tuple(range(0, -len(vector.shape), -1))
         self.depends, self.split, self.diagonal_of = depends, split, diagonal_of
         self.fresh = count(1)
-        self.made: dict[Expression, list[Term]] = {vector: [Term(alg.one, (), (COLUMN,))]}
+        self.made: dict[Expression, list[Term]] = {vector: [Term(alg.one, (), self.columns)]}
 
-    def matrix(self, node: Expression) -> list[tuple[Expression, Any]]:
-        """The terms of a vector's matrix, or of a scalar's row. Raises NoExpression where it has none."""
-        shape = (*node.shape, self.size)
+    def matrix(
+        self, node: Expression, size: tuple[int, ...] | None = None, first: bool = False
+    ) -> list[tuple[Expression, Any]]:
+        """The terms of the map's matrix or tensor, in the node's shape + the variable's.
+
+        size: the shape that the node is broadcast to. first: whether the variable's dimensions come
+        first. Raises NoExpression where it has none.
+        """
+        size = node.shape if size is None else size
+        shape = self.vector.shape + size if first else size + self.vector.shape
         found: list[_Written] = []
-        for term in self.terms(node):
-            made = _written(term, shape)
+        for term in self.widened(node, size):
+            made = _written(term, self.columns, shape, first)
             both = ((k, own.joined(made)) for k, own in enumerate(found))
             at, one = next(((k, one) for k, one in both if one is not None), (0, None))
             if one is None:
@@ -182,7 +189,7 @@ class Contractions:
             for d in axes:
                 equal *= own.shape[d] if term.out[d] is None else 1
             left = [term.out[d] for d in kept]
-            missing = {term.out[d] for d in axes} - {COLUMN, None, *left}
+            missing = {term.out[d] for d in axes} - {*self.columns, None, *left}
             missing -= {k for _, ks in term.factors for k in ks}
             if missing:
                 raise NoTerms("a sum of ones")
@@ -212,6 +219,69 @@ def _with(factors: Any, factor: Expression, labels: tuple[int, ...]) -> Any:
 def _matmul(maps: Contractions, node: Expression) -> list[Term]:
     a, b = node.args
     return maps.product(node, [a, b], [len(a.shape) - 1, max(len(b.shape) - 2, 0)])
+
+
+def _batched(maps: Contractions, node: Expression) -> list[Term]:
+    """The product of two batches of matrices."""
+    rank = len(node.shape)
+    bound = 0 if maps.depends(node.args[0]) else 1
+    own, other = node.args[bound], node.args[1 - bound]
+    if maps.depends(other) or not len(own.shape) == len(other.shape) == rank:
+        raise NoTerms("no contraction")
+    found = []
+    for term in maps.terms(own):
+        for d in (*range(rank - 2), rank - 1 - bound):
+            term = maps.labelled(term, d)
+        batch, free = term.out[: rank - 2], next(maps.fresh)
+        inner = (term.out[rank - 1], free) if bound == 0 else (free, term.out[rank - 2])
+        out = (term.out[rank - 2], free) if bound == 0 else (free, term.out[rank - 1])
+        factors = _with(term.factors, other, (*batch, *inner))  # type: ignore[arg-type]
+        found.append(Term(term.number, factors, (*batch, *out)))
+    return found
+
+
+def _permuted(maps: Contractions, node: Expression) -> list[Term]:
+    dims = node.data[1][0][1]
+    return [t._replace(out=tuple(t.out[d] for d in dims)) for t in maps.terms(node.args[0])]
+
+
+def _unit(n: int, place: int) -> Expression:
+    """A row of the identity."""
+    return call("select", [_eye(n)], (n,), [("", 0), ("", place)])
+
+
+def _selected(maps: Contractions, node: Expression) -> list[Term]:
+    """A slice is a sum with a row of the identity."""
+    (own,), ((_, dim), (_, place)) = node.args, node.data[1]
+    found = []
+    for term in maps.terms(own):
+        if (label := term.out[dim]) is not None:
+            factors = _with(term.factors, _unit(own.shape[dim], place), (label,))
+            term = term._replace(factors=factors)
+        found.append(term._replace(out=_without(term.out, dim)))
+    return found
+
+
+def _written_at(maps: Contractions, node: Expression) -> list[Term]:
+    """What is written into zeros at a place, times a row of the identity."""
+    (zeros, own), ((_, dim), (_, place)) = node.args, node.data[1]
+    if not is_call(zeros, "zeros"):
+        raise NoTerms("no linear map")
+    found = []
+    for term in maps.widened(own, node.shape[:dim] + node.shape[dim + 1 :]):
+        label = next(maps.fresh)
+        factors = _with(term.factors, _unit(node.shape[dim], place), (label,))
+        found.append(Term(term.number, factors, (*term.out[:dim], label, *term.out[dim:])))
+    return found
+
+
+def _without(out: Labels, dim: int) -> Labels:
+    return out[:dim] + out[dim % len(out) + 1 :]
+
+
+def _solve(maps: Contractions, node: Expression) -> list[Term]:
+    a, b = node.args
+    return maps.product(node, [inverse(a), b], [1, 0])
 
 
 def _outer(maps: Contractions, node: Expression) -> list[Term]:
@@ -276,8 +346,11 @@ def _diagonal(maps: Contractions, node: Expression) -> list[Term]:
             label = last if first is None else first
         elif first == last:
             label = first
+        elif first in maps.columns and last in maps.columns:
+            label = first
+            term = term._replace(factors=(*term.factors, (_eye(own.shape[0]), (first, last))))
         else:
-            label = COLUMN if COLUMN in (first, last) else first
+            label = last if last in maps.columns else first
             term = term.renamed(last if label == first else first, label)
         found.append(term._replace(out=(label,)))
     return found
@@ -305,9 +378,14 @@ def _triangle(maps: Contractions, node: Expression) -> list[Term]:
 
 
 _CALLS: dict[str, Callable[[Contractions, Expression], list[Term]]] = {
-    "matmul": _matmul,
+    "matmul": lambda maps, node: (_matmul if len(node.shape) < 3 else _batched)(maps, node),
     "dot": _matmul,
+    "bmm": _batched,
+    "permute": _permuted,
+    "select": _selected,
+    "select_scatter": _written_at,
     "outer": _outer,
+    "linalg.solve": _solve,
     "sum": _sum,
     "mean": _mean,
     "T": _turned,
@@ -320,11 +398,15 @@ _CALLS: dict[str, Callable[[Contractions, Expression], list[Term]]] = {
 
 
 # -- what is printed ------------------------------------------------------------------------------
-def _folded(term: Term) -> Term:
+def _eye(n: int) -> Expression:
+    return call("eye", [], (n, n))
+
+
+def _folded(term: Term, columns: tuple[int, ...]) -> Term:
     """The term with what products and sums of matrices say by themselves as one factor."""
     factors = list(term.factors)
     scale: list[tuple[Expression, Any]] = [(term.number, ONE)]
-    while (found := _fold(factors, {COLUMN, *term.out})) is not None:
+    while (found := _fold(factors, {*columns, *term.out})) is not None:
         places, made, labels = found
         factors = [f for k, f in enumerate(factors) if k not in places]
         outer, made = alg.scalars_out(made)
@@ -358,6 +440,12 @@ def _fold(
         if max(len(labels), len(more)) > 2:
             continue  # no product of matrices
         right = tuple(n for n in more if n != k)
+        if labels[0] == more[-1] == k and left and right:  # rather than the product of transposes
+            return (
+                set(places),
+                matrix_product(other, own, other.shape[:-1] + own.shape[1:]),
+                right + left,
+            )
         a = own if labels[-1] == k else transposed(own)
         b = other if more[0] == k else transposed(other)
         return set(places), matrix_product(a, b, a.shape[:-1] + b.shape[1:]), left + right
@@ -396,7 +484,8 @@ class _Written(NamedTuple):
         """As a matrix of this shape, or as a row."""
         inner = shape[-1:] if self.square else shape
         made: Expression
-        if self.equation == "ij->ij" or self.equation == "j->j":
+        inside, result = self.equation.split("->")
+        if inside == result:
             (made,) = self.operands
         elif self.equation == "ji->ij":
             made = transposed(self.operands[0])
@@ -431,26 +520,31 @@ class _Written(NamedTuple):
         return _Written(alg.one, self.equation, operands, self.square)
 
 
-def _written(term: Term, shape: tuple[int, ...]) -> _Written:
-    """A term as the equation of a matrix of this shape, or of a row."""
-    term = _folded(term)
-    row = term.out[0] if term.out else None
-    square = len(shape) == 2 and row == COLUMN
-    wanted = [COLUMN] if square or len(shape) == 1 else [-1 if row is None else row, COLUMN]
-    known = {k for _, ks in term.factors for k in ks}
+def _written(term: Term, columns: tuple[int, ...], shape: tuple[int, ...], first: bool) -> _Written:
+    """A term as an equation whose result has this shape; first: its columns come first."""
+    term = _folded(term, columns)
+    square = len(shape) == 2 and term.out == columns
+    wanted = columns if square else columns + term.out if first else term.out + columns
     factors = list(term.factors)
+    known = [k for labels in (term.out, *(ks for _, ks in factors)) for k in labels]
+    fresh = count(1 + max(k for k in (0, *known) if k is not None))
+    labels: list[int] = []
     for k, n in zip(wanted, shape[-len(wanted) :], strict=True):
-        if k not in known:  # all is equal along it
-            factors.append((call("ones", [], (n,), [("", (n,))]), (k,)))
-    names = {**dict.fromkeys(wanted, "i"), COLUMN: "j"}
+        label = next(fresh) if k is None or k in labels else k
+        if k in labels:  # a diagonal
+            factors.append((_eye(n), (k, label)))
+        elif k is None or (wanted.count(k) == 1 and not any(k in ks for _, ks in factors)):
+            factors.append((call("ones", [], (n,), [("", (n,))]), (label,)))
+        labels.append(label)
     letters = iter(LETTERS)
+    names = {columns[0]: "j"} if len(labels) == 1 else {k: next(letters) for k in labels}
     for k in (k for _, ks in factors for k in ks):
         if k not in names:
-            names[k] = next(letters, "")
+            names[k] = next((c for c in letters if c not in "ij"), "")
     if "" in names.values():
         raise NoTerms("the matrix of this derivative has too many dimensions")
     inner = ",".join("".join(names[k] for k in ks) for _, ks in factors)
-    equation = f"{inner}->{''.join(names[k] for k in wanted)}"
+    equation = f"{inner}->{''.join(names[k] for k in labels)}"
     return _Written(term.number, equation, tuple(alg.floating(f) for f, _ in factors), square)
 
 

@@ -8,12 +8,14 @@ pass leaves, as every derivative is, and no rule of an operator is written a sec
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.calculus import matrices
+from gradcli.calculus import functional, matrices
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.arrays import stacked
 from gradcli.calculus.derivative import (
@@ -32,6 +34,7 @@ from gradcli.calculus.proof import Claim
 from gradcli.calculus.rewriting import rewrite
 from gradcli.calculus.spelling import NoExpression
 from gradcli.engine.tensor import Tensor
+from gradcli.language import run
 from gradcli.language.program import Program
 
 SEED = "#u"  # no name of the language: the vector that the rows are added up with
@@ -40,10 +43,10 @@ MOST = 10**6  # numbers of a matrix that is proved, by all of them
 
 
 class Blocks(Derivatives):
-    """Matrices of derivatives: `by` has them under "x", or "x.y" where there are several variables.
+    """Arrays of derivatives: `by` has them under "x", or "x.y" where there are several variables.
 
-    kind: "Jacobian" or "Hessian". blocks: the variables of each of `by`. skipped: the pairs of variables
-    whose block is no matrix, as it has more dimensions.
+    kind: "Jacobian", "Hessian", or "partial" of a higher order. blocks: the variables of each of `by`.
+    skipped: the variables whose block has more dimensions than a matrix and no formula.
     """
 
     __slots__ = ("blocks", "kind", "skipped")
@@ -53,7 +56,7 @@ class Blocks(Derivatives):
         base: Derivatives,
         kind: str,
         by: dict[str, Expression],
-        blocks: Mapping[str, tuple[str, str]],
+        blocks: Mapping[str, tuple[str, ...]],
         skipped: Sequence[str] = (),
     ) -> None:
         value = rewrite(base.value, released)
@@ -94,37 +97,52 @@ def _own(base: Derivatives) -> Derivatives:
     return base
 
 
-def hessian(
+def partials(
     program: Program,
     variables: Mapping[str, Any],
     wrt: Iterable[str] | None = None,
     *,
+    order: int = 2,
     follow: bool = False,
     names: Mapping[str, Any] | None = None,
     guards: bool = False,
 ) -> Blocks:
-    """Every second partial derivative of a program's value by pairs of its variables, each pair once.
+    """Every partial derivative of an order of a program's value by its variables, each mixed one once.
 
-    Shapes are x.shape + y.shape, and a value that is no scalar is summed up first, as `differentiate`
-    has it. Raises NoExpression where a block has no formula, or none is a matrix.
+    Shapes are x.shape + y.shape and so on, and a value that is no scalar is summed up first, as
+    `differentiate` has it. Raises NoExpression where one has no formula; those of more than two dimensions
+    are `skipped`, if there are others.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
         base = _own(first_order(program, arrays, wanted, follow, names or {}, guards, True))
         source = Source(program, arrays, guards, follow)
-        pairs = [(a, b) for i, a in enumerate(wanted) for b in wanted[i:]]
-        blocks = {".".join(p) if len(wanted) > 1 else p[0]: p for p in pairs}
-        by, skipped = {}, []
-        for label, (a, b) in blocks.items():
-            ranks = np.ndim(arrays[a]), np.ndim(arrays[b])
-            if all(ranks) and sum(ranks) > 2:
-                skipped.append(label)
-                continue
-            first, last = (b, a) if np.ndim(arrays[a]) else (a, b)
-            # By the second first: u then has the second's shape, and the matrix its columns.
-            by[label] = matrix_of(base.by[first], source, last)
-        if not by:
-            raise NoExpression(f"the Hessian by {skipped[0]} has more dimensions than a matrix")
-        return Blocks(base, "Hessian", by, blocks, skipped)
+        known: dict[tuple[str, ...], Expression] = {(n,): e for n, e in base.by.items()}
+        skipped: list[tuple[str, ...]] = []
+        for count in range(2, order + 1):
+            made = {}
+            for words in combinations_with_replacement(wanted, count):
+                # By the others first: u then has their shape, and a matrix its columns.
+                word, rest = words[0], words[1:]
+                if count == 2 and not np.ndim(arrays[word]):
+                    word, rest = words[1], words[:1]
+                try:
+                    if rest in known:
+                        made[words] = matrix_of(known[rest], source, word)
+                        continue
+                except NoExpression:
+                    if len(wanted) == 1 or sum(np.ndim(arrays[n]) for n in words) < 3:
+                        raise
+                if count == order:
+                    skipped.append(words)
+            known = made
+        labels = {w: ".".join(w) if len(wanted) > 1 or order > 2 else w[0] for w in known}
+        return Blocks(
+            base,
+            "Hessian" if order == 2 else "partial",
+            {labels[w]: e for w, e in known.items()},
+            {label: w for w, label in labels.items()},
+            [".".join(w) for w in skipped],
+        )
 
 
 def jacobian(
@@ -170,14 +188,14 @@ def _rows(value: Expression, shape: tuple[int, ...], source: Source, word: str) 
 def matrix_of(
     expression: Expression, source: Source, word: str, shape: tuple[int, ...] | None = None
 ) -> Expression:
-    """The transposed Jacobian of an expression by a variable, in variable.shape + the expression's."""
+    """The transposed Jacobian of an expression by a variable, in variable.shape + the expression's.
+
+    shape: that of the value whose Jacobian it is; that itself, not transposed, has more than two
+    dimensions.
+    """
+    first = shape is not None
     shape = expression.shape if shape is None else shape
     size = source.size(word)
-    if shape and size and len(shape + size) > 2:
-        raise NoExpression(
-            f"the derivative of what has shape {shape} by {word} of shape {size} has "
-            f"{len(shape + size)} dimensions, and formulas are printed of matrices"
-        )
     if math.prod(shape + size) > MOST:
         raise NoExpression(
             f"a matrix of {' by '.join(map(str, shape + size))} numbers is too large to be proved: a "
@@ -198,6 +216,9 @@ def matrix_of(
             raise NoExpression(f"the matrix of this derivative by {word} has no formula")
         return _finished(found, shape)
     maps = LinearMaps(vector)
+    if len(shape + size) > 2:
+        terms = maps.contracted.matrix(found, size, first) if maps.depends(found) else []
+        return _finished(alg.combine(terms), shape + size if first else size + shape)
     return _finished(maps.widened(found, size), size + shape)
 
 
@@ -218,14 +239,13 @@ def _finished(found: Expression, shape: tuple[int, ...]) -> Expression:
 def way(arrays: Mapping[str, Any], wanted: Sequence[str], order: int, rows: bool) -> dict[str, Any]:
     """What `proved` finds the derivatives with that were asked for, and proves them by.
 
-    rows: whether the Jacobian was asked for. The second order of several variables, or of a vector, is
-    the Hessian; that of a matrix alone has no form as one.
+    rows: whether the Jacobian was asked for. The second order of several variables, or of arrays, is the
+    Hessian; higher ones are all partial derivatives.
     """
-    ranks = [np.ndim(arrays[n]) for n in wanted]
     if rows:
         return {"find": jacobian, "claim": MatrixClaim}
-    if order == 2 and (len(ranks) > 1 or ranks == [1]):
-        return {"find": hessian, "claim": MatrixClaim}
+    if order > 1 and (len(wanted) > 1 or any(np.ndim(arrays[n]) for n in wanted)):
+        return {"find": partial(partials, order=order), "claim": MatrixClaim}
     return {}
 
 
@@ -245,8 +265,34 @@ class MatrixClaim(Claim):
         words = list(dict.fromkeys(n for pair in blocks.values() for n in pair))
         if self.found.kind == "Jacobian":
             return dict(matrices.jacobian(program, leaves, words, self.names).by)
+        if self.found.kind == "partial":
+            return {n: self._nested(leaves, words) for n, words in blocks.items()}
         rows = matrices.hessian(program, leaves, words, self.names)
         return {label: rows[a].by[b] for label, (a, b) in blocks.items()}
 
+    def _nested(self, leaves: Mapping[str, Tensor], words: Sequence[str]) -> Any:
+        """A derivative of a higher order: the Jacobian by one variable of that by those before it."""
 
-__all__ = ["Blocks", "MatrixClaim", "hessian", "jacobian", "way"]
+        def function(**given: Tensor) -> Any:
+            names = {**self.names, **leaves, **given}
+            return run(self.found.program, names, write=_nothing).value.sum()
+
+        def slope(function: Callable[..., Any], word: str) -> Callable[..., Any]:
+            def of(**given: Tensor) -> Any:
+                own = given.get(word, leaves[word].detach())
+                return functional.jacobian(
+                    lambda x: function(**{**given, word: x}), own, create_graph=True
+                )
+
+            return of
+
+        for word in words:
+            function = slope(function, word)
+        return function().detach().array
+
+
+def _nothing(text: str) -> None:
+    """What a program prints while it is proved is not said."""
+
+
+__all__ = ["Blocks", "MatrixClaim", "jacobian", "partials", "way"]

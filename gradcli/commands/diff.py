@@ -191,12 +191,12 @@ def _printed(
 
 def _ways(where: Point, wanted: list[str], order: int, rows: bool) -> tuple[dict[str, Any], str]:
     """What finds the derivative and proves it, as `proved` names it; the command that has its value."""
-    if rows or order == 2:
+    if rows or order > 1:
         from gradcli.calculus.jacobians import way
 
         ways = way(where.arrays, wanted, order, rows)
-        if "find" in ways:
-            return ways, ways["find"].__name__
+        if ways:
+            return ways, "jacobian" if rows else "hessian" if order == 2 else "grad"
     from gradcli.calculus.derivative import differentiate
 
     return {"find": partial(differentiate, order=order)}, "grad"
@@ -251,20 +251,13 @@ def _notes(found: Derivatives, made: Printed, where: Point) -> None:
     note_guesses(where)
     if made.general is False:
         output.note(made.alone(where.arrays))
-    if found.lower:
-        from gradcli.commands.higher import note_of_sums
-
-        note_of_sums([n for n in found.by if where.arrays[n].shape])
     if found.branched:
         output.note(
             "the program asks for the truth of a value: this holds on the path of these values"
         )
     if skipped := getattr(found, "skipped", ()):
         several = "have" if len(skipped) > 1 else "has"
-        output.note(
-            f"{', '.join(skipped)} {several} more dimensions than a matrix, and no line here: "
-            "gradcli hessian has the numbers"
-        )
+        output.note(f"{', '.join(skipped)} {several} no formula: gradcli hessian has the numbers")
     if found.shape and found.kind == "Hessian":
         output.note("the value is no scalar: this is the Hessian of its sum")
     if (
@@ -326,6 +319,8 @@ def _write_json(
     for label, text in made.by.items():
         first, _, second = label.partition(".")
         own = wrt.setdefault(first, {"shape": shapes[first]})
+        if found.kind == "partial":
+            own.setdefault("partials", {})[label] = text
         if found.kind == "Hessian":
             own.setdefault("hessian", {})[second or first] = text
         if second in ("", first):

@@ -16,6 +16,8 @@ import gradcli
 from gradcli import language
 from gradcli.calculus.derivative import differentiate
 from gradcli.calculus.generic import sample
+from gradcli.calculus.jacobians import way
+from gradcli.calculus.proof import proved
 from gradcli.calculus.text import to_text
 from tests.calculus.measure import letters, operations
 from tests.sweep import sweep
@@ -81,3 +83,12 @@ def test_as_short_as_the_textbook() -> None:
             longer.append(f"{name}: {own} for {textbook}")
     assert len(rows(MATRICES)) == 150
     assert 150 - len(longer) >= AS_SHORT, "\n".join(longer)
+
+
+@sweep(("name", "formula", "by", "shapes"), [r[:4] for r in rows(MATRICES)], parts=8, often=1)
+def test_the_hessian_is_proved(name: str, formula: str, by: str, shapes: str) -> None:
+    """By matrices too, as einsum: what is printed is what `gradcli hessian` computes, or it raises."""
+    gradcli.set_default_dtype(gradcli.float64)
+    ways = way(values(shapes), [by], 2, False) or {"order": 2}
+    _, made, _ = proved(language.parse(formula), values(shapes), [by], given=False, **ways)
+    assert made.by[by]

@@ -100,7 +100,7 @@ def test_hessian() -> None:
         {"x": sample((5,))},
         ["x"],
         given=True,
-        find=jacobians.hessian,
+        find=jacobians.partials,
         claim=jacobians.MatrixClaim,
     )[1]
     assert found.by["x"] == (
