@@ -7,7 +7,8 @@ ended by a thread that waits for the signal. Where programs may answer it themse
 KeyboardInterrupt: in a session, and while there is code of `--load`. Nothing is imported here that the
 interpreter has not loaded by itself, so that there is no long while before the first line.
 
-While a file is unfinished, SIGTERM ends the process by the same way: exit code 143, and the file is removed.
+While a file is unfinished, SIGTERM and SIGHUP end the process by the same way: exit code 143 or 129, and the
+file is removed.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ import sys
 import time
 
 CODE = 130
-TERMINATED = 143
-_ENDING = (bytes([_signal.SIGINT]), bytes([_signal.SIGTERM]))
+_TERMINATES = (
+    _signal.SIGTERM,
+    getattr(_signal, "SIGHUP", _signal.SIGTERM),
+)  # Windows has no SIGHUP
 _PATIENCE = 0.5  # seconds that Python has for its turn
-_ours = _held = _asked = _terminated = False
-_watched = _terminates = False  # whether the thread waits; whether SIGTERM is ours
+_ours = _held = _asked = _watched = False  # _watched: whether the thread waits
+_terminated = 0  # the signal that asked for the end
+_terminates: set[int] = set()  # the signals that are ours while a file is unfinished
 unfinished: set[str] = set()  # files that are removed when the signal ends the process
 drawing = ""  # what puts the terminal of standard error right, while something is drawn on it
 
@@ -59,15 +63,15 @@ def as_python() -> None:
 
 def begin(path: str) -> None:
     """A file is being written that no signal may leave there; `unfinished.discard` says that it is done."""
-    global _terminates
     unfinished.add(path)
-    if _terminates or _signal.getsignal(_signal.SIGTERM) != _signal.SIG_DFL:
-        return
-    try:
-        _signal.signal(_signal.SIGTERM, _terminate)
-    except ValueError:  # not the main thread, which alone may say so
-        return
-    _terminates = True
+    for number in _TERMINATES:
+        if _signal.getsignal(number) != _signal.SIG_DFL:  # ours already, or ignored, as by nohup
+            continue
+        try:
+            _signal.signal(number, _terminate)
+        except ValueError:  # not the main thread, which alone may say so
+            return
+        _terminates.add(number)
     watch()
 
 
@@ -82,7 +86,7 @@ class held:
         global _held
         _held = False
         if _terminated:
-            _terminate()
+            _terminate(_terminated)
         if _asked:
             _end()
 
@@ -104,16 +108,19 @@ def _end(*_: object) -> None:
     _leave()
 
 
-def _terminate(*_: object) -> None:
+def _terminate(number: int, *_: object) -> None:
     global _terminated
-    _terminated = True
+    _terminated = number
     if not _held:
-        _leave(TERMINATED)
+        _leave(128 + number)
 
 
 def _leave(code: int = CODE) -> None:
     if drawing:
-        os.write(2, drawing.encode())
+        try:  # noqa: SIM105 (contextlib would have to be imported)
+            os.write(2, drawing.encode())
+        except OSError:  # the terminal is gone
+            pass
     for path in list(unfinished):
         _remove(path)
     os._exit(code)
@@ -134,12 +141,12 @@ def _remove(path: str) -> None:
 
 def _wait(read: int) -> None:
     while True:
-        number = os.read(read, 1)[:1]
-        if number in _ENDING:
+        number = os.read(read, 1)[0]
+        if number == _signal.SIGINT or number in _TERMINATES:
             time.sleep(_PATIENCE)
             while _held:
                 time.sleep(_PATIENCE)
-            if number == _ENDING[1] and _terminates:
-                _leave(TERMINATED)
-            if number == _ENDING[0] and _ours:
+            if number in _terminates:
+                _leave(128 + number)
+            if number == _signal.SIGINT and _ours:
                 _leave()

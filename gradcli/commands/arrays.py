@@ -71,8 +71,10 @@ def _write(
     else:
         import numpy as np
 
+        from gradcli.tables.writing import save
+
         if style.form == "npy":
-            np.save(stream, next(iter(found.values())), allow_pickle=False)
+            save(stream, next(iter(found.values())))
         else:
             np.savez(stream, allow_pickle=False, **found)
 

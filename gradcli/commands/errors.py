@@ -172,7 +172,8 @@ def as_report(error: Exception) -> LanguageError:
         where = f" {error.filename!r}" if error.filename is not None else ""
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
         what = "write" if full else "read or write"
-        return LanguageError(f"cannot {what}{where}: {error.strerror}", kind="file", usage=False)
+        words = error.strerror or error
+        return LanguageError(f"cannot {what}{where}: {words}", kind="file", usage=False)
     words = " ".join(f"{type(error).__name__}: {error}".split())
     return LanguageError(
         f"unexpected: {words} (this is a fault in gradcli; {DEBUG_VARIABLE}=1 shows the traceback)",

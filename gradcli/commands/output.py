@@ -7,6 +7,7 @@ round-trips in the tensor's dtype, non-finite ones are strings, complex ones are
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -470,24 +471,47 @@ def write_file(path: str, text: str | bytes) -> None:
         else:
             write(text.removesuffix("\n"))
         return
-    from gradcli.commands.errors import usage, without_name
+    from gradcli.commands.errors import without_name
 
     if not path:
         raise without_name()
     try:
         with held():
             _replace_file(os.path.realpath(os.path.expanduser(path)), text)
-    except OSError as error:
-        raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
-    except ValueError as error:  # a name with a null in it
-        raise usage(f"cannot write {path}: {error}", kind="file") from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a null in it
+        raise unwritable(path, error) from None
+
+
+def unwritable(path: str, error: Exception, *, usage: bool = True) -> Exception:
+    """The error about a file that cannot be written; not of `usage` where it was begun."""
+    from gradcli.language.errors import LanguageError
+
+    words = getattr(error, "strerror", None) or error
+    return LanguageError(f"cannot write {path}: {words}", kind="file", usage=usage)
+
+
+class _Raw(io.FileIO):
+    """A file whose errors say which it is, whoever writes to it."""
+
+    def __init__(self, file: int | str, path: str) -> None:
+        super().__init__(file, "wb")
+        self.path = path
+
+    def write(self, data: Any) -> int:
+        """Write what there is room for."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise unwritable(self.path, error, usage=False) from None
 
 
 class Replacement:
     """A file that is written in place of another, and takes its name once it is complete."""
 
     def __init__(self, path: str) -> None:
-        from gradcli.commands.errors import usage, without_name
+        from gradcli.commands.errors import without_name
 
         if not path:
             raise without_name()
@@ -497,24 +521,22 @@ class Replacement:
             self.name, self.path = path, os.path.realpath(os.path.expanduser(path))
             self.temporary: str | None = None
             if os.path.exists(self.path) and not os.path.isfile(self.path):  # a device or a pipe
-                self.stream: Any = open(self.path, "wb")  # noqa: SIM115 (closed by `close`)
+                self.stream: Any = io.BufferedWriter(_Raw(self.path, path))
                 return
             with held():
                 handle, self.temporary = tempfile.mkstemp(
                     dir=os.path.dirname(self.path), prefix=".gradcli-"
                 )
                 begin(self.temporary)
-            self.stream = open(handle, "wb")  # noqa: SIM115
-        except OSError as error:
-            raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
-        except ValueError as error:  # a name with a null in it
-            raise usage(f"cannot write {path}: {error}", kind="file") from None
+            self.stream = io.BufferedWriter(_Raw(handle, path))
+        except (OSError, ValueError) as error:  # ValueError: a name with a null in it
+            raise unwritable(path, error) from None
 
     def close(self, *, keep: bool) -> None:
         """Give the file its name, or remove it."""
         try:
             self.stream.close()
-        except OSError:
+        except Exception:  # what was still to be written
             if keep:
                 self.close(keep=False)
                 raise
@@ -530,11 +552,9 @@ class Replacement:
                 unfinished.discard(self.temporary)
                 self.temporary = None
         except OSError as error:
-            from gradcli.commands.errors import usage
-
             if keep:
                 self.close(keep=False)
-            raise usage(f"cannot write {self.name}: {error.strerror}", kind="file") from None
+            raise unwritable(self.name, error) from None
 
 
 class Folder:
@@ -561,7 +581,7 @@ class Folder:
                 )
                 begin(self.temporary)
         except OSError as error:
-            raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
+            raise unwritable(path, error) from None
 
     def __enter__(self) -> str:
         return self.temporary

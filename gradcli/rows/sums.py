@@ -24,6 +24,7 @@ from gradcli.plan.functions import unread
 from gradcli.plan.record import Recording, Untraceable, record
 from gradcli.tables import Table, TableError
 from gradcli.tables.parts import Part, Parts, columns_of
+from gradcli.tables.source import changed
 
 Values = dict[int, Any]
 
@@ -222,6 +223,8 @@ class Work:
             if m:
                 yield self._blocks(number, values, given, start, m)
             start += m
+        if start != part.start + (part.rows or 0):  # not as many as were counted
+            raise changed(part.path)
 
     def _real(self, batch: Table, column: int, array: Any, real: Any) -> Any:
         """A column in the dtype that was recorded. Raises TableError where that would change its numbers."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.tables.binary import field_names, npy_header, npy_rows
 from gradcli.tables.errors import TableError, other_columns
 from gradcli.tables.reading import folder_keys, matching
-from gradcli.tables.source import STANDARD_INPUT, Opened, opened
+from gradcli.tables.source import STANDARD_INPUT, Opened, Stamp, check, opened
 from gradcli.tables.stream import Stream
 from gradcli.tables.table import KeyedTable, Table, chosen, without_spread
 
@@ -29,21 +29,32 @@ _RUN = 1 << 20  # rows of a NumPy file in a part
 class Part:
     """Some rows of a file. number: of the row group; first: the rows before them in the file.
 
-    rows: how many; None where only reading tells. keys: the columns that its folders' names tell.
+    rows: how many; None where only reading tells. keys: the columns that its folders' names tell. stamp: of
+    the file when its parts were found.
     """
 
-    __slots__ = ("first", "keys", "kind", "number", "path", "rows", "start")
+    __slots__ = ("first", "keys", "kind", "number", "path", "rows", "stamp", "start")
 
     def __init__(self, path: str, kind: str, number: int, first: int, rows: int | None) -> None:
         self.path, self.kind, self.number = path, kind, number
         self.first, self.rows = first, rows
         self.start = 0  # the rows before them in the table
         self.keys: dict[str, Any] = {}
+        self.stamp: Stamp | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
-        """Its rows in batches, with at least these columns (all, where there are no names)."""
-        for table in self._batches([c for c in columns if c not in self.keys]):
-            yield KeyedTable(table, self.keys) if self.keys else table
+        """Its rows in batches, with at least these columns (all, where there are no names).
+
+        Raises TableError for a file that is not, or does not stay, as it was.
+        """
+        check(self.path, self.stamp)
+        try:
+            for table in self._batches([c for c in columns if c not in self.keys]):
+                yield KeyedTable(table, self.keys) if self.keys else table
+        except (TableError, OSError):  # perhaps of what is half written
+            check(self.path, self.stamp)
+            raise
+        check(self.path, self.stamp)
 
     def folders(self, keys: Sequence[str]) -> list[str]:
         """The names of its folders that tell these keys, as they are written."""
@@ -102,6 +113,8 @@ class Parts:
             names, width = [*names, *keys], width + len(keys)
             for part in parts:
                 part.keys = keys
+        for part in parts:
+            part.stamp = file.stamp
         if self.parts and (names != self.names or width != self.width):
             raise other_columns(path, names, self.names)
         self.names, self.width = names, width

@@ -136,6 +136,7 @@ class Reader:
             file = opened(path, self.stdin)
             try:
                 self._contents[path] = read_open(file)
+                file.check()
             finally:
                 if file.kind != "npz":  # whose members are read when they are asked for
                     file.close()

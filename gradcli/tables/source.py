@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import gradcli.budget as budget
 from gradcli.tables.errors import TableError
@@ -50,15 +51,42 @@ _SHARE = 4  # of the memory that is free, what one text may take
 _AT_LEAST, _AT_MOST = 1 << 26, 1 << 30
 
 
+class Stamp(NamedTuple):
+    """What changes when a file does."""
+
+    size: int
+    time: int
+
+
+def stamp(path: str) -> Stamp | None:
+    """The stamp of a regular file; None of anything else."""
+    try:
+        found = os.stat(os.path.expanduser(path))
+    except (OSError, ValueError):
+        return None
+    return Stamp(found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+
+
+def check(path: str, before: Stamp | None) -> None:
+    """Raise TableError if a regular file is no longer what it was: numbers of both would be mixed."""
+    if before is not None and stamp(path) != before:
+        raise changed(path)
+
+
+def changed(path: str) -> TableError:
+    """The error about a file that somebody writes meanwhile."""
+    return TableError(f"{path} changed while it was read", hint="read it once it is complete")
+
+
 class Opened:
     """A stream of bytes that has been looked at.
 
     name: as the user wrote it. kind: csv, tsv, text, json, jsonl, npy, npz, parquet, feather, arrows, or ""
     where neither the first bytes nor the ending say. path: None where it can be read but once. own: the
-    file that is to be closed; None for standard input.
+    file that is to be closed; None for standard input. stamp: see `stamp`.
     """
 
-    __slots__ = ("kind", "name", "own", "path", "size", "stream")
+    __slots__ = ("kind", "name", "own", "path", "size", "stamp", "stream")
 
     def __init__(
         self,
@@ -68,9 +96,15 @@ class Opened:
         path: str | None,
         size: int | None,
         own: BinaryIO | None = None,
+        stamp: Stamp | None = None,
     ) -> None:
+        self.stamp = stamp
         self.name, self.stream, self.kind, self.path, self.size = name, stream, kind, path, size
         self.own = own
+
+    def check(self) -> None:
+        """See that the file is as it was when it was opened."""
+        check(self.name, self.stamp)
 
     def close(self) -> None:
         """Close the file, and whatever unpacks it."""
@@ -132,6 +166,7 @@ def kind_of(path: str) -> tuple[str, bool]:
 
 def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
     """Open a file or standard input, unpack it, and look what it is. Raises TableError and OSError."""
+    begin = None if path in STANDARD_INPUT else stamp(path)
     if path in STANDARD_INPUT:
         name = "standard input"
         raw, size, again = _standard_input(stdin), None, None
@@ -142,8 +177,7 @@ def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
             raw = open(full, "rb")  # noqa: SIM115 (who reads it closes it)
         except ValueError as error:  # a name with a null in it
             raise TableError(f"{path}: {error}") from None
-        regular = os.path.isfile(full)
-        size, again = (os.path.getsize(full), full) if regular else (None, None)
+        size, again = (None, None) if begin is None else (begin.size, full)
     stream: Any = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
     head = _peek(stream)
     for magic, packing in _PACKED_MAGIC:
@@ -166,7 +200,7 @@ def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
         )
         raise TableError(f"{name}: not {what} (it does not begin as one)")
     own = None if path in STANDARD_INPUT else raw
-    return Opened(name, stream, kind or told, again, size, own)
+    return Opened(name, stream, kind or told, again, size, own, begin)
 
 
 def _standard_input(stdin: IO[Any] | None) -> BinaryIO:

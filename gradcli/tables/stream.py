@@ -62,6 +62,7 @@ class Stream:
             try:
                 for table in self._of(file):
                     yield KeyedTable(table, self.keys[path]) if self.keys else table
+                file.check()
             finally:
                 file.close()
             self.done = max(self.done, before + (file.size or 0))

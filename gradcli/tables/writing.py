@@ -373,8 +373,17 @@ class NumPy(Sink):
         )
         for name, array in zip(self.names, arrays, strict=True):
             made[name] = array
-        np.save(self.stream, made, allow_pickle=False)
+        save(self.stream, made)
         super().close()
+
+
+def save(stream: BinaryIO, array: Array) -> None:
+    """Write an array in NumPy's format, by the stream: an error of NumPy's own file access says nothing."""
+    from types import SimpleNamespace
+
+    import numpy as np
+
+    np.save(SimpleNamespace(write=stream.write), array, allow_pickle=False)
 
 
 def sink(form: str, stream: BinaryIO, numerals: Callable[[Any], list[str]], exact: bool) -> Sink:

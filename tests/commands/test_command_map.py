@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -454,6 +455,22 @@ def test_nothing_half_written(path, folder):
     assert sorted(os.listdir(folder)) == before
 
 
+@pytest.mark.parametrize("form", ["npy", "npz", "csv", "csv.gz", "parquet", "feather", "jsonl"])
+def test_a_full_disk_is_said_with_the_file(form, folder):
+    np.save("x.npy", np.array(list(zip(np.random.default_rng(0).random(1 << 16))), [("x", "f8")]))
+    before, limits = sorted(os.listdir(folder)), resource.getrlimit(resource.RLIMIT_FSIZE)
+    lines = [["map", "x*2", "x.npy"], ["eval", "x*2", "--x", "@x.npy:x"]]
+    lines = lines[form == "npz" :] if form in ("npy", "npz", "csv") else lines[:1]
+    for line in lines:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, limits[1]))
+        try:
+            code, _, err = run(*line, "-o", f"o.{form}")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert (code, err) == (1, f"gradcli: error: cannot write o.{form}: File too large\n")
+        assert sorted(os.listdir(folder)) == before
+
+
 TWO = ["L+T", "p.csv", "--uncertainty", "L=0.01", "--uncertainty", "T=0.02", "--covariance"]
 REFUSED = [
     ([G], "no table"),
@@ -637,8 +654,8 @@ def test_a_closed_pipe_ends_it_quietly(folder):
     assert (done.returncode, done.stdout, done.stderr) == (0, "x,value,x.grad\n", "")
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_leaves_no_file(number, code, folder):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_file(number, folder):
     process = subprocess.Popen(
         [*GRADCLI, "map", "x*x", "-", "-o", "o.csv"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
@@ -654,7 +671,7 @@ def test_a_signal_leaves_no_file(number, code, folder):
         time.sleep(0.02)
     time.sleep(0.1)
     process.send_signal(number)
-    assert process.wait(timeout=20) == code
+    assert process.wait(timeout=20) == 128 + number
     assert sorted(os.listdir(folder)) == ["bad.csv", "p.csv"]
     process.stdin.close()
 

@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from gradcli.tables import TableError
+from gradcli.tables.parts import Parts
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -353,6 +359,67 @@ def test_files_of_duckdb(folder: Path) -> None:
     assert duckdb.sql("SELECT * FROM 'o.parquet'").columns == names
     found = duckdb.sql("SELECT count(*), max(abs(value - x*d)) FROM 'o.parquet'").fetchall()
     assert found == [(300000, 0.0)]
+
+
+@contextlib.contextmanager
+def meanwhile(write: Callable[[], object]) -> Iterator[None]:
+    """Somebody writes, again and again."""
+    done = threading.Event()
+
+    def again() -> None:
+        while not done.wait(0.001):
+            write()
+
+    thread = threading.Thread(target=again)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def append(stream: IO[str]) -> None:
+    """Some lines more."""
+    stream.write("2\n" * 100)
+    stream.flush()
+
+
+@pytest.mark.parametrize("how", [["--by-rows"], ["--whole"], ["map"]])
+def test_a_file_that_is_appended_to_gives_no_number(how: list[str], folder: Path) -> None:
+    Path("g.csv").write_text("L\n" + "1\n" * 100_000)
+    line = ["eval", "mean(L*0+1)", "--L", "@g.csv:L", *how]
+    if how == ["map"]:
+        line = ["map", "L", "g.csv", "-o", "o.csv"]
+    with open("g.csv", "a") as stream, meanwhile(lambda: append(stream)):
+        code, out, err = run(*line)
+    if how == ["--whole"] and not code:  # it was read between two lines
+        assert out == "1\n"
+        return
+    assert code == 2 and not out and "g.csv changed while it was read" in err
+    assert not Path("o.csv").exists()
+
+
+def test_a_file_that_is_replaced_gives_no_number(folder: Path) -> None:
+    import pandas as pd
+
+    Path("d").mkdir()
+    for name, rows in (("d/a.parquet", 1000), ("d/b.parquet", 1000), ("new", 2000)):
+        pd.DataFrame({"x": np.ones(rows)}).to_parquet(name)
+
+    def replace() -> None:
+        shutil.copy("new", "next")
+        os.replace("next", "d/b.parquet")
+
+    parts = Parts("d")
+    replace()
+    batches = [list(part.batches(["x"])) for part in parts.parts[:1]]
+    assert sum(table.rows for table in batches[0]) == 1000
+    with pytest.raises(TableError, match=r"d/b.parquet changed while it was read"):
+        list(parts.parts[1].batches(["x"]))
+    with meanwhile(replace):
+        code, out, err = run("eval", "mean(x)", "--x", "@d:x", "--by-rows")
+    assert code == 2 and not out and "d/b.parquet changed while it was read" in err
 
 
 @pytest.mark.long

@@ -22,6 +22,7 @@ from gradcli.cli import main
 from gradcli.rows import cluster
 from gradcli.rows.job import RowJob, Tally
 from gradcli.tables.parts import Parts
+from tests.rows.test_by_rows import append, meanwhile
 
 pytest.importorskip("distributed")
 parquet: Any = pytest.importorskip("pyarrow.parquet")
@@ -353,3 +354,19 @@ def test_a_signal_leaves_nothing_behind(folder: Path, number: signal.Signals) ->
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
     assert not said and not list(temporary.iterdir())
     assert not (folder / "out.parquet").exists() and not list(folder.glob(".gradcli-*"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["eval", "map"])
+def test_a_file_that_changes_gives_no_number(folder: Path, command: str, scheduler: str) -> None:
+    Path("g.csv").write_text("L\n" + "1\n" * 100_000)
+    line = ["eval", "mean(L*0+1)", "--L", "@g.csv:L", "--by-rows"]
+    if command == "map":
+        line = ["map", "L", "g.csv", "-o", "o.parquet"]
+    with (
+        open("g.csv", "a") as stream,
+        meanwhile(lambda: append(stream)),
+    ):
+        code, out, err = run(*line, "--cluster", scheduler)
+    assert code and not out and "g.csv changed while it was read" in err
+    assert not Path("o.parquet").exists()
