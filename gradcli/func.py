@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import batched, trees
-from gradcli.calculus.vmap import lift_to_open, vmap
+from gradcli.calculus.vmap import vmap
 from gradcli.engine import levels
 from gradcli.engine.backward import grad as pull
 from gradcli.engine.backward import tell
@@ -43,11 +43,11 @@ def _closed(level: levels.Reverse, *values: Any, again: bool = False) -> Any:
     return made if len(values) > 1 else made[0]
 
 
-def _lifted(tensor: Any) -> Any:
-    """A tensor to differentiate by, in the batches of the open `vmap`s; ValueError for anything else."""
+def _checked(tensor: Any) -> Tensor:
+    """A tensor to differentiate by; ValueError for anything else."""
     if not isinstance(tensor, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
-    return lift_to_open(tensor)
+    return tensor
 
 
 def _wanted(argnums: Any, count: int) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ def _chosen(
     given = list(args)
     for i in (wanted := _wanted(argnums, len(args))):
         leaves, spec = trees.flatten(args[i])
-        given[i] = trees.unflatten([make(_lifted(v)) for v in leaves], spec)
+        given[i] = trees.unflatten([make(_checked(v)) for v in leaves], spec)
     chosen = tuple(given[i] for i in wanted)
     return given, chosen if isinstance(argnums, tuple) else chosen[0]
 
@@ -250,7 +250,7 @@ def jvp(
 
     with levels.Level(), forward_ad.nested_level():
         duals = [
-            forward_ad.make_dual(_lifted(p), t) for p, t in zip(points, directions, strict=True)
+            forward_ad.make_dual(_checked(p), t) for p, t in zip(points, directions, strict=True)
         ]
         result, aux = _split_aux(func(*trees.unflatten(duals, spec)), has_aux, call)
         result, pushed, aux = _unpacked(result, aux, call)

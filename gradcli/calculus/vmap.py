@@ -221,14 +221,4 @@ def _in_chunks(
     return trees.unflatten(joined, out_spec)
 
 
-def lift_to_open(tensor: Tensor) -> Tensor:
-    """A tensor in the batches of all open `vmap`s: what is differentiated there has gradients of its own."""
-    from gradcli.engine.batching import lift_to_batch
-
-    for level in batch.levels():
-        if not level.linear and level not in batch.batch_of(tensor):
-            tensor = lift_to_batch(tensor, level)
-    return tensor
-
-
-__all__ = ["Batched", "lift_to_open", "vmap"]
+__all__ = ["Batched", "vmap"]

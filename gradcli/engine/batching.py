@@ -52,9 +52,13 @@ _out_of_batch: Any = _row(
     "RemoveBatchDimBackward0",
     lambda g, dim, level: add_batch_dim(g, dim, level),
 )
-# The same for every entry of a batch, and the sum over the entries.
+# The same for every entry of a batch, and the sum over the entries. While a batch is open, who differentiates
+# is in it, and every entry has a gradient of its own.
 lift_to_batch: Any = _row(
-    "lift_to_batch", _lift, "LiftToBatchBackward0", lambda g, level: sum_over_batch(g, level)
+    "lift_to_batch",
+    _lift,
+    "LiftToBatchBackward0",
+    lambda g, level: g if level in batch.levels() else sum_over_batch(g, level),
 )
 sum_over_batch: Any = _row(
     "sum_over_batch", _sum, "SumOverBatchBackward0", lambda g, level: lift_to_batch(g, level)

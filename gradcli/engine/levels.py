@@ -73,10 +73,12 @@ class Reverse(Level):
 
     def variable(self, tensor: Tensor) -> Tensor:
         """A variable of this level with the values of a tensor, connected to it where it is recorded."""
-        if tensor.node is not None and self.recorded:
-            return tensor.view_as(tensor)  # type: ignore[no-any-return]
         out = _alias(tensor)
-        out._set_requires_grad(True, "only Tensors of floating point dtype can require gradients")
+        if tensor.node is not None and self.recorded:
+            out.node = tensor.view_as(tensor).node
+        else:
+            wanted = "only Tensors of floating point dtype can require gradients"
+            out._set_requires_grad(True, wanted)
         out.level = self
         return out
 

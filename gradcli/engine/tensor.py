@@ -153,6 +153,10 @@ class Tensor:
         for view in self.views.alive() if self.views is not None else ():
             lend(view)
 
+    def is_variable(self) -> bool:
+        """True for what somebody differentiates by: leaves, and the variables of open levels."""
+        return self.is_leaf or (self.level is not None and self.level.is_open)
+
     @property
     def is_leaf(self) -> bool:
         """True unless the tensor is the recorded result of an operation."""

@@ -92,12 +92,12 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
         base = tensor.base
         if base is not None:
             _refuse_view(tensor, "is being modified inplace")
-            if tensor.requires_grad and base.is_leaf:
+            if tensor.requires_grad and base.is_variable():
                 raise RuntimeError(
                     "a view of a leaf Variable that requires grad is being used in an in-place "
                     "operation."
                 )
-        if tensor.requires_grad and tensor.is_leaf:
+        if tensor.requires_grad and tensor.is_variable():
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )
