@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -119,7 +121,11 @@ def _asked(
     against: str | None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The points to check at, and the variables to differentiate by."""
+    import numpy as np
+
+    from gradcli.calculus.switches import intervals
     from gradcli.engine import dtypes
+    from gradcli.language import parse
 
     shape_at = None if against is None else _formula_shape(request, against)
     suits = None if shape_at is None else _suits(request, shape_at)
@@ -136,12 +142,19 @@ def _asked(
         )
     random = [n for n in where.arrays if n not in where.given or (samples and n in wanted)]
     spread = SPREAD if random and not samples else (1.0,) * (samples or 1)
-    if ctx.get_parameter_source("limits") is not ParameterSource.DEFAULT:
+    anywhere = ctx.get_parameter_source("limits") is ParameterSource.DEFAULT
+    if not anywhere:
         spread = (1.0,) * len(spread)
     readings = [[] if shapes else [n for n in random if n not in where.given]]
     if against is not None and shape_at is not None and readings[0]:
         readings = _readings(request, where, wanted[0], readings[0], against, shape_at)
-    return list(_points(request, where, random, readings, spread, limits, suits)), wanted
+    rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
+    around = intervals(map(parse, filter(None, [request.source, against]))) if anywhere else []
+    drawn = partial(_drawn, where, random, rng=rng, around=around)
+    points = list(_points(request, where, random, readings, spread, limits, suits, drawn))
+    if random and around and not samples:
+        points += _on_other_sides(request, where, against, points, around, suits, drawn)
+    return points, wanted
 
 
 @contextmanager
@@ -288,18 +301,16 @@ def _points(
     spread: Sequence[float],
     limits: tuple[float, float],
     suits: Callable[[Mapping[str, Any]], bool] | None,
+    drawn: Callable[..., Iterator[dict[str, Any]]],
 ) -> Iterator[dict[str, Any]]:
     """The points: the given one, or random ones where the value is finite, some of them of other sizes.
 
     readings: the scalars that may be arrays then, in turn. spread: for each point, how far apart.
-    suits: what else must hold at points of other sizes.
+    suits: what else must hold at points of other sizes. drawn: random points of some shapes and ends.
     """
-    import numpy as np
-
     from gradcli.calculus.shapes import larger
     from gradcli.calculus.verdicts import function_of
 
-    rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
     function = function_of(request.program, request.loaded)
     shapes = {n: a.shape for n, a in where.arrays.items()}
     guessed = [larger(shapes, where.guessed)] * 2
@@ -325,12 +336,49 @@ def _points(
             (
                 arrays
                 for sizes in tries
-                for arrays in _drawn(where, random, sizes, ends, rng)
+                for arrays in drawn(sizes, ends)
                 if _is_finite(function, arrays)
                 and (sizes is shapes or suits is None or suits(arrays))
             ),
             dict(where.arrays),
         )
+
+
+def _on_other_sides(
+    request: Request,
+    where: Point,
+    against: str | None,
+    points: Sequence[dict[str, Any]],
+    around: Sequence[tuple[float, float]],
+    suits: Callable[[Mapping[str, Any]], bool] | None,
+    drawn: Callable[..., Iterator[dict[str, Any]]],
+) -> Iterator[dict[str, Any]]:
+    """Points at which the program, or the formula, does something else than at those that there are."""
+    from gradcli.calculus.switches import FAR, MOST, Sides
+    from gradcli.calculus.verdicts import function_of
+    from gradcli.language import parse
+
+    programs = [request.program, *([parse(against)] if against else [])]
+    functions = [function_of(p, request.loaded) for p in programs]
+    known = Sides(functions)
+    for arrays in points:
+        known.is_new(arrays)
+    if not known.seen:
+        return
+    shapes = {n: a.shape for n, a in where.arrays.items()}
+    count = 0
+    for ends in around:
+        for arrays in islice(drawn(shapes, ends), 3):
+            far = ends[1] in FAR
+            if (
+                _is_finite(functions[0], arrays)
+                and (suits is None or suits(arrays))
+                and known.is_new(arrays, far)
+            ):
+                yield arrays
+                count += 1
+            if count == MOST:
+                return
 
 
 def _drawn(
@@ -339,22 +387,22 @@ def _drawn(
     shapes: dict[str, tuple[int, ...]],
     limits: tuple[float, float],
     rng: Any,
+    around: Sequence[tuple[float, float]],
 ) -> Iterator[dict[str, Any]]:
-    """Random arrays: of both signs, then positive, then with well-conditioned square matrices."""
+    """Random arrays: of both signs, then positive, with well-conditioned square matrices, and farther off."""
     import numpy as np
 
     from gradcli.calculus.generic import sample
 
-    low, high = limits
-    for tried in range(TRIES):
+    for tried, (low, high) in enumerate([*[limits] * TRIES, *(e for e in around for _ in "12")]):
         arrays = dict(where.arrays)
         for k, n in enumerate(random):
             if arrays[n].dtype.kind not in "fc":
                 continue
             drawn = rng.uniform(low, high, shapes[n])
-            if tried >= TRIES // 3:  # a domain like that of log or sqrt
+            if TRIES // 3 <= tried < TRIES:  # a domain like that of log or sqrt
                 drawn = np.abs(drawn) + 0.1
-            if tried >= 2 * TRIES // 3:  # a domain like that of cholesky
+            if 2 * TRIES // 3 <= tried < TRIES:  # a domain like that of cholesky
                 drawn = sample(shapes[n], k + tried)
             if arrays[n].dtype.kind == "c":
                 drawn = drawn + 1j * rng.uniform(low, high, shapes[n])

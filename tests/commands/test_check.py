@@ -213,6 +213,10 @@ WRONG_FORMULAS = [
     *(("sum(A + x)", "1 + x.numel()"), ("sum((x - m)**2)", "2*m - 2*sum(x)", "m")),
     *(("sum((x - m)**2)", "-2*mean(x - m)", "m"),),
     *(("mean(x**2)*sum(y)", "2*x*sum(y)"), ("sum(x.reshape(-1))", "2*ones_like(x.reshape(-1))")),
+    # right on one side of what a number of the program, or of the formula, tells apart
+    *(("where(x < 3, x**2, x**3)", "2*x"), ("where(x < 3, x**2, 0)", "where(x < 2.9, 2*x, 0)")),
+    *(("abs(x - 5)", "-1"), ("clamp(x, -6, 6)", "1"), ("relu(x - 7)", "0"), ("maximum(x, 2)", "0")),
+    *(("x**2 if x > 5 else x", "1"), ("where(exp(x) < 1000, x, 2*x)", "1"), ("sqrt(x - 5)", "0.5")),
 ]
 
 
@@ -243,6 +247,8 @@ RIGHT_FORMULAS = [
     *(("mean(w*x)", "x/x.numel()", "w"), ("sum(A + x)", "A.numel()/x.numel()*ones_like(x)")),
     ("F.binary_cross_entropy_with_logits(x, y)", "(sigmoid(x) - y)/x.numel()"),
     *(("sum(x**2 + y**2)", "2*y", "y"), ("logsumexp(x + c, 0)", "1", "c"), ("sum(A*x)", "A")),
+    *(("sqrt(x - 5)", "1/(2*sqrt(x - 5))"), ("floor(x)", "0"), ("abs(x - 5)", "sign(x - 5)")),
+    *(("sum(softmax(x, 0)*y)", "softmax(x, 0)*(y - sum(softmax(x, 0)*y))"), ("maximum(x, 2)", "x > 2")),
 ]  # fmt: skip
 
 

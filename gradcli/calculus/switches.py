@@ -1,0 +1,84 @@
+"""Where programs do something else (comparisons, kinks, jumps), and on which sides of that points lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import modes
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.language.errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.operators.table import is_analytic
+
+Interval = tuple[float, float]
+Side = tuple[str, frozenset[Any]]
+
+FAR = (10.0, 100.0)  # of points that no constant of a program speaks of
+MOST = 8  # points that are added
+
+
+def intervals(programs: Iterable[Program]) -> list[Interval]:
+    """Where to look for what programs do: around the numbers in them, between these, and farther off."""
+    numbers = {abs(float(c)) for p in programs for c in p.constants if type(c) in (int, float)}
+    finite = sorted(c for c in numbers if 0 < c < np.inf)
+    signed = sorted({0.0, *finite, *(-c for c in finite)})
+    around = [(c - r, c + r) for c in (*finite, *(-c for c in finite)) for r in (1.0, 0.1)]
+    return [*around, *pairwise(signed), *((-s, s) for s in FAR)]
+
+
+class Sides:
+    """The sides of switches on which points lie: which of them are new.
+
+    functions: a program, and a formula for its gradient, that has switches of its own.
+    """
+
+    def __init__(self, functions: Sequence[Callable[..., Any]]) -> None:
+        self.functions = functions
+        self.seen: set[tuple[int, Side]] = set()
+        self.together: set[tuple[Side, ...]] = set()
+
+    def is_new(self, arrays: Mapping[str, Any], alone: bool = False) -> bool:
+        """Whether a point lies as none before it did; alone: on a side of one switch that is new."""
+        every = [sides(f, arrays) for f in self.functions]
+        found = [side for own in every for side in own or ()]
+        if None in every or (alone and self.seen.issuperset(enumerate(found))):
+            return False
+        new = tuple(found) not in self.together
+        self.seen.update(enumerate(found))
+        self.together.add(tuple(found))
+        return new and bool(found)
+
+
+def sides(function: Callable[..., Any], arrays: Mapping[str, Any]) -> list[Side] | None:
+    """On which sides of its switches the elements of a program's values lie, in the order of its run.
+
+    Of a comparison these are its truth values. Of what is not smooth (relu, clamp, abs, maximum) they are
+    whether its result is its operand, or lies above or below it. None where the program does not run.
+    """
+    found: list[Side] = []
+
+    def see(row: Any, values: Any, made: Any) -> None:
+        if is_analytic(row):
+            return
+        own, first = made[0].array, values[0] if values else None
+        if own.dtype.kind == "b":
+            found.append((row.title, frozenset(np.unique(own).tolist())))
+        elif isinstance(first, Tensor) and first.shape == own.shape and own.dtype.kind == "f":
+            found.append((row.title, frozenset(np.unique(np.sign(own - first.array)).tolist())))
+
+    before = modes.change(intercept=see)
+    try:
+        with np.errstate(all="ignore"):
+            function(**{n: wrap(np.array(a)) for n, a in arrays.items()})
+    except (LanguageError, RuntimeError):
+        return None
+    finally:
+        modes.restore(before)
+    return found
+
+
+__all__ = ["FAR", "MOST", "Sides", "intervals", "sides"]
