@@ -272,7 +272,10 @@ def _translation(program: Program, visible: Mapping[str, Any]) -> str | None:
     from gradcli.language.parser import parses
 
     bound = {name: callable(value) for name, value in visible.items()}
-    return translations.hint(program.source, parses, bound)
+    start, _ = program.span(
+        len(program) - 1
+    )  # of a session the source has all texts up to this one
+    return translations.hint(program.source[start:], parses, bound)
 
 
 def _unknown_hint(word: str, visible: Mapping[str, Any], called: bool) -> str | None:

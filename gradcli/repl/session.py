@@ -7,6 +7,7 @@ several lines knows the piece of each.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ _COMPOUND = frozenset(
 )
 _FUNCTIONS = frozenset(tree.KIND[name] for name in ("function", "function_annotated"))
 _CLAUSE = re.compile(r"(else|elif|except|finally)\b")
-_HELP = re.compile(r"help(?:\s+([\w.]+))?|([\w.]+)\s*\?")
+_HELP = re.compile(r"help(?:\s+([\w.]+))?|([\w.]+)\s*\?{1,2}|\?{1,2}\s*([\w.]+)")
 _GRAPH = re.compile(r"graph\s+(?!(?:if|in|is|and|or|not)\b)([\w(].*?)((?:\s+--?\w.*)?)")
 _COLON = re.compile(r"[:%](\w*)\s*(.*)")
 VERBS = {
@@ -111,7 +112,7 @@ class Session:
 
         self.machine = Machine(self.initial)
         self.text = ""  # everything that was run, for spans to count in
-        self.kept: list[str] = []  # what ran without an error, for :save
+        self.kept: list[str] = []  # what ran without an error, for :save and for `_defined`
 
     # -- lines -------------------------------------------------------------------------------
     def feed(self, line: str, *, ahead: str | None = None) -> bool:
@@ -253,11 +254,12 @@ class Session:
             elif stripped in ("?", "clear") and stripped not in self.machine.names:
                 self._colon("help" if stripped == "?" else "clear", "")
             elif (match := _HELP.fullmatch(stripped)) and "help" not in self.machine.names:
-                self.help(match[1] or match[2])
+                self.help(match[1] or match[2] or match[3])
             elif match := _GRAPH.fullmatch(stripped):
                 self.graph(match[1], match[2].split())
             elif (match := _VERB.fullmatch(stripped)) and self._is_verb(match[1], match[2]):
-                self.frontend.command(match[1], match[2], match[3], self.machine.names)
+                text = match[2] if match[1] == "ops" else self._defined(match[2], match[3])
+                self.frontend.command(match[1], text, match[3], self.machine.names)
             else:
                 return False
         except LanguageError as error:
@@ -271,6 +273,43 @@ class Session:
         from gradcli.language.names import meaning
 
         return verb not in self.machine.names and meaning(verb) is None
+
+    def _defined(self, text: str, options: str) -> str:
+        """An expression after the lines that made its tensors of others: of a `loss`, x is the variable.
+
+        The text alone, where these lines do not give again what the session has: they were random, or
+        what they read has changed. A name in --wrt is a variable itself.
+        """
+        from gradcli.engine import random
+        from gradcli.language import definitions, parse, run
+
+        given, names = text, self.machine.names
+        tensors = {n for n, v in names.items() if hasattr(v, "requires_grad")}
+        chosen = set(re.findall(r"\w+", " ".join(re.findall(r"--wrt[= ]\s*(\S+)", options))))
+        try:
+            if text[0] in "\"'":  # as it was pasted from a shell
+                (text,) = shlex.split(text)
+            lines = definitions.behind(text, self.kept, tensors, chosen)
+            if not lines:
+                return given
+            whole = "\n".join(lines)
+            own = {n: v.detach().clone() if n in tensors else v for n, v in names.items()}
+            state = random.snapshot()
+            try:
+                again = run(parse(whole), own, write=lambda text: None).names
+            finally:
+                drawn = random.rewind(state)
+        except (LanguageError, ValueError):
+            return given
+        made = definitions.names_of(text) & tensors
+        same = all(_is_same(again[n], names[n]) for n in made) and all(
+            _is_same(own[n], names[n]) for n in tensors
+        )
+        if same and not drawn:
+            return f"{whole}\n{text}"
+        listed = ", ".join(sorted(made))
+        self.frontend.note(f"note: {listed} as it is: the lines behind it give another value now")
+        return given
 
     def _colon(self, word: str, argument: str) -> None:
         if word in ("q", "quit", "exit"):
@@ -307,7 +346,7 @@ class Session:
 
         if name is None:
             rows = {
-                "help NAME": "what a function does; NAME? is the same",
+                "help NAME": "what a function does; NAME? and ?NAME are the same",
                 "graph EXPR": "the backward graph; --saved, --grads, --edges, --depth N",
                 **{f"{verb} {'NAME' if verb == 'ops' else 'EXPR'}": said
                    for verb, said in VERBS.items()},
@@ -388,6 +427,13 @@ class Session:
             except RuntimeError as error:
                 raise LanguageError(str(error), kind="runtime", usage=False) from error
         self.frontend.draw(found, chosen)
+
+
+def _is_same(one: Any, two: Any) -> bool:
+    """Whether two tensors hold the same numbers."""
+    import numpy as np
+
+    return one.dtype is two.dtype and np.array_equal(one.array, two.array, equal_nan=True)
 
 
 def _goes_on(line: str) -> bool:

@@ -199,7 +199,8 @@ def test_graph_and_help_are_names_like_others(session, console):
 
 def test_help(session, console):
     type_in(
-        session, "x = ones(2, requires_grad=True)\nhelp sin\nsin?\nhelp x\nhelp x.sin\nhelp x.grad"
+        session,
+        "x = ones(2, requires_grad=True)\nhelp sin\nsin?\nhelp x\nhelp x.sin\nhelp x.grad\n?sin\nsin??",
     )
     assert console.lines == [
         "<sin>",
@@ -207,6 +208,8 @@ def test_help(session, console):
         "x: Tensor (2,), float64, leaf, requires grad, no grad yet",
         "<sin>",
         "x.grad = None",
+        "<sin>",
+        "<sin>",
     ]
     session.feed("help")
     assert ":save FILE" in console.lines[-1]
@@ -327,6 +330,37 @@ jvp = [2, 4]
 [2, 4]
 6
 """
+
+
+# Lines, and what the last of them prints: what a name was made of is the variable.
+MADE = {
+    "x = tensor([1., 2.])\nloss = (x**2).sum()\ngrad loss": "x.grad = [2, 4]",
+    "x = tensor([1., 2.], requires_grad=True)\nloss = (x**2).sum()\ngrad loss": "x.grad = [2, 4]",
+    "x = tensor([1., 2.])\ny = x*2\nloss = y.sum()\ngrad loss --wrt y": "y.grad = [1, 1]",
+    "x = tensor([1., 2.])\ny = x*2; loss = y.sum()\ndiff loss": "full_like(x, 2)",
+    'x = tensor([1., 2.])\ny = x*2\ngrad "y.sum()"': "x.grad = [2, 2]",
+    "h = zeros(1)\nw = tensor(2.)\nfor v in (1., 2.): h = w*h + v\n\ngrad h.sum()": "w.grad = 1",
+    # what made it would not give it again
+    "x = ones(2)\nr = x + randn(2)\ngrad r.sum()": "r.grad = [1, 1]",
+    "x = ones(2)\ny = 3*x\nx[0] = 5\ngrad y.sum()": "y.grad = [1, 1]",
+    "x = ones(2)\ny = 3*x\nx = 7*x\ngrad y.sum()": "y.grad = [1, 1]",
+    "x = ones(2)\ny = 3*x\ny += x\ngrad y.sum()": "x.grad = [4, 4]",
+    "x = ones(2)\ny = x.add_(1)\ngrad y.sum()\nx": "tensor([2., 2.])",
+}
+
+
+@pytest.mark.parametrize("lines, shown", MADE.items())
+def test_the_variables_of_a_name_are_what_it_was_made_of(lines, shown):
+    result = CliRunner().invoke(main, ["repl"], input=lines + "\n", prog_name="gradcli")
+    assert (result.stderr, result.stdout.splitlines()[-1]) == ("", shown)
+
+
+def test_a_hint_is_of_the_line_that_it_follows(session, console):
+    type_in(session, "np.sin(1)\nfoo\nx.bar")
+    assert [e.hint for e in console.errors] == [
+        "here it is written sin(1)",
+        *["assign it first"] * 2,
+    ]
 
 
 def test_verbs_take_the_names_of_the_session_and_leave_them_as_they_are():

@@ -1,0 +1,61 @@
+"""Which statements of a session made the names that an expression reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from gradcli.language import tree
+from gradcli.language.checks import assigned_names, free_names
+from gradcli.language.parser import parse
+from gradcli.language.program import Program
+
+_AUGMENTED = frozenset(tree.KIND[f"{name}_assign"] for name in tree.BINARY)
+
+
+def names_of(text: str) -> set[str]:
+    """The names that a text reads."""
+    return set(free_names(parse(text)))
+
+
+def behind(
+    text: str, texts: Sequence[str], variables: Set[str], fixed: Set[str] = frozenset()
+) -> list[str]:
+    """The statements, in order, by which names of the text are made of other variables.
+
+    texts: what ran, in order. variables: the names that may be variables. One that is `fixed`, or made
+    of no other, stands for itself, and its statement is left out, unless a later one makes another value
+    of it.
+    """
+    needed = (names_of(text) & variables) - fixed
+    found: list[str] = []
+    later: set[str] = set()
+    for statement in (s for t in reversed(texts) for s in reversed(_statements(parse(t)))):
+        if not needed:
+            break
+        program = parse(statement)
+        made = needed & _made(program)
+        reads = names_of(statement) & variables
+        if made and (reads or made & later):
+            found.append(statement)
+            later |= made
+            needed = (needed - made) | (reads - fixed)
+        else:
+            needed -= made
+    return found[::-1]
+
+
+def _made(program: Program) -> set[str]:
+    """The names that a statement gives a value, or another one: `y += 1` too."""
+    changed = [program.children(row)[0] for row, k in enumerate(program.kinds) if k in _AUGMENTED]
+    rows = [4 * row for row in changed if program.kinds[row] == tree.NAME]
+    return {*assigned_names(program), *(program.words[program.rows[row + 1]] for row in rows)}
+
+
+def _statements(program: Program) -> list[str]:
+    """The texts of a program's statements."""
+    root = len(program) - 1
+    rows = program.children(root) if program.kinds[root] == tree.KIND["block"] else [root]
+    return [program.source[slice(*program.span(row))] for row in rows]
+
+
+__all__ = ["behind", "names_of"]
