@@ -155,10 +155,10 @@ def total(self: Any, axis: Any, keepdim: bool = False, dtype: Any = None) -> Any
     if dtype is None:
         if self.dtype.kind in "biu":
             dtype = np.int64
-    elif dtype.kind != "c" and self.dtype.kind == "c":
-        self = self.real
-    if dtype == np.float16:
-        self, dtype = self.astype(dtype, copy=False), None
+    elif dtype.kind != "c":
+        self = self.real if self.dtype.kind == "c" else self
+        if dtype == np.float16:
+            self = self.astype(dtype, copy=False)
     return add_reduce(self, axis, dtype, keepdim)
 
 
@@ -197,7 +197,7 @@ def expand(value: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _sum(self: Array, *, dtype: Any = None) -> Array:
-    return total(self, None, dtype=numpy_dtype(dtype))
+    return total(self, None, False, numpy_dtype(dtype))
 
 
 def _sum_dim(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:

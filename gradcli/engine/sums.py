@@ -64,8 +64,11 @@ def add_reduce(
 
 
 def _large(array: Any, axis: Any, dtype: Any, keepdims: bool, out: Any) -> Any:
-    kind, ndim = array.dtype.char, array.ndim
-    if dtype == array.dtype:
+    kind = array.dtype.char
+    if axis is None and dtype is None and kind != "e" and array.flags.c_contiguous:
+        return _reduce(array, None, None, out, keepdims)  # all in order, which it adds pairwise
+    shape, ndim = array.shape, array.ndim
+    if dtype is not None and dtype == array.dtype:
         dtype = None
     if dtype is None and kind == "e":
         found = add_reduce(array, axis, np.float32, keepdims).astype(array.dtype)
@@ -79,7 +82,7 @@ def _large(array: Any, axis: Any, dtype: Any, keepdims: bool, out: Any) -> Any:
         else:
             found = _in_order(array, added, dtype)
         if keepdims:
-            found = found.reshape([1 if at in added else n for at, n in enumerate(array.shape)])
+            found = found.reshape([1 if at in added else n for at, n in enumerate(shape)])
     if out is None:
         return found
     out[...] = found
@@ -88,13 +91,16 @@ def _large(array: Any, axis: Any, dtype: Any, keepdims: bool, out: Any) -> Any:
 
 def _is_plain(array: Any, axis: Any, dtype: Any) -> bool:
     """Whether NumPy's own order will do: few numbers, or all in order in memory, which it adds pairwise."""
+    shape, ndim = array.shape, array.ndim
     if axis is None:
         count, last = array.size, True
     elif type(axis) is int:
-        count, last = array.shape[axis], axis in (array.ndim - 1, -1)
+        count, last = shape[axis], axis in (ndim - 1, -1)
+    elif len(axis) == 1:
+        count, last = shape[axis[0]], axis[0] in (ndim - 1, -1)
     else:
-        count = math.prod([array.shape[at] for at in axis])
-        last = count > _FEW and min([at % array.ndim for at in axis]) == array.ndim - len(axis)
+        count = math.prod([shape[at] for at in axis])
+        last = count > _FEW and min([at % ndim for at in axis]) == ndim - len(axis)
     if count <= _FEW:
         return True
     return last and array.flags.c_contiguous and (dtype is None or count <= _CAST)

@@ -72,9 +72,9 @@ def _average(self: Any, axis: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
         )
     n = count(self.shape, dim)
     if self.dtype.itemsize == 2:
-        total = add_reduce(self, axis=axis, dtype=np.float32, keepdims=keepdim)
+        total = add_reduce(self, axis, np.float32, keepdim)
         return divided(total, n).astype(self.dtype)
-    return divided(add_reduce(self, axis=axis, keepdims=keepdim), n)
+    return divided(add_reduce(self, axis, None, keepdim), n)
 
 
 def divided(total: Any, n: float) -> Any:

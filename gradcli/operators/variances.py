@@ -19,19 +19,29 @@ FAMILY = "reductions"
 
 
 # -- variances ------------------------------------------------------------------------------------
+_FEW = 1 << 14  # elements up to which double precision costs nothing
+_SINGLE = {"e": np.dtype(np.float32)}
+_DOUBLE = {**dict.fromkeys("ef", np.dtype(np.float64)), "F": np.dtype(np.complex128)}
+_REAL = {"F": np.dtype(np.float32), "D": np.dtype(np.float64)}
+
+
 def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
-    """(variance, mean) of the elements; warns where nothing is left to divide by."""
+    """(variance, mean, its dims kept) of the elements; warns where nothing is left to divide by."""
     if self.dtype.kind not in "fc":
         shown = "std and var" if "_" not in name else name
         raise RuntimeError(f"{shown} only support floating point and complex dtypes")
     axis = axes(dim, self.ndim)
     n = count(self.shape, dim)
     degrees = n - (1 if correction is None else correction)
-    wide = self.astype(np.float32) if self.dtype.itemsize == 2 else self
-    middle = divided(add_reduce(wide, axis=axis, keepdims=True), n)
+    few = self.size <= _FEW
+    wide = self.astype((_DOUBLE if few else _SINGLE).get(self.dtype.char, self.dtype), copy=False)
+    middle = divided(add_reduce(wide, axis, None, True), n)
     off = wide - middle
-    squares = off.real * off.real + off.imag * off.imag if off.dtype.kind == "c" else off * off
-    total = add_reduce(squares, axis=axis, keepdims=keepdim)
+    # The mean is rounded: what that adds to the squares of many is taken off them again.
+    error = 0 if few else _squares(add_reduce(off, axis, None, keepdim)) / n
+    total = add_reduce(_squares(off), axis, None, keepdim)
+    if not few:
+        total = total - error
     if degrees <= 0 or not total.size:
         for _ in range(2 if self.dtype.kind == "c" else 1):  # real and imaginary parts
             warnings.warn(
@@ -41,10 +51,23 @@ def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> t
                 stacklevel=2,
             )
     variance = divided(total, degrees if n and degrees > 0 else 0)
-    kind = np.zeros((), self.dtype).real.dtype
-    if not keepdim:
-        middle = middle.reshape(total.shape)[()] if middle.size else middle.reshape(total.shape)
-    return variance.astype(kind, copy=False), middle.astype(self.dtype, copy=False)
+    return variance.astype(_REAL.get(self.dtype.char, self.dtype), copy=False), middle
+
+
+def _both(variance: Any, middle: Any, self: Any) -> tuple[Any, Any]:
+    """What `_spread` gives, with the mean in the shape of the variance."""
+    if middle.shape != variance.shape:
+        middle = (
+            middle.reshape(variance.shape)[()] if middle.size else middle.reshape(variance.shape)
+        )
+    return variance, middle.astype(self.dtype, copy=False)
+
+
+def _squares(values: Any) -> Any:
+    """The squares of the sizes of values that nobody else has."""
+    if values.dtype.kind == "c":
+        return values.real * values.real + values.imag * values.imag
+    return np.multiply(values, values, out=values if type(values) is np.ndarray else None)
 
 
 def _var(self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Array:
@@ -58,13 +81,13 @@ def _std(self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool 
 def _var_mean(
     self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
 ) -> tuple[Array, Array]:
-    return _spread("var_mean", self, dim, correction, keepdim)
+    return _both(*_spread("var_mean", self, dim, correction, keepdim), self)
 
 
 def _std_mean(
     self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
 ) -> tuple[Array, Array]:
-    variance, middle = _spread("std_mean", self, dim, correction, keepdim)
+    variance, middle = _both(*_spread("std_mean", self, dim, correction, keepdim), self)
     return np.sqrt(variance), middle
 
 
