@@ -377,7 +377,7 @@ class Row(Declaration):
             return node._options[self.option_fields.index(field)]
         if node._saved is None:
             guard = self.guards.get(field)
-            if guard is not None and self._edges_by_position(node)[guard[0]] == (None,):
+            if guard is not None and self.edges_by_position(node)[guard[0]] == (None,):
                 return None
             raise RuntimeError(FREED_MESSAGE)
         if node._seq < versions.last:
@@ -448,7 +448,7 @@ class Row(Declaration):
     def backward_on(self, node: Node, grad: Any, read: Callable[[str], Any]) -> tuple[Any, ...]:
         """The gradients of the inputs, one per edge; `read(field)` gives what the rules need."""
         edges = node._edges
-        by_position = self._edges_by_position(node)
+        by_position = self.edges_by_position(node)
         found: dict[int, Any] = {}
         for targets, rule, needs, masked in zip(
             self.targets, self.rules.values(), self.needs, self.masked, strict=True
@@ -476,7 +476,8 @@ class Row(Declaration):
                 grads.append(value)
         return tuple(g if e is not None else None for g, e in zip(grads, edges, strict=True))
 
-    def _edges_by_position(self, node: Node) -> dict[int, tuple[Any, ...]]:
+    def edges_by_position(self, node: Node) -> dict[int, tuple[Any, ...]]:
+        """The edges of a node, by the operand that each is of: one, or those of a list."""
         edges = node._edges
         lists = [t for t in self.differentiated if self.kinds[t] == "list"]
         spare = len(edges) - (len(self.differentiated) - len(lists))

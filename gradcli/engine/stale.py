@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 from gradcli.engine import modes, versions
 from gradcli.engine.dtypes import scalar_name, tensor_name
-from gradcli.engine.node import Node, short_name
+from gradcli.engine.node import Node, Port, short_name
 from gradcli.engine.tensor import Tensor
+
+
+class _Reading(threading.local):
+    """What a level's pass reaches: the ids of nodes; None where a pass is no level's.
+
+    A node saves what its gradients by the variables of all levels need; a level's own pass does not mind
+    that what it does not need itself has been written.
+    """
+
+    ids: frozenset[int] | None = None
+
+
+reading = _Reading()
 
 
 def check_versions(node: Node) -> None:
@@ -35,8 +49,12 @@ def is_stale(node: Node) -> bool:
 
 
 def _saved_tensors(node: Node) -> Iterator[Tensor]:
-    """The tensors among the operands that a node has saved."""
-    for saved in node._saved or ():
+    """The tensors among the operands that a node has saved, and that are needed."""
+    fields = node._row.saved_fields if node._row is not None else ()
+    needed = _needed(node)
+    for nr, saved in enumerate(node._saved or ()):
+        if needed is not None and fields[nr] not in needed:
+            continue
         for part in saved if type(saved) is tuple else (saved,):
             if isinstance(part, Tensor):
                 yield part
@@ -49,9 +67,25 @@ def _written_since(saved: Tensor, node: Node) -> bool:
 def _written_results(node: Node) -> Iterator[tuple[int, Any, int]]:
     """Which saved results of a node have been written since, with their counters and the time they had."""
     after = node._result_tick or node._seq
+    needed, row = _needed(node), node._row
     for nr, counter in (node._written or {}).items():
-        if counter.stale(after):
+        idle = needed is not None and row is not None and row.outputs[nr] not in needed
+        if counter.stale(after) and not idle:
             yield nr, counter, after
+
+
+def _needed(node: Node) -> set[str] | None:
+    """The fields that a level's pass reads; None for all."""
+    row, ids = node._row, reading.ids
+    if row is None or ids is None:
+        return None
+    by_position = row.edges_by_position(node)
+    found: set[str] = set()
+    for targets, needs in zip(row.targets, row.needs, strict=True):
+        edges = [e for t in targets for e in by_position[t] if e is not None]
+        if any(id(e.node if isinstance(e, Port) else e) in ids for e in edges):
+            found.update(needs)
+    return found
 
 
 def _detached_since(saved: Tensor, tick: int) -> bool:

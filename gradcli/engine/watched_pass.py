@@ -24,6 +24,7 @@ from gradcli.engine.lending import lends
 from gradcli.engine.memory import given_up
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port, Variable
 from gradcli.engine.order import exact_order
+from gradcli.engine.stale import reading
 from gradcli.engine.tensor import Tensor, wrap
 
 _numbers = count()
@@ -122,6 +123,10 @@ def run(
             create, seeds = True, [as_tensor(s) for s in seeds]
     outer, waiting, node = _running.task, _running.callbacks, running.node
     callbacks = _running.callbacks = []
+    read = reading.ids
+    reading.ids = None
+    if only is not None and captured is not None and modes.depth.get():
+        reading.ids = only | captured.nodes
     _running.depth += 1
     try:
         with np.errstate(all="ignore"):
@@ -131,6 +136,7 @@ def run(
     finally:
         _running.task, _running.callbacks, running.node = outer, waiting, node
         _running.depth -= 1
+        reading.ids = read
         modes.restore(before)
 
 
