@@ -56,8 +56,8 @@ class State:
     """What is unusual about recording in this thread; immutable, replaced as a whole."""
 
     __slots__ = (
-        *("anomaly", "before_write", "check_nan", "enabled", "inference", "intercept", "levels"),
-        *("observer", "pack", "recorder", "rules"),
+        *("anomaly", "batched", "before_write", "check_nan", "enabled", "inference", "intercept"),
+        *("levels", "observer", "pack", "recorder", "rules"),
     )
 
     def __init__(self) -> None:
@@ -72,6 +72,7 @@ class State:
         self.intercept: Any = None
         self.observer: Any = None  # called with every step of a backward pass: see engine.observe
         self.levels: tuple[Any, ...] = ()  # the batches that are open: engine.batch.Level
+        self.batched = False  # operands may be batched, open or not: a pass goes through a batch
         self.before_write: Any = None  # called with a tensor that is about to be written in place
         self.recorder: Recorder | None = None  # runs rows in the engine's place, and keeps what ran
 
@@ -87,6 +88,7 @@ class State:
             or self.before_write
             or self.recorder
             or self.levels
+            or self.batched
         )
 
 

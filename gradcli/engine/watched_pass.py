@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcli.engine import modes
 from gradcli.engine.anomaly import accuse, check, running
-from gradcli.engine.batch import Batched, Level, is_batched, opened
+from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.gradients import accumulating, add_to_grad, fit, of_inputs, owned
 from gradcli.engine.hooks import RARE
@@ -204,11 +204,13 @@ def _run(
     _running.task = Pass(nodes, only, captured)
     if any(n._mark is RARE and n._row is not None and n._row.rare for n in nodes):
         create, seeds = True, [as_tensor(s) for s in seeds]  # rows of batches run on tensors
-        if modes.local.state is None:  # and look for batches, which may be closed by now
-            with opened(Level(1, linear=True)):
-                _run_seeded(roots, seeds, ports, retain, create, captured, only)
-            return
-    _run_seeded(roots, seeds, ports, retain, create, captured, only)
+        before = modes.change(batched=True)  # and look for batches, which may be closed by now
+        try:
+            _run_seeded(roots, seeds, ports, retain, create, captured, only)
+        finally:
+            modes.restore(before)
+    else:
+        _run_seeded(roots, seeds, ports, retain, create, captured, only)
 
 
 def _run_seeded(
