@@ -334,7 +334,7 @@ def _admit(row: Declaration, again: str) -> list[str]:
     return [
         *body,
         f"if {nothing}:",
-        " lend(out)" if row.view else " out.node = None",
+        *([" lend(out)"] if row.view else [" out.node = None", " if within: out.born = tick()"]),
         " return out",
         f"if inferred and ({inferred}): return {again}",
         *([f"if y.dtype.kind not in 'fc': return {again}"] if look else []),
@@ -435,6 +435,8 @@ _NOTHING = Meta((), np.dtype(np.void))
 _RUNTIME: dict[str, Any] = {
     "inferred": modes.inference_used,
     "depth": modes.depth.get,
+    "within": modes.differentiating,
+    "tick": versions.tick,
     "special": modes.unusual,
     "Meta": Meta,
     "NOTHING": _NOTHING,

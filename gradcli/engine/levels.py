@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gradcli.engine import modes
+from gradcli.engine import modes, versions
 from gradcli.engine.node import AccumulateGrad, Node, Port
 from gradcli.engine.plain_pass import by_sequence
 from gradcli.engine.tensor import Tensor, edge, wrap
@@ -36,6 +36,8 @@ class Level:
     def __enter__(self) -> Level:
         state = modes.current()
         self._depth = modes.depth.set(modes.depth.get() + 1)
+        self._opened = modes.opened.set(versions.tick())
+        modes.differentiating.append(None)
         self._transforms = modes.transforms.set(modes.transforms.get() + 1)
         push = None if state.inference else state.intercept
         self._mode = modes.change(enabled=self._enabled(), inference=False, intercept=push)
@@ -47,6 +49,8 @@ class Level:
     def __exit__(self, *error: object) -> None:
         modes.restore(self._mode)
         modes.transforms.reset(self._transforms)
+        modes.differentiating.pop()
+        modes.opened.reset(self._opened)
         modes.depth.reset(self._depth)
 
 
@@ -115,6 +119,7 @@ def _alias(tensor: Tensor) -> Tensor:
     """The same values off the tape; tangents stay. To a level no tensor is one of inference mode."""
     out = tensor.detach()
     out.inference, out.tangents = False, tensor.tangents
+    out.born = versions.tick()
     return out
 
 

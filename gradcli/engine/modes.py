@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 transforms: ContextVar[int] = ContextVar("transforms", default=0)
 # How many of these differentiate: the level at work (engine.levels), counted from the program's.
 depth: ContextVar[int] = ContextVar("depth", default=0)
+# The tick at which the innermost of these was opened; 0: none is.
+opened: ContextVar[int] = ContextVar("opened", default=0)
+# One item for each that is open, in any thread: while there is none, tensors are not `born`.
+differentiating: list[None] = []
 
 
 class Recorder(Protocol):

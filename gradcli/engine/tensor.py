@@ -75,6 +75,7 @@ class Tensor:
     wrapped = False  # a Python number in disguise: weak in promotion
     inference: int = False  # made in inference mode: 1 + the level that entered it
     level: Any = None  # whose variable a leaf is: None for the program's (engine.levels)
+    born = 0  # the tick of its making, where a derivative was at work (modes.differentiating)
     retained = False
     # A leaf's AccumulateGrad (a weak reference): None where there is none, or where `edge` must look.
     accumulates: Any = staticmethod(lambda: None)
@@ -385,11 +386,25 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same values, out of the graph; memory and version counter are shared."""
-        out = wrap(self.memory())
+        out = self._alias()
         out.versions = self.shared_versions()
         if self.inference:
             out.inference = self.inference
         return out
+
+    def _alias(self) -> Tensor:
+        """The same memory, out of the graph."""
+        out = wrap(self.memory())
+        if modes.differentiating:
+            out.born = self.made_at()
+        return out
+
+    def made_at(self) -> int:
+        """The tick of the making of what the tensor lies over; 0 where nobody looked at the clock."""
+        whole = self if self.base is None else self.base
+        node = whole.node
+        maker = node.node if isinstance(node, Port) else node
+        return max(self.born, whole.born, 0 if maker is None or maker is LAZY else maker._seq)
 
     def detach_(self) -> Tensor:
         """Take this tensor itself out of the graph."""
@@ -397,6 +412,8 @@ class Tensor:
             raise RuntimeError(_DETACH_VIEW)
         if not self.is_leaf:  # older nodes may have saved it as a result
             self.detached = versions.forget()
+        if modes.differentiating:
+            self.born = self.made_at()
         self.node, self.retained, self.tangents = None, False, None
         return self
 
@@ -405,7 +422,7 @@ class Tensor:
         """The same memory, out of the graph, with a version counter of its own."""
         if isinstance(self.array, Batched):
             raise RuntimeError("accessing `data` under vmap transform is not allowed")
-        return wrap(self.memory())
+        return self._alias()
 
     @data.deleter
     def data(self) -> None:
@@ -818,6 +835,8 @@ def wrap(array: Any, requires_grad: bool = False) -> Tensor:
     out = new(Tensor)
     out.array = array
     out.node = LAZY if requires_grad else None
+    if modes.differentiating:
+        out.born = versions.tick()
     return out
 
 

@@ -37,6 +37,16 @@ _CUSTOM = (
     "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
     "cloning the output of the custom Function."
 )
+_CAPTURED = (
+    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+    "operation (aten::{}) that would mutate a captured Tensor. This is not supported; please rewrite "
+    "the function being transformed to explicitly accept the mutated Tensor(s) as inputs."
+)
+# The in-place operations that PyTorch has in several forms, as it calls the form in that message: of a
+# tensor always, and of a tensor or a number.
+_TENSORS = frozenset(["add", "sub", "mul", "div", "floor_divide"])
+_EITHER = frozenset(["fill", "pow", "lerp", "eq", "ne", "lt", "le", "gt", "ge", "masked_fill"])
+_EITHER |= {"remainder", "fmod"}
 # Why a view may not be written: what the message says last.
 _REASONS = {
     "many": _MANY,
@@ -115,6 +125,15 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
+
+
+def refuse_captured(tensor: Tensor, name: str, operand: Any = None) -> None:
+    """Raise where a derivative at work did not make a tensor that is to be written by the operation `name`."""
+    if modes.differentiating and tensor.made_at() < modes.opened.get():
+        name = name.rstrip("_")
+        form = "Tensor" if isinstance(operand, Tensor) or name in _TENSORS else "Scalar"
+        told = f"{name}_.{form}" if name in _TENSORS | _EITHER else f"{name}_"
+        raise RuntimeError(_CAPTURED.format(told))
 
 
 def refuse_overlap(tensor: Tensor, operands: Iterable[Any], apart: bool = False) -> None:
@@ -278,6 +297,9 @@ def _inplace(
     if not isinstance(tensor, Tensor):
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
     operands = (*args, *kwargs.values())
+    if modes.differentiating:
+        name = getattr(row, "title", None) or row.__name__
+        refuse_captured(tensor, name, operands[-1] if operands else None)
     recorded = will_record(tensor, operands)
     writes = getattr(row, "writes", "")
     check_writable(tensor, recorded, "shared" in writes)

@@ -15,7 +15,13 @@ from gradcli.engine.batch import Level, is_batched, zeros_of
 from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
-from gradcli.engine.views import check_writable, inplace, refuse_overlap, will_record
+from gradcli.engine.views import (
+    check_writable,
+    inplace,
+    refuse_captured,
+    refuse_overlap,
+    will_record,
+)
 from gradcli.operators import arithmetic, batches, indexing, shapes
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.table import FUNCTIONS, Array, Row, function, row
@@ -191,6 +197,7 @@ def put_in_place(input: Array, indices: Any, values: Array, accumulate: bool = F
         or is_batched([input, list(indices), values])
     ):
         return inplace(indexing.index_put, input, list(indices), values, accumulate)
+    refuse_captured(input, "index_put")
     check_writable(input, recorded=False, overlapping=True)
     given = [i for i in indices if i is not None]
     masked = len(given) == 1 and given[0].array.dtype.kind == "b" and not accumulate
@@ -219,6 +226,7 @@ function(
 )
 def resize_(input: Array, size: Any, memory_format: Any) -> Any:
     """Give the tensor another size; elements that are new hold no particular values."""
+    refuse_captured(input, "resize")
     if input.requires_grad and not modes.current().inference:
         raise RuntimeError("cannot resize variables that require grad")
     if tuple(input.shape) != size:
@@ -279,6 +287,7 @@ def set_(
     elif storage_offset is not None:
         stride = stride or tuple(prod(size[i + 1 :]) for i in range(len(size)))
         source = source.detach().as_strided(size, stride, storage_offset)
+    refuse_captured(input, "set", source)
     recorded = will_record(input, (source,))
     check_writable(input, recorded, overlapping=True)
     if recorded:
@@ -371,8 +380,9 @@ squeeze_dims_row = _of_itself(shapes.squeeze_dims, "SqueezeBackward5")
 as_strided_row = _of_itself(shapes.as_strided, "AsStridedBackward1")
 
 
-def reshaped(row: Rules, tensor: Tensor, *options: Any) -> Tensor:
-    """Give a tensor the shape that a row gives its memory; returns that tensor."""
+def reshaped(name: str, row: Rules, tensor: Tensor, *options: Any) -> Tensor:
+    """Give a tensor the shape that a row gives its memory, as the function `name`; returns that tensor."""
+    refuse_captured(tensor, name)
     recorded = will_record(tensor, ())
     check_writable(tensor, recorded, overlapping=True)
     before = wrap(tensor.memory())
@@ -394,7 +404,7 @@ def _reshaping(signature: str, row: Rules, sample: str, aliases: str = "") -> No
     name = signature.partition("(")[0]
 
     def reshape(input: Array, *options: Any) -> Any:
-        return reshaped(row, input, *options)
+        return reshaped(name, row, input, *options)
 
     reshape.__doc__, reshape.__module__ = f"In-place form of `{name[:-1]}`.", __name__
     samples = [f"randn(2,3).{name}({sample})"]
@@ -428,5 +438,6 @@ _reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_row, "0")
 def squeeze_(input: Array, dim: Any = None) -> Any:
     """In-place form of `squeeze`."""
     if dim is None:
-        return reshaped(squeeze_all_row, input)
-    return reshaped(squeeze_dims_row if isinstance(dim, tuple) else squeeze_dim_row, input, dim)
+        return reshaped("squeeze", squeeze_all_row, input)
+    row = squeeze_dims_row if isinstance(dim, tuple) else squeeze_dim_row
+    return reshaped("squeeze", row, input, dim)

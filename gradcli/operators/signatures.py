@@ -587,7 +587,8 @@ class Binder:
             for f, s in zip(self.found, kept, strict=True)
         ]
         if suffix:
-            self.targets = [_inplace(t, f) for t, f in zip(self.targets, self.found, strict=True)]
+            both = zip(self.targets, self.found, strict=True)
+            self.targets = [_inplace(t, f, self.name) for t, f in both]
 
     # -- a Python function ------------------------------------------------------------------------
     def as_python(self, first: int) -> Any:
@@ -892,11 +893,12 @@ def _of_other_devices(name: str) -> Target:
     return refuse
 
 
-def _inplace(target: Target, found: Target) -> Target:
+def _inplace(target: Target, found: Target, name: str) -> Target:
     from gradcli.engine.views import inplace
 
-    if target is not found and (writes := getattr(found, "writes", "")):
-        target.writes = writes  # type: ignore[attr-defined]
+    if target is not found:
+        target.title = name  # type: ignore[attr-defined]
+        target.writes = getattr(found, "writes", "")  # type: ignore[attr-defined]
     return lambda input, *values: inplace(target, input, *values)
 
 
