@@ -20,7 +20,6 @@ RECORDED: list[dict[str, Any]] = json.loads(
 # Where gradcli differs: the programs' numbers, and why.
 KNOWN_DIFFERENCES: dict[int, str] = {
     1: "vmap lifts a variable that torch leaves as it is",
-    24: "what is captured is written",
     59: "a write that torch takes for one of what is saved",
 }
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.engine import batch, compiled, dtypes, modes
+from gradcli.engine import batch, compiled, dtypes, modes, versions
 from gradcli.engine.backward import grad
 from gradcli.engine.batch import Batched, Level, opened
 from gradcli.engine.batching import remove_batch_dim
@@ -252,6 +252,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     finally:
         modes.restore(before)
     set_own(out, _here.level, tangent)
+    if modes.differentiating:  # what a derivative is given is written as what it has made
+        (tensor if tensor.base is None else tensor.base).born = versions.tick()
     return out
 
 

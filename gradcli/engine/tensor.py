@@ -404,7 +404,7 @@ class Tensor:
         whole = self if self.base is None else self.base
         node = whole.node
         maker = node.node if isinstance(node, Port) else node
-        return max(self.born, whole.born, 0 if maker is None or maker is LAZY else maker._seq)
+        return max(whole.born, 0 if maker is None or maker is LAZY else maker._seq)
 
     def detach_(self) -> Tensor:
         """Take this tensor itself out of the graph."""

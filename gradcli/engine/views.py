@@ -128,7 +128,7 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
 
 
 def refuse_captured(tensor: Tensor, name: str, operand: Any = None) -> None:
-    """Raise where a derivative at work did not make a tensor that is to be written by the operation `name`."""
+    """Raise where a tensor that the operation `name` is to write is not of the derivative at work."""
     if modes.differentiating and tensor.made_at() < modes.opened.get():
         name = name.rstrip("_")
         form = "Tensor" if isinstance(operand, Tensor) or name in _TENSORS else "Scalar"
@@ -238,13 +238,17 @@ def set_own(tensor: Tensor, level: Any, tangent: Tensor) -> None:
 def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
     """Write a written tensor's tangent; what shares its memory shares that too."""
     own = tensor.tangents.get(level) if tensor.tangents else None
-    if own is None or (tangent is not None and batch.batch_of(tangent) - batch.batch_of(own)):
-        if tangent is not None:
-            _first_tangent(tensor, level, tangent)
-    elif tangent is None:
-        own.zero_()
-    elif own is not tangent:
-        own.copy_(tangent)
+    before = modes.opened.set(0)  # whoever made the tangent: it is written as its tensor is
+    try:
+        if own is None or (tangent is not None and batch.batch_of(tangent) - batch.batch_of(own)):
+            if tangent is not None:
+                _first_tangent(tensor, level, tangent)
+        elif tangent is None:
+            own.zero_()
+        elif own is not tangent:
+            own.copy_(tangent)
+    finally:
+        modes.opened.reset(before)
 
 
 def _zeros_as(tensor: Tensor, tangent: Tensor) -> Tensor:

@@ -897,7 +897,7 @@ def _inplace(target: Target, found: Target, name: str) -> Target:
     from gradcli.engine.views import inplace
 
     if target is not found:
-        target.title = name  # type: ignore[attr-defined]
+        target.title = found.title if isinstance(found, Row) else name  # type: ignore[attr-defined]
         target.writes = getattr(found, "writes", "")  # type: ignore[attr-defined]
     return lambda input, *values: inplace(target, input, *values)
 
