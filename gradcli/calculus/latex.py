@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from gradcli.calculus.arrays import axes_of
 from gradcli.calculus.expressions import Expression, is_call, is_size
 from gradcli.calculus.numbers import ONE, Number
 from gradcli.calculus.simplify import HALF
@@ -18,7 +19,6 @@ from gradcli.calculus.text import (
     SUM,
     Piece,
     Printer,
-    literal,
 )
 
 GREEK = frozenset(
@@ -27,10 +27,10 @@ GREEK = frozenset(
 )
 FUNCTIONS = {
     **{f: rf"\{f}" for f in "sin cos tan sinh cosh tanh exp log max min det arg".split()},
-    **{"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan", "sum": r"\sum"},
+    **{"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"},
     **{"sigmoid": r"\sigma", "sign": r"\operatorname{sign}", "linalg.det": r"\det"},
     **{"diag_embed": r"\operatorname{diag}"},
-    **{"digamma": r"\psi", "mean": r"\operatorname{mean}", "trace": r"\operatorname{tr}"},
+    **{"digamma": r"\psi", "trace": r"\operatorname{tr}"},
 }
 INFIX = {
     "eq": "=",
@@ -150,24 +150,32 @@ class LatexPrinter(Printer):
             (item,) = item.args
         return self.of(item)[0]
 
+    def transposed(self, piece: Piece) -> str:
+        """A vector or matrix transposed."""
+        return f"{wrapped(piece, ATOM)}^{{\\top}}"
+
+    def factor(self, node: Expression) -> str:
+        """An operand of a product of matrices."""
+        return wrapped(self.of(node), PRODUCT if is_call(node, "matmul") else PRODUCT + 1)
+
     def call_select(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         (_, dim), (_, index) = options
         return f"{{{wrapped(args[0], ATOM)}}}_{{{': ' * dim}{index}}}", ATOM
 
     def call_slice(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         (_, dim), (_, start), (_, end), _step = options
-        return f"{{{wrapped(args[0], ATOM)}}}_{{{': ' * dim}{start or 0}:{end}}}", ATOM
+        last = "" if end is None or end >= node.args[0].shape[dim] else end
+        return f"{{{wrapped(args[0], ATOM)}}}_{{{': ' * dim}{start or ''}:{last}}}", ATOM
 
     def call_index(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         inner = ", ".join(a[0] for a in args[1:])
         return f"{{{wrapped(args[0], ATOM)}}}_{{{inner}}}", ATOM
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        given = [f"{k}={literal(v.python() if isinstance(v, Number) else v)}" for k, v in options]
-        inner = ", ".join([args[0][0], *given])
-        return rf"\operatorname{{clamp}}\left({inner}\right)", ATOM
+        return self.between(args[0][0], options, r"\max", r"\min"), ATOM
 
 
+_LETTERS = "ijklmnop"  # of dimensions
 FRACTION = POWER - 1  # a factor as it stands, but closed under an exponent
 _POWERED = frozenset("sin cos tan sinh cosh tanh log".split())
 
@@ -187,13 +195,95 @@ def _product(pieces: list[Piece], arrays: list[bool]) -> str:
     return text
 
 
+def _row(self: LatexPrinter, node: Expression) -> str:
+    """A vector transposed: `x^{\top} A` for x@A, as it stands before what it is multiplied by."""
+    if is_call(node, "matmul") and len(node.args[0].shape) == 1:
+        return f"{_row(self, node.args[0])} {self.factor(node.args[1])}"
+    return self.transposed(self.of(node))
+
+
 def _matmul(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    # Matrix products associate among themselves: A B x.
-    texts = [
-        wrapped(a, PRODUCT if is_call(n, "matmul") else PRODUCT + 1)
-        for a, n in zip(args, node.args, strict=True)
-    ]
-    return " ".join(texts), PRODUCT
+    # Matrix products associate among themselves: A B x. Vectors are columns.
+    left, right = node.args
+    if len(left.shape) > 1:
+        return f"{self.factor(left)} {self.factor(right)}", PRODUCT
+    if len(right.shape) > 1:
+        matrix = args[1][0].removesuffix(r"^{\top}")
+        turned = matrix if matrix != args[1][0] else self.transposed(args[1])
+        return f"{turned} {self.factor(left)}", PRODUCT
+    return f"{_row(self, left)} {self.factor(right)}", PRODUCT
+
+
+def _sum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """Products with ones; of more than two dimensions, a sum over indices."""
+    (own,) = node.args
+    ndim = len(own.shape)
+    dims = axes_of(node.data[1][0][1] if node.data[1] else None, ndim)
+    if not node.data[1] and ndim in (1, 2) and (norm := _norm(self, own)):
+        return norm, POWER
+    if ndim > 2:
+        letters = _LETTERS[:ndim]
+        kept = "".join(k for d, k in enumerate(letters) if d not in dims)
+        summed = ", ".join(letters[d] for d in dims)
+        text = rf"\sum_{{{summed}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}"
+        return (rf"\left[{text}\right]_{{{kept}}}", ATOM) if kept else (text, SUM + 1)
+    text = wrapped(args[0], PRODUCT + 1)
+    if 0 in dims:
+        text = rf"\mathbf{{1}}^{{\top}} {text}" if ndim == len(dims) else self.transposed(args[0])
+    if 1 in dims or ndim > len(dims):
+        text = rf"{text} \mathbf{{1}}"
+    return text, PRODUCT
+
+
+def _norm(self: LatexPrinter, own: Expression) -> str | None:
+    """The sum of squares or of absolute values as a norm; None of anything else."""
+    frobenius = "_{F}" if len(own.shape) == 2 else ""
+    if own.op == "product" and own.data == (ONE, (Number.of(2),)):
+        return rf"\left\lVert {self.of(own.args[0])[0]} \right\rVert{frobenius}^{{2}}"
+    if is_call(own, "abs") and not frobenius:
+        return rf"\left\lVert {self.of(own.args[0])[0]} \right\rVert_{{1}}"
+    return None
+
+
+def _mean(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    if node.data[1]:
+        return _along(self, args, node)
+    return rf"\overline{{{args[0][0]}}}", ATOM
+
+
+def _along(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    r"""A function along a dimension: `\operatorname{softmax}_{j}` along the second of two."""
+    word, options = node.data
+    ndim = len(node.args[0].shape)
+    dims = next((v for k, v in options if k in ("", "dim")), None)
+    index = ""
+    if ndim > 1 and dims is not None:
+        index = f"_{{{', '.join(_LETTERS[d] for d in axes_of(dims, ndim))}}}"
+    name = word.rpartition(".")[2]
+    shown = r"\log \operatorname{softmax}" if name == "log_softmax" else rf"\operatorname{{{name}}}"
+    return rf"{shown}{index}\left({args[0][0]}\right)", ATOM
+
+
+def _prod(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    letters = _LETTERS[: len(node.args[0].shape)]
+    if node.data[1] or not letters:
+        return _along(self, args, node)
+    return rf"\prod_{{{', '.join(letters)}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}", PRODUCT
+
+
+def _unit(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """A number at one place of a vector of zeros, times a unit vector."""
+    place = node.data[1][1][1]
+    if len(node.shape) != 1 or not is_call(node.args[0], "zeros"):
+        return self.call(node.data[0], args, node.data[1])
+    return rf"{wrapped(args[1], PRODUCT)}\, e_{{{place}}}", PRODUCT
+
+
+def _solve(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    inverse = f"{wrapped(args[0], ATOM)}^{{-1}}"
+    if args[0][0].endswith(r"^{\top}"):
+        inverse = args[0][0].removesuffix(r"^{\top}") + r"^{-\top}"
+    return f"{inverse} {wrapped(args[1], PRODUCT)}", PRODUCT
 
 
 def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -233,18 +323,23 @@ def _items(own: Expression) -> Sequence[Expression] | None:
 
 
 _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] = {
-    "matmul": _matmul,
+    **dict.fromkeys(("matmul", "dot"), _matmul),
     "where": _where,
-    "T": lambda self, args, node: (f"{wrapped(args[0], ATOM)}^{{\\top}}", POWER),
-    "dot": lambda self, args, node: (
-        rf"{wrapped(args[0], PRODUCT)} \cdot {wrapped(args[1], PRODUCT)}",
-        PRODUCT,
-    ),
+    "T": lambda self, args, node: (self.transposed(args[0]), POWER),
+    "sum": _sum,
+    "mean": _mean,
+    "prod": _prod,
+    **dict.fromkeys("softmax log_softmax logsumexp cumsum cumprod var std".split(), _along),
+    "select_scatter": _unit,
+    "linalg.solve": _solve,
     "outer": lambda self, args, node: (
         rf"{wrapped(args[0], ATOM)} {wrapped(args[1], ATOM)}^{{\top}}",
         PRODUCT,
     ),
-    "norm": lambda self, args, node: (rf"\left\lVert {args[0][0]} \right\rVert", ATOM),
+    "norm": lambda self, args, node: (
+        rf"\left\lVert {args[0][0]} \right\rVert" + "_{F}" * (len(node.args[0].shape) == 2),
+        ATOM,
+    ),
     "abs": lambda self, args, node: (rf"\left| {args[0][0]} \right|", ATOM),
     "einsum": _einsum,
     "stack": _stack,
@@ -263,9 +358,17 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
 }
 
 
+def derivative_of(words: Sequence[str]) -> str:
+    r"""What stands left of a derivative by these variables: `\frac{\partial f}{\partial x}`."""
+    order = f"^{{{len(words)}}}" if len(words) > 1 else ""
+    powers = [(w, f"^{{{words.count(w)}}}" * (words.count(w) > 1)) for w in dict.fromkeys(words)]
+    below = r"\, ".join(rf"\partial {symbol(w)}{power}" for w, power in powers)
+    return rf"\frac{{\partial{order} f}}{{{below}}}"
+
+
 def to_latex(expression: Expression) -> str:
     """The expression as LaTeX."""
     return LatexPrinter().text(expression)
 
 
-__all__ = ["to_latex"]
+__all__ = ["derivative_of", "to_latex"]

@@ -301,8 +301,20 @@ def _write_text(
             continue
         if name in values:
             text += f" = {output.to_text(values[name], style)}"
+        if made.form == "latex":
+            lines.append(f"{_left(name, found)} = {text}")
+            continue
         lines.append(output.labelled(f"{name}.{word}" if many else None, text, style))
     output.write("\n".join(lines), styled=style.form != "plain")
+
+
+def _left(label: str, found: Derivatives) -> str:
+    """What a derivative is called in LaTeX."""
+    from gradcli.calculus.latex import derivative_of
+
+    words = label.split(".")
+    order = 2 if found.kind == "Hessian" else len(found.lower) + 1
+    return derivative_of(words * order if len(words) == 1 else words)
 
 
 def _write_json(

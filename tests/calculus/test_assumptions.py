@@ -115,7 +115,7 @@ def run(*argv: str) -> Any:
         (["x@B@x", "--wrt=x", "--assume=B symmetric", "--order=2"], "2*B\n"),
         (["x@B@y", "--wrt=x", "--assume=B symmetric"], "B@y\n"),  # made square for it
         (["x@B", "--wrt=x", "--assume=B symmetric", "--jacobian"], "B\n"),
-        (["x@B@x", "--wrt=x", "--assume=B symmetric", "--format=latex"], "2 B x\n"),
+        (["x@B@x", "--wrt=x", "--assume=B symmetric", "--format=latex", "--plain"], "2 B x\n"),
         (
             ["x@B@x", "--x=1,2", "--B=1,2;2,4", "--wrt=x", "--assume=B symmetric", "--at"],
             "2*B@x = [10, 20]\n",

@@ -372,15 +372,36 @@ def test_a_formula_for_sizes_that_are_equal_says_so() -> None:
     assert "by X, for shapes like X of shape (3, 3)." in code
 
 
-def test_latex() -> None:
-    assert lines("diff", "sum((X@w-y)**2)", "--wrt", "w", "--format", "latex") == [
-        r"2 X^{\top} \left(X w - y\right)"
+@sweep(
+    ("argv", "expected"),
+    [
+        (["sum((X@w-y)**2)", "--wrt", "w"], r"2 X^{\top} \left(X w - y\right)"),
+        (["dot(x, (C@y)*y)", "--wrt", "x"], r"y \odot \left(C y\right)"),
+        (["sqrt(x_0)/alpha", "--wrt", "x_0"], r"\frac{1}{2 \sqrt{x_{0}} \alpha}"),
+        (["x@A@y", "--wrt", "y"], r"A^{\top} x"),
+        (["log(x@A@y)", "--wrt", "y"], r"\frac{A^{\top} x}{x^{\top} A y}"),
+        (["log(sum(abs(x)))"], r"\frac{\operatorname{sign}\left(x\right)}{\left\lVert x \right\rVert_{1}}"),
+        (["sum(B*softmax(X, 1))", "--wrt", "B"], r"\operatorname{softmax}_{j}\left(X\right)"),
+        (["c@linalg.solve(A, b)", "--wrt", "b"], r"A^{-\top} c"),
+        (["sum(x)*sum(x**2)"], r"\left\lVert x \right\rVert^{2} + 2 x \left(\mathbf{1}^{\top} x\right)"),
+    ],
+    parts=1,
+)  # fmt: skip
+def test_latex(argv: list[str], expected: str) -> None:
+    assert lines("diff", *argv, "--format", "latex", "--plain") == [expected]
+
+
+def test_latex_has_a_left_hand_side() -> None:
+    assert lines("diff", "x**2*y", "--format", "latex") == [
+        r"\frac{\partial f}{\partial x} = 2 x y",
+        r"\frac{\partial f}{\partial y} = x^{2}",
     ]
-    assert lines("diff", "dot(x, (C@y)*y)", "--wrt", "x", "--format", "latex") == [
-        r"y \odot \left(C y\right)"
-    ]
-    assert lines("diff", "sqrt(x_0)/alpha", "--wrt", "x_0", "--format", "latex") == [
-        r"\frac{1}{2 \sqrt{x_{0}} \alpha}"
+    assert lines("diff", "x@A@x", "--format", "latex", "--order", "2")[1] == (
+        r"\frac{\partial^{2} f}{\partial x\, \partial A} = "
+        r"\left[{x}_{j} {I}_{ik}\right]_{ijk} + \left[{x}_{k} {I}_{ij}\right]_{ijk}"
+    )
+    assert lines("diff", "sin(x)", "--format", "latex", "--order", "3") == [
+        r"\frac{\partial^{3} f}{\partial x^{3}} = -\cos\left(x\right)"
     ]
 
 
