@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from math import prod
 from typing import Any
 
 MAX_ITEMS = 10_000_000  # of a list, a tuple, a string, a dict
@@ -37,6 +38,11 @@ def items(count: int, what: str = "a list", limit: int = 0) -> None:
     limit = limit or MAX_ITEMS
     if count > limit:
         raise TooMany(f"{what} of {spelt(count)} items is too long (at most {limit})")
+
+
+def elements(shape: Iterable[int]) -> None:
+    """Raise TooMany for a tensor that shows more elements than anybody can wait for: it costs no memory."""
+    items(prod(shape), "a tensor", MAX_ELEMENTS)
 
 
 def spelt(number: int) -> str:

@@ -245,16 +245,19 @@ def to_plain(value: Any, precision: int | None = None) -> str:
     return _plain(value, precision)
 
 
-def _plain(value: Any, precision: int | None) -> str:
+def _plain(value: Any, precision: int | None, inside: bool = False) -> str:
+    """The same. inside: of a list, where a tensor needs its brackets."""
     array = as_array(value)
     if array is None:
         if isinstance(value, tuple | list):
-            items = [repr(v) if isinstance(v, str) else _plain(v, precision) for v in value]
+            items = [repr(v) if isinstance(v, str) else _plain(v, precision, True) for v in value]
             return f"[{', '.join(items)}]"
         return _other_text(value)
     numbers, kind, shape = parts(array, precision), array.dtype.kind, array.shape
     if 0 in shape:
-        return "[]" if shape == (0,) else f"zeros({', '.join(map(str, shape))})"
+        kept = f", dtype={array.dtype.name}" if kind in "bc" else ""
+        sizes = ", ".join(map(str, shape))
+        return f"zeros({sizes}{kept})" if kept or shape != (0,) else "[]"
     if kind == "c":
         items = list(map(_readable_complex, numbers))
         text = _nested(items, shape, ",") if shape else f"[{items[0]}]"
@@ -265,6 +268,8 @@ def _plain(value: Any, precision: int | None) -> str:
         text = text.replace("-0,", "-0.0,").replace("-0]", "-0.0]")
     if not shape:
         return text[1:-1]
+    if inside:
+        return text
     if len(shape) == 1:
         return text[1:-1] if shape[0] > 1 else f"{text[1:-1]},"
     if len(shape) == 2 and min(shape) > 1:
@@ -280,7 +285,9 @@ def _readable_complex(number: complex) -> str:
     signs = (copysign(1.0, part) < 0 and part == 0 for part in (number.real, number.imag))
     if exact and not any(signs):
         return _complex_numeral(number)
-    real, imaginary = _numerals([number.real, number.imag], "f")
+    real, imaginary = (
+        "-0.0" if text == "-0" else text for text in _numerals([number.real, number.imag], "f")
+    )
     return f"complex({real}, {imaginary})"
 
 

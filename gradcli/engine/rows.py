@@ -282,7 +282,7 @@ def _expand(self: Array, size: Any) -> Array:
         elif n == 1:
             strides[i] = step
         step = strides[i] * made[i]
-    budget.items(prod(made), "a tensor", budget.MAX_ELEMENTS)
+    budget.elements(made)
     return strided_view(self, made, strides)
 
 

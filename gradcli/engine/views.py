@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import gradcli.budget as budget
 from gradcli.engine import batch, dtypes, modes, versions
 from gradcli.engine.device import contiguous_format
 from gradcli.engine.dtypes import scalar_name
@@ -579,6 +580,7 @@ def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> 
             f"itemsize {item} requiring a storage size of {need * item} are out of bounds for "
             f"storage of size {root.nbytes}"
         )
+    budget.elements(size)
     begin = start * item if all(size) else 0
     return batch.strided(array, size, array.dtype, [s * item for s in stride], begin)
 

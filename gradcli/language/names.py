@@ -619,6 +619,13 @@ def _list_method(values: list[Any], name: str) -> Any:
             return method(item, *bounds)
 
         return Builtin(name, look)
+    if name in ("append", "insert"):
+
+        def put(*args: Any) -> None:
+            budget.items(len(values) + 1)
+            method(*args)
+
+        return Builtin(name, put)
     if name != "extend":
         return method
 

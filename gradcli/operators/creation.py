@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import gradcli.budget as budget
 from gradcli.engine import dtypes
 from gradcli.engine.batch import is_batched, zeros_of
 from gradcli.engine.dtypes import scalar_name
@@ -164,6 +165,7 @@ def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind | N
             "mismatch in length of strides and shape" if stride else "strides are missing"
         )
     need = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if all(shape) else 0
+    budget.elements(shape)
     steps = tuple(s * kind.itemsize for s in stride)
     return np.lib.stride_tricks.as_strided(np.zeros(need, kind), shape, steps)
 

@@ -819,6 +819,7 @@ def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
     shape, strides = [*self.shape, size], [*self.strides, stride]
     if self.ndim:
         shape[at], strides[at] = (n - size) // step + 1, stride * step
+    budget.elements(shape)
     return strided(self, shape, strides)
 
 

@@ -22,6 +22,8 @@ _NUMBER = re.compile(
 _NAME = re.compile(r"[^\W\d].*|[#%°µ$][^\W\d].*", re.S)
 _MISREAD = re.compile(r"(?=.*\.)[OoIl\d.]+")  # the number 1.0 with a letter in it
 _GLUED = re.compile(r"[-+.\d]+\s*[,;\t ]\s*[-+.\d]+")
+_CALL = re.compile(r"[^\W\d]\(")
+_TRUTH = ("True", "False")
 _MISSING = frozenset(("", "na", "n/a", "nan", "null"))
 
 
@@ -39,9 +41,26 @@ def is_number(cell: str) -> bool:
 def is_name(cell: str) -> bool:
     """Whether a cell looks like the name of a column."""
     bare = cell.strip()
-    if is_number(bare) or is_missing(bare) or _MISREAD.fullmatch(bare):
+    if is_number(bare) or is_missing(bare) or _MISREAD.fullmatch(bare) or bare in _TRUTH:
         return False
     return _NAME.fullmatch(bare) is not None
+
+
+def is_row(line: str, name: str) -> bool:
+    """Whether a line by itself is one of a table: numbers and names, without what only a value may have.
+
+    What --plain prints has nan, brackets, a call, truth values, or a comma at its end.
+    """
+    separator = _separator([line], name)
+    dialect = Dialect(separator, '"' in line, "#" in line)
+    cells = [cell for _, fields in rows_of([line], dialect, name) for cell in fields]
+    if (separator == "," and not cells[-1]) or _CALL.search(line):
+        return False
+    return all(
+        (is_number(cell) or is_name(cell) or is_missing(cell))
+        and cell.lstrip("+-").lower() != "nan"
+        for cell in cells
+    )
 
 
 class Dialect:

@@ -46,7 +46,10 @@ class Json:
 
 
 class Text:
-    """Text that is not cut into cells yet: what is a header depends on what is asked for."""
+    """Text that is not cut into cells yet: what is a header depends on what is asked for.
+
+    one: its only line, if that is a value of the language.
+    """
 
     __slots__ = ("kind", "lines", "name", "one")
 
@@ -218,15 +221,21 @@ def _read_text(file: Opened) -> Any:
     if not body:
         raise TableError(f"{file.name} is empty")
     kind = file.kind
-    if kind == "json" or (not kind and body[0] in "[{"):
+    told = kind not in ("", "text")  # by its ending
+    one = None if told or "\n" in body else body
+    if kind in ("json", "jsonl") or (not told and body[0] in "[{"):
         from gradcli.tables.records import looks_like_lines
 
-        kind = "jsonl" if body[0] == "{" and looks_like_lines(body) else "json"
-    if kind in ("json", "jsonl"):
-        return _read_json(text, file.name, kind)
-    lines = text.split("\n")
-    kept = [line for line in lines if line.strip()] if file.path is None and not kind else []
-    return Text(file.name, kind, lines, kept[0].strip() if len(kept) == 1 else None)
+        if kind != "jsonl":
+            kind = "jsonl" if body[0] == "{" and looks_like_lines(body) else "json"
+        try:
+            return _read_json(text, file.name, kind)
+        except TableError:
+            if one is None or body[0] == "{":
+                raise
+    elif one is not None and file.path is not None and delimited.is_row(one, file.name):
+        one = None
+    return Text(file.name, file.kind, text.split("\n"), one)
 
 
 def _read_json(text: str, name: str, kind: str) -> Any:

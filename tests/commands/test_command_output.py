@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 from gradcli.commands import output
-from gradcli.commands.output import Style, to_json, to_plain, to_text
+from gradcli.commands.output import Style, as_array, to_json, to_plain, to_text
+from gradcli.engine import dtypes
+from gradcli.language import parse, read_value, run
 from gradcli.language.errors import LanguageError
 from tests.sweep import sweep
 
@@ -116,6 +119,45 @@ PLAIN = [
 @sweep(("value", "expected"), PLAIN, parts=1)
 def test_plain(value, expected):
     assert to_plain(value) == expected
+
+
+BACK = [
+    "3", "-0.0", "nan", "-inf", "1e22", "True", "2+1j", "tensor([True])", "tensor([[True]])",
+    "ones(1)", "ones(1, 1)", "ones(2, 1)", "ones(1, 2)", "ones(1, 1, 1)", "arange(8.).reshape(2, 2, 2)",
+    "tensor([True, False])", "tensor([[True, False], [False, True]])", "ones(2, 1, 2) > 0",
+    "tensor([[1+2j]])", "tensor([1+2j])", "tensor([[1+2j, 3], [4, 5]])", "tensor([[[1j]]])",
+    "tensor([complex(nan, -0.0)])", "tensor([[complex(inf, 2.)]])", "tensor([nan, 1])", "tensor([[nan]])",
+    "tensor([[nan, inf], [-0.0, 1]])", "zeros(0)", "zeros(2, 0)", "zeros(0, 3, dtype=bool)",
+    "zeros(0, dtype=bool)", "zeros(3, 0) + 0j", "stack([ones(2), zeros(2)])", "[ones(2), zeros(2)]",
+     "max(ones(2, 3)*2, 0)",
+]  # fmt: skip
+
+
+@pytest.fixture
+def double():
+    before = dtypes.get_default_dtype()
+    dtypes.set_default_dtype(dtypes.float64)
+    yield
+    dtypes.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("way", ["option", "standard input", "x.txt", "x.dat"])
+def test_what_is_plain_reads_back(way, tmp_path, monkeypatch, double):
+    """As the same value: shape, dtype, the signs of zeros."""
+    monkeypatch.chdir(tmp_path)
+    wrong = []
+    for text in BACK:
+        value = run(parse(text)).value
+        plain = to_plain(value)
+        (tmp_path / way).write_text(f"{plain}\n")
+        given = {"option": plain, "standard input": "-"}.get(way, f"@{way}")
+        found = read_value(given, stdin=io.StringIO(f"{plain}\n")).array
+        several = isinstance(value, list | tuple)
+        array = np.array([as_array(v) for v in value] if several else as_array(value))
+        array = array.astype(float) if array.dtype.kind in "iO" else array
+        same = found.dtype == array.dtype and repr(np.array(found)) == repr(array)
+        wrong += [] if same else [(text, plain, found)]
+    assert not wrong
 
 
 JSON = [

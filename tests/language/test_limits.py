@@ -44,6 +44,16 @@ def test_depths() -> None:
 @sweep(
     "text",
     [
+        "a = [1]\nfor i in a: a.append(i)",
+        "a = [1]\nfor i in a: a.insert(0, i)",
+        "a = [1]\nfor i in a: a += [i]",
+        "a = [1]\nfor i in a: a.extend([i])",
+        "a = [1]\nfor i in a: a[0:0] = [i]",
+        "a = [1]; [a.append(i) for i in a]",
+        "ones(1).as_strided((10**6, 10**6), (0, 0))",
+        "ones(2*10**6).unfold(0, 10**6, 1)",
+        "ones(1).expand(10**6, 10**6)",
+        "empty_strided((10**6, 10**6), (0, 0))",
         "list(i for i in range(10**9))",
         "a = []; a += (i for i in range(10**9))",
         "a = [1]; a[0:0] = (i for i in range(10**9))",
