@@ -44,6 +44,7 @@ _HOME = {
     **dict.fromkeys(
         ["set_printoptions", "get_printoptions", "printoptions"], "gradcli.engine.printing"
     ),
+    **dict.fromkeys(["save", "load"], "gradcli.serialization"),
     **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),
     "inspect": "gradcli.graphs",
     "compile": "gradcli.rows.frames",
@@ -53,7 +54,7 @@ _HOME = {
 _NAMESPACES = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
-        "utils",
+        *("utils", "cuda", "random", "backends", "accelerator"),
         *("engine", "operators", "language", "graphs", "calculus", "plan", "rows", "commands"),
     ]
 )

@@ -9,6 +9,8 @@
 
     assert_no_vanishing(loss, model)  # and assert_no_exploding, assert_finite_gradients
 
+`assert_close` is torch.testing's.
+
 With pytest, the installed package offers the same function as the fixture `assert_gradients`.
 """
 
@@ -198,6 +200,14 @@ def _expected(value: Any, arrays: Mapping[str, Any]) -> Any:
     return np.asarray(found.array if isinstance(found, Tensor) else found)
 
 
+def __getattr__(name: str) -> Any:
+    if name != "assert_close":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gradcli.operators import table
+
+    return table.resolve("testing.assert_close").call
+
+
 # -- gradients that vanish, explode or are not finite ----------------------------------------------
 class GradientTrouble(AssertionError):
     """Gradients that no training gets far with: `places` says where, in the order of the pass."""
@@ -265,6 +275,7 @@ def _no_trouble(what: str, places: list[str], norms: Any) -> None:
 
 
 __all__ = [
+    "assert_close",  # noqa: F822 (see __getattr__)
     *("GradientMismatch", "GradientTrouble", "assert_finite_gradients", "assert_gradients"),
     *("assert_no_exploding", "assert_no_vanishing"),
 ]

@@ -1,4 +1,4 @@
-"""The one device there is."""
+"""Devices, of which one computes, and the names of how numbers lie in memory."""
 
 from __future__ import annotations
 
@@ -10,34 +10,103 @@ _TYPES = (
 )
 
 
+# What an installation of PyTorch's for the CPU says where a device is used that it has not.
+_MISSING: dict[str, Exception] = {
+    "cuda": AssertionError("Torch not compiled with CUDA enabled"),
+    "xpu": AssertionError("Torch not compiled with XPU enabled"),
+    "hpu": ModuleNotFoundError("No module named 'torch.hpu'"),
+    "privateuseone": ModuleNotFoundError("No module named 'torch.privateuseone'"),
+}
+_INVALID = (
+    "device() received an invalid combination of arguments - got ({}), but expected one of:\n"
+    " * (torch.device device)\n{} * (str type, int index = -1)\n"
+)
+_UNFIT = "      didn't match because some of the arguments have invalid types: (!{}!)\n"
+_NOTHING: Any = object()
+
+
 class device:
-    """A CPU, under PyTorch's name; raises RuntimeError for any other device."""
+    """A device, under PyTorch's name. Any that PyTorch knows has a name here; computed is on the CPU."""
 
-    type = "cpu"
-    index = None
+    type: str
+    index: int | None
 
-    def __init__(self, name: Any = "cpu") -> None:
-        if str(name) not in ("cpu", "cpu:0"):
-            if str(name).partition(":")[0] in _TYPES:
-                raise RuntimeError(f"gradcli computes on the CPU only; there is no device {name!r}")
-            raise RuntimeError(
-                f"Expected one of {', '.join(_TYPES)} device type at start of device string: {name}"
-            )
+    __slots__ = ("index", "type")
+
+    def __init__(self, type: Any = _NOTHING, index: int | None = None) -> None:
+        if isinstance(type, device):
+            self.type, self.index = type.type, type.index
+            return
+        if isinstance(type, int) and not isinstance(type, bool):
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        if not isinstance(type, str):
+            found = "" if type is _NOTHING else type.__class__.__name__
+            raise TypeError(_INVALID.format(found, _UNFIT.format(found) if found else ""))
+        self.type, self.index = _read(type)
+        if index is not None:
+            if self.index is not None:
+                raise RuntimeError(
+                    "type (string) must not include an index because index was passed explicitly: "
+                    f"{type}"
+                )
+            if index < 0:
+                raise RuntimeError("Device index must not be negative")
+            self.index = index
 
     def __repr__(self) -> str:
-        return "device(type='cpu')"
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{index})"
 
     def __str__(self) -> str:
-        return "cpu"
+        return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, device)
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
 
     def __hash__(self) -> int:
-        return hash("cpu")
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> Any:
+        return device, (str(self),)
+
+    def __enter__(self) -> device:
+        """What is made inside would be made on this device: on another than the CPU it is refused here."""
+        return used(self)
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
-cpu = device()
+def _read(text: str) -> tuple[str, int | None]:
+    """The type and the index of a device's name."""
+    if not text:
+        raise RuntimeError("Device string must not be empty")
+    name, colon, digits = text.partition(":")
+    if name not in _TYPES:
+        raise RuntimeError(
+            f"Expected one of {', '.join(_TYPES)} device type at start of device string: {name}"
+        )
+    if not colon:
+        return name, None
+    plain = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
+    if not plain:
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    return name, int(digits)
+
+
+def used(given: Any) -> device:
+    """The device that is to be computed on, in PyTorch's words where there is none but the CPU."""
+    found = device(given)
+    if found.type != "cpu":
+        words = _MISSING.get(found.type)
+        if words is None:
+            text = f"PyTorch is not linked with support for {found.type} devices"
+            words = RuntimeError(text)
+        raise type(words)(f"{words}; gradcli computes on the CPU only")
+    return found
+
+
+cpu = device("cpu")
 
 
 class _Named:

@@ -30,6 +30,21 @@ def laid_out(array: Any) -> Any:
     return array if isinstance(array, ARRAYS) else array.layout
 
 
+# The dims in the order in which PyTorch's formats keep them, the last first.
+CHANNELS_LAST = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2, 0)}
+
+
+def follows(array: Any, memory_format: str) -> bool:
+    """True where the elements lie in memory as the format says."""
+    array = laid_out(array)
+    order = CHANNELS_LAST.get(memory_format)
+    if order is None:
+        return bool(array.flags.c_contiguous)
+    if array.ndim != len(order) or not array.size:
+        return False
+    return bool(array.transpose(order[::-1]).flags.c_contiguous)
+
+
 def address(array: Any) -> int:
     """The address of the first element."""
     return int(laid_out(array).__array_interface__["data"][0])

@@ -14,8 +14,9 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from gradcli.engine import forks, modes
 from gradcli.engine.batch import drawing
 from gradcli.engine.device import device as Device
+from gradcli.engine.device import used
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
@@ -33,6 +35,8 @@ Shape = Sequence[int]
 _STATE_WORDS = 624
 # From this length on a normal sample is filled in blocks of 16; below, a pair of values at a time.
 _FILL = 16
+# So many uniform values are drawn ahead where nobody knows how many a sample takes.
+_AHEAD = 256
 # Work on this many values at a time, so that temporaries stay in the cache.
 _BLOCK = 1 << 16
 # Integer ranges from here on take two draws a value.
@@ -77,7 +81,7 @@ class Generator:
     """A source of random numbers with a state of its own (`torch.Generator`, on the CPU)."""
 
     def __init__(self, device: Any = "cpu") -> None:
-        self._device = Device(device)
+        self._device = used(device)
         self.lock = threading.RLock()
         self._source: np.random.RandomState | None = None
         self._seed = 67280421310721
@@ -159,6 +163,9 @@ class Generator:
         """Another generator in the same state."""
         return Generator().set_state(self.get_state())
 
+    def __reduce__(self) -> Any:
+        return _restored, (self.get_state().array.tobytes(),)
+
     _fresh = True
     _raw: Any = None
 
@@ -220,6 +227,35 @@ class Generator:
         if missing % 2:
             self._normal = values.pop()
         return values
+
+
+def _restored(state: bytes) -> Generator:
+    """The generator of a pickle."""
+    return Generator().set_state(wrap(np.frombuffer(state, np.uint8).copy()))
+
+
+@contextmanager
+def _one_by_one(source: Generator) -> Iterator[Callable[[], float]]:
+    """What gives values uniform in [0, 1) one at a time; drawn ahead, and put back if not asked for."""
+    before: Any = None
+    ahead: list[float] = []
+    at = 0
+
+    def value() -> float:
+        nonlocal before, ahead, at
+        if at == len(ahead):
+            before = source._twister().get_state()
+            ahead, at = source.doubles(_AHEAD).tolist(), 0
+        at += 1
+        return ahead[at - 1]
+
+    with source.lock:
+        try:
+            yield value
+        finally:
+            if at < len(ahead):
+                source._twister().set_state(before)
+                source.words(2 * at)
 
 
 default_generator = Generator()
@@ -635,6 +671,94 @@ def _mapped(
         uniforms = source.doubles(count)
     values = np.fromiter(map(transform, uniforms.tolist()), np.float64, count)
     return _cast(values, dtype).reshape(shape)
+
+
+def poisson(rates: Array, generator: Generator | None = None) -> Array:
+    """Values of Poisson's distribution, each of a rate of its own."""
+    if not (rates >= 0).all():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    with _one_by_one(generator or default_generator) as uniform:
+        values = [_poisson(rate, uniform) for rate in rates.ravel().tolist()]
+    return _cast(np.array(values, np.float64), rates.dtype).reshape(rates.shape)
+
+
+def _poisson(rate: float, uniform: Callable[[], float]) -> float:
+    if rate == 0:
+        return 0
+    if rate >= 10:
+        return _poisson_of_many(rate, uniform)
+    least, product, count = math.exp(-rate), uniform(), 0
+    while product > least:
+        product *= uniform()
+        count += 1
+    return count
+
+
+def _poisson_of_many(rate: float, uniform: Callable[[], float]) -> float:
+    """Hörmann's transformed rejection, with PyTorch's constants."""
+    root, log = math.sqrt(rate), math.log(rate)
+    b = 0.931 + 2.53 * root
+    a = -0.059 + 0.02483 * b
+    scale = 1.1239 + 1.1328 / (b - 3.4)
+    ratio = 0.9277 - 3.6224 / (b - 2)
+    while True:
+        u, v = uniform() - 0.5, uniform()
+        beside = 0.5 - abs(u)
+        if not beside:
+            continue
+        k = (2 * a / beside + b) * u + rate + 0.43
+        k = math.floor(k) if math.isfinite(k) else rate
+        if beside >= 0.07 and v <= ratio:
+            return k
+        if k < 0 or (beside < 0.013 and v > beside):
+            continue
+        left = _log(v) + math.log(scale) - math.log(a / (beside * beside) + b)
+        if left <= -rate + k * log - math.lgamma(k + 1):
+            return k
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x else -math.inf
+
+
+def multinomial(
+    chances: Array, count: int, replacement: bool, generator: Generator | None = None
+) -> Array:
+    """Indices into the last of one or two dimensions, drawn with the chances that stand there."""
+    if replacement and count > 1:
+        return _with_replacement(chances, count, generator or default_generator)
+    least, most = (chances.min(), chances.max()) if chances.size else (0, 0)
+    if not (most < math.inf and least >= 0):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (chances.sum(-1) == 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        races = chances / exponential(chances.shape, chances.dtype, 1.0, generator)
+    if count == 1:
+        return np.asarray(races.argmax(-1, keepdims=True))
+    return np.argsort(-races, -1, kind="stable")[..., :count]
+
+
+def _with_replacement(chances: Array, count: int, source: Generator) -> Array:
+    rows = chances.reshape(-1, chances.shape[-1])
+    found = np.empty((len(rows), count), np.int64)
+    with source.lock:
+        for row, out in zip(rows, found, strict=True):
+            if not (row >= 0).all():
+                _refuse("encountering probability entry < 0")
+            if not np.isfinite(row).all():
+                _refuse("encountering probability entry = infinity or NaN")
+            sums = np.cumsum(row, dtype=row.dtype if row.dtype.itemsize > 2 else np.float32)
+            if not sums[-1] > 0:
+                _refuse("sum of probabilities <= 0")
+            bounds = (sums / sums[-1]).astype(row.dtype).astype(np.float64)
+            bounds[-1] = 1
+            out[:] = np.searchsorted(bounds, source.doubles(count))
+    return found.reshape(*chances.shape[:-1], count)
+
+
+def _refuse(why: str) -> NoReturn:
+    raise RuntimeError(f"invalid multinomial distribution ({why})")
 
 
 # -- helpers --------------------------------------------------------------------------------------

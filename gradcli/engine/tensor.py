@@ -21,7 +21,7 @@ from gradcli.engine import dtypes, forks, modes, versions
 from gradcli.engine.batch import NO_STORAGE, Batched
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.hooks import RARE, add, node_hooks
-from gradcli.engine.memory import ARRAYS, address, copied, element_strides, memory_of
+from gradcli.engine.memory import ARRAYS, address, copied, element_strides, follows, memory_of
 from gradcli.engine.node import (
     OWN,
     AccumulateGrad,
@@ -34,6 +34,8 @@ from gradcli.engine.node import (
 )
 from gradcli.engine.size import Size
 from gradcli.engine.versions import Versions
+
+_DLPACK_CPU = (1, 0)  # the type of the device, as DLPack numbers them, and its index
 
 
 class _Lazy:
@@ -491,9 +493,19 @@ class Tensor:
             strides = tuple(prod(max(n, 1) for n in a.shape[i + 1 :]) for i in range(a.ndim))
         return strides if dim is None else strides[sized_dim(dim, a.ndim)]
 
-    def is_contiguous(self) -> bool:
-        """True where the elements lie in order without gaps."""
-        return bool(self.memory().flags.c_contiguous)
+    def is_contiguous(self, *, memory_format: Any = "contiguous_format") -> bool:
+        """True where the elements lie in order without gaps: row by row, or as the format says."""
+        array = self.memory()
+        if memory_format == "contiguous_format":
+            return bool(array.flags.c_contiguous)
+        from gradcli.engine.device import memory_format as Format
+
+        if not isinstance(memory_format, Format):
+            raise TypeError(
+                "is_contiguous(): argument 'memory_format' must be torch.memory_format, not "
+                f"{type(memory_format).__name__}"
+            )
+        return follows(array, str(memory_format).removeprefix("torch."))
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -632,6 +644,40 @@ class Tensor:
             return bool(self.array)
         few = "no values" if self.array.size == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {few} is ambiguous")
+
+    def __reversed__(self) -> Tensor:
+        reversed_: Tensor = self.flip(0) if self.array.ndim else self
+        return reversed_
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = -1,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The tensor's memory for `from_dlpack` of other packages, as NumPy hands it over."""
+        from gradcli.engine.device import used
+
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if getattr(self, "conjugated", False):
+            raise BufferError("Can't export tensors with the conjugate bit set")
+        if stream not in (None, -1):
+            if not isinstance(stream, int):
+                raise TypeError("stream must be ``int`` or ``none``")
+            raise AssertionError("stream should be None on cpu.")
+        if dl_device is not None and int(dl_device[0]) != _DLPACK_CPU[0]:
+            used("cuda")
+        array = self.memory()
+        asked = {"max_version": max_version, "copy": copy}
+        return array.__dlpack__(
+            **{name: value for name, value in asked.items() if value is not None}
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _DLPACK_CPU
 
     def __len__(self) -> int:
         if self.array.ndim == 0:

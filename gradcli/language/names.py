@@ -25,7 +25,7 @@ def words(*lines: str) -> frozenset[str]:
 LETTERS = frozenset("etij")  # never predefined as values, because people use them as names
 NAMESPACES = frozenset(
     ("torch", "linalg", "special", "fft", "nn", "nn.functional", "nn.init", "func", "random", "autograd",
-     "autograd.functional")
+     "autograd.functional", "cuda", "backends", "backends.mps", "backends.cudnn", "accelerator", "testing")
 )  # fmt: skip
 SHORT = {"F": "nn.functional", "torch": ""}
 MODULES = {"torch": "", "numpy": "numpy", "math": "math"}
@@ -414,6 +414,7 @@ TENSOR_ATTRIBUTES = words(
     "is_signed type to cpu data_ptr ndimension register_post_accumulate_grad_hook is_inference ",
     "is_conj is_neg resolve_conj resolve_neg new_tensor new_zeros new_ones new_full new_empty is_tensor ",
     "double float half int long short bool char byte apply_ share_memory_ view_as_real ",
+    "cuda get_device ",
     "_base",
 )
 _NODE = words(
@@ -432,7 +433,7 @@ _BY_NAME = {
     "Generator": words("manual_seed initial_seed seed get_state set_state"),
     "device": words("type index"),
 }
-_WRITABLE = frozenset(("grad", "data", "requires_grad", "label"))
+_WRITABLE = frozenset(("grad", "data", "requires_grad", "label", "real", "imag"))
 _CONSTANT_NAMES = frozenset(("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "tau"))
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradcli.engine import dtypes, modes
-from gradcli.engine.device import device as Device
+from gradcli.engine.device import used
 from gradcli.engine.tensor import ONLY_FLOATING, Tensor, wrap
 from gradcli.operators.table import function
 from gradcli.operators.words import type_name
@@ -83,7 +83,7 @@ def finish(
 ) -> Tensor:
     """The tensor over a new array, after a look at the arguments that every function has."""
     if device is not None:
-        Device(device)
+        used(device)
     if layout is not None and str(layout) != "torch.strided":
         raise RuntimeError(f"gradcli's tensors are dense: {name}() takes no layout {layout}")
     if pin_memory:

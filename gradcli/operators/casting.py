@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.device import device as Device
+from gradcli.engine.device import used
 from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.tensor import Tensor
@@ -143,7 +143,7 @@ def to(
 ) -> Any:
     """`input` in another dtype (or that of another tensor); itself where nothing changes."""
     if device is not None:
-        Device(device)
+        used(device)
     if tensor is not None:  # PyTorch takes a number for its type
         dtype = tensor.dtype if hasattr(tensor, "dtype") else type(tensor)
     wanted = input.dtype.dtype if dtype is None else _numpy_dtype(dtype)

@@ -12,6 +12,7 @@ import numpy as np
 import gradcli.budget as budget
 from gradcli.engine import dtypes
 from gradcli.engine.batch import is_batched, zeros_of
+from gradcli.engine.device import used
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
@@ -67,6 +68,8 @@ def tensor(
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """The data as a tensor: itself, or over the same memory, where that is possible."""
     kind = kind_of("as_tensor", dtype)
+    if device is not None:
+        used(device)
     if isinstance(data, Tensor):
         if kind is None or kind == data.array.dtype:
             return data
@@ -105,6 +108,50 @@ def asarray(
     else:
         array = nested.array_of(obj, kind)
     return finish("asarray", array, bool(requires_grad), device)
+
+
+@function(
+    "from_dlpack(Any ext_tensor, *, Any device=None, Any copy=None)", python=True, method=False
+)
+def from_dlpack(ext_tensor: Any, device: Any, copy: Any) -> Tensor:
+    """A tensor over the memory of another package's array (`__dlpack__`); a copy where copy is True."""
+    if device is not None:
+        used(device)
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = _Capsule(ext_tensor)
+    if not hasattr(ext_tensor, "__dlpack__"):
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed "
+            "only once, so you might have already constructed a tensor from it once."
+        )
+    array = np.from_dlpack(ext_tensor)
+    if not array.flags.writeable and not copy:  # NumPy takes the memory of others for reading alone
+        array = _writeable(array)
+    found: Tensor = from_numpy(array.copy() if copy else array)
+    return found
+
+
+class _Capsule:
+    """What gives a capsule to NumPy, which asks objects for theirs."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def _writeable(array: Array) -> Array:
+    """The same memory, for writing, as PyTorch has it; the array keeps it alive."""
+    from numpy.lib.stride_tricks import as_strided
+
+    interface = {**array.__array_interface__}
+    interface["data"] = (interface["data"][0], False)
+    holder = type("Memory", (), {"__array_interface__": interface, "array": array})()
+    return as_strided(np.asarray(holder), array.shape, array.strides)
 
 
 @function("from_numpy(Any ndarray)", python=True, method=False)

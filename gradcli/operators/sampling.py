@@ -5,7 +5,8 @@ Rows that fill in place exist for their nodes: what they overwrite gets a gradie
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,34 +33,51 @@ def _drawn(text: str) -> tuple[str, str]:
 
 
 # -- state ----------------------------------------------------------------------------------------
-@function("manual_seed(Any seed)", python=True, method=False)
+@function("manual_seed(Any seed)", python=True, method=False, aliases="random.manual_seed")
 def manual_seed(seed: Any) -> Generator:
     """Start the default generator's sequence of this seed."""
     return random.manual_seed(seed)
 
 
-@function("initial_seed()", python=True, method=False)
+@function("initial_seed()", python=True, method=False, aliases="random.initial_seed")
 def initial_seed() -> int:
     """The seed of the default generator."""
     return random.initial_seed()
 
 
-@function("seed()", python=True, method=False)
+@function("seed()", python=True, method=False, aliases="random.seed")
 def seed() -> int:
     """Seed the default generator from the operating system and return the seed."""
     return random.seed()
 
 
-@function("get_rng_state()", python=True, method=False)
+@function("get_rng_state()", python=True, method=False, aliases="random.get_rng_state")
 def get_rng_state() -> Tensor:
     """The default generator's state, a byte tensor."""
     return random.get_rng_state()
 
 
-@function("set_rng_state(Any new_state)", python=True, method=False)
+@function("set_rng_state(Any new_state)", python=True, method=False, aliases="random.set_rng_state")
 def set_rng_state(new_state: Any) -> None:
     """Set the default generator's state."""
     random.set_rng_state(new_state)
+
+
+@function(
+    "fork_rng(Any devices=None, Any enabled=True)",
+    name="random.fork_rng",
+    python=True,
+    method=False,
+)
+@contextmanager
+def fork_rng(devices: Any, enabled: Any) -> Iterator[None]:
+    """A context after which the default generator goes on from where it was before."""
+    before = random.get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            random.set_rng_state(before)
 
 
 # -- by size --------------------------------------------------------------------------------------
@@ -203,7 +221,44 @@ class bernoulli_row:
     input = zeros_like
 
 
+def _poisson(input: Array, *, generator: Any = None) -> Array:
+    if input.dtype.kind != "f":
+        raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{scalar_name(input)}'")
+    return random.poisson(np.asarray(input), generator)
+
+
+def _multinomial(
+    input: Array, *, num_samples: Any, replacement: bool = False, generator: Any = None
+) -> Array:
+    if input.dtype.kind != "f":
+        word = scalar_name(input)
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {word}"
+        )
+    if not 1 <= input.ndim <= 2:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > input.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    return random.multinomial(np.asarray(input), num_samples, replacement, generator)
+
+
+@row(_poisson, "PoissonBackward0", batch="random")
+class poisson_row:
+    input = zeros_like
+
+
+@row(_multinomial, batch="random")
+class multinomial_row:
+    pass
+
+
 OF_TENSORS: tuple[Any, ...] = (normal_mean, normal_std, normal_both)
+OF_RATES: tuple[Any, ...] = (poisson_row,)
+OF_WEIGHTS: tuple[Any, ...] = (multinomial_row,)
 OF_CHANCES: tuple[Any, ...] = (bernoulli_row,)
 
 
@@ -245,6 +300,32 @@ def bernoulli(*, input: Array, generator: Generator | None, p: float | None = No
         return OF_CHANCES[0](input, generator=generator)
     own = input.array
     return finish("bernoulli", _drawn_like(own, own.dtype, random.bernoulli, p, generator))
+
+
+@function(
+    "poisson(Tensor input, Generator? generator=None)",
+    method=False,
+    samples=("poisson(rand(2, 3)*5)",),
+    rows=OF_RATES,
+)
+def poisson(input: Array, generator: Generator | None) -> Any:
+    """Numbers of Poisson's distribution with the rates in `input`."""
+    return OF_RATES[0](input, generator=generator)
+
+
+@function(
+    "multinomial(Tensor input, int num_samples, bool replacement=False, *, "
+    f"{_SOURCE}, Tensor out=None)",
+    samples=("multinomial(rand(2, 3), 2)",),
+    rows=OF_WEIGHTS,
+)
+def multinomial(
+    input: Array, num_samples: int, replacement: bool, generator: Generator | None
+) -> Any:
+    """Indices drawn with the chances in the rows of `input`, which need not sum to one."""
+    return OF_WEIGHTS[0](
+        input, num_samples=num_samples, replacement=replacement, generator=generator
+    )
 
 
 # -- in place -------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ that a write through a view reaches its base. Dims are saved as they were given.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from itertools import accumulate
 from math import prod
 from operator import index as to_int
@@ -46,6 +48,7 @@ from gradcli.operators.table import (
     choice,
     entered,
     function,
+    lift,
     operator,
     resolve,
     row,
@@ -1426,12 +1429,20 @@ def imag(input: Array) -> Any:
     return select(pairs, pairs.ndim - 1, 1)
 
 
+def _put(part: Callable[[Any], Any], x: Any, value: Any) -> None:
+    """`x.real = value`, which is copied."""
+    if isinstance(value, (bool, int, float)):
+        part(x).copy_(lift(value))
+    else:
+        part(x)[...] = value
+
+
 def _install() -> None:
     """Give tensors the attributes that are functions of this family."""
     for name, get in {"T": numpy_t, "mT": matrix_t, "H": matrix_h, "mH": adjoint}.items():
         tensor_property(name, get)
-    tensor_property("real", real)
-    tensor_property("imag", imag)
+    for part in (real, imag):
+        tensor_property(part.__name__, part, partial(_put, part))
 
 
 _install()

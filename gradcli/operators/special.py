@@ -52,6 +52,7 @@ _PLAIN: dict[str, Callable[[float], float]] = {
 def scipy_function(name: str, public: str | None = None) -> Callable[..., Any]:
     """`scipy.special.NAME`, imported when first called, on arrays of any floating dtype.
 
+    Of several results that is the first.
     Raises RuntimeError that names the extra where SciPy is not installed.
     """
 
@@ -69,6 +70,7 @@ def scipy_function(name: str, public: str | None = None) -> Callable[..., Any]:
                 return np.vectorize(plain, otypes=[kind])(args[0])[()] if args[0].size else args[0]
         kinds = [a.dtype for a in args if not is_python_number(a)]
         found = getattr(scipy.special, name)(*args)
+        found = found[0] if isinstance(found, tuple) else found
         wanted = np.result_type(*kinds)
         return found.astype(wanted) if wanted.kind in "fc" and found.dtype != wanted else found
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import memory
-from gradcli.engine.memory import afresh
+from gradcli.engine.memory import CHANNELS_LAST, afresh
+from gradcli.engine.memory import follows as follows
 from gradcli.engine.memory import fresh as fresh
 from gradcli.engine.memory import in_order as in_order
 from gradcli.engine.tensor import wrap_dim
@@ -82,25 +83,11 @@ def copied(array: Any, dtype: Any = None) -> Any:
     return array.astype(dtype, order="K")
 
 
-_CHANNELS_LAST = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2, 0)}
-
-
-def follows(array: Any, memory_format: str) -> bool:
-    """True where the elements lie in memory as the format says."""
-    array = memory.laid_out(array)
-    order = _CHANNELS_LAST.get(memory_format)
-    if order is None:
-        return bool(array.flags.c_contiguous)
-    if array.ndim != len(order):
-        return False
-    return bool(array.transpose(order[::-1]).flags.c_contiguous)
-
-
 def formatted(array: Any, memory_format: str | None) -> Any:
     """A copy that lies in memory as the format says; None keeps the order of the dims."""
     if memory_format is None:
         return copied(array)
-    order = _CHANNELS_LAST.get(memory_format)
+    order = CHANNELS_LAST.get(memory_format)
     if order is None:
         return array.copy()
     if array.ndim != len(order):

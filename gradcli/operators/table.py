@@ -354,9 +354,11 @@ def _parsed(
     return call
 
 
-def tensor_property(name: str, get: Callable[[Any], Any]) -> None:
-    """Enter an attribute of tensors that is computed, as `x.T`."""
-    PROPERTIES[name] = property(get)
+def tensor_property(
+    name: str, get: Callable[[Any], Any], put: Callable[[Any, Any], None] | None = None
+) -> None:
+    """Enter an attribute of tensors that is computed, as `x.T`; put: what an assignment to it does."""
+    PROPERTIES[name] = property(get, put)
     setattr(Tensor, name, PROPERTIES[name])
 
 
@@ -526,6 +528,16 @@ class _Method(str):
         return getattr(kind if x is None else x, self)
 
 
+class _Property(_Method):
+    """The same for an attribute that may be assigned to."""
+
+    __slots__ = ()
+
+    def __set__(self, x: Tensor, value: Any) -> None:
+        setattr(Tensor, self, find_method(self))
+        setattr(x, self, value)
+
+
 class _Subscript:
     """Stands on the class of tensors for `x[…]`, until it is first used."""
 
@@ -546,9 +558,10 @@ def _attach() -> None:
         from gradcli.operators import index
     except ImportError:  # make_index is about to write it
         return
-    for name in methods() | index.PROPERTIES:
-        if type(vars(Tensor).get(name)) in (type(None), OfEngine):
-            setattr(Tensor, name, _Method(name))
+    for stub, names in ((_Method, methods() - index.PROPERTIES), (_Property, index.PROPERTIES)):
+        for name in names:
+            if type(vars(Tensor).get(name)) in (type(None), OfEngine):
+                setattr(Tensor, name, stub(name))
 
 
 _attach()

@@ -1,5 +1,5 @@
-"""torch.utils: activation checkpointing."""
+"""torch.utils: activation checkpointing, and memory shared with other packages."""
 
-from gradcli.utils import checkpoint
+from gradcli.utils import checkpoint, dlpack
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "dlpack"]

@@ -20,7 +20,17 @@ from tests.sweep import sweep
 GOLDEN = Path(__file__).parents[1] / "golden" / "samples.json"
 RECORDED = json.loads(GOLDEN.read_text())
 STEPS = (
-    *("dropout", "bernoulli", "random", "normal", "uniform_", "exponential_", "cauchy_"),
+    *(
+        "dropout",
+        "bernoulli",
+        "poisson",
+        "multinomial",
+        "random",
+        "normal",
+        "uniform_",
+        "exponential_",
+        "cauchy_",
+    ),
     *("log_normal_", "geometric_", "mode(", "unique", "padding_idx", "remainder(", "fmod("),
     *("floor_divide", "heaviside", "resize_", "empty", "set_", "nan_to_num"),
     # Defined for symmetric or triangular matrices only, or by a target that is no variable.
@@ -54,7 +64,7 @@ def _close(mine: dict[str, Any] | None, torchs: dict[str, Any] | None, what: str
 
 
 # The generator's state, and constructors from data or from another tensor's dtype.
-WITHOUT_SAMPLES = {"operators.sampling", "operators.creation"}
+WITHOUT_SAMPLES = {f"operators.{name}" for name in ("sampling", "creation", "devices", "closeness")}
 
 
 def test_every_entry_has_samples() -> None:
