@@ -20,7 +20,9 @@ from gradcli.calculus.expressions import Expression, is_size, name, order
 from gradcli.calculus.generic import Arrays, Generic, labelled, labels, laid, near, points, quiet
 from gradcli.calculus.higher import gradients
 from gradcli.calculus.printed import Printed, printed
+from gradcli.calculus.size_conditions import Conditions
 from gradcli.calculus.sizes import (
+    FAR,
     GENERIC,
     REPEATED,
     WITHIN,
@@ -335,11 +337,12 @@ class Elsewhere:
         self.branched = claim.found.branched
         self.values = (REPEATED,) if self.branched else (GENERIC, WITHIN)
         self.others = () if self.branched else (WITHIN, REPEATED)
-        self.near = landmarks(claim.found.program)
+        self.near = landmarks(claim.found.program, arrays)
+        self.conditions = Conditions(claim.found.program, claim.names)
         self.moved: list[tuple[Arrays, Callable[[Arrays], Others | None]]] = []
         self.free: list[Arrays] = []
         self.alike: list[Arrays] = []
-        self.tried = True
+        self.tried, self.silent = True, False
         if not any(map(np.ndim, arrays.values())):
             return
         base = arrays
@@ -350,6 +353,7 @@ class Elsewhere:
                 return
             base = self._labelled(small)
             self.free.append(base)
+        self.conditions.is_new(base)
         self._add(base)
         if (several := all_of_one(base, claim.runs, self.values)) is not None:
             self.free.append(self._labelled(several))
@@ -377,6 +381,14 @@ class Elsewhere:
         if not self.branched:
             where += islice(points(other, 0), 2)  # branches that generic values do not take
         where += map(self._labelled, nearby(base, found.moves, self.near, self.values[0]))
+        for point in where:
+            self.conditions.is_new(point)
+        if self.conditions.open:
+            far = map(self._labelled, nearby(base, found.moves, FAR, self.values[0]))
+            new = [point for point in far if self.conditions.is_new(point)]
+            where += [
+                p for p in new if all(map(np.size, p.values()))
+            ]  # of nothing there is no slope
         return other
 
     def _labelled(self, other: Arrays) -> Arrays:
@@ -403,12 +415,15 @@ class Elsewhere:
     def tell(self, claim: Claim) -> bool:
         """Note on what is printed where a claim holds; whether in all sizes.
 
-        What no other sizes can make wrong, as the program runs in none, is general. What differs where
-        values decide may be right on another path.
+        What no other sizes can make wrong, as the program runs in none, is general; what a condition on
+        sizes guards that went one way only is not. What differs where values decide may be right on
+        another path.
         """
         made = claim.made
         held, wrong = self._tried(claim, self.free)
-        made.general = self.tried and wrong is None and (held or not self.free)
+        open_ = not self.tried or self.conditions.open or wrong is not None
+        made.general = not open_ and (held or not self.free)
+        self.silent = not open_ and not made.general
         made.wrong = None if self.branched else wrong
         made.alike = wrong is not None and self._tried(claim, self.alike) == (True, None)
         return made.general
@@ -445,9 +460,7 @@ def _of_any_size(
         return found, made
     for pair in elsewhere.pairs():
         try:
-            if made.wrong is None and is_same(
-                found, find(pair[0])
-            ):  # there are no values to prove it at
+            if elsewhere.silent and is_same(found, find(pair[0])):  # nothing is finite there
                 made.general = True
                 break
             better = sized(found, find, pair)

@@ -22,6 +22,7 @@ from gradcli.calculus.expressions import Expression, call, is_size, make, name, 
 from gradcli.calculus.finish import length, simplified
 from gradcli.calculus.generic import Generic, sample
 from gradcli.calculus.numbers import ONE, ZERO, Number
+from gradcli.calculus.size_conditions import READS
 from gradcli.language.program import Program
 from gradcli.language.tree import CONSTANT, KIND
 
@@ -34,7 +35,11 @@ LARGEST = 64  # sizes above it are tried as one of about this size
 MOST_TRIES = 64  # runs of a program to see which sizes belong together
 MOST = 10_000  # numbers in other sizes, or twice as many as there are: in five dimensions they grow fast
 MOST_NEARBY = 24  # sizes beside the integers of a program that are tried
-READS = frozenset("shape size len numel nelement".split())  # words that make a number of a size
+FAR = (
+    0,
+    1,
+    *(2**k for k in range(3, 13)),
+)  # sizes that are tried where a condition on sizes went one way
 _TAKES = frozenset(KIND[k] for k in "call call_keywords subscript".split())
 _PARTS = frozenset(KIND[k] for k in "slice tuple list neg keyword".split())
 SIZED = frozenset(
@@ -216,21 +221,25 @@ def nearby(
                 every = m.to(size, every)
             changed.append(every)
         for shapes in changed:
-            fits = all(map(all, shapes.values())) and sum(map(prod, shapes.values())) <= MOST
+            fits = (not size or all(map(all, shapes.values()))) and sum(
+                map(prod, shapes.values())
+            ) <= MOST
             if shapes != old and fits:
                 yield resized(arrays, shapes, values)
 
 
-def landmarks(program: Program) -> list[int]:
+def landmarks(program: Program, arrays: Arrays) -> list[int]:
     """The sizes at which a program may begin to do something else: those beside its integers.
 
-    Its integers are those that it gives to functions or takes slices with; all of them in a program that
-    reads a size as a number, and small ones, odd and even, besides.
+    Its integers are those that it gives to functions or takes slices with; in a program that reads a size
+    as a number all numbers of it and of its variables, and small ones, odd and even, besides.
     """
     kinds, operands = program.kinds, program.operands
     reads = not READS.isdisjoint(program.words)
     if reads:
-        found = {c for c in program.constants if type(c) is int}
+        given = [np.asarray(v).item() for v in arrays.values() if not np.ndim(v)]
+        reals = [c for c in (*program.constants, *given) if type(c) in (int, float)]
+        found = {int(c) for c in reals if abs(c) < MOST}
     else:
         found = set()
         waiting = [c for row, k in enumerate(kinds) if k in _TAKES for c in program.children(row)]

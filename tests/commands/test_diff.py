@@ -337,7 +337,12 @@ FOR_ONE_SIZE = [
     ("sum(x*arange(len(x)))", "--x 3,", "x of shape (3,)"),
     ("sum(X)/X.shape[0] if X.shape[0] == X.shape[1] else sum(X)", "--shape X=3,3", "(5, 7)"),
     ("sum(x**len(x))", "--shape x=200000", "x of shape (5,)"),
+    ("n = x.shape[0]; k = 2 if n//2*3 > 50 else 1; sum(x)*k", "--shape x=3", "x of shape ("),
+    ("sum(x)*2 if x.shape[0] == 1 else sum(x)", "--shape x=3", "x of shape (1,)"),
+    ("def f(n): return 1 if n > 99 else 2\nf(len(x))*sum(x)", "--shape x=3", "(100,)"),
     ("sum(x**3)*len(x)", "--order 2 --shape x=3", ""),
+    ("sum(x) if x.ndim == 1 and len(x.shape) < 2 else 2*x.numel()", "--shape x=3", ""),
+    ("assert len(x) > 0; n = len(x)\nwhile n > 1: n = n//2\nsum(x)/len(x)*n", "--shape x=3", ""),
     ("sum(x)*len(x)", "--x 1,2,3", ""),
     ("sum(x**2)", "--x 3,", ""),
     ("mean(x) if x[0] > 0 else sum(x)", "--x 1,2,3", ""),
@@ -346,13 +351,29 @@ FOR_ONE_SIZE = [
 ]  # fmt: skip
 
 
-@sweep(("source", "options", "wrong"), FOR_ONE_SIZE, parts=2)
+@sweep(("source", "options", "wrong"), FOR_ONE_SIZE, parts=4, often=2)
 def test_a_formula_for_one_size_says_so(source: str, options: str, wrong: str) -> None:
     result = run("diff", source, *options.split(), "--json")
     found = json.loads(result.stdout)
     assert found["general"] is (not wrong)
     said = " ".join(n for n in found["notes"] if "it is wrong" in n)
     assert bool(said) is bool(wrong) and wrong in said, said
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("sum(x)*3 if len(x) > 1e6 else sum(x)", "--shape x=3"),
+        ("sum(x)*3 if len(x) > k else sum(x)", "--x 1,2,3 --k 5"),
+        ("sum(x)*(len(x) > 10**8)", "--shape x=3"),
+    ],
+)
+def test_what_is_not_proved_in_other_sizes_says_so(source: str, options: str) -> None:
+    """A condition on sizes went one way only, or its other way is one of values too."""
+    result = run("diff", source, "--wrt", "x", *options.split(), "--json")
+    found = json.loads(result.stdout)
+    assert found["general"] is False
+    assert "this is for x of shape (3,): in other sizes it is not proved" in found["notes"]
 
 
 @pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])
