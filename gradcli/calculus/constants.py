@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, array, call, is_call, name, number, value_of
-from gradcli.calculus.numbers import Number
+from gradcli.calculus.numbers import Number, is_decimal
 from gradcli.engine import dtypes
 
 
@@ -60,7 +60,7 @@ def known_number(value: Any) -> Expression:
     if len(repr(plain)) > 13 and math.isfinite(plain):
         simple = Fraction(plain).limit_denominator(1000)
         if simple and abs(float(simple) - plain) <= math.ulp(plain):  # 2/3 - 1
-            return number(simple)
+            return number(Number(simple, not exact.get() and is_decimal(simple)))
         named = (
             _surd(abs(plain)) or _fourth_root(abs(plain)) or _power_of_e(plain) or _logarithm(plain)
         )

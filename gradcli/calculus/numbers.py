@@ -104,6 +104,16 @@ class Number:
             return _far(_float(base), n.numerator) if decimal else None
         return Number(base**n.numerator, decimal)
 
+    def unrounded(self) -> Number:
+        """The short number that rounding made long, as the exponents 1.2 - 1 and 7/6 - 1; else itself."""
+        if not self.decimal or not self.exact or self.value.denominator < 10**13:
+            return self
+        short = Fraction(f"{float(self.value):.13g}")
+        if short.denominator >= 10**9:
+            short = self.value.limit_denominator(100)
+        near = abs(short - self.value) <= 2 * math.ulp(1 + abs(float(self.value)))
+        return Number(short, is_decimal(short)) if near else self
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Number):
             return NotImplemented
@@ -154,6 +164,15 @@ def _fraction(value: float) -> Fraction:
     return Fraction(Decimal(repr(value)))
 
 
+def is_decimal(value: Fraction) -> bool:
+    """Whether it has finitely many decimals, and more of them than an integer."""
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return rest == 1 and value.denominator != 1
+
+
 def _root(value: Fraction, degree: int) -> Fraction | None:
     if value < 0 or degree > 6:
         return None
@@ -168,4 +187,4 @@ def _root(value: Fraction, degree: int) -> Fraction | None:
 
 ZERO, ONE, MINUS_ONE = Number(Fraction(0)), Number(Fraction(1)), Number(Fraction(-1))
 
-__all__ = ["MINUS_ONE", "ONE", "ZERO", "Number"]
+__all__ = ["MINUS_ONE", "ONE", "ZERO", "Number", "is_decimal"]

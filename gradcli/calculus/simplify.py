@@ -136,7 +136,7 @@ def divide(a: Expression, b: Expression) -> Expression:
 def power(base: Expression, exponent: Expression) -> Expression:
     """`base ** exponent`."""
     n = value_of(exponent)
-    return product([(base, exponent if n is None else n)])
+    return product([(base, exponent if n is None else n.unrounded())])
 
 
 def root(base: Expression) -> Expression:
