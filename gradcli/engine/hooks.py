@@ -23,6 +23,9 @@ class RemovableHandle:
         """Remove the hook; a second call does nothing."""
         self._hooks.pop(self.id, None)
 
+    def __repr__(self) -> str:
+        return f"<torch.utils.hooks.RemovableHandle object at {self.id:#x}>"
+
     def __enter__(self) -> RemovableHandle:
         return self
 

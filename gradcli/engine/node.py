@@ -6,7 +6,9 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import count
 from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -201,7 +203,14 @@ class Node:
     def __repr__(self) -> str:
         kind = type(self)
         prefix = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-        return f"<{prefix}{kind.__name__} object at {id(self):#x}>"
+        if (number := _shown.get(self)) is None:
+            number = _shown.setdefault(self, _next())
+        return f"<{prefix}{kind.__name__} object at {number:#x}>"
+
+
+# What stands for the address of a node that was shown, as the first, the second …: the same in every run.
+_shown: WeakKeyDictionary[Node, int] = WeakKeyDictionary()
+_next = count(1).__next__
 
 
 _PUBLIC = (

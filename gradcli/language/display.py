@@ -59,11 +59,10 @@ def _indented(value: Any, indent: int) -> str:
 def _shown(value: Any) -> str:
     from gradcli.engine.node import Node
 
-    if isinstance(value, Node):  # an object without a representation of its own
-        kind = type(value)
-        prefix = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-        return f"<{prefix}{kind.__name__} at {id(value):#x}>"
-    return repr(value)
+    text = repr(value)
+    return (
+        text.replace(" object at ", " at ") if isinstance(value, Node) else text
+    )  # as notebooks do
 
 
 def _sequence(brackets: str, shown: list[str], indent: int) -> str:

@@ -197,7 +197,7 @@ def scale_by_count(g: Any, mask: Any, dim: tuple[int, ...]) -> Any:
 
 def _count_true(mask: Any, dim: tuple[int, ...]) -> Any:
     if is_array(mask):
-        return np.add.reduce(mask, axis=dim or None, dtype=np.int64, keepdims=True)
+        return add_reduce(mask, (dim or None) if mask.ndim else None, np.int64, True)
     return mask.sum(dim, True)
 
 

@@ -2,12 +2,14 @@
 
 import base64
 import json
+import re
 import time
 import zlib
 from pathlib import Path
 
 import numpy as np
 
+import gradcli
 from gradcli.engine import printing
 from tests.sweep import sweep
 
@@ -79,3 +81,15 @@ def test_a_big_array_is_not_scanned():
     assert time.process_time() - start < 0.5
     assert text.splitlines()[0] == "[[1.5000, 1.5000, 1.5000,  ..., 1.5000, 1.5000, 1.5000],"
     assert len(text.splitlines()) == 7
+
+
+def test_nodes_and_handles_are_shown_by_numbers_that_no_run_changes():
+    x = gradcli.tensor(1.0, requires_grad=True)
+    first, second = x * 2, x.sin()
+    shown = [re.sub("0x[0-9a-f]+", "0x…", str(y.grad_fn)) for y in (first, second)]
+    assert shown == ["<MulBackward0 object at 0x…>", "<SinBackward0 object at 0x…>"]
+    numbers = [int(str(y.grad_fn).split()[-1][2:-1], 16) for y in (first, second, first)]
+    assert numbers == [numbers[0], numbers[0] + 1, numbers[0]]
+    handles = [repr(x.register_hook(print)) for _ in range(2)]
+    assert handles[0].startswith("<torch.utils.hooks.RemovableHandle object at 0x")
+    assert len(set(handles)) == 2

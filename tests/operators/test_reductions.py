@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcli
+from gradcli import language
 from gradcli.operators.dimensions import maximum_reduce, sum_over_few
 from tests.operators.both import ask, gradient, same, torch, tree
 from tests.sweep import sweep
@@ -372,3 +374,24 @@ def test_sums_of_few_columns_have_the_bits_of_numpy(columns: int, dtype: type) -
             found = ours(x, axis=(1,), keepdims=keepdims)
             assert found.shape == wanted.shape
             np.testing.assert_array_equal(found, wanted)
+
+
+# Of a number, along its one dim: the value, its slope, and the slope of that.
+OF_A_NUMBER = [
+    *[(f"norm(x, {p}, 0)", 2.5, -1.0, 0.0) for p in ("1", "2", "3", "inf", "-inf")],
+    *[(f"linalg.vector_norm(x, {p}, -1, True)", 2.5, -1.0, 0.0) for p in ("inf", "-inf")],
+    *[(f"nn.functional.normalize(x, {p}, 0)", -1.0, 0.0, 0.0) for p in ("2", "inf")],
+    *[(f"{name}(x, 0)", -2.5, 1.0, 0.0) for name in ("sum", "mean", "prod", "amax", "amin")],
+    *[(f"{name}(x, -1, True)", -2.5, 1.0, 0.0) for name in ("nansum", "nanmean", "logsumexp")],
+    ("var(x, dim=0, correction=0)", 0.0, 0.0, 0.0),
+]
+
+
+@sweep(("source", "value", "slope", "bend"), OF_A_NUMBER, parts=1)
+def test_a_number_has_one_dim(source: str, value: float, slope: float, bend: float) -> None:
+    x = gradcli.tensor(-2.5, dtype=gradcli.float64, requires_grad=True)
+    found = language.run(language.parse(source), {"x": x}).value
+    (plain,) = gradcli.autograd.grad(found, x, retain_graph=True)
+    (kept,) = gradcli.autograd.grad(found, x, create_graph=True)
+    again = gradcli.autograd.grad(kept, x)[0].item() if kept.requires_grad else 0.0
+    assert [found.item(), plain.item(), kept.item(), again] == [value, slope, slope, bend], source
