@@ -1,4 +1,4 @@
-"""Sums of many numbers: as exact as those of a few, along every axis, in every dtype, however they are made."""
+"""Sums of many numbers are as exact as those of a few: along every axis, in every dtype, however made."""
 
 from __future__ import annotations
 
