@@ -67,6 +67,7 @@ REFUSED = [
     "x^2",
     "2(3)",
     "foo(1)",
+    "norm*2",
     "ones(2) + ones(3)",
     "class A: pass",
     "(1).__class__",
@@ -232,13 +233,17 @@ def language() -> str:
     parts.append("| text | value |\n|---|---|")
     parts += [f"| `{text}` | `{_value(text)}` |" for text in VALUES]
     parts.append(
+        "| `0.994±0.002`, `0.994(2)`, `5±2%` | a value with its standard uncertainty |\n"
         "| `@file.npy`, `@file.npz:key`, `@file.csv`, `.tsv`, `.txt`, `.json` | what the file holds |\n"
         "| `-` | standard input |\n"
     )
     parts.append("## Names that are not PyTorch's functions\n")
     parts.append(f"Python's own: {_listed([*names.builtins(), 'print', 'display'])}.\n")
     parts.append(f"Namespaces: {_listed([*sorted(names.NAMESPACES), 'F'])}.\n")
-    parts.append("The functions are in [operators.md](operators.md).\n")
+    parts.append(
+        "The functions are in [operators.md](operators.md). Any name may be a variable's, a function's too: "
+        "`norm*2` is twice the value that `--norm` or a column `norm` gives, and refused without one.\n"
+    )
     parts.append(
         "## Attributes\n\nNo other attribute can be read, and no name with two underscores.\n"
     )

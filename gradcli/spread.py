@@ -7,13 +7,13 @@ import re
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _POWER = r"(?:[eE][-+]?\d+)"
 _SIGN = r"(?:±|\+/?-)"
-_PAIR = re.compile(
+# Compiled by `re` when it is first asked: a start has no use for them.
+_PAIR = (
     rf"(?P<value>{_NUMBER})\s*{_SIGN}\s*(?P<error>{_NUMBER})\s*(?P<percent>%)?"
     rf"|\(\s*(?P<inside>{_NUMBER})\s*{_SIGN}\s*(?P<spread>{_NUMBER})\s*\)(?P<scale>{_POWER})?"
-    rf"|(?P<short>[-+]?(?:\d+\.?\d*|\.\d+))\((?P<digits>\d+\.?\d*|\.\d+)\)(?P<power>{_POWER})?",
-    re.A,
+    rf"|(?P<short>[-+]?(?:\d+\.?\d*|\.\d+))\((?P<digits>\d+\.?\d*|\.\d+)\)(?P<power>{_POWER})?"
 )
-_APART = re.compile(rf"(?<=[\d.])\s+({_SIGN})\s+(?=[-+.\d])", re.A)
+_APART = rf"(?<=[\d.])\s+({_SIGN})\s+(?=[-+.\d])"
 
 
 def is_marked(text: str) -> bool:
@@ -23,7 +23,7 @@ def is_marked(text: str) -> bool:
 
 def split(text: str) -> tuple[str, str] | None:
     """The text of the number and that of its uncertainty; None for any other text."""
-    match = _PAIR.fullmatch(text.strip()) if is_marked(text) else None
+    match = re.fullmatch(_PAIR, text.strip(), re.A) if is_marked(text) else None
     if match is None:
         return None
     if (value := match["value"]) is not None:
@@ -41,7 +41,7 @@ def split(text: str) -> tuple[str, str] | None:
 
 def together(text: str) -> str:
     """A text without the blanks around a sign between two numbers."""
-    return _APART.sub(r"\1", text) if is_marked(text) else text
+    return re.sub(_APART, r"\1", text, flags=re.A) if is_marked(text) else text
 
 
 def _scaled(number: str, power: str) -> str:

@@ -222,12 +222,11 @@ class Asked:
         files = files_of(request)
         tensors = {name: read_variable(request, name, files) for name in request.names}
         self.shared = {name: tensor.detach().array for name, tensor in tensors.items()}
-        given = (*free, *request.texts, *request.loaded)
         for name in free_names(request.program):
-            if name in CONSTANTS and name in self.names and name not in given:
-                output.note(
-                    f"{name} is the constant, and not the column of that name: rename the column"
-                )
+            if name in request.texts or name in request.loaded:
+                self._say(name, "the value that is given, and not")
+            elif name in CONSTANTS and name not in free:
+                self._say(name, "the constant, and not")
         row_names = [name for name in free if name in self.columns]
         wanted = row_names if request.wrt is None else request.wrt
         wrt = [name for name in wanted if name not in request.no_grad]
@@ -281,12 +280,20 @@ class Asked:
         span = where_read(program, name)
         raise usage(message, hint=hint, source=program.source, span=span, kind="name")
 
+    def _say(self, word: str, reading: str) -> None:
+        """Say how a word is read that is a column's name, too."""
+        if word in self.names:
+            output.note(f"{word} is {reading} the column of that name")
+
     def _kept(self, keep: Sequence[str]) -> list[int]:
         from gradcli.tables.columns import own
 
         if not keep or "all" in keep:
+            if keep:
+                self._say("all", "every column, and not")
             return own(self.names, len(self.names))
         if "none" in keep:
+            self._say("none", "no column, and not")
             return []
         return sorted({i for words in keep for i in self._select(words).columns})
 
@@ -373,6 +380,7 @@ class Asked:
         except TableError:
             columns = []
         if columns:
+            self._say_column(text, option)
             if len(shape) > 1 or len(columns) != (shape[0] if shape else 1):
                 raise usage(
                     f"{option}: {name} has shape {shape}, and its direction {len(columns)} columns",
@@ -408,11 +416,23 @@ class Asked:
 
         if isinstance(text, str):
             try:
-                return column(self.table_name, self.names, text.strip(), output.note)
+                found = column(self.table_name, self.names, text.strip(), output.note)
             except TableError as error:
                 if error.wrong is None:  # not for want of such a column
                     raise
+            else:
+                self._say_column(text, option)
+                return found
         return fitted(self._read(text, option), self.job.shape(name), option, signed)[None]
+
+    def _say_column(self, text: str, option: str) -> None:
+        """Say that an option's text is a column's name, where it is a value, too."""
+        try:
+            self._read(text, option)
+        except LanguageError:
+            if text.strip() != "ones":
+                return
+        output.note(f"{text} of {option} is the column of that name, and not the value")
 
     def _read(self, text: Any, option: str) -> Any:
         """The array that an option gives for all rows."""

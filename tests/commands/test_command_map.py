@@ -471,6 +471,31 @@ def test_a_full_disk_is_said_with_the_file(form, folder):
         assert sorted(os.listdir(folder)) == before
 
 
+READINGS = [
+    (["L*T", "--L", "3"], "L is the value that is given, and not the column of that name"),
+    (["pi*L"], "pi is the constant, and not the column of that name"),
+    (
+        ["L*T", "--uncertainty", "L=pi"],
+        "pi of --uncertainty L is the column of that name, and not the value",
+    ),
+    (["L*T", "--uncertainty", "L=T"], ""),
+    (["L*T", "--jvp", "L=ones"], "ones of --jvp L is the column of that name, and not the value"),
+    (["L*T", "--keep-columns", "all"], "all is every column, and not the column of that name"),
+    (["norm*L"], ""),
+    (["w*L"], "w is the column 'w [kg]' of t.csv"),
+    (["L*T", "--columns", "L=w"], "w is the column 'w [kg]' of t.csv"),
+    (["L*T", "--uncertainty", "L=w"], "w is the column 'w [kg]' of t.csv"),
+]
+
+
+@pytest.mark.parametrize("line, words", READINGS)
+def test_a_name_of_two_readings_is_said(line, words, folder):
+    (folder / "t.csv").write_text("L,T,pi,ones,all,norm,w [kg]\n1,2,3,4,5,6,7\n")
+    (source, *more) = line
+    code, _, err = run("map", source, "t.csv", *more)
+    assert (code, err) == (0, f"gradcli: note: {words}\n" if words else "")
+
+
 TWO = ["L+T", "p.csv", "--uncertainty", "L=0.01", "--uncertainty", "T=0.02", "--covariance"]
 REFUSED = [
     ([G], "no table"),
@@ -768,4 +793,4 @@ def test_a_column_that_is_called_like_a_constant_is_not_read_in_silence(tmp_path
     table.write_text("pi,x\n1,2\n")
     assert "pi is the constant, and not the column" in run("map", "pi*x", str(table))[2]
     assert run("map", "pi = 3*x; pi", str(table))[2] == ""
-    assert run("map", "pi*x", str(table), "--pi", "3")[2] == ""
+    assert "pi is the value that is given" in run("map", "pi*x", str(table), "--pi", "3")[2]
