@@ -376,20 +376,23 @@ class Elsewhere:
         return other_sizes(other, self.claim.runs, prime=few, values=self.values)
 
     def _around(self, where: list[Arrays], base: Arrays, found: Others) -> Arrays:
+        """Add these sizes, and those beside which the program may do something else."""
         other = self._labelled(found.arrays)
         where.append(other)
         if not self.branched:
             where += islice(points(other, 0), 2)  # branches that generic values do not take
-        where += map(self._labelled, nearby(base, found.moves, self.near, self.values[0]))
+        where += self._in(base, found, self.near)
         for point in where:
             self.conditions.is_new(point)
         if self.conditions.open:
-            far = map(self._labelled, nearby(base, found.moves, FAR, self.values[0]))
-            new = [point for point in far if self.conditions.is_new(point)]
-            where += [
-                p for p in new if all(map(np.size, p.values()))
-            ]  # of nothing there is no slope
+            new = filter(self.conditions.is_new, self._in(base, found, FAR))
+            where += [p for p in new if all(map(np.size, p.values()))]  # nothing has no slope
         return other
+
+    def _in(self, base: Arrays, found: Others, sizes: Iterable[int]) -> list[Arrays]:
+        """The points with these sizes for those that can be changed, as far as they are not too large."""
+        made = map(self._labelled, nearby(base, found.moves, sizes, self.values[0]))
+        return [point for point in made if self.claim.size(point) <= MOST]
 
     def _labelled(self, other: Arrays) -> Arrays:
         return labelled(other, self.arrays, self.claim.wrt)
@@ -398,15 +401,17 @@ class Elsewhere:
         """Two sets of sizes that are other than the given ones and than each other, in both orders.
 
         What is alike in one set of sizes, as that of a matrix and of an index into it, is not in another.
-        At last with the values of the given point, repeated: a derivative at zeros may be another.
+        At last with the values of the given point, repeated, if there are zeros: a derivative at these may
+        be another.
         """
+        zeros = self.given and any((np.asarray(v) == 0).any() for v in self.arrays.values())
         for other, further_sizes in self.moved:
             found = further_sizes(other)
             if found is not None and self.claim.size(found.arrays) <= MOST:
                 further = self._labelled(found.arrays)
                 yield other, further
                 yield further, other
-                if self.given and not self.branched:
+                if zeros and not self.branched:
                     yield self._repeated(other), self._repeated(further)
 
     def _repeated(self, other: Arrays, values: int = REPEATED) -> Arrays:

@@ -249,9 +249,9 @@ def landmarks(program: Program, arrays: Arrays) -> list[int]:
                 found.add(c)
             elif kinds[row] in _PARTS:
                 waiting += program.children(row)
-    beside = {n for c in map(abs, found) if c > 1 for n in (c - 1, c, c + 1, 2 * c)}
-    small = {2, 3, 4, 5} if reads else set()
-    return sorted(n for n in beside | small if n > 1)[:MOST_NEARBY]
+    beside = [n for c in sorted(map(abs, found)) if c > 1 for n in (c + 1, c, c - 1, 2 * c)]
+    small = [2, 3, 4, 5] if reads else []
+    return [n for n in dict.fromkeys([*beside, *small]) if n > 1][:MOST_NEARBY]
 
 
 def fewer(arrays: Arrays, runs: Callable[[Arrays], bool], values: int) -> dict[str, Any] | None:

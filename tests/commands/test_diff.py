@@ -329,7 +329,7 @@ def test_no_variable_of_a_formula_of_numbers_becomes_an_array() -> None:
 # (program, options, the sizes for which the text is wrong; "" where it holds for any)
 FOR_ONE_SIZE = [
     ("sum(x)*3 if x.shape[0]>3 else sum(x)", "--shape x=3", "x of shape (5,)"),
-    ("sum(x)*3 if x.shape[0]>3 else sum(x)", "--x 1,2,3,4,5", "x of shape (2,)"),
+    ("sum(x)*3 if x.shape[0]>3 else sum(x)", "--x 1,2,3,4,5", "x of shape (3,)"),
     ("sum(x)*3 if x.shape[0]>99 else sum(x)", "--shape x=3", "x of shape (100,)"),
     ("2**len(x)*sum(x)", "--shape x=3", "x of shape (5,)"),
     ("sum(x**len(x))", "", "x of shape (5,)"),
