@@ -573,9 +573,9 @@ def _unbound(
         return error(message, f"bind it with --let {name}=VALUE")
     if is_called(program, name):
         from gradcli.language.errors import did_you_mean, suggest
-        from gradcli.language.names import suggestions
+        from gradcli.language.names import LEFT_OUT, suggestions
 
-        hint = translated or did_you_mean(suggest(name, suggestions()))
+        hint = LEFT_OUT.get(name) or translated or did_you_mean(suggest(name, suggestions()))
         hint = hint or "gradcli ops lists the functions"
         return error(f"no function is called `{name}`", hint)
     if is_plain_function(name):

@@ -353,7 +353,8 @@ def _value_missing(source: str, text: str, start: int, end: int, last: str) -> L
             f"`{last}{text}` is not part of this language",
             f"write `{_SHIFTS[last]}(a, b)`",
         )
-    if not last or last[-1] in "\r\n;":
+    whole = text not in tk.KEYWORDS and (last[-1:].isalnum() or last[-1:] in ")]}'\"")
+    if not last or last[-1] in "\r\n;" or (whole and _begins_line(source, start)):
         hint = "decorators belong to Python" if text == "@" else None
         return _error(source, (start, end), f"a statement cannot begin with `{text}`", hint)
     if text in tk.KEYWORDS:

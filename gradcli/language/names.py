@@ -22,6 +22,12 @@ def words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
+# Python's own that programs have not, and what they have in their place.
+LEFT_OUT = {
+    **dict.fromkeys(("set", "frozenset"), "a dict's keys are a set: {x: None for x in values}"),
+    **dict.fromkeys(("map", "filter"), "write a comprehension: [f(x) for x in values]"),
+    **dict.fromkeys(("open", "eval", "exec"), "that belongs to Python: see --load FILE.py"),
+}
 LETTERS = frozenset("etij")  # never predefined as values, because people use them as names
 NAMESPACES = frozenset(
     ("torch", "linalg", "special", "fft", "nn", "nn.functional", "nn.init", "func", "random", "autograd",

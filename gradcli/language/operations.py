@@ -157,6 +157,8 @@ def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         python = _OF_ITEMS.get(function.name)
         if python is not None and not _plain_numbers(args[0]):
             return python(*args, **keywords)
+    elif len(args) == 2 and function.name == "round" and set(map(type, args)) <= _REAL:
+        return round(*args)  # torch's takes no digits by place
     wanted = _wanted.get(function)
     if wanted is None:
         wanted = _wanted[function] = function.tensor_args
@@ -204,6 +206,7 @@ def _check_nested(value: Any) -> None:
 
 
 _NUMBERS = (bool, int, float, complex)
+_REAL = {bool, int, float}
 
 
 def _all_numbers(args: list[Any], keywords: dict[str, Any], wanted: frozenset[int | str]) -> bool:

@@ -279,6 +279,8 @@ def _translation(program: Program, visible: Mapping[str, Any]) -> str | None:
 
 
 def _unknown_hint(word: str, visible: Mapping[str, Any], called: bool) -> str | None:
+    if word in known.LEFT_OUT:
+        return known.LEFT_OUT[word]
     close = suggest(word, [*visible, *known.suggestions()])
     if close:
         return did_you_mean(close)
@@ -298,12 +300,16 @@ _LEFT_OUT = (
         r"module 'torch' has no attribute 'optim'",
         "gradcli has no optimisers: with no_grad(): w -= 0.1*w.grad",
     ),
-    (r"attribute '(?:cuda|mps|xpu)'", "gradcli computes on the CPU"),
+    (r"attribute '(?:mps|xpu)'", "gradcli computes on the CPU"),
     (
         r"attribute '(?:jit|compile|onnx|export)'",
         "there is none here: gradcli.compile is in Python",
     ),
-    (r"attribute '(?:load|save|hub|distributed)'", "gradcli is a calculator: see gradcli ops"),
+    (
+        r"attribute '(?:load|save)'",
+        "programs reach no file: gradcli.save and gradcli.load are in Python",
+    ),
+    (r"attribute '(?:hub|distributed)'", "gradcli is a calculator: see gradcli ops"),
 )
 
 
