@@ -15,7 +15,7 @@ import numpy as np
 from gradcli.calculus import batched, trees
 from gradcli.calculus.vmap import vmap
 from gradcli.engine import levels
-from gradcli.engine.backward import grad as pull
+from gradcli.engine.backward import gradients as pull
 from gradcli.engine.backward import tell
 from gradcli.engine.batch import Level, opened
 from gradcli.engine.batching import remove_batch_dim

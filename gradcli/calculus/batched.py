@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.backward import grad
+from gradcli.engine.backward import gradients as grad
 from gradcli.engine.batch import Batched, Diagonal, Level, batch_of, full, opened
 from gradcli.engine.batching import add_batch_dim, remove_batch_dim
 from gradcli.engine.function import BackwardCFunction

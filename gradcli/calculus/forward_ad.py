@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.engine import batch, compiled, dtypes, modes, versions
-from gradcli.engine.backward import grad
+from gradcli.engine.backward import gradients as grad
 from gradcli.engine.batch import Batched, Level, opened
 from gradcli.engine.batching import remove_batch_dim
 from gradcli.engine.device import contiguous_format

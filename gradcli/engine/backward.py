@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import modes, plain_pass
+from gradcli.engine import batch, modes, plain_pass
 from gradcli.engine.batch import Batched, Level, opened
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.plain_pass import by_sequence
@@ -57,6 +57,9 @@ _CYCLE = (
     "graph to avoid this. If you have to use this function, make sure to reset the .grad fields of "
     "your parameters to None after use to break the cycle and avoid the leak."
 )
+
+
+_NO_GRAPH = "element {} of tensors does not require grad and does not have a grad_fn"
 
 
 def backward(
@@ -124,8 +127,62 @@ def grad(
 
     Nothing is accumulated. allow_unused: an input that the outputs do not depend on gives None
     instead of an error; materialize_grads: zeros. is_grads_batched: grad_outputs have a leading
-    dimension of independent seeds.
+    dimension of independent seeds. Inside of a transform of `func` the graph is that of the innermost.
     """
+    roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
+    if modes.transforms.get():
+        wanted = _of_innermost(roots, wanted)
+    return gradients(
+        roots,
+        wanted,
+        grad_outputs,
+        retain_graph,
+        create_graph,
+        only_inputs,
+        allow_unused,
+        is_grads_batched,
+        materialize_grads,
+    )
+
+
+def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs as the innermost transform has them: what it has made does not depend on what was there before.
+
+    Raises RuntimeError for what a `vmap` has made, which has no graph at all.
+    """
+    depth, since = modes.depth.get(), modes.opened.get()
+    inner = {level for level in batch.levels() if not level.linear and level.depth >= depth}
+    for i, root in enumerate(roots):
+        if isinstance(root, Tensor) and inner & batch.batch_of(root):
+            raise RuntimeError(_NO_GRAPH.format(i))
+    if not all(isinstance(root, Tensor) and _made(root) >= since for root in roots):
+        return wanted
+    return tuple(
+        wrap(t.array, True)
+        if isinstance(t, Tensor) and t.node is not None and _made(t) < since
+        else t
+        for t in wanted
+    )
+
+
+def _made(tensor: Tensor) -> int:
+    """The tick at which a tensor was made, view or not; 0 where nobody looked at the clock."""
+    node = tensor.node.node if isinstance(tensor.node, Port) else tensor.node
+    return max(tensor.born, node._seq if isinstance(node, Node) else 0)
+
+
+def gradients(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """As `grad`, of the whole tape: the levels of `func` are told apart by where it ends."""
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
@@ -236,9 +293,7 @@ def _root_edges(roots: tuple[Any, ...]) -> list[Edge]:
     for i, root in enumerate(roots):
         e = edge(root) if isinstance(root, Tensor) else _edge_of(root)
         if e is None:
-            raise RuntimeError(
-                f"element {i} of tensors does not require grad and does not have a grad_fn"
-            )
+            raise RuntimeError(_NO_GRAPH.format(i))
         edges.append(e)
     return edges
 
