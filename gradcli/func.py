@@ -268,6 +268,62 @@ def jvp(
     return (result, found, aux) if has_aux else (result, found)
 
 
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """(value, function of tangents that gives the derivative along them), both of one run of `func`."""
+    points, spec = trees.flatten(primals)
+    for point in map(_checked, points):
+        if not (point.is_floating_point() or point.is_complex()):
+            raise ValueError(
+                f"Expected primal to be floating point or complex, but got: {point.dtype}"
+            )
+    with levels.Reverse() as level:
+        given = [level.variable(p) for p in points]
+        leaves, out_spec = trees.flatten(func(*trees.unflatten(given, spec)))
+        level.forget_below([o for o in leaves if isinstance(o, Tensor)])
+        backs = [
+            batched.Transposed(o, given) if isinstance(o, Tensor) and o.requires_grad else None
+            for o in leaves
+        ]
+        for back in filter(None, backs):
+            back.seed.level = level
+        shown = _closed(level, trees.unflatten(leaves, out_spec), again=True)
+
+    def along(out: Any, back: batched.Transposed | None, directions: list[Any]) -> Any:
+        if not isinstance(out, Tensor):
+            return out
+        used = back.used(directions) if back is not None else []
+        if back is None or not used:
+            return wrap(np.zeros_like(out.array))
+        slopes, own = zip(*used, strict=True)
+        return pull(slopes, back.seed, own, retain_graph=True, create_graph=True)[0]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        directions, other = trees.flatten(tangents)
+        if str(spec) != str(other):
+            raise RuntimeError(
+                f"Expected the tangents {other} to have the same argspec as the primals {spec}"
+            )
+        _check_directions(points, directions)
+        with levels.Reverse() as again:
+            made = [along(o, b, directions) for o, b in zip(leaves, backs, strict=True)]
+            again.needs(v for v in made if isinstance(v, Tensor))
+            return _closed(again, trees.unflatten(made, out_spec), again=True)
+
+    return shown, jvp_fn
+
+
+def _check_directions(points: list[Any], directions: list[Any]) -> None:
+    """Raise where tangents are unlike what they are tangents of."""
+    for i, (point, direction) in enumerate(zip(points, map(_checked, directions), strict=True)):
+        for what in ("shape", "dtype"):
+            own, wanted = getattr(direction, what), getattr(point, what)
+            if own != wanted:
+                raise RuntimeError(
+                    f"tangent:{i} with {what} {own} in flattened pytree doesn't match the {what} "
+                    f"{wanted} of the corresponding primal."
+                )
+
+
 def _unpacked(result: Any, aux: Any, call: str) -> tuple[Any, list[Any], Any]:
     """What a function of dual numbers returns, without tangents; the tangent of each, or None; aux."""
     from gradcli.calculus import forward_ad
@@ -374,6 +430,7 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
 
 
 __all__ = [
-    *("grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp"),
+    *("grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize"),
+    *("value_and_grad", "vjp"),
     "vmap",
 ]

@@ -306,7 +306,7 @@ _TRANSFORMS = frozenset(
     (
         "vmap",
         *(f"func.{n}" for n in ("grad", "grad_and_value", "vmap", "vjp", "jvp")),
-        *(f"func.{n}" for n in ("jacrev", "jacfwd", "hessian")),
+        *(f"func.{n}" for n in ("jacrev", "jacfwd", "hessian", "linearize")),
         *(f"autograd.functional.{n}" for n in ("jacobian", "hessian", "vjp", "jvp", "vhp", "hvp")),
     )
 )

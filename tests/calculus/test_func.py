@@ -155,3 +155,16 @@ def test_functions_of_functions_in_commands(command: str, answer: str) -> None:
     given = [] if command.startswith("diff") else ["--x", "1,2,3"]
     found = CliRunner().invoke(main, [*shlex.split(command), *given])
     assert found.stdout.startswith(answer), found.output
+
+
+def test_a_linear_function_depends_on_what_was_closed_over() -> None:
+    """Where torch's is a constant of what it was traced with, and under `grad` reads what nobody wrote."""
+    w = gradcli.tensor(2.0, requires_grad=True)
+    x = gradcli.tensor([1.0, 2.0], requires_grad=True)
+    calls = []
+    _, along = func.linearize(lambda a: calls.append(a) or w * a**2, x)
+    made = along(gradcli.ones(2)).sum() + along(gradcli.tensor([1.0, 0.0])).sum()
+    found = gradcli.autograd.grad(made, (w, x))
+    assert [g.tolist() for g in found] == [8.0, [8.0, 4.0]] and len(calls) == 1
+    inside = func.grad(lambda a: func.linearize(lambda b: b * b * a, a)[1](a).sum())(x)
+    assert inside.tolist() == [6.0, 24.0]
