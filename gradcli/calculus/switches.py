@@ -18,6 +18,7 @@ Interval = tuple[float, float]
 Side = tuple[str, frozenset[Any]]
 
 FAR = (10.0, 100.0)  # of points that no constant of a program speaks of
+LIES = {1.0: "above", 0.0: "on", -1.0: "below"}  # a result beside its operand
 MOST = 8  # points that are added
 
 
@@ -41,11 +42,14 @@ class Sides:
         self.seen: set[tuple[int, Side]] = set()
         self.together: set[tuple[Side, ...]] = set()
 
-    def is_new(self, arrays: Mapping[str, Any], alone: bool = False) -> bool:
-        """Whether a point lies as none before it did; alone: on a side of one switch that is new."""
+    def is_new(self, arrays: Mapping[str, Any], far: bool = False) -> bool:
+        """Whether a point lies as none before it did; far: only if a comparison goes as it never went."""
         every = [sides(f, arrays) for f in self.functions]
         found = [side for own in every for side in own or ()]
-        if None in every or (alone and self.seen.issuperset(enumerate(found))):
+        truths = {
+            (k, side) for k, side in enumerate(found) if not side[1].isdisjoint({True, False})
+        }
+        if None in every or (far and self.seen.issuperset(truths)):
             return False
         new = tuple(found) not in self.together
         self.seen.update(enumerate(found))
@@ -68,7 +72,8 @@ def sides(function: Callable[..., Any], arrays: Mapping[str, Any]) -> list[Side]
         if own.dtype.kind == "b":
             found.append((row.title, frozenset(np.unique(own).tolist())))
         elif isinstance(first, Tensor) and first.shape == own.shape and own.dtype.kind == "f":
-            found.append((row.title, frozenset(np.unique(np.sign(own - first.array)).tolist())))
+            gaps = np.unique(np.sign(own - first.array))
+            found.append((row.title, frozenset(LIES.get(gap, "nowhere") for gap in gaps.tolist())))
 
     before = modes.change(intercept=see)
     try:
