@@ -490,13 +490,19 @@ def _linear(row: Row, values: list[Any]) -> Any:
 
 def _bilinear(row: Row, values: list[Any]) -> Any:
     total: Any = None
+    factors = [v.tensor() if type(v) is Scalar else v for v in values]
+    recorded = modes.is_grad_enabled() and any(
+        values[i].node is not None for i in row.differentiated
+    )
     for i in row.differentiated:
         own = _tangent(values[i])
-        if own is None:
+        if own is None and not (recorded and any(f.node for f in factors if f is not factors[i])):
             continue
-        args = [v.tensor() if type(v) is Scalar else v for v in values]
-        args[i] = own
+        args = list(factors)
+        args[i] = own if own is not None else _zeros(factors[i])
         part = row.ordered(args)
+        if own is None:  # PyTorch records the product with a zero, whose value is never NaN
+            part.array = np.zeros_like(part.array)
         total = part if total is None else total + part
     return total
 
