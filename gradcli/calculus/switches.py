@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,21 @@ Side = tuple[str, frozenset[Any]]
 
 FAR = (10.0, 100.0)  # of points that no constant of a program speaks of
 LIES = {1.0: "above", 0.0: "on", -1.0: "below"}  # a result beside its operand
+LARGEST = 1e100  # number that is looked at
 MOST = 8  # points that are added
 
 
 def intervals(programs: Iterable[Program]) -> list[Interval]:
-    """Where to look for what programs do: around the numbers in them, between these, and farther off."""
+    """Where to look for what programs do: around the numbers in them, between these, and farther off.
+
+    Of a few numbers around their products and quotients too: relu(x/100 - 3) begins at 300.
+    """
     numbers = {abs(float(c)) for p in programs for c in p.constants if type(c) in (int, float)}
-    finite = sorted(c for c in numbers if 0 < c < np.inf)
+    own = sorted(c for c in numbers if 0 < c < LARGEST)
+    more = (
+        [n for a, b in combinations(own, 2) for n in (a * b, a / b, b / a)] if len(own) < 4 else []
+    )
+    finite = sorted({*own, *more})
     signed = sorted({0.0, *finite, *(-c for c in finite)})
     around = [(c - r, c + r) for c in (*finite, *(-c for c in finite)) for r in (1.0, 0.1)]
     return [*around, *pairwise(signed), *((-s, s) for s in FAR)]

@@ -217,6 +217,7 @@ WRONG_FORMULAS = [
     *(("where(x < 3, x**2, x**3)", "2*x"), ("where(x < 3, x**2, 0)", "where(x < 2.9, 2*x, 0)")),
     *(("abs(x - 5)", "-1"), ("clamp(x, -6, 6)", "1"), ("relu(x - 7)", "0"), ("maximum(x, 2)", "0")),
     *(("x**2 if x > 5 else x", "1"), ("where(exp(x) < 1000, x, 2*x)", "1"), ("sqrt(x - 5)", "0.5")),
+    ("relu(x/100 - 3)", "0"),
 ]
 
 
