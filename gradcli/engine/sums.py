@@ -68,7 +68,7 @@ def _large(array: Any, axis: Any, dtype: Any, keepdims: bool, out: Any) -> Any:
     if axis is None and dtype is None and kind != "e" and array.flags.c_contiguous:
         return _reduce(array, None, None, out, keepdims)  # all in order, which it adds pairwise
     shape, ndim = array.shape, array.ndim
-    if dtype is not None and dtype == array.dtype:
+    if dtype is not None and dtype == array.dtype and kind in "efdgFDG":  # else NumPy's 64 bits
         dtype = None
     if dtype is None and kind == "e":
         found = add_reduce(array, axis, np.float32, keepdims).astype(array.dtype)

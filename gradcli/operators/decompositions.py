@@ -9,9 +9,9 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import anywhere
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
-from gradcli.operators.dimensions import add_reduce
 from gradcli.operators.helpers import (
     cast,
     cat,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.arguments import number
 from gradcli.operators.dimensions import (
-    add_reduce,
     axes,
     maximum_reduce,
     minimum_reduce,

@@ -14,8 +14,8 @@ from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.engine.memory import ARRAYS
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.row_blocks import matrices_dot, rows_product, suits_product, vector_dot
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, sized_dim, wrap_dim
-from gradcli.operators.dimensions import add_reduce
 from gradcli.operators.helpers import (
     conj,
     constant,

@@ -13,9 +13,9 @@ from gradcli.engine import rows
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.memory import afresh
 from gradcli.engine.rows import sum_backward as sum_backward
+from gradcli.engine.sums import add_reduce
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
-    add_reduce,
     as_dims,
     axes,
     count,

@@ -8,9 +8,9 @@ import numpy as np
 
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.memory import afresh, in_order
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.dimensions import (
-    add_reduce,
     integers,
     multiply_reduce,
     numpy_dtype,

@@ -15,10 +15,11 @@ from gradcli.engine.batch import anywhere, is_batched
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.memory import Numberless, in_its_order
 from gradcli.engine.operator import Rules
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches, selection
 from gradcli.operators.arithmetic import mul_scalar
-from gradcli.operators.dimensions import ABSENT, add_reduce
+from gradcli.operators.dimensions import ABSENT
 from gradcli.operators.elementwise import lerp
 from gradcli.operators.extrema import selected_backward, shared_evenly
 from gradcli.operators.helpers import data, flip, implemented, narrow

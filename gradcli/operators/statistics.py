@@ -10,10 +10,10 @@ import numpy as np
 from gradcli.engine import batch, dtypes
 from gradcli.engine.batch import DYNAMIC, Batched, each, is_batched
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators.arithmetic import div_true, mul_scalar
 from gradcli.operators.dimensions import (
-    add_reduce,
     as_dims,
     axes,
     not_differentiable,

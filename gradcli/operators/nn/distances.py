@@ -12,11 +12,12 @@ from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.engine.memory import afresh
 from gradcli.engine.modes import current, no_grad
 from gradcli.engine.promotion import mismatch
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import real
 from gradcli.operators.arithmetic import add_scalar, sub
-from gradcli.operators.dimensions import add_reduce, not_differentiable
+from gradcli.operators.dimensions import not_differentiable
 from gradcli.operators.helpers import (
     cast,
     conj,

@@ -10,10 +10,10 @@ import numpy as np
 from gradcli.engine.batch import is_batched, numbers
 from gradcli.engine.dtypes import c_type, scalar_name, tensor_name
 from gradcli.engine.modes import no_grad
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
-from gradcli.operators.dimensions import add_reduce
 from gradcli.operators.helpers import conj, implemented, masked_fill, total, unsqueeze
 from gradcli.operators.helpers import numbers as decided
 from gradcli.operators.indexing import index_select

@@ -10,11 +10,11 @@ import numpy as np
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.memory import afresh, spent
 from gradcli.engine.operator import Rules, itself
+from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap_dim
 from gradcli.engine.threads import in_runs
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
-    add_reduce,
     are_few,
     as_dims,
     axes,
