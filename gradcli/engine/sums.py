@@ -65,14 +65,15 @@ def add_reduce(
 
 def _large(array: Any, axis: Any, dtype: Any, keepdims: bool, out: Any) -> Any:
     kind = array.dtype.char
-    if axis is None and dtype is None and kind != "e" and array.flags.c_contiguous:
-        return _reduce(array, None, None, out, keepdims)  # all in order, which it adds pairwise
+    plain = axis is None and dtype is None and kind != "e" and array.flags.c_contiguous
+    if plain or kind not in "efdgFDG":  # all in order, which it adds pairwise; or exact in any
+        return _reduce(array, axis, dtype, out, keepdims)
     shape, ndim = array.shape, array.ndim
     if dtype is not None and dtype == array.dtype and kind in "efdgFDG":  # else NumPy's 64 bits
         dtype = None
     if dtype is None and kind == "e":
         found = add_reduce(array, axis, np.float32, keepdims).astype(array.dtype)
-    elif kind not in "efdgFDG" or _is_plain(array, axis, dtype):
+    elif _is_plain(array, axis, dtype):
         return _reduce(array, axis, dtype, out, keepdims)
     else:
         given = range(ndim) if axis is None else axis if type(axis) is tuple else (axis,)

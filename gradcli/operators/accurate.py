@@ -38,19 +38,25 @@ def acosh_slope(self: Array) -> Array:
 
 
 # d/dt sin(t)/t = t * sum of (-1)**n 2n t**(2n-2)/(2n+1)!, n from 1
-_SINC = tuple((-1) ** n * 2 * n / factorial(2 * n + 1) for n in range(1, 11))
+_SINC = tuple((-1) ** n * 2 * n / factorial(2 * n + 1) for n in range(1, 14))
 
 
 def sinc_slope(self: Array) -> Array:
     """The derivative of sin(pi self)/(pi self), whose terms cancel near 0."""
     t = self.dtype.type(pi) * self
-    square = np.minimum(t * t, 1)
-    series = np.zeros_like(t)
-    for coefficient in reversed(_SINC):
-        series = series * square + coefficient
     with np.errstate(all="ignore"):
         far = (t * np.cos(t) - np.sin(t)) / (t * self)
-    return where(np.abs(t) < 1, pi * t * series, far)
+    return where(np.abs(t) < 1, sinc_series(np.clip(self, -1 / pi, 1 / pi)), far)
+
+
+def sinc_series(self: Any) -> Any:
+    """The same within 1/pi of 0, by terms that can be differentiated again; of arrays and tensors."""
+    t = self * pi
+    square = t * t
+    series = square * _SINC[-1]
+    for coefficient in reversed(_SINC[1:-1]):
+        series = (series + coefficient) * square
+    return (series + _SINC[0]) * t * pi
 
 
 # sum of (-1)**k (2k-1)!! (2 self**2)**-k, k from 1: the asymptotic series of erfcx

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.batch import is_batched
+from gradcli.engine.batch import Batched, anywhere, is_batched
 from gradcli.engine.dtypes import c_type, scalar_name
-from gradcli.engine.memory import in_parts, spent
+from gradcli.engine.memory import ARRAYS, in_parts, spent
 from gradcli.engine.operator import Rules, itself
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
@@ -22,6 +22,8 @@ from gradcli.operators.helpers import (
     above,
     below,
     conj,
+    constant,
+    data,
     dtype_of,
     implemented,
     in_single,
@@ -318,6 +320,20 @@ def _sinc(self: Array) -> Array:
 def _sinc_backward(g: Any, self: Any) -> Any:
     if accurate.is_real(self):
         return where(self == 0.0, 0.0, g * accurate.sinc_slope(self))
+    if is_complex(self) or not isinstance(
+        data(self), (Batched, *ARRAYS)
+    ):  # or is to be read as a text
+        return _sinc_far(g, self)
+    near = np.abs(data(self)) < 1 / pi
+    if not anywhere(near):
+        return _sinc_far(g, self)
+    # In a recorded pass these terms are differentiated again, where they cancel all the more.
+    mask = constant(near, self)
+    slope = accurate.sinc_series(where(mask, self, 0.0))
+    return where(mask, g * slope, _sinc_far(g, where(mask, 1.0, self)))
+
+
+def _sinc_far(g: Any, self: Any) -> Any:
     product = pi * self
     square = product * self
     slope = g * conj((product * np.cos(product) - np.sin(product)) / square)

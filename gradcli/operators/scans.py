@@ -39,6 +39,9 @@ FAMILY = "reductions"
 
 
 # -- running sums and products --------------------------------------------------------------------
+_WIDER = {**dict.fromkeys("ef", np.float64), "F": np.complex128}  # what PyTorch accumulates in
+
+
 def _running(ufunc: Any) -> Any:
     def kernel(self: Array, dim: int, *, dtype: Any = None) -> Array:
         kind = numpy_dtype(dtype)
@@ -49,10 +52,8 @@ def _running(ufunc: Any) -> Any:
             kind = np.dtype(np.int64)
         if not self.ndim:
             return self.astype(kind) if kind is not None else self.copy()[()]
-        if self.dtype.itemsize < 8 and self.dtype.kind == "f":
-            return afresh(
-                ufunc.accumulate(self, axis=at, dtype=np.float64).astype(self.dtype), self
-            )
+        if (wide := _WIDER.get(self.dtype.char)) is not None:
+            return afresh(ufunc.accumulate(self, axis=at, dtype=wide).astype(self.dtype), self)
         return afresh(ufunc.accumulate(self, axis=at, dtype=kind), self)
 
     return kernel

@@ -52,6 +52,30 @@ def test_narrow_dtypes_stay_narrow(source: str, dtype: gradcli.dtype) -> None:
     assert leaf.grad.dtype is dtype and bool(gradcli.isfinite(leaf.grad).all())
 
 
+# The derivatives of sinc of the second order to the fourth, by mpmath; torch's cancel, and are nan at 0.
+SINC: dict[float, list[float]] = {
+    0.0: [-3.289868133696453, 0.0, 19.481818206800487],
+    1e-160: [-3.289868133696453, 1.9481818206800487e-159, 19.481818206800487],
+    -1e-8: [-3.289868133696452, -1.9481818206800485e-07, 19.48181820680048],
+    1e-3: [-3.289858392793072, 0.01948179531659038, 19.48174953618773],
+    0.3: [-2.4584852862661744, 5.24749315292437, 13.648773849855683],
+}
+
+
+@sweep("x", list(SINC), parts=1)
+def test_sinc_is_smooth_at_0(x: float) -> None:
+    found = leaf = gradcli.tensor(x, dtype=gradcli.float64, requires_grad=True)
+    found = gradcli.sinc(leaf)
+    slopes = []
+    for _ in range(4):
+        (found,) = gradcli.autograd.grad(found, leaf, create_graph=True)
+        slopes.append(found.item())
+    assert slopes[1:] == pytest.approx(SINC[x], rel=1e-13, abs=1e-300), x
+    both = gradcli.func.jacfwd(gradcli.func.jacfwd(gradcli.sinc))(leaf.detach())
+    batch = gradcli.func.vmap(gradcli.func.hessian(gradcli.sinc))(gradcli.stack([leaf, leaf + 2]))
+    assert [both.item(), batch[0].item()] == pytest.approx([SINC[x][0]] * 2, rel=1e-13)
+
+
 @pytest.mark.needs("torch")
 def test_torch_still_answers_so() -> None:
     for entry in ENTRIES:
