@@ -322,7 +322,34 @@ def accuracy() -> str:
         "`log(erfc(x))` is the quotient of two numbers that are 0 from 27 on: `special.log_ndtr` is the\n"
         "function for it."
     )
-    return "\n".join(parts) + "\n"
+    return "\n".join([*parts, *_sums(path.with_name("sums.json"))]) + "\n"
+
+
+def _sums(path: Path) -> Iterator[str]:
+    """The errors of sums of many rows."""
+    import json
+
+    yield (
+        "\n## Sums of many numbers\n\n"
+        "Every sum is made in cascades, as PyTorch's are, along whatever dims: of rows too, which NumPy\n"
+        "adds one by one. That holds for what sums are part of (means, variances, norms, softmax), for\n"
+        "gradients that are summed to the shape of what was broadcast, in plans and in batches. Half\n"
+        "precision is added in single. The order follows from the shape alone, not from the number of\n"
+        "threads.\n\n"
+        "The largest relative errors against float64, gradcli's and PyTorch's, of two columns of numbers\n"
+        "between 0 and 1, added along the rows; sums and norms of float16 are asked for in float32. The\n"
+        "gradient is that of a row that is added to all rows; in float16 it is infinite from 10^6 rows\n"
+        "on. `python -m tests.golden.record_sums` measures them."
+    )
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    names = list(dict.fromkeys(e["what"] for e in entries))
+    yield f"\n| dtype | rows | {' | '.join(names)} |\n|---|---|{'---|' * len(names)}"
+    for dtype, rows in dict.fromkeys((e["dtype"], e["rows"]) for e in entries):
+        found = {e["what"]: e for e in entries if (e["dtype"], e["rows"]) == (dtype, rows)}
+        cells = [
+            f"{e['gradcli']:.0e}, {e['torch']:.0e}" if e else "" for e in map(found.get, names)
+        ]
+        yield f"| {dtype} | {rows:,} | {' | '.join(cells)} |"
 
 
 def _value(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import gradcli
 from gradcli import compile as plan_of
 from gradcli.engine.sums import NARROW, add_reduce
+from tests.golden.record_sums import PATH, entries
 from tests.sweep import sweep
 
 RANDOM = np.random.default_rng(0)
@@ -147,3 +149,18 @@ def test_ten_million_rows() -> None:
     x = RANDOM.random((10_000_000, 2), dtype=np.float32)
     found = gradcli.var(gradcli.tensor(x), 0).numpy()
     np.testing.assert_allclose(found, x.astype(np.float64).var(0, ddof=1), rtol=1e-6)
+
+
+def test_no_recorded_error_is_beyond_a_few_roundings() -> None:
+    for entry in json.loads(PATH.read_text(encoding="utf-8")):
+        dtype = "float32" if entry["what"] in ("sum", "norm") else entry["dtype"]
+        assert entry["gradcli"] < 2 * np.finfo(dtype).eps, entry
+
+
+@pytest.mark.long
+@pytest.mark.needs("torch")
+def test_errors_are_as_recorded() -> None:
+    recorded = {(e["dtype"], e["rows"], e["what"]): e for e in json.loads(PATH.read_text())}
+    for entry in entries(10**5):
+        known = recorded[entry["dtype"], entry["rows"], entry["what"]]
+        assert entry["gradcli"] == pytest.approx(known["gradcli"], rel=0.1), entry
