@@ -26,7 +26,7 @@ class Selection(NamedTuple):
 def select(name: str, names: Sequence[str], wanted: str, tell: Tell | None = None) -> Selection:
     """The columns of the table `name` that a text means: `L`, `x1,x2`, `x*`, `"w, kg"`.
 
-    A heading comes before all else that its text may mean. tell: see `column`.
+    A heading comes before all else that its text may mean; in quotes a word is a heading. tell: see `column`.
     """
     if not names:
         raise TableError(
@@ -46,14 +46,15 @@ def select(name: str, names: Sequence[str], wanted: str, tell: Tell | None = Non
     is_matrix = len(asked) > 1
     for word, is_quoted in asked:
         if is_quoted or word in names or not is_pattern(word):
-            found.append(column(name, names, word, tell))
+            found.append(column(name, names, word, None if is_quoted else tell))
             continue
         is_matrix = True
         matches = [i for i in own(names, len(names)) if fnmatchcase(names[i], word)]
         if not matches:
             raise _no_column(name, names, word)
-        for i in matches:
-            _check_single(name, names, names[i])
+        if len({names[i] for i in matches}) < len(matches):
+            for i in matches:
+                _check_single(name, names, names[i])
         found += matches
     return Selection(found, is_matrix)
 

@@ -89,6 +89,7 @@ NAMED = [
     ("v,L", "[4, 1]", "note: v is the column 'v/c' of f.csv"),
     ("w.grad", "", "there is no column 'w.grad'"),
     ('"x?"', "", "there is no column 'x?'"),
+    ('"L"', "", "there is no column 'L'"),
     ("a,b", "", '"a,b" or "a","b"'),
     ('"a,b"', "7", ""),
     ('"a","b"', "[8, 9]", ""),
