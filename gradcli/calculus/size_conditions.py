@@ -23,12 +23,15 @@ RANKS = frozenset("ndim dim ndimension".split())  # and those that say how many 
 SEEN = "seen_condition"  # no name of a program's
 
 _COMPARED = frozenset(KIND[f"{p}{word}"] for word in COMPARISONS for p in ("", "chain_"))
-CALLS = frozenset((KIND["call"], KIND["call_keywords"]))
+_CALLS = frozenset((KIND["call"], KIND["call_keywords"]))
 _CHAINS = frozenset(KIND[f"chain_{word}"] for word in COMPARISONS)
 _TESTS = {KIND[word]: 0 for word in "if if_else while".split()} | {KIND["conditional"]: 1}
 _ASSERTS = frozenset((KIND["assert"], KIND["assert_message"]))
 _FUNCTIONS = frozenset((KIND["function"], KIND["function_annotated"]))
 _GIVES = frozenset(KIND[word] for word in "assign walrus for".split())
+_TARGETS = frozenset((KIND["target"], KIND["parameter"]))
+_ATTRIBUTE = KIND["attribute"]
+_WORDS = frozenset((NAME, _ATTRIBUTE))
 
 
 class Conditions:
@@ -70,75 +73,64 @@ class Conditions:
 
 def _conditions(program: Program) -> list[int]:
     """The rows of comparisons and tests that may depend on a size, but those of `assert`."""
-    kinds, sized = program.kinds, _Sized(program)
-    asserted: set[int] = set()
+    sized = _sized(program)
     found: set[int] = set()
-    for row in reversed(range(len(kinds))):
-        kind = kinds[row]
+    left_out: set[int] = set()
+    for row, kind in enumerate(program.kinds):
         if kind in _ASSERTS:
             first = program.children(row)[0]
-            asserted.update(range(program.subtree(first), first + 1))
+            left_out.update(range(program.subtree(first), first + 1))
         elif kind in _TESTS:
             found.add(program.children(row)[_TESTS[kind]])
         elif kind in _COMPARED:
             found.add(row)
         if kind in _CHAINS:
-            asserted.add(program.children(row)[0])  # a part of the whole chain
-    return sorted(row for row in found - asserted if sized(row))
+            left_out.add(program.children(row)[0])  # a part of the whole chain
+    return sorted(row for row in found - left_out if sized[row])
 
 
-class _Sized:
-    """Whether the value of a row may depend on a size."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.words: set[str] = set()
-        while len(self.words) < len(words := self.words | set(self._given())):
-            self.words = words
-
-    def __call__(self, row: int) -> bool:
-        program = self.program
-        left = [row]
-        while left:
-            at = left.pop()
-            kind, children = program.kinds[at], program.children(at)
-            word = program.words[program.rows[4 * at + 1]] if kind in _WORDS else ""
-            if word in RANKS or (kind in CALLS and self._is_rank(children)):
-                continue
-            if word in READS or (kind == NAME and word in self.words):
-                return True
-            left += children
-        return False
-
-    def _is_rank(self, children: list[int]) -> bool:
-        """len(x.shape)"""
-        texts = [self.program.source[slice(*self.program.span(c))] for c in children[:2]]
-        return "len" in texts and any(t.endswith((".shape", ".size()")) for t in texts)
-
-    def _given(self) -> Iterable[str]:
-        """The names that are given what depends on a size."""
-        program = self.program
-        functions = [r for r, k in enumerate(program.kinds) if k in _FUNCTIONS]
-        for row, kind in enumerate(program.kinds):
-            children = program.children(row) if kind in _GIVES or kind in CALLS else []
-            if kind in _GIVES:
-                source = children[1] if kind == KIND["for"] else children[-1]
-                if self(source):
-                    yield from self._targets(children)
-            elif kind in CALLS and any(map(self, children)):
+def _sized(program: Program) -> bytearray:
+    """For each row, whether its value may depend on a size."""
+    kinds, flags, words = program.kinds, bytearray(len(program)), set[str]()
+    functions = [row for row, kind in enumerate(kinds) if kind in _FUNCTIONS]
+    before = -1
+    while before < len(words):
+        before = len(words)
+        for row, kind in enumerate(kinds):
+            children = program.children(row)
+            word = _word(program, row)
+            own = word in READS or (kind == NAME and word in words)
+            is_rank = word in RANKS or (kind in _CALLS and _is_rank(program, children))
+            flags[row] = not is_rank and (own or any(flags[c] for c in children))
+            if kind in _GIVES and flags[children[1 if kind == KIND["for"] else -1]]:
+                words.update(_targets(program, children))
+            elif kind in _CALLS and any(flags[c] for c in children):
                 for function in functions:
-                    yield from self._targets(program.children(function)[1:-1])
-
-    def _targets(self, rows: list[int]) -> Iterable[str]:
-        program = self.program
-        for row in rows:
-            for at in range(program.subtree(row), row + 1):
-                if program.kinds[at] in _TARGETS:
-                    yield program.words[program.rows[4 * at + 1]]
+                    words.update(_targets(program, program.children(function)[1:-1]))
+    return flags
 
 
-_TARGETS = frozenset((KIND["target"], KIND["parameter"]))
-_WORDS = frozenset((NAME, KIND["attribute"]))
+def _word(program: Program, row: int) -> str:
+    """The name or the attribute that a row is; "" for any other."""
+    return program.words[program.rows[4 * row + 1]] if program.kinds[row] in _WORDS else ""
+
+
+def _is_rank(program: Program, children: list[int]) -> bool:
+    """len(x.shape), len(x.size())"""
+    if len(children) != 2 or _word(program, children[0]) != "len":
+        return False
+    given = children[1]
+    if program.kinds[given] in _CALLS:
+        given = program.children(given)[0]
+    return program.kinds[given] == _ATTRIBUTE and _word(program, given) in ("shape", "size")
+
+
+def _targets(program: Program, rows: Iterable[int]) -> set[str]:
+    """The names that are assigned in these subtrees."""
+    places = (at for row in rows for at in range(program.subtree(row), row + 1))
+    return {
+        program.words[program.rows[4 * at + 1]] for at in places if program.kinds[at] in _TARGETS
+    }
 
 
 def _looked_at(program: Program, rows: list[int]) -> str:
