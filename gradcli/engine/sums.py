@@ -69,7 +69,7 @@ def _large(array: Any, axis: Any, dtype: Any, keepdims: bool, out: Any) -> Any:
     if plain or kind not in "efdgFDG":  # all in order, which it adds pairwise; or exact in any
         return _reduce(array, axis, dtype, out, keepdims)
     shape, ndim = array.shape, array.ndim
-    if dtype is not None and dtype == array.dtype and kind in "efdgFDG":  # else NumPy's 64 bits
+    if dtype is not None and dtype == array.dtype:
         dtype = None
     if dtype is None and kind == "e":
         found = add_reduce(array, axis, np.float32, keepdims).astype(array.dtype)
@@ -78,7 +78,7 @@ def _large(array: Any, axis: Any, dtype: Any, keepdims: bool, out: Any) -> Any:
     else:
         given = range(ndim) if axis is None else axis if type(axis) is tuple else (axis,)
         added = {at % ndim for at in given}
-        if len(added) == 1 and array.flags.c_contiguous:
+        if len(added) == 1 and array.flags.c_contiguous and shape[-1] != 1:
             found = _along(array, min(added), dtype)
         else:
             found = _in_order(array, added, dtype)

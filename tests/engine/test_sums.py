@@ -21,6 +21,7 @@ ARRAYS: dict[str, tuple[Any, Any]] = {
     "narrow rows": (RANDOM.random((40_003, 2)), 0),
     "a few more than are added one by one": (RANDOM.random((257, 3)), 0),
     "wide rows": (RANDOM.random((2_049, NARROW)), 0),
+    "rows of one number": (RANDOM.random((3, 9_000, 1)), 1),
     "columns": (RANDOM.random((2, 40_003)), 1),
     "in the middle": (RANDOM.random((3, 5_003, 2)), 1),
     "the first and the last": (RANDOM.random((400, 3, 300)), (0, 2)),
