@@ -262,7 +262,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if _here.level is None:
         return UnpackedDualTensor(tensor, None)
     primal = wrap(tensor.memory())
-    primal.node, primal.versions = tensor.node, tensor.shared_versions()
+    primal.node, primal.versions = edge(tensor), tensor.shared_versions()
     primal.tangents = {k: t for k, t in (tensor.tangents or {}).items() if k is not _here.level}
     return UnpackedDualTensor(primal, None if modes.current().inference else _tangent(tensor))
 
@@ -582,9 +582,7 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
         value = _field(row, field, values, outputs)
         if recorded or not isinstance(value, Tensor):
             return value
-        out = value.detach()
-        out.tangents = value.tangents  # of the levels below
-        return out
+        return _untaped(value)
 
     followed = recorded or modes.current().intercept is not None  # by what numbers do not tell
     phased = len(diff) > 1 and any(outputs[k].is_complex() for k in diff)
@@ -610,7 +608,9 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
         wanted = [d for d in dummies if d is not None]
         if any(isinstance(n, NotImplementedNode) for n in discover(map(edge, products))[0]):
             raise NotImplementedError("only once")
-        found = grad(products, wanted, tangents, create_graph=recorded, materialize_grads=True)
+        found = grad(products, wanted, tangents, create_graph=followed, materialize_grads=True)
+        if followed and not recorded:
+            found = tuple(None if f is None else _untaped(f) for f in found)
     results: list[Any] = [None] * len(outputs)
     for k, f in zip(diff, found, strict=True):
         results[k] = f
@@ -628,6 +628,14 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
         given = list(zip(edges, operands, strict=True))
         results[k] = _mended(f, lost, pull, given, _Named(row.node_type))
     return results
+
+
+def _untaped(tensor: Tensor) -> Tensor:
+    """The same values off the tape, with their tangents of the levels below."""
+    out = tensor.detach()
+    if tensor.tangents:
+        out.tangents = {level: _untaped(t) for level, t in tensor.tangents.items()}
+    return out
 
 
 def _mended(
