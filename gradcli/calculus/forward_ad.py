@@ -17,7 +17,7 @@ import numpy as np
 from gradcli.engine import batch, compiled, dtypes, modes, versions
 from gradcli.engine.backward import gradients as grad
 from gradcli.engine.batch import Batched, Level, opened
-from gradcli.engine.batching import remove_batch_dim
+from gradcli.engine.batching import lift_to_batch, remove_batch_dim
 from gradcli.engine.device import contiguous_format
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.gradients import fit
@@ -478,6 +478,8 @@ def _has_infinite_factor(row: Row, values: list[Any]) -> bool:
 
 
 def _linear(row: Row, values: list[Any]) -> Any:
+    if row is lift_to_batch and values[1] in batch.batch_of(own := _tangent(values[0])):
+        return own  # the tangent of what is the same for all entries, in the batch already
     args = list(values)
     for i in row.differentiated:
         if row.kinds[i] == "list":

@@ -211,8 +211,9 @@ def gradients(
     targets = _input_edges(wanted)
     captured = Captured(targets)
     only = _paths(edges, targets)
-    plain = seeds if create_graph else [s.array for s in seeds]
-    run(edges, plain, retain=retain, create=create_graph, captured=captured, only=only)
+    travelling = create_graph or modes.current().intercept is not None  # tangents go with tensors
+    start = seeds if travelling else [s.array for s in seeds]
+    run(edges, start, retain=retain, create=create_graph, captured=captured, only=only)
     results: list[Tensor | None] = []
     for i, (target, tensor) in enumerate(zip(targets, wanted, strict=True)):
         found = None if target is None else captured.of(target)

@@ -3,16 +3,17 @@
 Each `grad`, `vjp`, `jvp` or Jacobian at work is a level above those around it; the program itself is the
 lowest. All levels record on one tape: an operation on tensors of several levels is recorded once, for each
 of them. What tells them apart is where the tape ends: a level has variables of its own, and nobody else
-ends there. Three rules keep the levels apart.
+ends there. Levels along tangents have no variables: their tangents are told apart by level
+(calculus.forward_ad). Three rules keep the others apart.
 
 1. A level differentiates by its own variables alone, which are new at every call, and records its
-   derivative where that depends on anything below: see `Level.needs`.
-2. What a level returns is a constant of it: its variables are taken off the tape (`Level.close`), so
+   derivative where that depends on anything below: see `Reverse.needs`.
+2. What a level returns is a constant of it: its variables are taken off the tape (`Reverse.close`), so
    that the result depends on what is below, and is recorded exactly where it does.
 3. Grad mode belongs to the level that sets it. A level differentiates in whatever mode it is called, and
    what it returns to a level in which nothing is recorded is a constant of all levels.
 
-Batches (engine.batch) are below all of them: the ways into a batch and out of it are on the tape too.
+Batches (engine.batch) are no levels: the ways into a batch and out of it are on the tape, as rows.
 """
 
 from __future__ import annotations

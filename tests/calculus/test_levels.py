@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import gradcli
 from gradcli import language
+from gradcli.cli import main
 from tests.calculus.level_programs import ANSWERS, combinations, plain, programs, value
 from tests.sweep import sweep
 
@@ -39,7 +42,7 @@ def check(text: str, expected: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@sweep("name", lambda: programs(), parts=1)
+@sweep("name", lambda: programs(), parts=4, often=2)
 def test_programs(name: str) -> None:
     gradcli.set_default_dtype(gradcli.float64)
     check(programs()[name], RECORDED[name])
@@ -50,6 +53,42 @@ def test_programs(name: str) -> None:
 def test_combinations(name: str, text: str) -> None:
     gradcli.set_default_dtype(gradcli.float64)
     check(text, RECORDED[name])
+
+
+ENERGY = "func.grad(lambda t: sin(w*t))(tensor(0.5)) + w"
+SPRING = "func.grad(lambda q: k*q**2/2)(tensor(1.5))"
+HELD = "def h(x):\n with no_grad():\n  v = func.grad(lambda z: z**3)(x)\n return x*v\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        (["grad", ENERGY, "--w", "2"], "w.grad = 0.6988313210602433\n"),
+        (["diff", ENERGY], "cos(0.5*w) - 0.5*w*sin(0.5*w) + 1\n"),
+        (["hessian", ENERGY, "--w", "2"], "w.hessian = -1.1116221377419664\n"),
+        (["jvp", ENERGY, "--w", "2", "--vector", "1"], "jvp = 0.6988313210602433\n"),
+        (["grad", SPRING, "--k", "2"], "k.grad = 1.5\n"),
+        (["diff", SPRING], "1.5\n"),
+        (["hessian", SPRING, "--k", "2"], "k.hessian = 0\n"),
+        (["jvp", SPRING, "--k", "2", "--vector", "1"], "jvp = 1.5\n"),
+        (["eval", HELD + "func.grad(h)(tensor(2.))"], "12\n"),
+        (["grad", HELD + "h(x)", "--x", "2"], "x.grad = 12\n"),
+        (["diff", HELD + "h(x)"], "3*x**2\n"),
+        (["jvp", HELD + "h(x)", "--x", "2", "--vector", "1"], "jvp = 12\n"),
+    ],
+)
+def test_commands(command: list[str], answer: str) -> None:
+    assert CliRunner().invoke(main, command).output == answer
+
+
+def test_map(tmp_path: Path) -> None:
+    table = tmp_path / "w.csv"
+    table.write_text("w\n1\n2\n")
+    found = CliRunner().invoke(main, ["map", ENERGY, str(table)]).output.split()
+    assert found[1:] == [
+        "1,1.8775825618903728,1.6378697925882713",
+        "2,3.0806046117362795,0.6988313210602433",
+    ]
 
 
 @pytest.mark.long
