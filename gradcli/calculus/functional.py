@@ -336,7 +336,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vecto
             part = np.zeros(shape, output.array.dtype)
             if columns is not None:
                 part = columns[..., at : at + v.numel()].reshape(shape)
-            row.append(wrap(np.ascontiguousarray(part)))
+            row.append(wrap(np.asarray(part, order="C")))
             at += v.numel()
         result.append(row)
     if not many:

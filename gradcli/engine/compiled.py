@@ -17,7 +17,7 @@ import numpy as np
 
 from gradcli.engine import modes, versions
 from gradcli.engine.hooks import RARE
-from gradcli.engine.memory import element_strides, geometry
+from gradcli.engine.memory import as_operands, element_strides, geometry
 from gradcli.engine.node import Meta, meta, new
 from gradcli.engine.promotion import promote, shape_error
 from gradcli.engine.tensor import LAZY, Tensor, edge, lend, refuse_inference, scalar, track
@@ -296,10 +296,18 @@ def _result(row: Declaration, plain: str | None) -> list[str]:
         ]
     if row.wide:
         body += ["if not same and a0.dtype is not a1.dtype: y = y.astype(half)"]
+    body += _laid_out(row, "a0.ndim > 1")
     body += ["out = new(Tensor)", "out.array = y"]
     if row.view:
         body += ["out.node = None", "track(out, t0)"]
     return body
+
+
+def _laid_out(row: Declaration, deep: str) -> list[str]:
+    """The result in its operands' order; where the first lies by row, that is NumPy's, too."""
+    arrays = ", ".join(f"a{i}" for i in row.tensors)
+    order = f"if {deep} and not a0.flags.c_contiguous: y = as_operands(y, {arrays})"
+    return [order] if row.broadcasts else []
 
 
 def _quickly(row: Declaration, plain: str | None, slowly: list[str]) -> list[str]:
@@ -312,9 +320,10 @@ def _quickly(row: Declaration, plain: str | None, slowly: list[str]) -> list[str
         *(f"if {e} is LAZY: {e} = {leaf.format(e[1:])}" for e in edges),
         f"if {' and '.join([*(f'{e} is not None' for e in edges), *same])}:",
         f" y = {_kernel(row, plain)}",
+        " m = e0._meta",
+        *(f" {line}" for line in _laid_out(row, "m.deep")),
         " out = new(Tensor)",
         " out.array = y",
-        " m = e0._meta",
         "else:",
         *(f" {line}" for line in slowly),
     ]
@@ -460,4 +469,5 @@ _RUNTIME: dict[str, Any] = {
     "scalar": scalar,
     "shape_error": shape_error,
     "strides": element_strides,
+    "as_operands": as_operands,
 }

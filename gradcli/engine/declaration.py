@@ -89,11 +89,13 @@ class Declaration:
         guarded: bool = True,
         spelled: str = "",
         writes: str = "",
+        own_order: bool = False,
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
         self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
         self.spelled, self.copies, self.spends, self.writes = spelled, copies, spends, writes
+        self.own_order = own_order
         self.title = name  # what messages call it: the name of the function that records the row
         self.numbers = numbers
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
@@ -133,6 +135,10 @@ class Declaration:
         notes = getattr(kernel, "__annotations__", {})
         self.whole = tuple(i for i, n in enumerate(self.names) if notes.get(n) == "int")
         self.tensors = tuple(i for i, k in enumerate(self.kinds) if k != "option")
+        several = len(self.tensors) > 1 and "list" not in self.kinds and self.single
+        several = several and not self.own_order
+        # As PyTorch's TensorIterator goes over several operands; a loss, where it is not reduced.
+        self.broadcasts = several and (self.batch == "elementwise" or self.kind == "loss")
 
     def _read_rules(self) -> None:
         self.targets: list[tuple[int, ...]] = []  # by rule: positions of the arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -18,6 +19,14 @@ class Numberless:
     """An array of which shape and dtype are known, and no numbers: what a plan is recorded with."""
 
     __slots__ = ()
+
+    def as_operands(self, operands: Any) -> Any:
+        """The result as `as_operands` lays it out."""
+        return self
+
+    def arranged(self, order: Any) -> Any:
+        """The array as `arranged` lays it out."""
+        return self
 
 
 # What kernels and rules take for an array; and what has memory, as NumPy's scalars have not.
@@ -136,6 +145,19 @@ def strided_view(array: Any, shape: Any, strides: Any) -> Any:
     return as_strided(array, tuple(shape), tuple(strides))
 
 
+def resized(array: Any, shape: tuple[int, ...]) -> Any:
+    """The memory from an array's first element on, row by row in another shape; more where that is short."""
+    held = buffer_of(array)
+    room = (address(held) + held.nbytes - address(array)) // array.dtype.itemsize
+    if array.size and prod(shape) <= room:
+        steps = np.empty(shape, array.dtype).strides
+        return strided_view(array, shape, steps)
+    made = np.zeros(shape, array.dtype)
+    if array.size:
+        made.reshape(-1)[:room] = strided_view(array, (room,), (array.dtype.itemsize,))
+    return made
+
+
 def in_order(array: Any) -> Any:
     """The array in C order; itself where it is."""
     return array if array.flags.c_contiguous else array.copy()  # which a recorded array has, too
@@ -165,9 +187,85 @@ def in_its_order(found: Any, operand: Any) -> Any:
     return made
 
 
+def dense_order(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> list[int]:
+    """The dims from the innermost to the outermost of a result that follows its operands' strides.
+
+    As TensorIterator: dims are sorted by stride, one operand after the other; a stride of 0 decides
+    nothing.
+    """
+    order = list(reversed(range(len(shape))))
+    for i in range(1, len(order)):
+        at = i
+        for before in reversed(range(i)):
+            outcome = _compare(shape, operands, order[before], order[at])
+            if outcome > 0:
+                order[before], order[at] = order[at], order[before]
+                at = before
+            elif outcome < 0:
+                break
+    return order
+
+
+def _compare(shape: Sequence[int], operands: Sequence[Sequence[int]], a: int, b: int) -> int:
+    for strides in operands:
+        x, y = strides[a], strides[b]
+        if x == 0 or y == 0:
+            continue
+        if x != y:
+            return -1 if x < y else 1
+        if shape[a] > shape[b]:
+            return 1
+    return 0
+
+
+def arranged(array: Any, order: Sequence[int]) -> Any:
+    """A fresh array of the same values whose dims lie in memory in `order`, innermost first."""
+    if isinstance(array, Numberless):
+        return array.arranged(order)
+    outermost_first = list(reversed(order))
+    made = np.empty([array.shape[d] for d in outermost_first], array.dtype)
+    made = made.transpose(np.argsort(outermost_first))
+    made[...] = array
+    return made
+
+
+def as_operands(found: Any, *operands: Any) -> Any:
+    """A result of operands that do not lie in order, its dims in the order in memory that PyTorch gives them.
+
+    The first operand decides, and the next where it is the same along a dim; NumPy goes by row where two
+    disagree.
+    """
+    first = operands[0]
+    if isinstance(found, Numberless):
+        return found.as_operands(operands)
+    if type(found) is not np.ndarray or found.ndim < 2:
+        return found
+    if first.flags.c_contiguous and first.shape == found.shape:
+        return found
+    order = order_of(found.shape, [a for a in operands if isinstance(a, np.ndarray)])
+    step = found.dtype.itemsize
+    for d in order:
+        if found.strides[d] != step:
+            return arranged(found, order)
+        step *= found.shape[d]
+    return found
+
+
+def order_of(shape: tuple[int, ...], arrays: Sequence[Any]) -> list[int]:
+    """The dims from the innermost to the outermost of a result of arrays that are broadcast to a shape."""
+    return dense_order(shape, [_broadcast(a, shape) for a in arrays])
+
+
+def _broadcast(array: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """An operand's strides along the dims of the result; 0 where it is the same along one."""
+    lead = len(shape) - array.ndim
+    own = zip(array.shape, map(abs, array.strides), shape[lead:], strict=True)
+    return (*[0] * lead, *[0 if n == 1 != wide else step for n, step, wide in own])
+
+
 def element_strides(array: Any) -> tuple[int, ...]:
-    """Elements to step for the next index of each dim; those of a fresh array where it is empty."""
-    if array.size:
+    """Elements to step for the next index of each dim; of an empty array that NumPy made, a fresh one's."""
+    if array.size or any(array.strides):
         return tuple(s // array.dtype.itemsize for s in array.strides)
     strides, step = [], 1
     for n in reversed(array.shape):

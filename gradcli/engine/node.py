@@ -45,11 +45,12 @@ class Variable(Protocol):
 class Meta:
     """Shape and dtype of a result, shared by all nodes (and edges) whose results have both."""
 
-    __slots__ = ("dtype", "real", "shape")
+    __slots__ = ("deep", "dtype", "real", "shape")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.shape, self.dtype = shape, dtype
         self.real = dtype is not None and dtype.kind != "c"
+        self.deep = len(shape) > 1
 
 
 _METAS: dict[Any, Meta] = {}

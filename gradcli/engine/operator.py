@@ -26,7 +26,7 @@ from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.declaration import NOT_IMPLEMENTED, Declaration, itself
 from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import ARRAYS
+from gradcli.engine.memory import ARRAYS, as_operands
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
@@ -213,6 +213,8 @@ class Row(Declaration):
             at = len(operands) - self.keyword_only
             options = dict(zip(self.names[at:], operands[at:], strict=True))
             found = self.kernel(*operands[:at], **options)
+        if self.broadcasts:
+            found = as_operands(found, *[operands[i] for i in self.tensors])
         if self.wide and found.dtype is SINGLE:
             kinds = [getattr(o, "dtype", None) for o in operands[:2]]
             return found.astype(HALF) if HALF in kinds else found
@@ -603,6 +605,7 @@ def operator(
     `gradcli.calculus.forms`. writes: how it may be written in place, in words: "shared", where several
     elements share memory, too; "apart", only where no operand lies in what is written; "read", the last
     operand was read before, and may lie anywhere. Nothing: operands lie there whole or not at all.
+    own_order: the kernel says in which order in memory the result's dims are, whatever its operands' are.
     """
 
     def make(body: type) -> Row:

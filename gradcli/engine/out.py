@@ -6,9 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gradcli.engine import modes
+from gradcli.engine.memory import resized
 from gradcli.engine.tensor import Tensor
 from gradcli.engine.views import check_writable, refuse_overlap, store
 
@@ -75,7 +74,7 @@ def _write(target: Tensor, values: Any) -> None:
         if target.array.size:
             shapes = (list(target.array.shape), list(values.shape))
             warnings.warn(_RESIZED.format(*shapes), UserWarning, stacklevel=4)
-        target.array = np.empty(values.shape, target.array.dtype)
+        target.array = resized(target.memory(), values.shape)
     store(target, values)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from math import prod
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -487,10 +486,7 @@ class Tensor:
     def stride(self, dim: int | None = None) -> Any:
         """Elements to step for the next index of each dimension."""
         a = self.memory()
-        if a.size:
-            strides = element_strides(a)
-        else:  # NumPy's strides of empty arrays are not those of their shape
-            strides = tuple(prod(max(n, 1) for n in a.shape[i + 1 :]) for i in range(a.ndim))
+        strides = element_strides(a)
         return strides if dim is None else strides[sized_dim(dim, a.ndim)]
 
     def is_contiguous(self, *, memory_format: Any = "contiguous_format") -> bool:

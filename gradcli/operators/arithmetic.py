@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine import dtypes, modes, rows
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.memory import afresh
 from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.rows import factor, is_one, meeting
@@ -325,7 +326,7 @@ def _pow_base(self: Any, exponent: Array) -> Array:
         return np.ones_like(exponent)[()]
     if exponent.dtype.kind in "biu":
         self = dtypes.constant(self, exponent.dtype)
-    return _pow(self, exponent)
+    return afresh(_pow(self, exponent), exponent)
 
 
 def _pow_backward(g: Any, self: Any, exponent: Any) -> Any:

@@ -23,6 +23,11 @@ def _copying(view: Row) -> Callable[..., Any]:
     return copy
 
 
+def _of_any_layout(view: Row) -> Callable[..., Any]:
+    kernel = view.kernel
+    return lambda self, size: kernel(in_order(self), size).copy()
+
+
 def _copy_of(
     view: Rules, *samples: str, options: str = "", out: str = "Tensor", real: bool = False
 ) -> Row:
@@ -80,6 +85,7 @@ diagonal_copy = _copy_of(
 )
 view_as_real_copy = _copy_of(shapes.view_as_real, "view_as_real_copy(randn(2, dtype=complex128))")
 view_size_copy = _copy_of(shapes.view_size)
+view_size_copy.kernel = _of_any_layout(shapes.view_size)
 expand_size_copy = _copy_of(shapes.expand_size)
 permute_copy = _copy_of(shapes.permute, "permute_copy(randn(2,3), (1,0))", options=", int[] dims")
 squeeze_all_copy = _copy_of(shapes.squeeze_all)

@@ -15,6 +15,7 @@ from gradcli.engine.batch import is_batched, zeros_of
 from gradcli.engine.device import used
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.fma import fma32, fma64
+from gradcli.engine.memory import as_operands
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import legacy, nested
 from gradcli.operators.arguments import (
@@ -599,7 +600,7 @@ def _combined(real: Array, imag: Array) -> Array:
     shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
     out = np.empty(shape, np.complex128 if real.dtype.itemsize == 8 else np.complex64)
     out.real, out.imag = real, imag
-    return out if out.ndim else out[()]
+    return as_operands(out, real, imag) if out.ndim else out[()]
 
 
 def _polar(abs: Array, angle: Array) -> Array:

@@ -957,9 +957,12 @@ def _lstsq(
     residuals = empty
     if driver != "gelsy" and m > n and (rank == n).all():
         residuals = add_reduce(np.abs(self @ x - rhs) ** 2, -2)
-    solution = x[..., 0] if vector else lapack.by_columns(x)
+    # PyTorch's is a part of the memory that held the right-hand sides.
+    held = np.zeros((*x.shape[:-2], x.shape[-1], max(m, n)), x.dtype).swapaxes(-1, -2)
+    held[..., :n, :] = x
+    solution = held[..., :n, :]
     return (
-        solution,
+        solution[..., 0] if vector else solution,
         residuals,
         np.zeros(0, np.int64) if driver == "gels" else np.asarray(rank, np.int64),
         s if driver in ("gelsd", "gelss") else empty,

@@ -34,6 +34,7 @@ from gradcli.operators.helpers import (
     where,
     zeros_like,
 )
+from gradcli.operators.strides import empty_as
 from gradcli.operators.table import Array, choice, function, operator, row
 
 ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
@@ -1191,7 +1192,9 @@ def isreal(input: Array) -> Any:
     """True where the imaginary part is 0."""
     if is_complex(input):
         return input.imag == 0
-    return wrap(np.ones(input.array.shape, np.bool_))
+    made = empty_as(input.array, np.dtype(np.bool_))
+    made[...] = True
+    return wrap(made)
 
 
 # -- angles, NaN, tests ---------------------------------------------------------------------------

@@ -254,10 +254,10 @@ def _aminmax(self: Array, *, dim: int | None = None, keepdim: bool = False) -> t
         if not self.shape[axis]:
             raise IndexError(f"aminmax: Expected reduction dim {axis} to have non-zero size.")
     at = axis if self.ndim else None
-    return (
-        minimum_reduce(self, axis=at, keepdims=keepdim),
-        maximum_reduce(self, axis=at, keepdims=keepdim),
+    least, most = (
+        reduce(self, axis=at, keepdims=keepdim) for reduce in (minimum_reduce, maximum_reduce)
     )
+    return afresh(least, self), afresh(most, self)
 
 
 def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, min: Any, max: Any) -> Any:

@@ -9,10 +9,12 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.tensor import sized_dim, wrap_dim
 from gradcli.operators.arguments import OPTIONS, makes, nonnegative
 from gradcli.operators.helpers import constant, data
 from gradcli.operators.joining import constant_pad_nd
+from gradcli.operators.strides import arranged
 from gradcli.operators.table import Array, function, resolve, row
 
 _NONE, _ROOT, _BY_N = 0, 1, 2  # what a transform is divided by
@@ -34,6 +36,18 @@ def _sized(out: Any, kind: Any, normalization: int, count: int) -> Any:
     return (out if scale == 1 else out * scale).astype(kind, copy=False)
 
 
+def _in_batches(out: Array, strides: Any, dim: Any) -> Array:
+    """A result that lies as MKL's: the dims that are not transformed first, in the input's order."""
+    if out.ndim < 2 or not isinstance(out, IN_MEMORY):
+        return out
+    others = sorted({*range(out.ndim)} - {*dim}, key=lambda d: -strides[d])
+    return arranged(out, [*others, *dim][::-1])
+
+
+def _by_stride(strides: Any, dim: Any) -> list[int]:
+    return sorted(dim, key=lambda d: -strides[d])
+
+
 def _c2c(self: Array, dim: Any, normalization: int, forward: bool) -> Array:
     count = prod(self.shape[d] for d in dim)
     if not dim:
@@ -42,19 +56,25 @@ def _c2c(self: Array, dim: Any, normalization: int, forward: bool) -> Array:
         out = np.fft.fftn(self, axes=dim)
     else:
         out = np.fft.ifftn(self, axes=dim, norm="forward")
-    return _sized(out, _complex_kind(self), normalization, count)
+    found = _sized(out, _complex_kind(self), normalization, count)
+    return _in_batches(found, self.strides, _by_stride(self.strides, dim))
 
 
 def _r2c(self: Array, dim: Any, normalization: int, onesided: bool) -> Array:
     count = prod(self.shape[d] for d in dim)
     out = np.fft.rfftn(self, axes=dim) if onesided else np.fft.fftn(self, axes=dim)
-    return _sized(out, _complex_kind(self), normalization, count)
+    found = _sized(out, _complex_kind(self), normalization, count)
+    return _in_batches(found, self.strides, [*_by_stride(self.strides, dim[:-1]), dim[-1]])
 
 
 def _c2r(self: Array, dim: Any, normalization: int, last_dim_size: int) -> Array:
     sizes = [self.shape[d] for d in dim[:-1]] + [last_dim_size]
     out = np.fft.irfftn(self, s=sizes, axes=dim, norm="forward")
-    return _sized(out, self.real.dtype, normalization, prod(sizes))
+    found = _sized(out, self.real.dtype, normalization, prod(sizes))
+    strides = self.strides
+    if len(dim) > 1:  # the first of two transforms, which PyTorch makes of many dims
+        strides = _in_batches(self, strides, _by_stride(strides, dim[:-1])).strides
+    return _in_batches(found, strides, dim[-1:])
 
 
 def _r2c_backward(g: Any, dim: Any, normalization: int, onesided: bool, size: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.dtypes import c_type, scalar_name
-from gradcli.engine.memory import IN_MEMORY, in_its_order
+from gradcli.engine.memory import IN_MEMORY, afresh, in_its_order
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
@@ -331,13 +331,14 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
         raise error
     item = value.item() if hasattr(value, "item") else value
     found = np.where(mask, dtypes.checked(item, self.dtype), self)
-    return found if found.ndim else found[()]
+    return afresh(found, self) if found.ndim else found[()]
 
 
 @row(
     _masked_fill,
     "MaskedFillBackward0",
     batch="elementwise",
+    own_order=True,
     spelled="masked_fill",
     writes="shared read",
 )

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes
-from gradcli.engine.batch import Level, is_batched, zeros_of
+from gradcli.engine.batch import Batched, Level, is_batched, zeros_of
+from gradcli.engine.memory import resized
 from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
@@ -24,6 +25,7 @@ from gradcli.engine.views import (
 )
 from gradcli.operators import arithmetic, batches, indexing, shapes
 from gradcli.operators.helpers import zeros_like
+from gradcli.operators.strides import empty_as
 from gradcli.operators.table import FUNCTIONS, Array, Row, function, row
 
 
@@ -78,8 +80,14 @@ def copy_(input: Array, other: Array, *flags: bool, **_: bool) -> Any:
     return inplace(copy_row, input, other)
 
 
+def _filled(self: Array, value: Any) -> Array:
+    made = empty_as(self, self.dtype)
+    made[...] = value
+    return made[()]
+
+
 def _fill(self: Array, value: Any) -> Array:
-    return np.full(self.shape, dtypes.checked(value, self.dtype))[()]
+    return _filled(self, dtypes.checked(value, self.dtype))
 
 
 def _fill_tensor(self: Array, value: Array) -> Array:
@@ -88,7 +96,7 @@ def _fill_tensor(self: Array, value: Array) -> Array:
             "fill_ only supports 0-dimension value tensor but got tensor with "
             f"{value.ndim} dimensions."
         )
-    return np.full(self.shape, _cast(np.asarray(value), self.dtype))[()]
+    return _filled(self, _cast(np.asarray(value), self.dtype))
 
 
 @row(_fill, "FillBackward0", batch="elementwise", spelled="fill", writes="shared")
@@ -230,10 +238,12 @@ def resize_(input: Array, size: Any, memory_format: Any) -> Any:
     if input.requires_grad and not modes.current().inference:
         raise RuntimeError("cannot resize variables that require grad")
     if tuple(input.shape) != size:
-        made = zeros_of(input.array, size)
-        held = input.memory().reshape(-1)[: made.size]
-        made.reshape(-1)[: held.size] = held
-        input.array = made
+        array = input.memory()
+        if isinstance(array, Batched):  # the elements of each entry, in their order
+            made = zeros_of(array, size)
+            held = array.reshape(-1)[: made.size]
+            made.reshape(-1)[: held.size] = held
+        input.array = made if isinstance(array, Batched) else resized(array, size)
         input.shared_versions().bump()
     return input
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.memory import afresh
 from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.arguments import number
@@ -71,7 +72,8 @@ def _vector_norm(
 ) -> Array:
     dtype = numpy_dtype(dtype)
     _check_norm(self, ord, dim, dtype)
-    return norm_of(self if dtype is None else self.astype(dtype, copy=False), ord, dim, keepdim)
+    wide = self if dtype is None else self.astype(dtype, copy=False)
+    return afresh(norm_of(wide, ord, dim, keepdim), self)
 
 
 def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.dtypes import c_type, scalar_name
-from gradcli.engine.memory import ARRAYS
+from gradcli.engine.memory import ARRAYS, as_operands
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.row_blocks import matrices_dot, rows_product, suits_product, vector_dot
 from gradcli.engine.sums import add_reduce
@@ -461,7 +461,7 @@ def _addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 
     beta, alpha = (dtypes.checked(number, self.dtype) for number in (beta, alpha))
     product = (alpha * vec1)[:, None] * vec2
     self = expanded(self, product.shape)
-    return product if beta == 0 else beta * self + product
+    return product if beta == 0 else as_operands(beta * self + product, self)
 
 
 def _whole(number: Any, name: str) -> Any:

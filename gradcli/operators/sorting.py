@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcli.engine.batch import anywhere, is_batched
 from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import Numberless, in_its_order
+from gradcli.engine.memory import Numberless, afresh, in_its_order
 from gradcli.engine.operator import Rules
 from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
@@ -443,7 +443,7 @@ def _topk(
     else:
         rows = np.array([choose(each.tolist()) for each in _rows(self, axis)], np.int64)
         order = _back(rows.reshape(-1, k), self.shape, axis)
-    return np.take_along_axis(self, order, axis), order
+    return afresh(np.take_along_axis(self, order, axis), self), afresh(order, self)
 
 
 topk_row = _selecting_row(_topk, "topk_row", "TopkBackward0", "topk:", _placed_back)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.memory import afresh
 from gradcli.engine.tensor import Tensor
 from gradcli.operators import accurate
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
@@ -265,7 +266,7 @@ def _mvlgamma(self: Array, p: int) -> Array:
     implemented("arange_cpu", self, "efd")
     i = np.arange(-p / 2 + 0.5, 0.5, 0.5).astype(self.dtype)
     total = _lgamma(np.asarray(self)[..., None] + i).sum(-1)
-    return total + self.dtype.type(p * (p - 1) / 4 * log(pi))
+    return afresh(total + self.dtype.type(p * (p - 1) / 4 * log(pi)), np.asarray(self))
 
 
 def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from gradcli.engine import batch, dtypes
 from gradcli.engine.batch import DYNAMIC, Batched, each, is_batched
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.memory import afresh
 from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators.arithmetic import div_true, mul_scalar
@@ -39,7 +40,7 @@ def _nansum(self: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any =
         kind = np.dtype(np.int64)
     wide = np.float32 if kind is None and self.dtype.itemsize == 2 else kind
     found = add_reduce(self, axis=axes(dim, self.ndim), dtype=wide, keepdims=keepdim)
-    return found.astype(self.dtype if kind is None else kind, copy=False)
+    return afresh(found.astype(self.dtype if kind is None else kind, copy=False), self)
 
 
 def _nansum_backward(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
@@ -88,7 +89,7 @@ def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 # -- counting -------------------------------------------------------------------------------------
 def _count_nonzero(self: Array, dim: Any = None) -> Array:
-    return add_reduce(self != 0, axis=axes(dim, self.ndim), dtype=np.int64)
+    return afresh(add_reduce(self != 0, axis=axes(dim, self.ndim), dtype=np.int64), self)
 
 
 count_row = row(_count_nonzero, axes="dim*")(type("count_nonzero", (), {}))

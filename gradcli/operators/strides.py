@@ -13,6 +13,8 @@ import numpy as np
 
 from gradcli.engine import memory
 from gradcli.engine.memory import CHANNELS_LAST, afresh
+from gradcli.engine.memory import arranged as arranged
+from gradcli.engine.memory import dense_order as dense_order
 from gradcli.engine.memory import follows as follows
 from gradcli.engine.memory import fresh as fresh
 from gradcli.engine.memory import in_order as in_order
@@ -31,46 +33,6 @@ def unique_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 # -- layouts --------------------------------------------------------------------------------------
-def dense_order(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> list[int]:
-    """The dims from the innermost to the outermost of a result that follows its operands' strides.
-
-    As TensorIterator: dims are sorted by stride, one operand after the other; a stride of 0 decides
-    nothing.
-    """
-    order = list(reversed(range(len(shape))))
-    for i in range(1, len(order)):
-        at = i
-        for before in reversed(range(i)):
-            outcome = _compare(shape, operands, order[before], order[at])
-            if outcome > 0:
-                order[before], order[at] = order[at], order[before]
-                at = before
-            elif outcome < 0:
-                break
-    return order
-
-
-def _compare(shape: Sequence[int], operands: Sequence[Sequence[int]], a: int, b: int) -> int:
-    for strides in operands:
-        x, y = strides[a], strides[b]
-        if x == 0 or y == 0:
-            continue
-        if x != y:
-            return -1 if x < y else 1
-        if shape[a] > shape[b]:
-            return 1
-    return 0
-
-
-def arranged(array: Any, order: Sequence[int]) -> Any:
-    """A fresh array of the same values whose dims lie in memory in `order`, innermost first."""
-    outermost_first = list(reversed(order))
-    made = np.empty([array.shape[d] for d in outermost_first], array.dtype)
-    made = made.transpose(np.argsort(outermost_first))
-    made[...] = array
-    return made
-
-
 def copied(array: Any, dtype: Any = None) -> Any:
     """A copy, perhaps of another dtype, that keeps the order of the dims in memory."""
     dtype = array.dtype if dtype is None else dtype
@@ -95,10 +57,26 @@ def formatted(array: Any, memory_format: str | None) -> Any:
     return arranged(array, order)
 
 
-def of_images(found: Any, operand: Any) -> Any:
-    """A result laid out anew, as `afresh`; channels last where the images' are."""
-    last = {4: "channels_last", 5: "channels_last_3d"}.get(operand.ndim)
-    return found if last is not None and follows(operand, last) else afresh(found, operand)
+def of_images(found: Any, *operands: Any) -> Any:
+    """A result laid out anew, as `afresh`; channels last where those of an operand are."""
+    if type(found) is not np.ndarray or not any(map(_channels_last, operands)):
+        return afresh(found, operands[0])
+    return arranged(found, (1, *range(found.ndim - 1, 1, -1), 0))
+
+
+def _channels_last(array: Any) -> bool:
+    """Whether images lie so, perhaps with gaps, as PyTorch's `suggest_memory_format` tells."""
+    if type(array) is not np.ndarray or array.ndim not in (4, 5) or not array.strides[1]:
+        return False
+    reach = 0
+    for d in (1, *range(array.ndim - 1, 1, -1), 0):
+        step, size = array.strides[d], array.shape[d]
+        if size == 1 and not step:  # a dim that was added
+            continue
+        if not size or step < reach or (d == 0 and reach == array.strides[1]):
+            return False
+        reach = step * max(size, 1)
+    return True
 
 
 # -- as another array lies: `preserve_format` ------------------------------------------------------

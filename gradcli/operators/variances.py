@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.memory import afresh
 from gradcli.engine.operator import Rules
 from gradcli.engine.sums import add_reduce
 from gradcli.operators.dimensions import axes, count, describe, signed
@@ -52,7 +53,8 @@ def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> t
                 stacklevel=2,
             )
     variance = divided(total, degrees if n and degrees > 0 else 0)
-    return variance.astype(_REAL.get(self.dtype.char, self.dtype), copy=False), middle
+    found = variance.astype(_REAL.get(self.dtype.char, self.dtype), copy=False)
+    return afresh(found, self), afresh(middle, self)
 
 
 def _both(variance: Any, middle: Any, self: Any) -> tuple[Any, Any]:

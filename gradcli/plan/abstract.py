@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from gradcli.engine.memory import Numberless
+from gradcli.engine.memory import Numberless, arranged, as_operands, order_of
 from gradcli.engine.sums import add_reduce
 from gradcli.plan import functions
 from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced
@@ -49,6 +49,34 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         """Those of a real array of this layout; one that is not known is taken for out of order."""
         self._fresh = False
         return _blank(self._op).flags if functions.has_layout(self._op) else _UNORDERED
+
+    def as_operands(self, operands: Any) -> Any:
+        """See `engine.memory`: another step where operands disagree, or may do."""
+        first = operands[0]
+        if first.shape == self.shape and first.flags.c_contiguous:
+            return self
+        deep = [a for a in operands if sum(n > 1 for n in getattr(a, "shape", ())) > 1]
+        if len(deep) < 2:
+            return self
+        if any(type(a) is Abstract and not functions.has_layout(a._op) for a in deep):
+            given = (self._op, *[_argument(self._graph, a) for a in operands])
+            made = self._graph.put("whole", as_operands, given, None, self.shape, self.dtype, False)
+            return self._made(made)
+        order, by_row = order_of(self.shape, deep), [*range(self.ndim)][::-1]
+        if order == by_row or all(order_of(self.shape, [a]) == order for a in deep):
+            return self
+        return self.arranged(order)
+
+    def arranged(self, order: Any) -> Any:
+        """See `engine.memory`: the same elements, the dims in that order in memory."""
+        strides, step = [0] * self.ndim, self.itemsize
+        for d in order:
+            strides[d], step = step, step * self.shape[d]
+        place = (self._op.shape, self._op.dtype, False)
+        args = (self._op, [*order])
+        return self._made(
+            self._graph.put("whole", arranged, args, None, *place, strides=tuple(strides))
+        )
 
     # -- what NumPy asks ---------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:

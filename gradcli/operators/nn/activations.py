@@ -767,8 +767,8 @@ def _rrelu(
     self: Array, noise: Array, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False
 ) -> Array:
     if training:
-        return where(self <= 0, self * noise, self)
-    return _leaky_relu(self, (lower + upper) / 2)
+        return afresh(where(self <= 0, self * noise, self), self)
+    return afresh(_leaky_relu(self, (lower + upper) / 2), self)
 
 
 def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, training: bool) -> Any:
@@ -779,6 +779,7 @@ def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, train
 
 def _rrelu_row(name: str, node: str, rule: Any) -> Row:
     facts: dict[str, Any] = {"refuses": {NUMBERS: "leaky_relu_cpu"}, "batch": "elementwise"}
+    facts["own_order"] = True
     body = type(name, (), {"self": rule, "__module__": __name__})
     return operator(_rrelu, node, types="own", public=False, **facts)(body)
 

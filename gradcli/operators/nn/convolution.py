@@ -14,6 +14,7 @@ from gradcli.operators import batches
 from gradcli.operators.helpers import dtype_of, expect_alike, implemented, total
 from gradcli.operators.nn.pairs import of_dimensions
 from gradcli.operators.signatures import Parser
+from gradcli.operators.strides import of_images
 from gradcli.operators.table import Array, function, operator
 
 FAMILY = "nn"
@@ -150,7 +151,12 @@ def _convolution(
         out = _forward(input, weight, stride, padding, dilation, groups)
     if bias is not None:
         out += bias.reshape(-1, *[1] * len(stride))
-    return out if transposed else out.copy()  # its elements in order, as PyTorch's
+    found = out if transposed else out.copy()  # its elements in order, as PyTorch's
+    if input.ndim == 4:
+        return of_images(found, input, weight)
+    if input.ndim == 3:
+        return of_images(*[x[:, :, None] for x in (found, weight)])[:, :, 0]
+    return found
 
 
 def _convolution_backward(

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.dtypes import c_type, scalar_name
-from gradcli.engine.memory import afresh
+from gradcli.engine.memory import afresh, fresh
 from gradcli.engine.modes import current, no_grad
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.sums import add_reduce
@@ -163,7 +163,7 @@ def _cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
     if x1.size and x2.size:
         implemented("cdist", x1, "fd")
         expect_alike(x1, x2)
-    return _distances(_differences(x1, x2), p).astype(x1.dtype, copy=False)
+    return fresh(_distances(_differences(x1, x2), p).astype(x1.dtype, copy=False))
 
 
 def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
@@ -359,7 +359,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
 
 
 def _norm_dim(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
-    return norm_of(self, 2 if p is None else p, dim, keepdim)
+    return afresh(norm_of(self, 2 if p is None else p, dim, keepdim), self)
 
 
 @operator(_norm_dim, "NormBackward1", public=False, axes="dim*", spelled="norm")

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine.batch import is_batched, numbers
 from gradcli.engine.dtypes import c_type, scalar_name, tensor_name
+from gradcli.engine.memory import in_its_order
 from gradcli.engine.modes import no_grad
 from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap
@@ -362,7 +363,7 @@ def _flash(
 ) -> tuple[Array, Array]:
     scores, _ = _attend(query, key, attn_mask, is_causal, scale)
     shifted, total, top = _exponentials(scores, -1)
-    return (shifted / total) @ value, (np.log(total) + top)[..., 0]
+    return in_its_order((shifted / total) @ value, query), (np.log(total) + top)[..., 0]
 
 
 def _flash_backward(
@@ -416,6 +417,7 @@ def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -
         and query.array.dtype.kind == "f"
         and query.shape[:2] == key.shape[:2] == value.shape[:2]
         and all(n > 0 for x in tensors for n in x.shape)
+        and all(x.shape[-1] == 1 or x.stride(-1) == 1 for x in tensors)
     )
 
 

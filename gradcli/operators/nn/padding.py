@@ -10,6 +10,7 @@ from gradcli.operators.helpers import implemented
 from gradcli.operators.joining import constant_pad_nd
 from gradcli.operators.nn.pairs import NOTHING, pair
 from gradcli.operators.shapes import part
+from gradcli.operators.strides import of_images
 from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
@@ -192,7 +193,7 @@ def _pixel_shuffle(self: Array, upscale_factor: int) -> Array:
     k = len(lead)
     parts = self.reshape(*lead, c // (r * r), r, r, h, w)
     order = (*range(k), k, k + 3, k + 1, k + 4, k + 2)
-    return parts.transpose(order).copy().reshape(*lead, c // (r * r), h * r, w * r)
+    return of_images(parts.transpose(order).copy().reshape(*lead, c // (r * r), h * r, w * r), self)
 
 
 def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
@@ -214,7 +215,7 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
     k = len(lead)
     parts = self.reshape(*lead, c, h // r, r, w // r, r)
     order = (*range(k), k, k + 2, k + 4, k + 1, k + 3)
-    return parts.transpose(order).copy().reshape(*lead, c * r * r, h // r, w // r)
+    return of_images(parts.transpose(order).copy().reshape(*lead, c * r * r, h // r, w // r), self)
 
 
 @operator(
@@ -259,7 +260,7 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
             f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
         )
     parts = self.reshape(self.shape[0], groups, c // groups, *self.shape[2:])
-    return parts.swapaxes(1, 2).copy().reshape(self.shape)
+    return of_images(parts.swapaxes(1, 2).copy().reshape(self.shape), self)
 
 
 @operator(

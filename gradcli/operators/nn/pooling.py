@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from gradcli.engine.memory import afresh
 from gradcli.engine.modes import is_grad_enabled
 from gradcli.engine.sums import add_reduce
 from gradcli.operators.helpers import gather, implemented, mean
@@ -201,7 +202,7 @@ def _max_pool(
         starts = np.arange(out[i]) * steps[i] - padding[i]
         starts = starts.reshape([-1 if j == i else 1 for j in range(n)])
         index = index * size + starts + offset * dilation[i]
-    return values, index
+    return of_images(values, self), of_images(index, self)
 
 
 def _scattered(grad_output: Array, shape: Sizes, index: Array, n: int) -> Array:
@@ -335,6 +336,7 @@ def _max_of_one(
             raise RuntimeError(f"max_pool1d() Invalid computed output size: {size}")
         recorded = input.requires_grad and is_grad_enabled()  # by max_pool2d
         implemented("max_pool1d_impl", input.array, "efdFD" if recorded else "efd")
+        input = input if recorded else input.contiguous()
     high = (1, *kernel), (1, *steps), (0, *around), (1, *spread)
     out, index = _MAX[2](input.unsqueeze(-2), *high, ceil_mode)
     return out.squeeze(-2), index.squeeze(-2)
@@ -417,7 +419,8 @@ def _avg_pool(
     divisors = _divisors(
         shape, out, kernel_size, steps, padding, count_include_pad, divisor_override
     )
-    return of_images((total / divisors).astype(self.dtype, copy=False), self)
+    found = (total / divisors).astype(self.dtype, copy=False)
+    return of_images(found, self) if n == 2 else afresh(found, self)
 
 
 def _avg_pool_backward(
@@ -543,7 +546,8 @@ def _adaptive_avg(self: Array, output_size: Any) -> Array:
         x = np.moveaxis(x, dim, 0)
         parts = [mean(x[start:end], 0)[0] for start, end in _bounds(len(x), count)]
         x = np.moveaxis(np.stack(parts), 0, dim) if parts else np.moveaxis(x[:0], 0, dim)
-    return np.ascontiguousarray(x)
+    found = np.ascontiguousarray(x)
+    return of_images(found, self) if len(output_size) == 2 else found
 
 
 def _adaptive_avg_back(grad_output: Array, self: Array, n: int) -> Array:
@@ -661,7 +665,7 @@ def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
         values[(..., *at)] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
         offsets = np.unravel_index(best, sizes)
         index[(..., *at)] = _places(tuple(a for a, _ in ranges), offsets, shape)
-    return values, index
+    return (of_images(values, self), of_images(index, self)) if n == 2 else (values, index)
 
 
 def _adaptive_max_rows(n: int) -> Row:

@@ -12,6 +12,7 @@ from gradcli.operators.helpers import implemented
 from gradcli.operators.nn.convolution import Sizes
 from gradcli.operators.nn.pairs import pair
 from gradcli.operators.signatures import checked
+from gradcli.operators.strides import of_images
 from gradcli.operators.table import Array, Row, function, resolve
 
 FAMILY = "nn"
@@ -195,8 +196,8 @@ def _resized(self: Any, mode: str, wanted: Sizes, align: bool, scales: Any) -> A
     implemented(name, self, chars if len(wanted) == 2 or mode[:7] == "nearest" else "efdFD")
     taps = _all_taps(mode, sizes, wanted, align, scales)
     if self.dtype.kind == "u" and mode[:7] != "nearest":
-        return _bytes(self, taps)
-    return _weighed(self, taps)
+        return of_images(_bytes(self, taps), self)
+    return of_images(_weighed(self, taps), self)
 
 
 def _times(sizes: Any) -> str:
