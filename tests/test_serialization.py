@@ -49,6 +49,7 @@ def test_everything_comes_back() -> None:
     assert row[0] == 9 and turned[0, 0] == 9 and turned.stride() == (1, 3)
 
 
+@pytest.mark.long
 @pytest.mark.needs("torch")
 def test_pytorch_reads_it_and_is_read() -> None:
     torch = importlib.import_module("torch")
