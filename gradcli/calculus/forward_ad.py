@@ -610,9 +610,7 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
         wanted = [d for d in dummies if d is not None]
         if any(isinstance(n, NotImplementedNode) for n in discover(map(edge, products))[0]):
             raise NotImplementedError("only once")
-        found = grad(products, wanted, tangents, create_graph=followed, materialize_grads=True)
-        if followed and not recorded:
-            found = tuple(None if f is None else _untaped(f) for f in found)
+        found = grad(products, wanted, tangents, create_graph=recorded, materialize_grads=True)
     results: list[Any] = [None] * len(outputs)
     for k, f in zip(diff, found, strict=True):
         results[k] = f
