@@ -631,10 +631,9 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
 
 
 def _untaped(tensor: Tensor) -> Tensor:
-    """The same values off the tape, with their tangents of the levels below."""
+    """The same values off the tape, with the tangents of the levels below, which may be on it."""
     out = tensor.detach()
-    if tensor.tangents:
-        out.tangents = {level: _untaped(t) for level, t in tensor.tangents.items()}
+    out.tangents = tensor.tangents
     return out
 
 
