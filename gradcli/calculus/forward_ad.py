@@ -246,7 +246,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "0 is not supported."
         )
     push = modes.current().intercept
-    before = modes.change(enabled=tensor.node is not None, intercept=getattr(push, "below", None))
+    before = modes.change(
+        enabled=tensor.node is not None or bool(tensor.tangents),
+        intercept=getattr(push, "below", None),
+    )
     try:
         out: Tensor = tensor.view_as(tensor)
     finally:
