@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.memory import arranged, as_operands
 from gradcli.engine.refusals import REFUSALS
 from gradcli.engine.row_blocks import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.engine.sums import add_reduce
@@ -33,6 +34,7 @@ from gradcli.plan.straight import program
 _RESHAPE, _TRANSPOSE = method_call("reshape"), method_call("transpose")
 _SWAPAXES, _SQUEEZE, _RAVEL = method_call("swapaxes"), method_call("squeeze"), method_call("ravel")
 _PARTS = (method_call("real"), method_call("imag"))
+_LAYOUTS = (as_operands, arranged)  # the same elements, in another order in memory
 # The functions whose second argument is the shape of what they give.
 _SHAPED = (_RESHAPE, np.broadcast_to, repeat_to)
 _PRODUCTS = (np.dot, np.matmul, np.vdot, rows_dot, vector_dot)
@@ -153,7 +155,9 @@ class Cut:
 
     def _rule(self, o: Operation, given: list[Operation]) -> _Wide:
         f = o.function
-        if o.kind == "elementwise" or (type(f) is RowCall and f.row.kind == "elementwise"):
+        if o.kind == "elementwise" or f in _LAYOUTS:
+            return self._elementwise(o, given)
+        if type(f) is RowCall and f.row.kind == "elementwise":
             return self._elementwise(o, given)
         if o.kind == "reduce":
             return self._reduction(o)
