@@ -381,7 +381,7 @@ PAGES = {
 
 def pages() -> dict[str, str]:
     """The text of every page."""
-    from gradcli.engine import dtypes
+    from gradcli.system import dtypes
 
     before = dtypes.get_default_dtype()
     dtypes.set_default_dtype(dtypes.float64)

@@ -28,11 +28,11 @@ _HOME = {
         ],
         "gradcli.engine.device",
     ),
-    **dict.fromkeys(["finfo", "iinfo"], "gradcli.engine.finfo"),
+    **dict.fromkeys(["finfo", "iinfo"], "gradcli.system.number_limits"),
     **dict.fromkeys(["Generator", "default_generator"], "gradcli.engine.random"),
     **dict.fromkeys(
         ["dtype", "get_default_dtype", "set_default_dtype"],
-        "gradcli.engine.dtypes",
+        "gradcli.system.dtypes",
     ),
     **dict.fromkeys(
         [

@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-import gradcli.budget as budget
-from gradcli.engine import dtypes
+import gradcli.system.budget as budget
 from gradcli.engine.device import device, used
-from gradcli.engine.memory import element_strides, memory_of
 from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.nn.parameter import Parameter
 from gradcli.operators import table
+from gradcli.system import dtypes
+from gradcli.system.array_memory import element_strides, memory_of
 
 _STORAGES = {
     "float16": "HalfStorage", "float32": "FloatStorage", "float64": "DoubleStorage",

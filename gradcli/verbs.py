@@ -433,7 +433,7 @@ def check(
     """
     from gradcli.calculus.checking import NotFinite
     from gradcli.calculus.verdicts import verdicts
-    from gradcli.engine import dtypes
+    from gradcli.system import dtypes
 
     before = dtypes.get_default_dtype()
     dtypes.set_default_dtype(dtypes.float64)

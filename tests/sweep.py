@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from gradcli.engine import dtypes, modes
+from gradcli.engine import modes
+from gradcli.system import dtypes
 
 SHOWN = 5  # tracebacks; the names are told of all that fail
 

@@ -156,7 +156,7 @@ import {module}
 taken = tracemalloc.get_traced_memory()[1]
 assert state() == before, "the process is another"
 assert taken < 20 << 20, taken
-drawing = {{"gradcli.engine.random", "gradcli.engine.fma"}} & set(sys.modules)
+drawing = {{"gradcli.engine.random", "gradcli.system.fma"}} & set(sys.modules)
 assert not drawing or "operators" in "{module}", drawing
 """
 
@@ -231,7 +231,8 @@ def test_rows_are_named_by_operators_alone() -> None:
 
 
 def test_no_class_says_that_it_is_another() -> None:
-    """What a kernel or a rule takes for an array is `engine.memory.ARRAYS`, not what claims to be one."""
+    """What a kernel or a rule takes for an array is `system.array_memory.ARRAYS`, not what claims
+    to be one."""
     naming = [tree(p) for p in modules() if "__class__" in text(p)]
     classes = (n for t in naming for n in ast.walk(t) if isinstance(n, ast.ClassDef))
     named = {a.id for c in classes for s in c.body for a in ast.walk(s) if isinstance(a, ast.Name)}

@@ -14,7 +14,7 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, array, call, is_call, name, number, value_of
 from gradcli.calculus.numbers import Number, is_decimal
-from gradcli.engine import dtypes
+from gradcli.system import dtypes
 
 
 def constant(value: Any) -> Expression:

@@ -24,8 +24,8 @@ from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
 from gradcli.calculus.rule_interface import Handler, Reader
 from gradcli.calculus.simplify import function
 from gradcli.calculus.spelling import NoExpression
-from gradcli.engine.dtypes import dtype as Dtype
 from gradcli.recording.graph import Call, Value
+from gradcli.system.dtypes import dtype as Dtype
 
 
 def _with_alpha(sign: Number) -> Handler:
@@ -220,7 +220,7 @@ def _cast(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 
 def _dtype(plain: Any) -> Any:
-    from gradcli.engine import dtypes
+    from gradcli.system import dtypes
 
     return plain if isinstance(plain, Dtype) else dtypes.of(np.dtype(plain))
 

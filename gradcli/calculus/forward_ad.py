@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.engine import batch, compiled, dtypes, modes, versions
+from gradcli.engine import batch, compiled, modes, versions
 from gradcli.engine.backward import gradients as grad
 from gradcli.engine.batch import Batched, Level, opened
 from gradcli.engine.batching import lift_to_batch, remove_batch_dim
@@ -26,6 +26,7 @@ from gradcli.engine.operator import NotImplementedNode, Row
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 from gradcli.engine.views import laid_as, set_own, set_tangent
 from gradcli.engine.watched_pass import discover
+from gradcli.system import dtypes
 
 
 class Forward:

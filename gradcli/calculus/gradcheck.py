@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import forward_ad
-from gradcli.engine import dtypes, modes
+from gradcli.engine import modes
 from gradcli.engine.backward import grad
 from gradcli.engine.function import Function
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.system import dtypes
 
 Outputs = tuple[Any, ...]
 

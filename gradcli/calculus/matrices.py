@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import batched, forward_ad
-from gradcli.engine import dtypes, random
+from gradcli.engine import random
 from gradcli.engine.backward import grad
 from gradcli.engine.batch import Level, opened
 from gradcli.engine.batching import remove_batch_dim
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.program import Program
+from gradcli.system import dtypes
 
 Names = Mapping[str, Any] | None
 

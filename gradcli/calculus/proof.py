@@ -39,12 +39,12 @@ from gradcli.calculus.sizes import (
     size_of,
     sized,
 )
-from gradcli.engine import dtypes
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
+from gradcli.system import dtypes
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 VALUE = "value"  # of a program that is printed, beside its derivatives

@@ -25,11 +25,11 @@ import numpy as np
 
 from gradcli.calculus.derivative import recorded_run
 from gradcli.calculus.generic import quiet, sample
-from gradcli.engine import dtypes
 from gradcli.language.checks import free_names
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.recording.graph import Call, Value, calls, operands_of
+from gradcli.system import dtypes
 
 Shape = tuple[int, ...]
 Sizes = tuple[int | str, ...]  # a shape in which letters stand for sizes

@@ -29,7 +29,7 @@ from gradcli.calculus.expressions import (
     value_of,
 )
 from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
-from gradcli.engine.dtypes import boolean
+from gradcli.system.dtypes import boolean
 
 HALF = Number(Fraction(1, 2))
 Exponent = Number | Expression

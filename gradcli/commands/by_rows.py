@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import gradcli.budget as budget
+import gradcli.system.budget as budget
 from gradcli.commands import output
 from gradcli.commands.backward import NO_GRAPH, note_not_finite, seed_array
 from gradcli.commands.errors import usage
@@ -16,9 +16,9 @@ from gradcli.commands.request import Request
 from gradcli.language.errors import LanguageError, refused
 
 if TYPE_CHECKING:
-    from gradcli.process import AnyContext
     from gradcli.rows.run import Runner
     from gradcli.rows.sums import Column, Values, Work
+    from gradcli.system.process import AnyContext
     from gradcli.tables.parts import Parts
 
 _LARGE = 1 << 24  # bytes of files from which on it is asked whether memory has room
@@ -499,9 +499,9 @@ def _direction(made: Passes, name: str, value: str) -> Any:
     """A column of the same table, or an array."""
     import numpy as np
 
-    from gradcli.engine import dtypes
     from gradcli.language.values import file_reference, table_error
     from gradcli.rows.sums import Column
+    from gradcli.system import dtypes
     from gradcli.tables import TableError
     from gradcli.tables.columns import select
     from gradcli.tables.reading import split
@@ -540,8 +540,8 @@ def check_by_rows(
 
     from gradcli.calculus.checking import RTOL, Checked
     from gradcli.calculus.verdicts import Verdict
-    from gradcli.engine import dtypes
     from gradcli.rows.sums import shift
+    from gradcli.system import dtypes
 
     made = Passes(ctx, request, table)
     wrt = made.wrt()

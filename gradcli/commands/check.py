@@ -124,8 +124,8 @@ def _asked(
     import numpy as np
 
     from gradcli.calculus.switches import intervals
-    from gradcli.engine import dtypes
     from gradcli.language import parse
+    from gradcli.system import dtypes
 
     shape_at = None if against is None else _formula_shape(request, against)
     suits = None if shape_at is None else _suits(request, shape_at)

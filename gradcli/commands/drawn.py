@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.graphs.graph import Graph
     from gradcli.language.errors import LanguageError
-    from gradcli.process import AnyContext
+    from gradcli.system.process import AnyContext
 
 FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html", "tikz", "png", "pdf")
 SUFFIXES = {
@@ -97,7 +97,7 @@ def run(
     if norms:
         _write_norms(graph, sort or "depth", chosen, path, request.style)
         return
-    from gradcli.engine.garbage import uncollected
+    from gradcli.system.garbage import uncollected
 
     with uncollected():  # records of a large graph, all of which live on
         write_graph(graph, shown, chosen, path, folder, request.style)

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gradcli.budget import TooMany, out_of_memory
 from gradcli.commands.terminal import echo, painted
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
-from gradcli.visible import visible
+from gradcli.system.budget import TooMany, out_of_memory
+from gradcli.system.visible import visible
 
 if TYPE_CHECKING:
     import click

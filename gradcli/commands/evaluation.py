@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.language import Machine
     from gradcli.language.errors import LanguageError
-    from gradcli.process import AnyContext
+    from gradcli.system.process import AnyContext
     from gradcli.tables import Reader
 
 NO_GRAD_DTYPES = "Only Tensors of floating point and complex dtype can require gradients"
@@ -149,7 +149,7 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
 
     sys.set_int_max_str_digits(LONGEST_INTEGER)
 
-    from gradcli.engine import dtypes
+    from gradcli.system import dtypes
 
     # inf and nan are results like others, as in PyTorch; what is worth a warning is one line of ours.
     ctx.with_resource(np.errstate(all="ignore"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradcli.commands.inspection import Values
     from gradcli.commands.uncertainty import Uncertainties
     from gradcli.graphs import Trace
-    from gradcli.process import AnyContext
+    from gradcli.system.process import AnyContext
 
 
 class Options:

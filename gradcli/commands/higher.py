@@ -12,7 +12,7 @@ from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
 from gradcli.commands.request import Request
 
 if TYPE_CHECKING:
-    from gradcli.process import AnyContext
+    from gradcli.system.process import AnyContext
 
 
 def note_of_sums(arrays: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from gradcli.commands.evaluation import Evaluation, evaluate
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.graphs import Graph, Trace
-    from gradcli.process import AnyContext
+    from gradcli.system.process import AnyContext
 
 Values = dict[Any, Any]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import gradcli.spread as spread
+import gradcli.system.spread as spread
 from gradcli.commands import completers
 from gradcli.commands.errors import quoted, usage
 from gradcli.commands.help import Command

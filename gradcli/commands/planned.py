@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gradcli.commands.by_rows import Table
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
-    from gradcli.process import AnyContext
+    from gradcli.system.process import AnyContext
 
 
 NO_PLAN = "no plan: "
@@ -89,11 +89,11 @@ def _planned(
     seed: str | None,
 ) -> Planned:
     from gradcli import language
-    from gradcli.engine.garbage import uncollected
     from gradcli.engine.refusals import REFUSALS
     from gradcli.engine.tensor import Tensor, wrap
     from gradcli.plan import Untraceable, record
     from gradcli.plan.compiled import Plan
+    from gradcli.system.garbage import uncollected
 
     if not {"print", "display"}.isdisjoint(request.program.words):
         raise Untraceable("the program prints")

@@ -43,7 +43,7 @@ class RowsBar:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        from gradcli import interrupts
+        from gradcli.system import interrupts
 
         columns = [TextColumn("{task.fields[rows]}"), TextColumn("{task.fields[rate]}")]
         if self.total:
@@ -55,7 +55,7 @@ class RowsBar:
 
     def __exit__(self, *error: object) -> None:
         if self.bar is not None:
-            from gradcli import interrupts
+            from gradcli.system import interrupts
 
             self.bar.stop()
             interrupts.drawing = ""

@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from gradcli.budget import TooMany
 from gradcli.commands import COMMANDS, output
 from gradcli.commands.errors import as_report, quoted, to_text, usage
 from gradcli.commands.help import Command
@@ -28,8 +27,9 @@ from gradcli.commands.output import Style
 from gradcli.commands.request import SessionNames
 from gradcli.commands.terminal import is_terminal
 from gradcli.language.errors import LanguageError
+from gradcli.system.budget import TooMany
+from gradcli.system.visible import visible
 from gradcli.version import __version__
-from gradcli.visible import visible
 
 BANNER = f"gradcli {__version__} · help · help NAME · graph y · Ctrl-D leaves"
 
@@ -67,7 +67,7 @@ class Console:
 
     def command(self, verb: str, text: str, options: str, names: Mapping[str, Any]) -> None:
         """`gradcli VERB EXPR OPTIONS`, with the session's names; its tensors keep their gradients."""
-        from gradcli.engine.dtypes import get_default_dtype
+        from gradcli.system.dtypes import get_default_dtype
 
         words = [text]
         try:
@@ -146,9 +146,9 @@ def command(
     prompts; the exit code is 1 or 2 if a line was refused.
     """
     from gradcli.commands.evaluation import prepare
-    from gradcli.interrupts import as_python
     from gradcli.repl import editor
     from gradcli.repl.session import Leave, Session
+    from gradcli.system.interrupts import as_python
 
     prepare(ctx, dtype, manual_seed)
     loaded: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-import gradcli.process as process
+import gradcli.system.process as process
 from gradcli.commands import COMPLETION_VARIABLE
 from gradcli.commands.errors import show
 from gradcli.commands.output import Style

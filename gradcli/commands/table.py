@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from gradcli.commands.output import note
+from gradcli.system.visible import visible_line
 from gradcli.tables.writing import Column, Sink
-from gradcli.visible import visible_line
 
 EDGE = 20  # rows at either end of a long table
 DIGITS = range(12, 3, -1)  # of numbers, in a table that is wider than the terminal

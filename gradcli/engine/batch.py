@@ -19,9 +19,9 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine import modes
-from gradcli.engine.memory import ARRAYS, address, buffer_of, infer_shape, laid_out
-from gradcli.engine.sums import add_reduce
-from gradcli.engine.threads import applied
+from gradcli.system.array_memory import ARRAYS, address, buffer_of, infer_shape, laid_out
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.threads import applied
 
 if TYPE_CHECKING:
     from typing import TypeVar

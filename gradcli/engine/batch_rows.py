@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import modes, scattered, short_rows
+from gradcli.engine import modes, scattered
 from gradcli.engine.batch import (
     DYNAMIC,
     RANDOM,
@@ -29,7 +29,8 @@ from gradcli.engine.batch import (
     zero,
 )
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
-from gradcli.engine.threads import applied
+from gradcli.system import short_lines as short_rows
+from gradcli.system.threads import applied
 
 if TYPE_CHECKING:
     from gradcli.engine.declaration import Declaration

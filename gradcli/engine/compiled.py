@@ -17,10 +17,10 @@ import numpy as np
 
 from gradcli.engine import modes, versions
 from gradcli.engine.hooks import RARE
-from gradcli.engine.memory import as_operands, element_strides, geometry
 from gradcli.engine.node import Meta, meta, new
 from gradcli.engine.promotion import promote, shape_error
 from gradcli.engine.tensor import LAZY, Tensor, edge, lend, refuse_inference, scalar, track
+from gradcli.system.array_memory import as_operands, element_strides, geometry
 
 if TYPE_CHECKING:
     from gradcli.engine.declaration import Declaration

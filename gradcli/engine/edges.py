@@ -14,9 +14,9 @@ import numpy as np
 
 from gradcli.engine import modes, watched_pass
 from gradcli.engine.function import BackwardCFunction
-from gradcli.engine.memory import address, copied, memory_of
 from gradcli.engine.node import Node, edge_of
 from gradcli.engine.tensor import Tensor, edge, wrap
+from gradcli.system.array_memory import address, copied, memory_of
 
 
 class GradientEdge(NamedTuple):

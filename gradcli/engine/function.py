@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batching, dtypes, modes, versions, vmap_rules
+from gradcli.engine import batching, modes, versions, vmap_rules
 from gradcli.engine.batch import Level, batch_of, is_batched
 from gradcli.engine.hooks import RARE
-from gradcli.engine.memory import copied
 from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, new
 from gradcli.engine.tensor import Tensor, edge, track_view, wrap
 from gradcli.engine.views import check_writable, rebase
+from gradcli.system import dtypes
+from gradcli.system.array_memory import copied
 
 _NO_BACKWARD = (
     "You must implement either the backward or vjp method for your custom autograd.Function to use it "

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, forks, versions
-from gradcli.engine.memory import IN_MEMORY, copied
+from gradcli.engine import versions
 from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node, Variable
 from gradcli.engine.stale import check_versions
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.system import dtypes
+from gradcli.system import locks as forks
+from gradcli.system.array_memory import IN_MEMORY, copied
+from gradcli.system.cascaded_sums import add_reduce
 
 accumulating = forks.reentrant_lock()
 _FEW = 2048  # elements up to which a sum of rows is not one of blocks of them
@@ -87,7 +89,10 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
     if not shape:
         return add_reduce(grad)
     if axes == (0,) and grad.size > _FEW:
-        from gradcli.engine.row_blocks import rows_sum, suits_sum  # not to be read for small work
+        from gradcli.system.blocked_products import (  # not to be read for small work
+            rows_sum,
+            suits_sum,
+        )
 
         if suits_sum(grad):
             return rows_sum(grad).reshape(shape)

@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.declaration import Declaration
 from gradcli.engine.hooks import RARE, add, node_hooks
+from gradcli.system import dtypes
 
 new = object.__new__
 N = TypeVar("N", bound="Node")

@@ -21,12 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch, compiled, compiled_rules, dtypes, modes, versions
+from gradcli.engine import batch, compiled, compiled_rules, modes, versions
 from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.declaration import NOT_IMPLEMENTED, Declaration, itself
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import ARRAYS, as_operands
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
@@ -49,7 +47,10 @@ from gradcli.engine.tensor import (
     track_view,
     wrap,
 )
-from gradcli.engine.threads import applied
+from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS, as_operands
+from gradcli.system.dtypes import scalar_name
+from gradcli.system.threads import applied
 
 Array = Any
 Arrays = Any

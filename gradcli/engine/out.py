@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.engine import modes
-from gradcli.engine.memory import resized
 from gradcli.engine.tensor import Tensor
 from gradcli.engine.views import check_writable, refuse_overlap, store
+from gradcli.system.array_memory import resized
 
 _RESIZED = (
     "An output with one or more elements was resized since it had shape {}, which does not match the "

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import forks
 from gradcli.engine.gradients import add_to_grad
 from gradcli.engine.hooks import RARE
 from gradcli.engine.node import AccumulateGrad, Edge, Node
+from gradcli.system import locks as forks
 
 by_sequence = operator.attrgetter("_seq")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.tensor import Scalar, Tensor
+from gradcli.system import dtypes
 
 
 def raw(value: Any) -> Any:

@@ -21,13 +21,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from gradcli.engine import forks, modes
+from gradcli.engine import modes
 from gradcli.engine.batch import drawing
 from gradcli.engine.device import device as Device
 from gradcli.engine.device import used
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.system import locks as forks
+from gradcli.system.dtypes import scalar_name
+from gradcli.system.fma import fma32, fma64
 
 Array = NDArray[Any]
 Shape = Sequence[int]

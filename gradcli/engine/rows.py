@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-import gradcli.budget as budget
-from gradcli.engine import dtypes
+import gradcli.system.budget as budget
 from gradcli.engine.batch import Level, full, is_diagonal
-from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.gradients import sum_to
-from gradcli.engine.memory import ARRAYS, afresh, infer_shape, shares, strided_view
 from gradcli.engine.operator import Array, Row, operator
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap_dim
-from gradcli.engine.threads import applied
+from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS, afresh, infer_shape, shares, strided_view
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import tensor_name
+from gradcli.system.threads import applied
 
 # Up to this many elements a filled array costs less than what computes with a broadcast one.
 _SMALL = 4096

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradcli.engine import modes, versions
-from gradcli.engine.dtypes import scalar_name, tensor_name
 from gradcli.engine.node import Node, Port, short_name
 from gradcli.engine.tensor import Tensor
+from gradcli.system.dtypes import scalar_name, tensor_name
 
 
 class _Reading(threading.local):

@@ -15,12 +15,10 @@ from weakref import ref
 
 import numpy as np
 
-import gradcli.budget as budget
-from gradcli.engine import dtypes, forks, modes, versions
+import gradcli.system.budget as budget
+from gradcli.engine import modes, versions
 from gradcli.engine.batch import NO_STORAGE, Batched
-from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.hooks import RARE, add, node_hooks
-from gradcli.engine.memory import ARRAYS, address, copied, element_strides, follows, memory_of
 from gradcli.engine.node import (
     OWN,
     AccumulateGrad,
@@ -33,6 +31,10 @@ from gradcli.engine.node import (
 )
 from gradcli.engine.size import Size
 from gradcli.engine.versions import Versions
+from gradcli.system import dtypes
+from gradcli.system import locks as forks
+from gradcli.system.array_memory import ARRAYS, address, copied, element_strides, follows, memory_of
+from gradcli.system.dtypes import scalar_name
 
 _DLPACK_CPU = (1, 0)  # the type of the device, as DLPack numbers them, and its index
 

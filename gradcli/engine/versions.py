@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from gradcli.engine import forks
+from gradcli.system import locks as forks
 
 clock = count(1)
 tick = clock.__next__

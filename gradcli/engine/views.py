@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-import gradcli.budget as budget
-from gradcli.engine import batch, dtypes, modes, versions
+import gradcli.system.budget as budget
+from gradcli.engine import batch, modes, versions
 from gradcli.engine.device import contiguous_format
-from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.gradients import fit, of_inputs
 from gradcli.engine.hooks import node_hooks
-from gradcli.engine.memory import ARRAYS, address, buffer_of, copied, laid_out
 from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank, short_name
 from gradcli.engine.tensor import LAZY, Tensor, Views, edge, link_result, wrap
+from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS, address, buffer_of, copied, laid_out
+from gradcli.system.dtypes import scalar_name
 
 _MANY = (
     " This view is the output of a function that returns multiple views. Such functions do not allow "

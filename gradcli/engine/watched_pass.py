@@ -17,15 +17,15 @@ import numpy as np
 from gradcli.engine import modes
 from gradcli.engine.anomaly import accuse, check, running
 from gradcli.engine.batch import Batched, is_batched
-from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.gradients import accumulating, add_to_grad, fit, of_inputs, owned
 from gradcli.engine.hooks import RARE
-from gradcli.engine.lending import lends
-from gradcli.engine.memory import given_up
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port, Variable
 from gradcli.engine.order import exact_order
 from gradcli.engine.stale import reading
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.system.array_memory import given_up
+from gradcli.system.dtypes import tensor_name
+from gradcli.system.page_pool import lends
 
 _numbers = count()
 

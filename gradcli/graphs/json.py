@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from gradcli.engine.garbage import uncollected
 from gradcli.graphs import saved, values
 from gradcli.graphs.records import Describer, Record
 from gradcli.graphs.view import View
+from gradcli.system.garbage import uncollected
 
 
 @uncollected()

@@ -21,7 +21,7 @@ from gradcli.graphs.styles import (
     segments,
     stripped,
 )
-from gradcli.visible import columns, fitting
+from gradcli.system.visible import columns, fitting
 
 JUMP = 1e3  # a change of the norm by more than this, within a node or a module, is marked
 BAR = 20

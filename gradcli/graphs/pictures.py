@@ -14,7 +14,7 @@ from gradcli.graphs.records import Describer, Record
 from gradcli.graphs.saved import Entry, Freed, SavedTensor
 from gradcli.graphs.text import shorten, title_of
 from gradcli.graphs.view import Fold, Selection, View, fold_text
-from gradcli.visible import columns
+from gradcli.system.visible import columns
 
 WIDEST_LINE = 44  # characters; longer texts are shortened, longer arrays told in numbers
 WIDEST_NAME = 24

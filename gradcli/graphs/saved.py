@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.node import FREED
 from gradcli.engine.tensor import Tensor
 from gradcli.graphs import values
+from gradcli.system import dtypes
 
 MOST_IN_JSON = 64  # elements of a tensor of PyTorch's that are written out
 

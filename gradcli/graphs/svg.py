@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from gradcli.graphs import layers
 from gradcli.graphs.pictures import LINE_HEIGHT, MARGIN, PAD, Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
-from gradcli.visible import columns, visible_line
+from gradcli.system.visible import columns, visible_line
 
 SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"

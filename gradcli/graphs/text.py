@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gradcli.graphs.records import Record
-from gradcli.visible import columns, fitting
+from gradcli.system.visible import columns, fitting
 
 SOURCE_WIDTH = 32
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradcli.engine.garbage import uncollected
 from gradcli.graphs.records import Describer
 from gradcli.graphs.styles import ASCII, UNICODE, Line, segments
 from gradcli.graphs.tree_lines import Drawing, Options
+from gradcli.system.garbage import uncollected
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

@@ -13,7 +13,7 @@ from gradcli.graphs.styles import UNICODE, Line, Signs, crop, length
 from gradcli.graphs.text import plural, shorten, title_of
 from gradcli.graphs.tree_rows import Kind, Row, rows
 from gradcli.graphs.view import Fold, Selection, View, fold_text
-from gradcli.visible import columns, fitting
+from gradcli.system.visible import columns, fitting
 
 Item = TypeVar("Item")
 

@@ -56,7 +56,7 @@ def dtype_name(dtype: Any) -> str | None:
 
 def default_dtype() -> str:
     """Return the name of the dtype that goes without saying."""
-    from gradcli.engine.dtypes import get_default_dtype
+    from gradcli.system.dtypes import get_default_dtype
 
     return str(get_default_dtype().name)
 

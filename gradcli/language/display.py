@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import gradcli.budget as budget
+import gradcli.system.budget as budget
 from gradcli.language.errors import LanguageError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import gradcli.budget as budget
+import gradcli.system.budget as budget
 from gradcli.language import names as known
 from gradcli.language import operations as ops
 from gradcli.language import tree

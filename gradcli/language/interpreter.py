@@ -31,7 +31,7 @@ from gradcli.language.tree import (
     RETURN,
     STORE,
 )
-from gradcli.visible import visible
+from gradcli.system.visible import visible
 
 if TYPE_CHECKING:
     from gradcli.language.lower import FunctionSpec

@@ -13,7 +13,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-import gradcli.budget as budget
+import gradcli.system.budget as budget
 from gradcli import namespaces
 
 
@@ -290,9 +290,9 @@ _HOMES: dict[str, str] = {
         f"autograd.{name}": "gradcli.engine.modes"
         for name in (*_MODES, "detect_anomaly", "set_detect_anomaly")
     },
-    **dict.fromkeys(("get_default_dtype", "set_default_dtype"), "gradcli.engine.dtypes"),
+    **dict.fromkeys(("get_default_dtype", "set_default_dtype"), "gradcli.system.dtypes"),
     **{f"autograd.{name}": "gradcli.engine.backward" for name in ("grad", "backward")},
-    **dict.fromkeys(("finfo", "iinfo"), "gradcli.engine.finfo"),
+    **dict.fromkeys(("finfo", "iinfo"), "gradcli.system.number_limits"),
     **{
         "Size": "gradcli.engine.size",
         "device": "gradcli.engine.device",
@@ -491,10 +491,10 @@ def _allowed(value: Any, kind: type, name: str) -> bool:
 @cache
 def _closed_lists() -> tuple[tuple[type, frozenset[str]], ...]:
     """(class, the names of its attributes that programs may read), the likeliest first."""
-    from gradcli.engine.dtypes import dtype
     from gradcli.engine.hooks import RemovableHandle
     from gradcli.engine.node import Node
     from gradcli.engine.tensor import Tensor
+    from gradcli.system.dtypes import dtype
 
     lists: list[tuple[type, frozenset[str]]] = [
         (Tensor, TENSOR_ATTRIBUTES),

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-import gradcli.budget as budget
+import gradcli.system.budget as budget
 from gradcli.language import names, tree
 from gradcli.language.errors import LanguageError, Span, kind_of
 from gradcli.language.tree import KIND
@@ -392,8 +392,8 @@ def tensor_of(data: Any, dtype: Any) -> Tensor:
     """Numbers in the default dtype: booleans stay, complex ones stay complex."""
     import numpy as np
 
-    from gradcli.engine import dtypes
     from gradcli.engine.tensor import wrap
+    from gradcli.system import dtypes
 
     array = np.asarray(data)
     default = dtypes.default

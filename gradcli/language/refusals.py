@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import gradcli.budget as budget
+import gradcli.system.budget as budget
 from gradcli.language import names as known
 from gradcli.language import tree
 from gradcli.language.errors import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gradcli.spread as spread
+import gradcli.system.spread as spread
 from gradcli.language.errors import LanguageError
 
 

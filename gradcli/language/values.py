@@ -214,14 +214,14 @@ class _default_dtype:
 
     def __enter__(self) -> None:
         if self.wanted is not None:
-            from gradcli.engine import dtypes
+            from gradcli.system import dtypes
 
             self.before = dtypes.get_default_dtype()
             dtypes.set_default_dtype(self.wanted)
 
     def __exit__(self, *error: object) -> None:
         if self.wanted is not None:
-            from gradcli.engine import dtypes
+            from gradcli.system import dtypes
 
             dtypes.set_default_dtype(self.before)
 
@@ -277,7 +277,7 @@ def _range(text: str, parts: list[Span], dtype: Any) -> Tensor:
         numbers.append(float(value))
     import numpy as np
 
-    from gradcli.budget import MAX_RANGE, spelt
+    from gradcli.system.budget import MAX_RANGE, spelt
 
     step = numbers[2] if len(numbers) == 3 else 1.0
     if step == 0 or not all(np.isfinite(numbers)):

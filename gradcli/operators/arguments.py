@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes
+from gradcli.engine import modes
 from gradcli.engine.device import used
 from gradcli.engine.tensor import ONLY_FLOATING, Tensor, wrap
 from gradcli.operators.table import function
 from gradcli.operators.words import type_name
+from gradcli.system import dtypes
 
 Kind = np.dtype[Any]
 F = TypeVar("F", bound=Callable[..., Any])

@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes, rows
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import afresh
+from gradcli.engine import modes, rows
 from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.engine.threads import applied
 from gradcli.operators.helpers import (
     MINUS_BOOL,
     cast,
@@ -35,6 +32,10 @@ from gradcli.operators.table import (
     operator,
     row,
 )
+from gradcli.system import dtypes
+from gradcli.system.array_memory import afresh
+from gradcli.system.dtypes import scalar_name
+from gradcli.system.threads import applied
 
 _PAIR = ("{0}(randn(3), randn(3))", "{0}(randn(3,1), randn(4))", "{0}(randn(()), randn(2,3))")
 _PAIRS = (*_PAIR, "{0}(randn(2,3), 2)", "{0}(randn(0), randn(0))", "{0}(randn(1), randn(2,3))")

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch, dtypes
+from gradcli.engine import batch
 from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
 from gradcli.engine.operator import Row, Rules
-from gradcli.engine.row_blocks import rows_dot, suits
 from gradcli.engine.rows import sum_dim
 from gradcli.engine.tensor import wrap_dim
 from gradcli.engine.views import as_strided_array
+from gradcli.system import dtypes
+from gradcli.system.blocked_products import rows_dot, suits
 
 Rule = Callable[[Row, list[Any], Level], Any]
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.device import used
-from gradcli.engine.dtypes import tensor_name
-from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.helpers import cast as in_dtype
 from gradcli.operators.helpers import is_complex
 from gradcli.operators.strides import copied, follows, formatted
 from gradcli.operators.table import Array, function, row
+from gradcli.system import dtypes
+from gradcli.system.array_memory import IN_MEMORY
+from gradcli.system.dtypes import tensor_name
 
 FAMILY = "shapes"
 

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.creation import as_tensor
 from gradcli.operators.table import function, resolve
+from gradcli.system import dtypes
 
 __tracebackhide__ = True  # pytest shows the line of the test
 

@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 
-import gradcli.budget as budget
-from gradcli.engine import dtypes
+import gradcli.system.budget as budget
 from gradcli.engine.batch import is_batched, zeros_of
 from gradcli.engine.device import used
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.fma import fma32, fma64
-from gradcli.engine.memory import as_operands
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import legacy, nested
 from gradcli.operators.arguments import (
@@ -32,6 +28,10 @@ from gradcli.operators.helpers import is_python_number
 from gradcli.operators.strides import empty_as
 from gradcli.operators.table import Array, Function, enter, function, operator
 from gradcli.operators.words import type_name
+from gradcli.system import dtypes
+from gradcli.system.array_memory import as_operands
+from gradcli.system.dtypes import scalar_name
+from gradcli.system.fma import fma32, fma64
 
 Kind = np.dtype[Any]
 

@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.batch import anywhere
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
 from gradcli.operators.helpers import (
@@ -35,6 +32,9 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.lapack import refuse_failed
 from gradcli.operators.table import Array, function, operator, row
+from gradcli.system import dtypes
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
 
 FAMILY = "linalg"
 

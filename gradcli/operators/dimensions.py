@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.engine.rows import axes as axes
 from gradcli.engine.rows import numpy_dtype as numpy_dtype
-from gradcli.engine.sums import add_reduce
+from gradcli.system.cascaded_sums import add_reduce
 
 
 class _Absent:

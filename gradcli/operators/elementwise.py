@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, anywhere, is_batched
-from gradcli.engine.dtypes import c_type, scalar_name
-from gradcli.engine.memory import ARRAYS, in_parts, spent
 from gradcli.engine.operator import Rules, itself
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
@@ -36,6 +33,9 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.strides import empty_as
 from gradcli.operators.table import Array, choice, function, operator, row
+from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS, in_parts, spent
+from gradcli.system.dtypes import c_type, scalar_name
 
 ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")

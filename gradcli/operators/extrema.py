@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.batch import Batched
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import afresh
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
@@ -28,6 +26,8 @@ from gradcli.operators.helpers import (
 from gradcli.operators.return_types import named_results, results
 from gradcli.operators.sample_calls import DIMS, REDUCED, TUPLES, named
 from gradcli.operators.table import Array, choice, operator, resolve, row
+from gradcli.system.array_memory import afresh
+from gradcli.system.dtypes import scalar_name
 
 FAMILY = "reductions"
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.tensor import sized_dim, wrap_dim
 from gradcli.operators.arguments import OPTIONS, makes, nonnegative
 from gradcli.operators.helpers import constant, data
 from gradcli.operators.joining import constant_pad_nd
 from gradcli.operators.strides import arranged
 from gradcli.operators.table import Array, function, resolve, row
+from gradcli.system import dtypes
+from gradcli.system.array_memory import IN_MEMORY
+from gradcli.system.dtypes import scalar_name
 
 _NONE, _ROOT, _BY_N = 0, 1, 2  # what a transform is divided by
 

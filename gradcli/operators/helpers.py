@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, anywhere, zeros_of
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import ARRAYS, Numberless, in_order, laid_out
 from gradcli.engine.rows import conj as conj
 from gradcli.engine.rows import expand as expand
 from gradcli.engine.rows import is_complex as is_complex
 from gradcli.engine.rows import unsqueeze_dims as unsqueeze_dims
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.table import resolve
+from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS, Numberless, in_order, laid_out
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
 
 
 def is_array(value: Any) -> bool:

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
-from gradcli.engine.dtypes import c_type, scalar_name
-from gradcli.engine.memory import IN_MEMORY, afresh, in_its_order
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
@@ -40,6 +37,9 @@ from gradcli.operators.shapes import (
 )
 from gradcli.operators.strides import arranged, copied, dense_order, fresh
 from gradcli.operators.table import Array, Arrays, function, operator, row
+from gradcli.system import dtypes
+from gradcli.system.array_memory import IN_MEMORY, afresh, in_its_order
+from gradcli.system.dtypes import c_type, scalar_name
 
 
 def _is_mask(array: Any) -> bool:

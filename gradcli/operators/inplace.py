@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes
+from gradcli.engine import modes
 from gradcli.engine.batch import Batched, Level, is_batched, zeros_of
-from gradcli.engine.memory import resized
 from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
@@ -27,6 +26,8 @@ from gradcli.operators import arithmetic, batches, indexing, shapes
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.strides import empty_as
 from gradcli.operators.table import FUNCTIONS, Array, Row, function, row
+from gradcli.system import dtypes
+from gradcli.system.array_memory import resized
 
 
 # -- values written over --------------------------------------------------------------------------

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.batch import Level, batch_of, full, lifted
-from gradcli.engine.dtypes import tensor_name
-from gradcli.engine.memory import Numberless, afresh
 from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.operators import batches
@@ -30,6 +27,9 @@ from gradcli.operators.shapes import (
 )
 from gradcli.operators.strides import copied, in_order, unique_dims
 from gradcli.operators.table import Array, Arrays, function, operator, row
+from gradcli.system import dtypes
+from gradcli.system.array_memory import Numberless, afresh
+from gradcli.system.dtypes import tensor_name
 
 FAMILY = "shapes"
 

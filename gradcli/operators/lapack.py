@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.batch import numbers
-from gradcli.engine.memory import laid_out
-from gradcli.engine.sums import add_reduce
+from gradcli.system.array_memory import laid_out
+from gradcli.system.cascaded_sums import add_reduce
 
 Array = Any
 _BLOCK = 48

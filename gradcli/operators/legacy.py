@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import nested
 from gradcli.operators.arguments import finish, nonnegative
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import FUNCTIONS, Function
+from gradcli.system import dtypes
 
 _OPTIONS = (
     "TensorOptions(dtype={}, device=cpu, layout=Strided, requires_grad=false (default), "

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes
-from gradcli.engine.dtypes import scalar_name
+from gradcli.engine import modes
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import decompositions as rows
 from gradcli.operators import lapack
@@ -17,6 +16,8 @@ from gradcli.operators.helpers import refuse_grad
 from gradcli.operators.products import matmul, mm
 from gradcli.operators.return_types import results, return_type
 from gradcli.operators.table import CONSTANTS, Array, function, resolve
+from gradcli.system import dtypes
+from gradcli.system.dtypes import scalar_name
 
 CONSTANTS["linalg.LinAlgError"] = lapack.LinAlgError
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor
+from gradcli.system import dtypes
 
 Array = Any
 _PYTHON = frozenset([bool, int, float, complex])

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import afresh
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.arguments import number
 from gradcli.operators.dimensions import (
@@ -22,6 +19,9 @@ from gradcli.operators.dimensions import (
 from gradcli.operators.helpers import masked_fill, over, scale_by_count, unsqueeze_dims
 from gradcli.operators.sample_calls import named
 from gradcli.operators.table import Array, function, resolve, row
+from gradcli.system.array_memory import afresh
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
 
 FAMILY = "reductions"
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import gradcli.budget as budget
+import gradcli.system.budget as budget
 from gradcli.operators.special import scipy_function
 from gradcli.operators.table import Array, function, row
 

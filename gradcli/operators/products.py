@@ -9,12 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
-from gradcli.engine.dtypes import c_type, scalar_name
-from gradcli.engine.memory import ARRAYS, as_operands
 from gradcli.engine.promotion import mismatch
-from gradcli.engine.row_blocks import matrices_dot, rows_product, suits_product, vector_dot
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.operators.helpers import (
     conj,
@@ -28,6 +23,11 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, Arrays, function, operator, resolve, row
+from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS, as_operands
+from gradcli.system.blocked_products import matrices_dot, rows_product, suits_product, vector_dot
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import c_type, scalar_name
 
 FAMILY = "linalg"
 

@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import rows
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import afresh
 from gradcli.engine.rows import sum_backward as sum_backward
-from gradcli.engine.sums import add_reduce
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     as_dims,
@@ -39,6 +36,9 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.sample_calls import DIMS, REDUCED, TUPLES, named
 from gradcli.operators.table import Array, choice, entered, row
+from gradcli.system.array_memory import afresh
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
 
 # -- sums and means -------------------------------------------------------------------------------
 sum_all = entered(rows.sum_all, __name__, public=False)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, random
-from gradcli.engine.dtypes import scalar_name
+from gradcli.engine import random
 from gradcli.engine.random import Generator
 from gradcli.engine.tensor import Tensor
 from gradcli.engine.views import inplace
@@ -20,6 +19,8 @@ from gradcli.operators.arguments import OPTIONS, finish, kind_of, makes, nonnega
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.strides import axes_of, from_memory
 from gradcli.operators.table import Array, function, row
+from gradcli.system import dtypes
+from gradcli.system.dtypes import scalar_name
 
 Kind = np.dtype[Any]
 

@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import afresh, in_order
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.dimensions import (
     integers,
@@ -34,6 +31,9 @@ from gradcli.operators.helpers import (
 from gradcli.operators.return_types import results
 from gradcli.operators.sample_calls import ALONG, named
 from gradcli.operators.table import Array, operator, resolve, row
+from gradcli.system.array_memory import afresh, in_order
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
 
 FAMILY = "reductions"
 

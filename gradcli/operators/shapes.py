@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 
-import gradcli.budget as budget
-from gradcli.engine import dtypes, memory, rows
-from gradcli.engine.dtypes import scalar_name
+import gradcli.system.budget as budget
+from gradcli.engine import rows
 from gradcli.engine.gradients import sum_to
-from gradcli.engine.memory import infer_shape, shares
-from gradcli.engine.memory import strided_view as strided
 from gradcli.engine.operator import itself
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.rows import view_of
@@ -54,6 +51,11 @@ from gradcli.operators.table import (
     row,
     tensor_property,
 )
+from gradcli.system import array_memory as memory
+from gradcli.system import dtypes
+from gradcli.system.array_memory import infer_shape, shares
+from gradcli.system.array_memory import strided_view as strided
+from gradcli.system.dtypes import scalar_name
 
 END = 2**63 - 1  # a slice's end where none is given
 

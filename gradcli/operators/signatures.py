@@ -53,13 +53,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.compiled import MISSING, bound, given, straight
 from gradcli.engine.compiled import function as compiled
 from gradcli.engine.device import device, layout
-from gradcli.engine.memory import ARRAYS
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Tensor
+from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS
 
 REQUIRED = MISSING
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}

@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.batch import anywhere, is_batched
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import Numberless, afresh, in_its_order
 from gradcli.engine.operator import Rules
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
-from gradcli.operators import batches, selection
+from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
 from gradcli.operators.dimensions import ABSENT
 from gradcli.operators.elementwise import lerp
@@ -27,6 +24,10 @@ from gradcli.operators.inplace import squeeze_dim_row, transpose_row, unsqueeze_
 from gradcli.operators.return_types import named_results, results, return_type
 from gradcli.operators.sample_calls import ALONG, DIMS, named
 from gradcli.operators.table import Array, Row, choice, function, row
+from gradcli.system import selection
+from gradcli.system.array_memory import Numberless, afresh, in_its_order
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
 
 FAMILY = "statistics"
 

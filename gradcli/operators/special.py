@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.memory import afresh
 from gradcli.engine.tensor import Tensor
 from gradcli.operators import accurate
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
@@ -28,6 +27,7 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.return_types import results
 from gradcli.operators.table import Array, function, operator, row
+from gradcli.system.array_memory import afresh
 
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(0))")
 _UNIT = ("{0}(rand(2,3) * 0.8 + 0.1)", "{0}(rand(()) * 0.8 + 0.1)", "{0}(rand(0))")

@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch, dtypes
+from gradcli.engine import batch
 from gradcli.engine.batch import DYNAMIC, Batched, each, is_batched
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import afresh
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators.arithmetic import div_true, mul_scalar
 from gradcli.operators.dimensions import (
@@ -27,6 +24,10 @@ from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import named
 from gradcli.operators.signatures import checked
 from gradcli.operators.table import Array, function, operator, resolve, row
+from gradcli.system import dtypes
+from gradcli.system.array_memory import afresh
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
 
 
 # -- without NaN ----------------------------------------------------------------------------------

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import memory
-from gradcli.engine.memory import CHANNELS_LAST, afresh
-from gradcli.engine.memory import arranged as arranged
-from gradcli.engine.memory import dense_order as dense_order
-from gradcli.engine.memory import follows as follows
-from gradcli.engine.memory import fresh as fresh
-from gradcli.engine.memory import in_order as in_order
 from gradcli.engine.tensor import wrap_dim
+from gradcli.system import array_memory as memory
+from gradcli.system.array_memory import CHANNELS_LAST, afresh
+from gradcli.system.array_memory import arranged as arranged
+from gradcli.system.array_memory import dense_order as dense_order
+from gradcli.system.array_memory import follows as follows
+from gradcli.system.array_memory import fresh as fresh
+from gradcli.system.array_memory import in_order as in_order
 
 
 def unique_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched
-from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import shapes
+from gradcli.system import dtypes
+from gradcli.system.dtypes import tensor_name
 
 _SCALAR = (
     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import OfEngine, compiled, dtypes, tensor
+from gradcli.engine import OfEngine, compiled, tensor
 from gradcli.engine import operator as engine
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
 from gradcli.operators.signatures import Adapt, Gather, Parser, Python
+from gradcli.system import dtypes
 
 Array = Any
 Arrays = Any

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.memory import afresh
 from gradcli.engine.operator import Rules
-from gradcli.engine.sums import add_reduce
 from gradcli.operators.dimensions import axes, count, describe, signed
 from gradcli.operators.helpers import constant, data, numbers, over, unsqueeze_dims
 from gradcli.operators.reductions import divided, mean_all, mean_backward, mean_dim
 from gradcli.operators.sample_calls import DIMS, TUPLES, named
 from gradcli.operators.table import Array, function, row
+from gradcli.system.array_memory import afresh
+from gradcli.system.cascaded_sums import add_reduce
 
 FAMILY = "reductions"
 

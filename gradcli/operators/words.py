@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradcli.engine import dtypes
+from gradcli.system import dtypes
 
 if TYPE_CHECKING:
     from gradcli.operators.signatures import Parameter, Signature

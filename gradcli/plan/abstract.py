@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from gradcli.engine.memory import Numberless, arranged, as_operands, order_of
-from gradcli.engine.sums import add_reduce
 from gradcli.plan import functions
 from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced
+from gradcli.system.array_memory import Numberless, arranged, as_operands, order_of
+from gradcli.system.cascaded_sums import add_reduce
 
 
 class Abstract(Numberless, NDArrayOperatorsMixin):
@@ -51,7 +51,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         return _blank(self._op).flags if functions.has_layout(self._op) else _UNORDERED
 
     def as_operands(self, operands: Any) -> Any:
-        """See `engine.memory`: another step where operands disagree, or may do."""
+        """See `system.array_memory`: another step where operands disagree, or may do."""
         first = operands[0]
         if first.shape == self.shape and first.flags.c_contiguous:
             return self
@@ -68,7 +68,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         return self.arranged(order)
 
     def arranged(self, order: Any) -> Any:
-        """See `engine.memory`: the same elements, the dims in that order in memory."""
+        """See `system.array_memory`: the same elements, the dims in that order in memory."""
         strides, step = [0] * self.ndim, self.itemsize
         for d in order:
             strides[d], step = step, step * self.shape[d]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.calculus import trees
-from gradcli.engine import dtypes
 from gradcli.engine.refusals import REFUSALS
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import table
@@ -17,6 +16,7 @@ from gradcli.plan import executor, text
 from gradcli.plan.graph import Operation, live
 from gradcli.plan.record import Recording, Untraceable, record
 from gradcli.plan.straight import program
+from gradcli.system import dtypes
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program

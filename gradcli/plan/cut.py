@@ -14,10 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.memory import arranged, as_operands
 from gradcli.engine.refusals import REFUSALS
-from gradcli.engine.row_blocks import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
-from gradcli.engine.sums import add_reduce
 from gradcli.plan.functions import (
     RowCall,
     apart,
@@ -30,6 +27,9 @@ from gradcli.plan.functions import (
 )
 from gradcli.plan.graph import Operation, live, operands, replaced
 from gradcli.plan.straight import program
+from gradcli.system.array_memory import arranged, as_operands
+from gradcli.system.blocked_products import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
+from gradcli.system.cascaded_sums import add_reduce
 
 _RESHAPE, _TRANSPOSE = method_call("reshape"), method_call("transpose")
 _SWAPAXES, _SQUEEZE, _RAVEL = method_call("swapaxes"), method_call("squeeze"), method_call("ravel")

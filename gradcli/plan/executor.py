@@ -12,7 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.row_blocks import (
+from gradcli.plan import memory
+from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
+from gradcli.plan.graph import Operation, operands
+from gradcli.plan.kernel import Kernel
+from gradcli.plan.schedule import Region, Schedule
+from gradcli.system.blocked_products import (
     CUT,
     FOLDED,
     FOLDS,
@@ -24,13 +29,8 @@ from gradcli.engine.row_blocks import (
     rows_product,
     vector_dot,
 )
-from gradcli.engine.sums import add_reduce
-from gradcli.engine.threads import are_ours, multiplying_alone, share
-from gradcli.plan import memory
-from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
-from gradcli.plan.graph import Operation, operands
-from gradcli.plan.kernel import Kernel
-from gradcli.plan.schedule import Region, Schedule
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.threads import are_ours, multiplying_alone, share
 
 # Bytes of the widest array in a block. What a block touches is to stay in the memory of one core (some
 # of its operations take three times as long outside of it), but every call of NumPy's is a turn at the

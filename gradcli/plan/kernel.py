@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import short_rows
-from gradcli.engine.row_blocks import FOLDS, part_dots, vector_dot
-from gradcli.engine.sums import add_reduce
 from gradcli.operators.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.plan.functions import at_each, method_call, put_along, put_less
 from gradcli.plan.graph import Operation, cast, operands
 from gradcli.plan.memory import aligned
 from gradcli.plan.schedule import Region, Schedule
+from gradcli.system import short_lines as short_rows
+from gradcli.system.blocked_products import FOLDS, part_dots, vector_dot
+from gradcli.system.cascaded_sums import add_reduce
 
 _OVER_FEW = {
     np.maximum.reduce: maximum_reduce,

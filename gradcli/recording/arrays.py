@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.recording.graph import Value
+from gradcli.system import dtypes
 
 if TYPE_CHECKING:
     from gradcli.recording.recorder import Recording

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes
-from gradcli.engine.memory import address
+from gradcli.engine import modes
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.recording.arrays import Cell, Recorded
 from gradcli.recording.graph import Value
+from gradcli.system import dtypes
+from gradcli.system.array_memory import address
 
 if TYPE_CHECKING:
     from gradcli.recording.recorder import Recording

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from gradcli.repl.completion import Candidate, complete, hint
-from gradcli.visible import visible
+from gradcli.system.visible import visible
 
 PROMPT, MORE = ">>> ", "... "
 INDENT = "    "

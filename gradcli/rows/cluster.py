@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli import interrupts
-from gradcli.engine import dtypes, random
+from gradcli.engine import random
 from gradcli.language.errors import LanguageError
 from gradcli.rows.job import RowJob, Tally
 from gradcli.rows.run import Told
 from gradcli.rows.sums import Combine, NoPasses, Values, Work, totals
+from gradcli.system import dtypes, interrupts
 from gradcli.tables import TableError
 from gradcli.tables.parts import Part
 from gradcli.tables.writing import sink

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, random
+from gradcli.engine import random
 from gradcli.language import parse
 from gradcli.language.errors import LanguageError, refused
 from gradcli.language.values import as_tensor, table_error
 from gradcli.rows import uncertainty
 from gradcli.rows.mapped import Results, Rows, direction, elements, jvp, nth
+from gradcli.system import dtypes
 from gradcli.tables import TableError
 from gradcli.tables.delimited import is_missing
 from gradcli.tables.errors import MISSING_HINT, other_columns

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.observe import observing
-from gradcli.engine.sums import Tree
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
 from gradcli.operators import table
 from gradcli.plan.cut import Cut, Uncut
 from gradcli.plan.functions import unread
 from gradcli.plan.record import Recording, Untraceable, record
+from gradcli.system import dtypes
+from gradcli.system.cascaded_sums import Tree
 from gradcli.tables import Table, TableError
 from gradcli.tables.parts import Part, Parts, columns_of
 from gradcli.tables.source import changed

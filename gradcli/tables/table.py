@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import gradcli.spread as spread
+import gradcli.system.spread as spread
 from gradcli.tables.delimited import Dialect, is_missing, place
 from gradcli.tables.errors import MISSING_HINT, TableError
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from gradcli.system.visible import visible
 from gradcli.tables.errors import TableError
-from gradcli.visible import visible
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
-from gradcli.engine.dtypes import get_default_dtype
+from gradcli.system.dtypes import get_default_dtype
 from tests.sweep import sweep
 
 

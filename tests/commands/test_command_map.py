@@ -754,7 +754,7 @@ def test_a_bar_appears_on_a_terminal(folder):
 
     assert RowsBar.AFTER == 2
     soon = (
-        "from gradcli import interrupts; interrupts.at_once()\n"
+        "from gradcli.system import interrupts; interrupts.at_once()\n"
         "from gradcli.commands.progress import RowsBar; RowsBar.AFTER = 0.1\n"
         "from gradcli.cli import main; main(['map', 'x*x', '-', '-o', 'o.csv'])"
     )

@@ -24,7 +24,7 @@ assert np.allclose(ddx.array, 2 * (2 * x.array * w.array + 1) * 2 * w.array + 2 
 assert np.allclose(ddw.array, (2 * (2 * x.array * w.array + 1) * 2 * x.array).sum(0))
 (x * x).sum().backward()
 assert np.allclose(x.grad.array, 2 * x.array)
-print(*sorted(m for m in sys.modules if m.startswith("gradcli.") and not m.startswith("gradcli.engine.")))
+print(*sorted({m.split(".")[1] for m in sys.modules if m.startswith("gradcli.")}))
 """
 
 
@@ -32,6 +32,6 @@ def test_it_differentiates_twice() -> None:
     run = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
     found = run.stdout.strip()
     assert (found, run.stderr) == (
-        "gradcli.budget gradcli.engine gradcli.namespaces gradcli.version",
+        "engine namespaces system version",
         "",
     )

@@ -11,7 +11,7 @@ import pytest
 
 import gradcli
 from gradcli import compile as plan_of
-from gradcli.engine.sums import NARROW, add_reduce
+from gradcli.system.cascaded_sums import NARROW, add_reduce
 from tests.golden.record_sums import PATH, entries
 from tests.sweep import sweep
 

@@ -13,7 +13,7 @@ import pytest
 import gradcli
 import gradcli as torch
 from gradcli.autograd import forward_ad
-from gradcli.engine import forks
+from gradcli.system import locks as forks
 
 THREADS, PASSES = 8, 25
 

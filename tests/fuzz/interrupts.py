@@ -34,7 +34,7 @@ def started(path: list[str], stream: str) -> str:
 import sys
 sys.path[:0] = {path!r}
 sys.argv[0] = "gradcli"
-from gradcli import interrupts
+from gradcli.system import interrupts
 first = interrupts.at_once
 def at_once():
     first()

@@ -10,8 +10,8 @@ import numpy as np
 from gradcli import language
 from gradcli.calculus.generic import sample
 from gradcli.calculus.proof import Unproved, proved
-from gradcli.engine import dtypes
 from gradcli.language.checks import free_names
+from gradcli.system import dtypes
 from tests import fuzz
 
 VECTORS = ("x", "y", "w")

@@ -14,7 +14,7 @@ from gradcli.graphs.norms import Table
 from gradcli.graphs.records import matching
 from gradcli.graphs.styles import crop, fold
 from gradcli.graphs.text import shorten
-from gradcli.visible import columns, fitting
+from gradcli.system.visible import columns, fitting
 from tests.sweep import sweep
 
 

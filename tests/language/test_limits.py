@@ -73,7 +73,7 @@ def test_what_grows_is_bounded(text: str) -> None:
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(LanguageError, match=r"too long|deep"),
     ):
-        patch.setattr("gradcli.budget.MAX_ITEMS", 10_000)
+        patch.setattr("gradcli.system.budget.MAX_ITEMS", 10_000)
         run(parse(text))
 
 

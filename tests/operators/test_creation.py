@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradcli as torch
-from gradcli.engine import dtypes
+from gradcli.system import dtypes
 from tests.sweep import sweep
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "creation.json").read_text())

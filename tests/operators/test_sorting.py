@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.operators import selection
+from gradcli.system import selection
 from tests.operators.both import ask, gradient, same, torch, tree
 from tests.sweep import sweep
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from gradcli import language
-from gradcli.engine import dtypes
-from gradcli.engine.sums import Tree
 from gradcli.engine.tensor import wrap
 from gradcli.operators import table
 from gradcli.plan.cut import Cut, product
 from gradcli.plan.functions import unread
 from gradcli.rows.sums import Column, NoPasses, Work, expression, totals
+from gradcli.system import dtypes
+from gradcli.system.cascaded_sums import Tree
 from gradcli.tables.parts import Parts
 from tests.sweep import sweep
 

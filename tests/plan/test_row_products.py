@@ -9,9 +9,10 @@ import pytest
 
 import gradcli as g
 from gradcli import language
-from gradcli.engine import short_rows
-from gradcli.engine import threads as shared
-from gradcli.engine.row_blocks import (
+from gradcli.engine.tensor import wrap
+from gradcli.system import short_lines as short_rows
+from gradcli.system import threads as shared
+from gradcli.system.blocked_products import (
     FOLDED,
     PART,
     Fold,
@@ -22,7 +23,6 @@ from gradcli.engine.row_blocks import (
     rows_sum,
     vector_dot,
 )
-from gradcli.engine.tensor import wrap
 from tests.sweep import sweep
 
 COUNT = 3 * block_of(8, 1) + 77

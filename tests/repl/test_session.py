@@ -50,7 +50,7 @@ class Recorder:
 
 @pytest.fixture(autouse=True)
 def float64():
-    from gradcli.engine import dtypes
+    from gradcli.system import dtypes
 
     before = dtypes.get_default_dtype()
     dtypes.set_default_dtype(dtypes.float64)

@@ -313,8 +313,8 @@ def test_what_is_no_file_is_refused() -> None:
 
 
 def test_a_large_table_is_read_by_rows_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli import budget
     from gradcli.commands import by_rows
+    from gradcli.system import budget
 
     monkeypatch.setattr(by_rows, "_LARGE", 0)
     given = ["grad", "sum(a*x)", "--x", "@t.parquet:x", "--a", "2"]

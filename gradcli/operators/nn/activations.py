@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import random
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import afresh
 from gradcli.engine.operator import Rules, itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import inplace as overwritten
@@ -32,6 +30,8 @@ from gradcli.operators.helpers import (
 from gradcli.operators.nn.pairs import PIECEWISE, pair, passing
 from gradcli.operators.signatures import Python
 from gradcli.operators.table import Array, Row, function, operator
+from gradcli.system.array_memory import afresh
+from gradcli.system.dtypes import scalar_name
 
 FAMILY = "nn"
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.operators import batches
 from gradcli.operators.helpers import dtype_of, expect_alike, implemented, total
 from gradcli.operators.nn.pairs import of_dimensions
 from gradcli.operators.signatures import Parser
 from gradcli.operators.strides import of_images
 from gradcli.operators.table import Array, function, operator
+from gradcli.system.dtypes import c_type, scalar_name
 
 FAMILY = "nn"
 

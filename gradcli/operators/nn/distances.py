@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
-from gradcli.engine.dtypes import c_type, scalar_name
-from gradcli.engine.memory import afresh, fresh
 from gradcli.engine.modes import current, no_grad
 from gradcli.engine.promotion import mismatch
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import real
@@ -36,6 +32,10 @@ from gradcli.operators.norms import norm_backward, norm_of, vector_norm, vector_
 from gradcli.operators.reductions import sum_
 from gradcli.operators.sample_calls import named
 from gradcli.operators.table import Array, function, operator
+from gradcli.system import dtypes
+from gradcli.system.array_memory import afresh, fresh
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import c_type, scalar_name
 
 FAMILY = "statistics"
 

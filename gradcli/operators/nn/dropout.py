@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import random
-from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import wrap
 from gradcli.operators.nn.pairs import of_dimensions
 from gradcli.operators.strides import axes_of, from_memory
 from gradcli.operators.table import Array, function
+from gradcli.system.dtypes import scalar_name
 
 FAMILY = "nn"
 

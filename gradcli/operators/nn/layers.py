@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.batch import is_batched, numbers
-from gradcli.engine.dtypes import c_type, scalar_name, tensor_name
-from gradcli.engine.memory import in_its_order
 from gradcli.engine.modes import no_grad
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
@@ -23,6 +20,9 @@ from gradcli.operators.nn.pairs import last
 from gradcli.operators.products import addmm, matmul
 from gradcli.operators.signatures import checked
 from gradcli.operators.table import Array, function, operator, row
+from gradcli.system.array_memory import in_its_order
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import c_type, scalar_name, tensor_name
 
 FAMILY = "nn"
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.batch import anywhere
 from gradcli.engine.compiled import function as compiled
-from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.modes import no_grad
 from gradcli.engine.operator import itself
 from gradcli.engine.promotion import BOOL_OPERAND, mismatch
@@ -46,6 +44,8 @@ from gradcli.operators.reductions import mean_all
 from gradcli.operators.shapes import broadcast_tensors
 from gradcli.operators.signatures import Python
 from gradcli.operators.table import Array, function, operator, resolve
+from gradcli.system import dtypes
+from gradcli.system.dtypes import scalar_name
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 NONE, MEAN, SUM = 0, 1, 2

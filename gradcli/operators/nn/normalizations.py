@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.memory import afresh
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
@@ -15,6 +14,7 @@ from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, to
 from gradcli.operators.helpers import mean as mean_along
 from gradcli.operators.strides import of_images
 from gradcli.operators.table import Array, function, operator, resolve
+from gradcli.system.array_memory import afresh
 
 FAMILY = "nn"
 

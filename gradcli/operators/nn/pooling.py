@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from gradcli.engine.memory import afresh
 from gradcli.engine.modes import is_grad_enabled
-from gradcli.engine.sums import add_reduce
 from gradcli.operators.helpers import gather, implemented, mean
 from gradcli.operators.nn.convolution import Sizes, several, windows
 from gradcli.operators.nn.pairs import NOTHING, of_dimensions, pair
 from gradcli.operators.signatures import checked
 from gradcli.operators.strides import of_images
 from gradcli.operators.table import Array, Row, operator
+from gradcli.system.array_memory import afresh
+from gradcli.system.cascaded_sums import add_reduce
 
 FAMILY = "nn"
 

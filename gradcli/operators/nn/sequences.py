@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.dimensions import not_differentiable
 from gradcli.operators.helpers import implemented, total
@@ -16,6 +15,7 @@ from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
 from gradcli.operators.nn.pairs import last, passing
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, function, operator, resolve
+from gradcli.system.dtypes import scalar_name
 
 FAMILY = "losses"
 

@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import afresh, spent
 from gradcli.engine.operator import Rules, itself
-from gradcli.engine.sums import add_reduce
 from gradcli.engine.tensor import wrap_dim
-from gradcli.engine.threads import in_runs
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     are_few,
@@ -26,6 +22,10 @@ from gradcli.operators.dimensions import (
 from gradcli.operators.helpers import cast, conj, total, unsqueeze_dims
 from gradcli.operators.sample_calls import DIMS, TUPLES, named
 from gradcli.operators.table import Array, function, operator
+from gradcli.system.array_memory import afresh, spent
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
+from gradcli.system.threads import in_runs
 
 FAMILY = "reductions"
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import gradcli.interrupts as interrupts
-from gradcli.budget import bound_memory
+import gradcli.system.interrupts as interrupts
+from gradcli.system.budget import bound_memory
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from gradcli.engine import threads
+from gradcli.system import threads
 
 _LARGE, _PART = 1 << 17, 1 << 14  # elements of an array that is worked on in parts, and of a part
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import forks
+from gradcli.system import locks as forks
 
 # What the library calls the setting, in NumPy's wheels and elsewhere.
 _NAMES = (
@@ -155,7 +155,7 @@ def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> 
             break
     else:
         return ufunc(*operands) if out is None else ufunc(*operands, out=out)
-    from gradcli.engine import short_rows
+    from gradcli.system import short_lines as short_rows
 
     if out is None:
         out = _result_of(ufunc, operands)
@@ -191,7 +191,7 @@ def _result_of(ufunc: Any, operands: tuple[Any, ...]) -> Any:
         return None
     if ufunc.resolve_dtypes((*kinds, None)) != (dtype,) * (len(kinds) + 1):
         return None
-    from gradcli.engine import lending
+    from gradcli.system import page_pool as lending
 
     return lending.room(shape, dtype)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli import budget
+from gradcli.system import budget
 
 LARGE = 1 << 25  # bytes, up to which the allocator keeps what is freed
 _COUNT = 2  # arrays, as many as there are while a loop's names still hold that of the last turn

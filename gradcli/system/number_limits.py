@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
+from gradcli.system import dtypes
 
 
 def _given(name: str, value: Any) -> dtypes.dtype:

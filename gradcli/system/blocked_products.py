@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import threads
-from gradcli.engine.memory import ARRAYS
-from gradcli.engine.sums import Tree
+from gradcli.system import threads
+from gradcli.system.array_memory import ARRAYS
+from gradcli.system.cascaded_sums import Tree
 
 FOLDED = 256  # rows whose product, or sum, is worked out at once
 _FEWEST = 256  # rows of a product: many for the library of products
