@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 # Where the names that are not in the operator table live.
 _HOME = {
-    **dict.fromkeys(["Tensor"], "gradcli.engine.tensor"),
-    "Size": "gradcli.engine.size",
+    **dict.fromkeys(["Tensor"], "gradcli.core.tensor"),
+    "Size": "gradcli.core.size",
     **dict.fromkeys(
         [
             *("device", "strided", "contiguous_format", "preserve_format"),
             *("channels_last", "channels_last_3d"),
         ],
-        "gradcli.engine.device",
+        "gradcli.core.device",
     ),
     **dict.fromkeys(["finfo", "iinfo"], "gradcli.system.number_limits"),
-    **dict.fromkeys(["Generator", "default_generator"], "gradcli.engine.random"),
+    **dict.fromkeys(["Generator", "default_generator"], "gradcli.core.random"),
     **dict.fromkeys(
         ["dtype", "get_default_dtype", "set_default_dtype"],
         "gradcli.system.dtypes",
@@ -39,10 +39,10 @@ _HOME = {
             *("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled"),
             *("is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
         ],
-        "gradcli.engine.modes",
+        "gradcli.core.modes",
     ),
     **dict.fromkeys(
-        ["set_printoptions", "get_printoptions", "printoptions"], "gradcli.engine.printing"
+        ["set_printoptions", "get_printoptions", "printoptions"], "gradcli.core.printing"
     ),
     **dict.fromkeys(["save", "load"], "gradcli.serialization"),
     **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),

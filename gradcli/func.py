@@ -1,7 +1,7 @@
 """torch.func: derivatives of functions, as functions, and functions mapped over a dimension.
 
 They nest with each other. Gradients run on the engine's tape, tangents in forward mode; all rows or
-columns of a Jacobian, and all entries of `vmap`, run at once on batched arrays (gradcli.engine.batch).
+columns of a Jacobian, and all entries of `vmap`, run at once on batched arrays (gradcli.core.batched_arrays).
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus import batched, trees
+from gradcli.calculus import batched
 from gradcli.calculus.vmap import vmap
-from gradcli.engine import levels
-from gradcli.engine.backward import gradients as pull
-from gradcli.engine.backward import tell
-from gradcli.engine.batch import Level, opened
-from gradcli.engine.batching import remove_batch_dim
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import levels
+from gradcli.core import pytrees as trees
+from gradcli.core.backward_pass import gradients as pull
+from gradcli.core.backward_pass import tell
+from gradcli.core.batch_levels import remove_batch_dim
+from gradcli.core.batched_arrays import Level, opened
+from gradcli.core.tensor import Tensor, wrap
 
 Argnums = int | tuple[int, ...]
 

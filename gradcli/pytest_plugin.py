@@ -8,7 +8,7 @@ import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests have filters of their own, which forget what the first operation sets (`engine.operator`)."""
+    """Tests have filters of their own, which forget what the first operation sets (`core.primitive`)."""
     config.addinivalue_line("filterwarnings", r"ignore::RuntimeWarning:gradcli\.(engine|operators)")
 
 

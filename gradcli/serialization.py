@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 import gradcli.system.budget as budget
-from gradcli.engine.device import device, used
-from gradcli.engine.size import Size
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.device import device, used
+from gradcli.core.size import Size
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.nn.parameter import Parameter
 from gradcli.operators import table
 from gradcli.system import dtypes

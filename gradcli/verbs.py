@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import as_tensor, parse, run
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 from gradcli.language.values import in_python

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from mypy.plugin import ClassDefContext, Plugin
 
-DECORATORS = ("gradcli.engine.operator.", "gradcli.operators.")
+DECORATORS = ("gradcli.core.primitive.", "gradcli.operators.")
 
 
 def is_row(context: ClassDefContext) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from gradcli.engine import modes
+from gradcli.core import modes
 from gradcli.system import dtypes
 
 SHOWN = 5  # tracebacks; the names are told of all that fail

@@ -7,9 +7,9 @@ from typing import Any
 
 from gradcli.autograd import graph
 from gradcli.autograd.variable import Variable
-from gradcli.engine.backward import backward, grad
-from gradcli.engine.function import Function
-from gradcli.engine.modes import (
+from gradcli.core.backward_pass import backward, grad
+from gradcli.core.custom_function import Function
+from gradcli.core.modes import (
     detect_anomaly,
     enable_grad,
     inference_mode,
@@ -19,7 +19,7 @@ from gradcli.engine.modes import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from gradcli.engine.saved import Saved as SavedTensor
+from gradcli.core.saved_tensors import Saved as SavedTensor
 
 _LATER = {
     "gradcheck": "gradcli.calculus.gradcheck",

@@ -1,6 +1,6 @@
 """torch.autograd.function."""
 
-from gradcli.engine.function import (
+from gradcli.core.custom_function import (
     BackwardCFunction,
     Function,
     FunctionCtx,

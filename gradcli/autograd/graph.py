@@ -1,6 +1,6 @@
 """torch.autograd.graph: nodes, edges and hooks of the backward graph."""
 
-from gradcli.engine.edges import (
+from gradcli.core.gradient_edges import (
     GradientEdge,
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
@@ -10,7 +10,7 @@ from gradcli.engine.edges import (
     save_on_cpu,
     saved_tensors_hooks,
 )
-from gradcli.engine.node import Node
+from gradcli.core.node import Node
 
 __all__ = [
     "GradientEdge",

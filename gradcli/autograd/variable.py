@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.engine.tensor import Tensor
-from gradcli.engine.watched_pass import queue_callback
+from gradcli.core.tensor import Tensor
+from gradcli.core.watched_pass import queue_callback
 
 
 class _ExecutionEngine:

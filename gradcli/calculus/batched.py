@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.backward import gradients as grad
-from gradcli.engine.batch import Batched, Diagonal, Level, batch_of, full, opened
-from gradcli.engine.batching import add_batch_dim, remove_batch_dim
-from gradcli.engine.function import BackwardCFunction
-from gradcli.engine.operator import NotImplementedNode
-from gradcli.engine.scattered import Scattered, merged, scattered
-from gradcli.engine.tensor import Tensor, edge, wrap
-from gradcli.engine.watched_pass import discover
+from gradcli.core.backward_pass import gradients as grad
+from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
+from gradcli.core.batched_arrays import Batched, Diagonal, Level, batch_of, full, opened
+from gradcli.core.custom_function import BackwardCFunction
+from gradcli.core.primitive import NotImplementedNode
+from gradcli.core.sparse_batches import Scattered, merged, scattered
+from gradcli.core.tensor import Tensor, edge, wrap
+from gradcli.core.watched_pass import discover
 from gradcli.operators.table import resolve
 
 ROWS = 256  # of a Jacobian whose product alone is wanted, at once

@@ -15,11 +15,11 @@ import numpy as np
 
 from gradcli.calculus.compare import NotFinite, allowed
 from gradcli.calculus.derivative import recorded_run
-from gradcli.engine import modes
-from gradcli.engine.backward import grad
-from gradcli.engine.node import Node, Port
-from gradcli.engine.refusals import REFUSALS
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import modes
+from gradcli.core.backward_pass import grad
+from gradcli.core.node import Node, Port
+from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.operators import table

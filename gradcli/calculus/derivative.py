@@ -22,7 +22,7 @@ from gradcli.calculus.finish import finish
 from gradcli.calculus.numbers import ONE
 from gradcli.calculus.reading import NoExpression, Reader
 from gradcli.calculus.rewriting import rewrite
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.checks import free_names
 from gradcli.language.errors import LanguageError

@@ -17,7 +17,7 @@ from gradcli.calculus.expressions import Expression, is_call, order
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.simplify import HALF
 from gradcli.calculus.text import INFIX
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.names import meaning, qualified
 from gradcli.language.operations import call
 

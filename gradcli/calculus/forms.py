@@ -587,7 +587,7 @@ FORMS: dict[str, Handler] = {
 
 @cache
 def form_of(spelled: str) -> Handler:
-    """The way to read a row that is spelled so: see `gradcli.engine.operator.operator`."""
+    """The way to read a row that is spelled so: see `gradcli.core.primitive.operator`."""
     if spelled in FORMS:
         return FORMS[spelled]
     word, call_, names = spelled.partition(":")

@@ -14,18 +14,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.engine import batch, compiled, modes, versions
-from gradcli.engine.backward import gradients as grad
-from gradcli.engine.batch import Batched, Level, opened
-from gradcli.engine.batching import lift_to_batch, remove_batch_dim
-from gradcli.engine.device import contiguous_format
-from gradcli.engine.function import BackwardCFunction
-from gradcli.engine.gradients import fit
-from gradcli.engine.node import Port, Wide, blank, edge_of
-from gradcli.engine.operator import NotImplementedNode, Row
-from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
-from gradcli.engine.views import laid_as, set_own, set_tangent
-from gradcli.engine.watched_pass import discover
+from gradcli.core import batched_arrays as batch
+from gradcli.core import generated_calls as compiled
+from gradcli.core import modes, versions
+from gradcli.core.backward_pass import gradients as grad
+from gradcli.core.batch_levels import lift_to_batch, remove_batch_dim
+from gradcli.core.batched_arrays import Batched, Level, opened
+from gradcli.core.custom_function import BackwardCFunction
+from gradcli.core.device import contiguous_format
+from gradcli.core.gradients import fit
+from gradcli.core.node import Port, Wide, blank, edge_of
+from gradcli.core.primitive import NotImplementedNode, Row
+from gradcli.core.tensor import Scalar, Tensor, edge, wrap
+from gradcli.core.views import laid_as, set_own, set_tangent
+from gradcli.core.watched_pass import discover
 from gradcli.system import dtypes
 
 

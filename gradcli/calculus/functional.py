@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import batched
-from gradcli.engine import modes
-from gradcli.engine.backward import grad, tell
-from gradcli.engine.batch import Level, opened
-from gradcli.engine.batching import remove_batch_dim
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import modes
+from gradcli.core.backward_pass import grad, tell
+from gradcli.core.batch_levels import remove_batch_dim
+from gradcli.core.batched_arrays import Level, opened
+from gradcli.core.tensor import Tensor, wrap
 
 Tensors = tuple[Tensor, ...]
 _STRICT = "This is not allowed in strict mode."

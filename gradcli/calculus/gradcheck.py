@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import forward_ad
-from gradcli.engine import modes
-from gradcli.engine.backward import grad
-from gradcli.engine.function import Function
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import modes
+from gradcli.core.backward_pass import grad
+from gradcli.core.custom_function import Function
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.system import dtypes
 
 Outputs = tuple[Any, ...]

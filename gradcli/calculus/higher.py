@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gradcli.engine.backward import grad
+from gradcli.core.backward_pass import grad
 from gradcli.operators.table import resolve
 
 

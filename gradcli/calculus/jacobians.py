@@ -33,7 +33,7 @@ from gradcli.calculus.linear_maps import LinearMaps, turned, written_out
 from gradcli.calculus.proof import Claim
 from gradcli.calculus.rewriting import rewrite
 from gradcli.calculus.spelling import NoExpression
-from gradcli.engine.tensor import Tensor
+from gradcli.core.tensor import Tensor
 from gradcli.language import run
 from gradcli.language.program import Program
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import batched, forward_ad
-from gradcli.engine import random
-from gradcli.engine.backward import grad
-from gradcli.engine.batch import Level, opened
-from gradcli.engine.batching import remove_batch_dim
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import random
+from gradcli.core.backward_pass import grad
+from gradcli.core.batch_levels import remove_batch_dim
+from gradcli.core.batched_arrays import Level, opened
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.program import Program
 from gradcli.system import dtypes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus.derivative import Derivatives
-from gradcli.engine.tensor import wrap
+from gradcli.core.tensor import wrap
 
 
 def write(found: Derivatives, form: str) -> str:

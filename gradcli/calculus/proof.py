@@ -39,8 +39,8 @@ from gradcli.calculus.sizes import (
     size_of,
     sized,
 )
-from gradcli.engine.backward import grad
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.backward_pass import grad
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program

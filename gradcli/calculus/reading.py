@@ -25,8 +25,8 @@ from gradcli.calculus.spelling import (
     no_expression,
     shape_of,
 )
-from gradcli.engine.refusals import REFUSALS
-from gradcli.engine.tensor import Scalar, Tensor
+from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.tensor import Scalar, Tensor
 from gradcli.operators import table
 from gradcli.recording.graph import Call, Value, calls, operands_of
 from gradcli.recording.recorder import expanded

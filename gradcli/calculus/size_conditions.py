@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gradcli.calculus.generic import quiet
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus.expressions import Expression
-from gradcli.engine.tensor import Scalar, Tensor
+from gradcli.core.tensor import Scalar, Tensor
 from gradcli.language.program import Program
 from gradcli.recording.graph import Call, Value
 

@@ -13,7 +13,7 @@ from gradcli.calculus.expressions import Expression, is_number, name
 from gradcli.calculus.finish import RULES
 from gradcli.calculus.reading import NoExpression, Reader
 from gradcli.calculus.rewriting import rewrite
-from gradcli.engine.observe import observing
+from gradcli.core.observers import observing
 from gradcli.graphs.records import Describer, class_name, walk
 from gradcli.graphs.rules import rules_by_edge
 from gradcli.language import LanguageError, Program, parse

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import modes
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import modes
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.operators.table import is_analytic

@@ -6,12 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.calculus import trees
-from gradcli.engine import batch, modes
-from gradcli.engine.backward import tell
-from gradcli.engine.batch import Batched, Level, opened
-from gradcli.engine.batching import add_batch_dim, remove_batch_dim
-from gradcli.engine.tensor import Tensor
+from gradcli.core import batched_arrays as batch
+from gradcli.core import modes
+from gradcli.core import pytrees as trees
+from gradcli.core.backward_pass import tell
+from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
+from gradcli.core.batched_arrays import Batched, Level, opened
+from gradcli.core.tensor import Tensor
 
 RANDOMNESS = ("error", "different", "same")
 

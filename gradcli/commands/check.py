@@ -206,8 +206,8 @@ def _formula_shape(
 ) -> Callable[[Mapping[str, Any]], tuple[int, ...] | None]:
     """The shape of a formula's value at a point; None where it has no value."""
     from gradcli.calculus.compare import formula_at
-    from gradcli.engine.refusals import REFUSALS
-    from gradcli.engine.tensor import wrap
+    from gradcli.core.operation_errors import REFUSALS
+    from gradcli.core.tensor import wrap
     from gradcli.language import parse
 
     formula = parse(text)
@@ -429,7 +429,7 @@ def _outputs(function: Any, arrays: dict[str, Any]) -> list[Any] | None:
     import numpy as np
 
     from gradcli.calculus.checking import outputs_of
-    from gradcli.engine.tensor import wrap
+    from gradcli.core.tensor import wrap
 
     with np.errstate(all="ignore"):
         try:

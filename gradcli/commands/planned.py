@@ -89,8 +89,8 @@ def _planned(
     seed: str | None,
 ) -> Planned:
     from gradcli import language
-    from gradcli.engine.refusals import REFUSALS
-    from gradcli.engine.tensor import Tensor, wrap
+    from gradcli.core.operation_errors import REFUSALS
+    from gradcli.core.tensor import Tensor, wrap
     from gradcli.plan import Untraceable, record
     from gradcli.plan.compiled import Plan
     from gradcli.system.garbage import uncollected

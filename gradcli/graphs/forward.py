@@ -23,7 +23,7 @@ def watching(*models: Any) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _watching() -> Iterator[dict[Any, Any]]:
-    from gradcli.engine import modes
+    from gradcli.core import modes
 
     kept: dict[Any, Any] = {}
     former = modes.current().intercept

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from gradcli.engine.operator import Row
+from gradcli.core.primitive import Row
 
 
 def rules_of(row: Row) -> dict[str, str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.node import FREED
-from gradcli.engine.tensor import Tensor
+from gradcli.core.node import FREED
+from gradcli.core.tensor import Tensor
 from gradcli.graphs import values
 from gradcli.system import dtypes
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gradcli.engine.node import FREED
+from gradcli.core.node import FREED
 from gradcli.graphs import values
 from gradcli.graphs.calls import Calls
 from gradcli.graphs.probes import Output, Place, Probe

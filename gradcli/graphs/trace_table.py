@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradcli.engine.node import FREED
+from gradcli.core.node import FREED
 from gradcli.graphs import rules, saved, values
 from gradcli.graphs.recorder import Note, Pass, Step
 from gradcli.graphs.records import LEAF, Describer, class_name, walk

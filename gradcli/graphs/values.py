@@ -18,7 +18,7 @@ def as_array(value: Any) -> Any:
     """Return the numpy array behind a tensor, an array or a number; of a batch, all its entries."""
     array = getattr(value, "array", None)
     if array is not None:
-        from gradcli.engine.batch import numbers
+        from gradcli.core.batched_arrays import numbers
 
         return numbers(array)
     if isinstance(value, Stats):

@@ -57,7 +57,7 @@ def _indented(value: Any, indent: int) -> str:
 
 
 def _shown(value: Any) -> str:
-    from gradcli.engine.node import Node
+    from gradcli.core.node import Node
 
     text = repr(value)
     return (

@@ -75,8 +75,8 @@ class Machine:
         write: Callable[[str], Any] | None = None,
         max_steps: int | None = None,
     ) -> None:
-        from gradcli.engine.node import Port
-        from gradcli.engine.tensor import LAZY, Tensor
+        from gradcli.core.node import Port
+        from gradcli.core.tensor import LAZY, Tensor
 
         self.names: dict[str, Any] = dict(variables or {})
         self.value: Any = None
@@ -544,7 +544,7 @@ def run(
     number of loop turns and calls together. Whether gradients are recorded is afterwards as it was:
     what the program says with `set_grad_enabled(False)` is said of itself.
     """
-    from gradcli.engine import modes
+    from gradcli.core import modes
 
     machine = Machine(variables, write=write, max_steps=max_steps)
     enabled = modes.is_grad_enabled()

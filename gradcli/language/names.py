@@ -285,21 +285,21 @@ _MODES = (
     *("is_inference_mode_enabled",),
 )
 _HOMES: dict[str, str] = {
-    **dict.fromkeys(_MODES, "gradcli.engine.modes"),
+    **dict.fromkeys(_MODES, "gradcli.core.modes"),
     **{
-        f"autograd.{name}": "gradcli.engine.modes"
+        f"autograd.{name}": "gradcli.core.modes"
         for name in (*_MODES, "detect_anomaly", "set_detect_anomaly")
     },
     **dict.fromkeys(("get_default_dtype", "set_default_dtype"), "gradcli.system.dtypes"),
-    **{f"autograd.{name}": "gradcli.engine.backward" for name in ("grad", "backward")},
+    **{f"autograd.{name}": "gradcli.core.backward_pass" for name in ("grad", "backward")},
     **dict.fromkeys(("finfo", "iinfo"), "gradcli.system.number_limits"),
     **{
-        "Size": "gradcli.engine.size",
-        "device": "gradcli.engine.device",
-        "Generator": "gradcli.engine.random",
-        "set_printoptions": "gradcli.engine.printing",
+        "Size": "gradcli.core.size",
+        "device": "gradcli.core.device",
+        "Generator": "gradcli.core.random",
+        "set_printoptions": "gradcli.core.printing",
     },
-    "Tensor": "gradcli.engine.tensor",
+    "Tensor": "gradcli.core.tensor",
 }
 # Functions of functions: the Python API's own.
 _TRANSFORMS = frozenset(
@@ -482,7 +482,7 @@ def _allowed(value: Any, kind: type, name: str) -> bool:
     if kind.__name__ in _BY_NAME:
         return name in _BY_NAME[kind.__name__]
     if isinstance(value, type) and name == "apply":
-        from gradcli.engine.function import Function
+        from gradcli.core.custom_function import Function
 
         return issubclass(value, Function)
     return False
@@ -491,9 +491,9 @@ def _allowed(value: Any, kind: type, name: str) -> bool:
 @cache
 def _closed_lists() -> tuple[tuple[type, frozenset[str]], ...]:
     """(class, the names of its attributes that programs may read), the likeliest first."""
-    from gradcli.engine.hooks import RemovableHandle
-    from gradcli.engine.node import Node
-    from gradcli.engine.tensor import Tensor
+    from gradcli.core.hooks import RemovableHandle
+    from gradcli.core.node import Node
+    from gradcli.core.tensor import Tensor
     from gradcli.system.dtypes import dtype
 
     lists: list[tuple[type, frozenset[str]]] = [
@@ -548,7 +548,7 @@ def attributes(value: Any) -> list[str]:
 
 def set_attribute(value: Any, name: str, new: Any) -> None:
     """`value.name = new`, for the few attributes of tensors that may be written."""
-    from gradcli.engine.tensor import Tensor
+    from gradcli.core.tensor import Tensor
 
     if not isinstance(value, Tensor) or name not in _WRITABLE:
         raise AttributeError(f"`.{name}` of {type(value).__name__!r} cannot be assigned to")

@@ -15,7 +15,7 @@ from gradcli.language.errors import LanguageError, Span, kind_of
 from gradcli.language.tree import KIND
 
 if TYPE_CHECKING:
-    from gradcli.engine.tensor import Tensor
+    from gradcli.core.tensor import Tensor
     from gradcli.language.interpreter import Machine
     from gradcli.language.program import Program
 
@@ -171,7 +171,7 @@ def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
 
 
 def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:
-    from gradcli.engine.tensor import Tensor
+    from gradcli.core.tensor import Tensor
 
     if isinstance(start, str):
         raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
@@ -288,7 +288,7 @@ def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None =
 
     A tensor stays what it is. Raises LanguageError for text, functions and ragged lists.
     """
-    from gradcli.engine.tensor import Tensor
+    from gradcli.core.tensor import Tensor
 
     if isinstance(value, Tensor):
         return value
@@ -392,7 +392,7 @@ def tensor_of(data: Any, dtype: Any) -> Tensor:
     """Numbers in the default dtype: booleans stay, complex ones stay complex."""
     import numpy as np
 
-    from gradcli.engine.tensor import wrap
+    from gradcli.core.tensor import wrap
     from gradcli.system import dtypes
 
     array = np.asarray(data)
@@ -436,7 +436,7 @@ def subscript(value: Any, index: Any) -> Any:
 
 def set_subscript(value: Any, index: Any, new: Any) -> None:
     """`value[index] = new`, for tensors and lists."""
-    from gradcli.engine.tensor import Tensor
+    from gradcli.core.tensor import Tensor
 
     if type(value) is dict:
         budget.items(len(value) + 1, "a dict")

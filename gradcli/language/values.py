@@ -15,7 +15,7 @@ from gradcli.language.operations import as_tensor as as_tensor
 from gradcli.language.operations import rectangular, tensor_of
 
 if TYPE_CHECKING:
-    from gradcli.engine.tensor import Tensor
+    from gradcli.core.tensor import Tensor
     from gradcli.tables import Reader
 
 _PLAIN = "0123456789+-.eE, \t\r\ninfa"  # what lists of numbers are made of, inf and nan included
@@ -377,7 +377,7 @@ def evaluate(source: str, /, **variables: Any) -> Tensor:
 
     Variables may be tensors, numbers, lists or NumPy arrays: `evaluate("2*dot(x, x)", x=[1.0, 2.0])`.
     """
-    from gradcli.engine.tensor import Tensor
+    from gradcli.core.tensor import Tensor
     from gradcli.language.interpreter import Machine
     from gradcli.language.parser import parse
 

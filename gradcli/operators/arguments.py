@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradcli.engine import modes
-from gradcli.engine.device import used
-from gradcli.engine.tensor import ONLY_FLOATING, Tensor, wrap
+from gradcli.core import modes
+from gradcli.core.device import used
+from gradcli.core.tensor import ONLY_FLOATING, Tensor, wrap
 from gradcli.operators.table import function
 from gradcli.operators.words import type_name
 from gradcli.system import dtypes

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import modes, rows
-from gradcli.engine.operator import Rules
-from gradcli.engine.promotion import BOOL_OPERAND, mismatch
-from gradcli.engine.rows import factor, is_one, meeting
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import basic_primitives as rows
+from gradcli.core import modes
+from gradcli.core.basic_primitives import factor, is_one, meeting
+from gradcli.core.primitive import Rules
+from gradcli.core.promotion import BOOL_OPERAND, mismatch
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.operators.helpers import (
     MINUS_BOOL,
     cast,
@@ -598,7 +599,7 @@ def float_power_(input: Any, exponent: Any) -> Any:
             f"the base given to float_power_ has dtype {given} but the operation's result requires "
             f"dtype {wanted}"
         )
-    from gradcli.engine.views import inplace
+    from gradcli.core.views import inplace
 
     return inplace(float_power, input, exponent)
 
@@ -808,7 +809,7 @@ def _like(number: Any, tensor: Any) -> Any:
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, b: Any) -> Any:
-        from gradcli.engine.views import inplace
+        from gradcli.core.views import inplace
 
         return inplace(function, a, b) if is_operand(b) else NotImplemented
 

@@ -1,7 +1,7 @@
 """How rows that are no matter of one kind take one more dimension in front (`batch=` of a row).
 
 Each is a function of the row, its operands (some batched) and the level, that gives the results with the
-batch in front; None where it does not know, so that the row runs entry by entry (see engine.batch).
+batch in front; None where it does not know, so that the row runs entry by entry (see core.batched_arrays).
 """
 
 from __future__ import annotations
@@ -11,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch
-from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
-from gradcli.engine.operator import Row, Rules
-from gradcli.engine.rows import sum_dim
-from gradcli.engine.tensor import wrap_dim
-from gradcli.engine.views import as_strided_array
+from gradcli.core import batched_arrays as batch
+from gradcli.core.basic_primitives import sum_dim
+from gradcli.core.batched_arrays import (
+    Batched,
+    Level,
+    common,
+    full,
+    is_batched,
+    is_diagonal,
+    moveaxis,
+)
+from gradcli.core.primitive import Row, Rules
+from gradcli.core.tensor import wrap_dim
+from gradcli.core.views import as_strided_array
 from gradcli.system import dtypes
 from gradcli.system.blocked_products import rows_dot, suits
 
@@ -25,7 +33,7 @@ Rule = Callable[[Row, list[Any], Level], Any]
 
 def _as(way: str, row: Row, operands: list[Any], level: Level) -> Any:
     """The results by one of the ways that a row may name; None where it does not suit."""
-    from gradcli.engine.batch_rows import WAYS
+    from gradcli.core.batching_rules import WAYS
 
     return WAYS[way](row, operands, level)
 
@@ -82,7 +90,7 @@ def last(*counts: int) -> Rule:
     """A row of the last dimensions of its tensors, so many of each, whose others broadcast."""
 
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
-        from gradcli.engine.batch_rows import filled
+        from gradcli.core.batching_rules import filled
 
         ready = filled(row, operands, level)
         if ready is None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.device import used
-from gradcli.engine.tensor import Tensor
+from gradcli.core.device import used
+from gradcli.core.tensor import Tensor
 from gradcli.operators.helpers import cast as in_dtype
 from gradcli.operators.helpers import is_complex
 from gradcli.operators.strides import copied, follows, formatted

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor
+from gradcli.core.tensor import Tensor
 from gradcli.operators.creation import as_tensor
 from gradcli.operators.table import function, resolve
 from gradcli.system import dtypes

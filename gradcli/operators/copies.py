@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.engine.operator import Row, Rules
+from gradcli.core.primitive import Row, Rules
 from gradcli.operators import shapes
 from gradcli.operators.strides import in_order
 from gradcli.operators.table import Array, choice, function, operator

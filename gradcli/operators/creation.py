@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import gradcli.system.budget as budget
-from gradcli.engine.batch import is_batched, zeros_of
-from gradcli.engine.device import used
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.batched_arrays import is_batched, zeros_of
+from gradcli.core.device import used
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.operators import legacy, nested
 from gradcli.operators.arguments import (
     OPTIONS,

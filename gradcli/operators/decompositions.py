@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import anywhere
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.batched_arrays import anywhere
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
 from gradcli.operators.helpers import (
     cast,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.engine.device import cpu, device, used
+from gradcli.core.device import cpu, device, used
 from gradcli.operators.table import function
 
 

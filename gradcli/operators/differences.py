@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap, wrap_dim
+from gradcli.core.tensor import wrap, wrap_dim
 from gradcli.operators.arithmetic import div_scalar, logical_xor, mul_scalar, sub
 from gradcli.operators.dimensions import as_dims, axes
 from gradcli.operators.helpers import data

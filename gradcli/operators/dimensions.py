@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.rows import axes as axes
-from gradcli.engine.rows import numpy_dtype as numpy_dtype
+from gradcli.core.basic_primitives import axes as axes
+from gradcli.core.basic_primitives import numpy_dtype as numpy_dtype
 from gradcli.system.cascaded_sums import add_reduce
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor
+from gradcli.core.tensor import Tensor
 from gradcli.operators.products import bmm
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import function

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import Batched, anywhere, is_batched
-from gradcli.engine.operator import Rules, itself
-from gradcli.engine.promotion import mismatch
-from gradcli.engine.tensor import Tensor, wrap
-from gradcli.engine.views import inplace
+from gradcli.core.batched_arrays import Batched, anywhere, is_batched
+from gradcli.core.primitive import Rules, itself
+from gradcli.core.promotion import mismatch
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.core.views import inplace
 from gradcli.operators import accurate
 from gradcli.operators.arithmetic import check_divisor, div, pow_base
 from gradcli.operators.casting import cast

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import Batched
-from gradcli.engine.tensor import wrap, wrap_dim
+from gradcli.core.batched_arrays import Batched
+from gradcli.core.tensor import wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     axes,

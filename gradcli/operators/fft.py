@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import sized_dim, wrap_dim
+from gradcli.core.tensor import sized_dim, wrap_dim
 from gradcli.operators.arguments import OPTIONS, makes, nonnegative
 from gradcli.operators.helpers import constant, data
 from gradcli.operators.joining import constant_pad_nd

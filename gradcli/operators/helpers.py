@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import Batched, anywhere, zeros_of
-from gradcli.engine.rows import conj as conj
-from gradcli.engine.rows import expand as expand
-from gradcli.engine.rows import is_complex as is_complex
-from gradcli.engine.rows import unsqueeze_dims as unsqueeze_dims
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.basic_primitives import conj as conj
+from gradcli.core.basic_primitives import expand as expand
+from gradcli.core.basic_primitives import is_complex as is_complex
+from gradcli.core.basic_primitives import unsqueeze_dims as unsqueeze_dims
+from gradcli.core.batched_arrays import Batched, anywhere, zeros_of
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.operators.table import resolve
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS, Numberless, in_order, laid_out
@@ -52,7 +52,7 @@ def dtype_of(value: Any) -> Any:
 
 def refuse_second(message: str, when: Any, value: Any) -> Any:
     """A recorded gradient that may not be differentiated again where `when` holds somewhere."""
-    from gradcli.engine.function import delayed_error
+    from gradcli.core.custom_function import delayed_error
 
     if isinstance(value, Tensor) and value.requires_grad and anywhere(when.array):
         return delayed_error(message, (value,))[0]

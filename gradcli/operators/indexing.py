@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.promotion import mismatch
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
-from gradcli.engine.views import as_strided_array
+from gradcli.core.promotion import mismatch
+from gradcli.core.tensor import Tensor, wrap, wrap_dim
+from gradcli.core.views import as_strided_array
 from gradcli.operators import batches
 from gradcli.operators.helpers import (
     cast,

@@ -10,18 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import modes
-from gradcli.engine.batch import Batched, Level, is_batched, zeros_of
-from gradcli.engine.operator import Rules
-from gradcli.engine.promotion import mismatch
-from gradcli.engine.tensor import Tensor, edge, wrap
-from gradcli.engine.views import (
-    check_writable,
-    inplace,
-    refuse_captured,
-    refuse_overlap,
-    will_record,
-)
+from gradcli.core import modes
+from gradcli.core.batched_arrays import Batched, Level, is_batched, zeros_of
+from gradcli.core.primitive import Rules
+from gradcli.core.promotion import mismatch
+from gradcli.core.tensor import Tensor, edge, wrap
+from gradcli.core.views import check_writable, inplace, refuse_captured, refuse_overlap, will_record
 from gradcli.operators import arithmetic, batches, indexing, shapes
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.strides import empty_as

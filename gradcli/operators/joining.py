@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import Level, batch_of, full, lifted
-from gradcli.engine.operator import itself
-from gradcli.engine.tensor import Tensor, sized_dim, wrap, wrap_dim
+from gradcli.core.batched_arrays import Level, batch_of, full, lifted
+from gradcli.core.primitive import itself
+from gradcli.core.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import nonnegative
 from gradcli.operators.helpers import constant, contiguous, implemented, new_zeros, total

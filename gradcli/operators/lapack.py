@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import numbers
+from gradcli.core.batched_arrays import numbers
 from gradcli.system.array_memory import laid_out
 from gradcli.system.cascaded_sums import add_reduce
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.operators import nested
 from gradcli.operators.arguments import finish, nonnegative
 from gradcli.operators.signatures import Parser

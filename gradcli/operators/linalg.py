@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import modes
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.core import modes
+from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import decompositions as rows
 from gradcli.operators import lapack
 from gradcli.operators.helpers import refuse_grad

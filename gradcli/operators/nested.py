@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor
+from gradcli.core.tensor import Tensor
 from gradcli.system import dtypes
 
 Array = Any

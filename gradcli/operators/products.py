@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.promotion import mismatch
-from gradcli.engine.tensor import Tensor, sized_dim, wrap_dim
+from gradcli.core.promotion import mismatch
+from gradcli.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.operators.helpers import (
     conj,
     constant,

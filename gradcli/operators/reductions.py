@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import rows
-from gradcli.engine.rows import sum_backward as sum_backward
+from gradcli.core import basic_primitives as rows
+from gradcli.core.basic_primitives import sum_backward as sum_backward
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     as_dims,

@@ -1,4 +1,4 @@
-"""Random tensors: PyTorch's numbers, from `gradcli.engine.random`.
+"""Random tensors: PyTorch's numbers, from `gradcli.core.random`.
 
 Rows that fill in place exist for their nodes: what they overwrite gets a gradient of zero.
 """
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import random
-from gradcli.engine.random import Generator
-from gradcli.engine.tensor import Tensor
-from gradcli.engine.views import inplace
+from gradcli.core import random
+from gradcli.core.random import Generator
+from gradcli.core.tensor import Tensor
+from gradcli.core.views import inplace
 from gradcli.operators.arguments import OPTIONS, finish, kind_of, makes, nonnegative
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.strides import axes_of, from_memory

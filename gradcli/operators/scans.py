@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap_dim
+from gradcli.core.tensor import wrap_dim
 from gradcli.operators.dimensions import (
     integers,
     multiply_reduce,

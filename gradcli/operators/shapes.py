@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 import gradcli.system.budget as budget
-from gradcli.engine import rows
-from gradcli.engine.gradients import sum_to
-from gradcli.engine.operator import itself
-from gradcli.engine.promotion import mismatch
-from gradcli.engine.rows import view_of
-from gradcli.engine.size import Size
-from gradcli.engine.tensor import Tensor, sized_dim, wrap_dim
-from gradcli.engine.views import as_strided_array
+from gradcli.core import basic_primitives as rows
+from gradcli.core.basic_primitives import view_of
+from gradcli.core.gradients import sum_to
+from gradcli.core.primitive import itself
+from gradcli.core.promotion import mismatch
+from gradcli.core.size import Size
+from gradcli.core.tensor import Tensor, sized_dim, wrap_dim
+from gradcli.core.views import as_strided_array
 from gradcli.operators import batches
 from gradcli.operators.dimensions import as_dims
 from gradcli.operators.helpers import (

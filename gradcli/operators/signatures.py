@@ -53,11 +53,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.compiled import MISSING, bound, given, straight
-from gradcli.engine.compiled import function as compiled
-from gradcli.engine.device import device, layout
-from gradcli.engine.operator import Row
-from gradcli.engine.tensor import Tensor
+from gradcli.core.device import device, layout
+from gradcli.core.generated_calls import MISSING, bound, given, straight
+from gradcli.core.generated_calls import function as compiled
+from gradcli.core.primitive import Row
+from gradcli.core.tensor import Tensor
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS
 
@@ -457,7 +457,9 @@ class Parser:
         self._given, self._targets, self.python = texts, targets, python
         self._adapt, self._many = adapt, many
         self.title = ""  # of the function that a further name means, for what that refuses
-        self.overlap = "any any"  # how operands may lie where `out` does: see `engine.out.into`
+        self.overlap = (
+            "any any"  # how operands may lie where `out` does: see `core.out_argument.into`
+        )
         head = texts[0].partition("(")[0] if texts else name
         self.public = (
             head if "." in head else ""
@@ -805,7 +807,7 @@ class Binder:
             passed.reverse()
             if out is None:
                 return target(*passed)
-            from gradcli.engine.out import into
+            from gradcli.core.out_argument import into
 
             return into(self.title, out, target, tuple(passed), {}, self.overlap)
         if len(said) > 1:
@@ -894,7 +896,7 @@ def _of_other_devices(name: str) -> Target:
 
 
 def _inplace(target: Target, found: Target, name: str) -> Target:
-    from gradcli.engine.views import inplace
+    from gradcli.core.views import inplace
 
     if target is not found:
         target.title = found.title if isinstance(found, Row) else name  # type: ignore[attr-defined]

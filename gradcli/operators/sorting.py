@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import anywhere, is_batched
-from gradcli.engine.operator import Rules
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.core.batched_arrays import anywhere, is_batched
+from gradcli.core.primitive import Rules
+from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
 from gradcli.operators.dimensions import ABSENT

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor
+from gradcli.core.tensor import Tensor
 from gradcli.operators import accurate
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
 from gradcli.operators.dimensions import not_differentiable

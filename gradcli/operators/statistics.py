@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch
-from gradcli.engine.batch import DYNAMIC, Batched, each, is_batched
-from gradcli.engine.tensor import wrap, wrap_dim
+from gradcli.core import batched_arrays as batch
+from gradcli.core.batched_arrays import DYNAMIC, Batched, each, is_batched
+from gradcli.core.tensor import wrap, wrap_dim
 from gradcli.operators.arithmetic import div_true, mul_scalar
 from gradcli.operators.dimensions import (
     as_dims,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap_dim
+from gradcli.core.tensor import wrap_dim
 from gradcli.system import array_memory as memory
 from gradcli.system.array_memory import CHANNELS_LAST, afresh
 from gradcli.system.array_memory import arranged as arranged

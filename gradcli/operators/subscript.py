@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import Batched
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.batched_arrays import Batched
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.operators import shapes
 from gradcli.system import dtypes
 from gradcli.system.dtypes import tensor_name

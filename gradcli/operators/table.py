@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import OfEngine, compiled, tensor
-from gradcli.engine import operator as engine
-from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
+from gradcli.core import OfEngine, tensor
+from gradcli.core import generated_calls as compiled
+from gradcli.core import primitive as engine
+from gradcli.core.tensor import NUMPY, Scalar, Tensor, wrap
 from gradcli.operators.signatures import Adapt, Gather, Parser, Python
 from gradcli.system import dtypes
 
@@ -105,7 +106,7 @@ class Function:
         call = self.call
 
         def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-            from gradcli.engine.views import inplace
+            from gradcli.core.views import inplace
 
             return inplace(call, input, *args, **kwargs)
 
@@ -192,7 +193,7 @@ def operator(
 ) -> Callable[[type], Row]:
     """A row, entered as a function of its own name.
 
-    facts: about the row, see `gradcli.engine.operator.operator`, and about its entry:
+    facts: about the row, see `gradcli.core.primitive.operator`, and about its entry:
     samples: calls in the language, for tests and documentation. public: False for what `row` makes.
     name: the public name (in messages, where there is no function), where neither the class nor the
     signature carries it. numpy: the NumPy functions that mean this row in rules (a ufunc kernel always
@@ -267,7 +268,7 @@ def _entered(
 
 
 def _overlap(rows: tuple[Row, ...], inplace: bool) -> str:
-    """How the operands of a function over rows may lie where `out` does: see `engine.out.into`."""
+    """How the operands of a function over rows may lie where `out` does: see `core.out_argument.into`."""
     if any("apart" in r.writes for r in rows):
         return "whole none" if inplace else "none none"
     if any(r.writes for r in rows):
@@ -294,7 +295,8 @@ def function(
     of the body and the names of the parameters what is called in its place, when first it is. doc: of a
     body without one. about: short: whether the language may leave out `nn.functional.`; not where PyTorch
     has another function of the short name; overlap: how operands may lie where `out` does, if the rows
-    do not tell (see `engine.out.into`); the others (aliases, method, inplace, samples, numpy) are as for
+    do not tell (see `core.out_argument.into`); the others (aliases, method, inplace, samples,
+    numpy) are as for
     `operator`.
     """
 

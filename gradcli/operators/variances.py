@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.operator import Rules
+from gradcli.core.primitive import Rules
 from gradcli.operators.dimensions import axes, count, describe, signed
 from gradcli.operators.helpers import constant, data, numbers, over, unsqueeze_dims
 from gradcli.operators.reductions import divided, mean_all, mean_backward, mean_dim

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.calculus import trees
-from gradcli.engine.refusals import REFUSALS
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import pytrees as trees
+from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.operators import table
 from gradcli.plan import executor, text
 from gradcli.plan.graph import Operation, live

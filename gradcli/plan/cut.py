@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.refusals import REFUSALS
+from gradcli.core.operation_errors import REFUSALS
 from gradcli.plan.functions import (
     RowCall,
     apart,

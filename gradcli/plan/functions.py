@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcli.engine.refusals import REFUSALS
+from gradcli.core.operation_errors import REFUSALS
 from gradcli.operators import lapack
 from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced, spread
 from gradcli.system.blocked_products import rows_dot, rows_product, rows_sum, vector_dot

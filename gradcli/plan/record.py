@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus import trees
-from gradcli.engine import modes
-from gradcli.engine.refusals import REFUSALS
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import modes
+from gradcli.core import pytrees as trees
+from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.plan import functions
 from gradcli.plan.abstract import Abstract, Untraceable, _argument
 from gradcli.plan.graph import Graph, Operation
@@ -81,7 +81,7 @@ def record(
     where the program's path, or a shape in it, depends on the numbers, or where anything else stands
     in the way.
     """
-    from gradcli.engine import random
+    from gradcli.core import random
 
     graph = Graph()
     inputs = {name: graph.input(name, array) for name, array in variables.items()}
@@ -165,7 +165,7 @@ class _Kernels:
         try:
             return row.compute(operands)
         except (*REFUSALS, AttributeError, Untraceable) as error:
-            from gradcli.engine import random
+            from gradcli.core import random
 
             before = random.snapshot()
             made = functions.row_called(graph, row, [_argument(graph, a) for a in operands])

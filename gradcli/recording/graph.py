@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradcli.engine.operator import Row
+    from gradcli.core.primitive import Row
 
 
 class Call:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import modes
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import modes
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.recording.arrays import Cell, Recorded
 from gradcli.recording.graph import Value
 from gradcli.system import dtypes

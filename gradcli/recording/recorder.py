@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import modes
-from gradcli.engine.anomaly import running
-from gradcli.engine.backward import grad
-from gradcli.engine.node import edge_of
-from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
+from gradcli.core import modes
+from gradcli.core.anomaly import running
+from gradcli.core.backward_pass import grad
+from gradcli.core.node import edge_of
+from gradcli.core.tensor import Scalar, Tensor, edge, wrap
 from gradcli.operators.casting import held_constant
 from gradcli.recording import places
 from gradcli.recording.arrays import NUMBERS, Cell, Recorded
@@ -36,7 +36,7 @@ class _Arrived(list[tuple[int, Any]]):
 
 
 class Recording:
-    """A recorder of rows, as the engine's state knows it (see `gradcli.engine.modes.Recorder`).
+    """A recorder of rows, as the engine's state knows it (see `gradcli.core.modes.Recorder`).
 
     follow: whether a condition may go by the numbers. followed: whether one did. again: whether the
     gradients are to be differentiated again, so that what the tape holds constant is kept as such

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import random
+from gradcli.core import random
 from gradcli.language.errors import LanguageError
 from gradcli.rows.job import RowJob, Tally
 from gradcli.rows.run import Told

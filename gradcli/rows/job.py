@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import random
+from gradcli.core import random
 from gradcli.language import parse
 from gradcli.language.errors import LanguageError, refused
 from gradcli.language.values import as_tensor, table_error

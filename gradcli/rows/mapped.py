@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.refusals import REFUSALS
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError, kind_of
 from gradcli.plan.graph import live
 from gradcli.plan.record import Recording, Untraceable, record

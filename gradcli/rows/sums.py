@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.observe import observing
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.observers import observing
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
 from gradcli.operators import table
 from gradcli.plan.cut import Cut, Uncut

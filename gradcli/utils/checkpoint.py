@@ -18,10 +18,11 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
-from gradcli.engine import backward, modes, random, watched_pass
-from gradcli.engine.edges import saved_tensors_hooks
-from gradcli.engine.function import Function
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core import backward_pass as backward
+from gradcli.core import modes, random, watched_pass
+from gradcli.core.custom_function import Function
+from gradcli.core.gradient_edges import saved_tensors_hooks
+from gradcli.core.tensor import Tensor, wrap
 
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 

@@ -34,7 +34,7 @@ def tape(problem: Problem, arrays: Arrays) -> Call:
     """gradcli without a plan."""
     import gradcli as g
     from gradcli import language
-    from gradcli.engine.tensor import wrap
+    from gradcli.core.tensor import wrap
 
     leaves = {n: wrap(a, True) for n, a in arrays.items()}
     fixed = g.tensor(targets(len(arrays["x"])))

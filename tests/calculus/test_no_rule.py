@@ -13,7 +13,7 @@ from gradcli.calculus import matrices
 from gradcli.calculus.derivative import differentiate
 from gradcli.calculus.expressions import Expression
 from gradcli.calculus.text import to_text
-from gradcli.engine.operator import NotImplementedNode
+from gradcli.core.primitive import NotImplementedNode
 from gradcli.operators import table
 from tests.calculus import samples
 from tests.fuzz.pairs import Case, summed

@@ -12,7 +12,7 @@ import gradcli
 from gradcli import language
 from gradcli.calculus import matrices
 from gradcli.cli import main
-from gradcli.engine.scattered import Scattered
+from gradcli.core.sparse_batches import Scattered
 from tests.sweep import sweep
 
 X = np.random.default_rng(0).random(240)

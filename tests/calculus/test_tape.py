@@ -16,7 +16,7 @@ import gradcli
 from gradcli import language
 from gradcli.calculus import matrices
 from gradcli.calculus.batched import identity
-from gradcli.engine.batch import Level, is_diagonal, opened
+from gradcli.core.batched_arrays import Level, is_diagonal, opened
 from tests.calculus.tape_programs import PROGRAMS
 from tests.sweep import sweep
 

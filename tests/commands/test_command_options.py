@@ -305,9 +305,7 @@ def test_a_gradient_imports_no_more_than_it_needs():
     imported = set(modules.split())
     assert len([m for m in imported if m.startswith("gradcli.")]) <= 63
     rare = {"click", "locale", "unicodedata", "rich", "lark", "scipy", "gradcli.operators.batches"}
-    rare |= {
-        f"gradcli.engine.{m}" for m in ("views", "out", "watched_pass", "batch_rows", "random")
-    }
+    rare |= {f"gradcli.core.{m}" for m in ("views", "out", "watched_pass", "batch_rows", "random")}
     assert not imported & rare
 
 

@@ -8,9 +8,9 @@ import sys
 ALONE = """
 import sys
 import numpy as np
-import gradcli.engine
-from gradcli.engine.backward import grad
-from gradcli.engine.tensor import wrap
+import gradcli.core
+from gradcli.core.backward_pass import grad
+from gradcli.core.tensor import wrap
 
 x = wrap(np.array([[1.0, 2.0], [3.0, 5.0]]), True)
 w = wrap(np.array([2.0, -1.0]), True)
@@ -32,6 +32,6 @@ def test_it_differentiates_twice() -> None:
     run = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
     found = run.stdout.strip()
     assert (found, run.stderr) == (
-        "engine namespaces system version",
+        "core namespaces system version",
         "",
     )

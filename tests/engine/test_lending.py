@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.engine import watched_pass
-from gradcli.engine.tensor import wrap
+from gradcli.core import watched_pass
+from gradcli.core.tensor import wrap
 from gradcli.system import page_pool as lending
 from gradcli.system import threads
 from tests.sweep import sweep

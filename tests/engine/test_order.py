@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradcli as torch
-from gradcli.engine.observe import observing
+from gradcli.core.observers import observing
 from tests.sweep import sweep
 
 SEEDS = range(30)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.engine.compiled_rules import gradients, keeps
-from gradcli.engine.operator import Row
+from gradcli.core.generated_rules import gradients, keeps
+from gradcli.core.primitive import Row
 from gradcli.operators import table
 from tests.sweep import sweep
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import gradcli
-from gradcli.engine import printing
+from gradcli.core import printing
 from tests.sweep import sweep
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "printing.json"

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradcli.engine import random
-from gradcli.engine.tensor import wrap
+from gradcli.core import random
+from gradcli.core.tensor import wrap
 from tests.sweep import sweep
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "random.json"

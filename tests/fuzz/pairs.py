@@ -34,7 +34,7 @@ from gradcli.calculus.proof import proved
 from gradcli.calculus.sharing import size_of
 from gradcli.calculus.spelling import NoExpression
 from gradcli.commands.diff import CODE
-from gradcli.engine import modes
+from gradcli.core import modes
 from gradcli.operators import table
 from gradcli.operators.signatures import Parameter
 from gradcli.plan.compiled import Plan

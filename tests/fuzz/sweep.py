@@ -22,7 +22,7 @@ import numpy as np
 
 import gradcli
 from gradcli import language
-from gradcli.engine import modes
+from gradcli.core import modes
 from gradcli.language.parser import parses
 from gradcli.operators import table
 from gradcli.plan.compiled import Plan

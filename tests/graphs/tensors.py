@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap
+from gradcli.core.tensor import wrap
 from gradcli.graphs.forward import watching
 from gradcli.graphs.graph import Graph, inspect
 from gradcli.operators import table

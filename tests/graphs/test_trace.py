@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensors
 
-from gradcli.engine.tensor import wrap
+from gradcli.core.tensor import wrap
 from gradcli.graphs import find_anomaly, inspect, tracing, watching
 from gradcli.graphs.recorder import Recorder
 from gradcli.graphs.rules import rules_by_edge, rules_of

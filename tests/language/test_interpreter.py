@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradcli.engine.tensor import Tensor
+from gradcli.core.tensor import Tensor
 from gradcli.language import LanguageError, Machine, as_tensor, evaluate, parse, run
 from gradcli.language import names as known
 from gradcli.system import dtypes

@@ -12,7 +12,7 @@ from gradcli import language
 from gradcli.calculus import matrices
 from gradcli.calculus.derivative import differentiate
 from gradcli.calculus.text import to_text
-from gradcli.engine.tensor import wrap
+from gradcli.core.tensor import wrap
 from tests.sweep import sweep
 
 # (function, x, derivative, second derivative), of mpmath's functions: golden/record_bessel.py

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import gradcli
-from gradcli.engine import modes
-from gradcli.engine.node import Node, Port
-from gradcli.engine.tensor import LAZY, Tensor
+from gradcli.core import modes
+from gradcli.core.node import Node, Port
+from gradcli.core.tensor import LAZY, Tensor
 from tests.golden.record_samples import texts
 from tests.sampling import take_apart
 from tests.sweep import sweep

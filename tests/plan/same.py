@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap
+from gradcli.core.tensor import wrap
 from gradcli.plan import Recording
 from gradcli.plan.executor import Executor
 from gradcli.plan.straight import program

@@ -13,7 +13,7 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.engine.tensor import wrap
+from gradcli.core.tensor import wrap
 from gradcli.plan import Untraceable, record
 from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
 from tests.calculus.samples import is_declared

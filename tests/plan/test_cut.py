@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradcli import language
-from gradcli.engine.tensor import wrap
+from gradcli.core.tensor import wrap
 from gradcli.operators import table
 from gradcli.plan.cut import Cut, product
 from gradcli.plan.functions import unread

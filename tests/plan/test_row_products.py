@@ -9,7 +9,7 @@ import pytest
 
 import gradcli as g
 from gradcli import language
-from gradcli.engine.tensor import wrap
+from gradcli.core.tensor import wrap
 from gradcli.system import short_lines as short_rows
 from gradcli.system import threads as shared
 from gradcli.system.blocked_products import (

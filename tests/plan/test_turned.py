@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradcli as g
-from gradcli.engine.tensor import wrap
+from gradcli.core.tensor import wrap
 from gradcli.plan.executor import RegionStep
 
 ROWS = 20_011

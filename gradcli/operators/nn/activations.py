@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import random
-from gradcli.engine.operator import Rules, itself
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
-from gradcli.engine.views import inplace as overwritten
+from gradcli.core import random
+from gradcli.core.primitive import Rules, itself
+from gradcli.core.tensor import Tensor, wrap, wrap_dim
+from gradcli.core.views import inplace as overwritten
 from gradcli.operators.elementwise import relu as relu_row
 from gradcli.operators.elementwise import sigmoid, threshold_backward
 from gradcli.operators.elementwise import silu as silu_row

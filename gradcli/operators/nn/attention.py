@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import random
-from gradcli.engine.tensor import wrap
+from gradcli.core import random
+from gradcli.core.tensor import wrap
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.nn.layers import linear, scaled_dot_product_attention
 from gradcli.operators.nn.losses import cross_entropy

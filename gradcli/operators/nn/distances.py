@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.modes import current, no_grad
-from gradcli.engine.promotion import mismatch
-from gradcli.engine.tensor import Tensor, wrap_dim
+from gradcli.core.modes import current, no_grad
+from gradcli.core.promotion import mismatch
+from gradcli.core.tensor import Tensor, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import real
 from gradcli.operators.arithmetic import add_scalar, sub

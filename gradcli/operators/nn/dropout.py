@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import random
-from gradcli.engine.tensor import wrap
+from gradcli.core import random
+from gradcli.core.tensor import wrap
 from gradcli.operators.nn.pairs import of_dimensions
 from gradcli.operators.strides import axes_of, from_memory
 from gradcli.operators.table import Array, function

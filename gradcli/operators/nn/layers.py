@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import is_batched, numbers
-from gradcli.engine.modes import no_grad
-from gradcli.engine.tensor import wrap
+from gradcli.core.batched_arrays import is_batched, numbers
+from gradcli.core.modes import no_grad
+from gradcli.core.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
 from gradcli.operators.helpers import conj, implemented, masked_fill, total, unsqueeze

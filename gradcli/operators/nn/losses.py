@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import anywhere
-from gradcli.engine.compiled import function as compiled
-from gradcli.engine.modes import no_grad
-from gradcli.engine.operator import itself
-from gradcli.engine.promotion import BOOL_OPERAND, mismatch
-from gradcli.engine.tensor import Tensor, wrap
-from gradcli.engine.views import castable
+from gradcli.core.batched_arrays import anywhere
+from gradcli.core.generated_calls import function as compiled
+from gradcli.core.modes import no_grad
+from gradcli.core.primitive import itself
+from gradcli.core.promotion import BOOL_OPERAND, mismatch
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.core.views import castable
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import (
     TWO_BOOLS,

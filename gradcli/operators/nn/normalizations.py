@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, total, unrecorded

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gradcli.engine.compiled import function as compiled
-from gradcli.engine.operator import Row, Rules, itself
+from gradcli.core.generated_calls import function as compiled
+from gradcli.core.primitive import Row, Rules, itself
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.table import function, operator
 

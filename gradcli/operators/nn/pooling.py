@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gradcli.engine.modes import is_grad_enabled
+from gradcli.core.modes import is_grad_enabled
 from gradcli.operators.helpers import gather, implemented, mean
 from gradcli.operators.nn.convolution import Sizes, several, windows
 from gradcli.operators.nn.pairs import NOTHING, of_dimensions, pair

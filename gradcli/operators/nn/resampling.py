@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.compiled import function as compiled
+from gradcli.core.generated_calls import function as compiled
 from gradcli.operators.helpers import implemented
 from gradcli.operators.nn.convolution import Sizes
 from gradcli.operators.nn.pairs import pair

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.core.tensor import Tensor, wrap
 from gradcli.operators.dimensions import not_differentiable
 from gradcli.operators.helpers import implemented, total
 from gradcli.operators.nn.layers import check_indices, renorm_rows

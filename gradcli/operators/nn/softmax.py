@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.operator import Rules, itself
-from gradcli.engine.tensor import wrap_dim
+from gradcli.core.primitive import Rules, itself
+from gradcli.core.tensor import wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     are_few,

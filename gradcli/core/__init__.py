@@ -1,0 +1,73 @@
+"""The core: tensors, the backward graph that operations record, and the pass over it.
+
+Its files import downwards only, lazily too. What the lower ones need of the higher ones, the passes
+over tensors and nodes, is attached here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from gradcli.core.node import AccumulateGrad, Node
+from gradcli.core.tensor import Tensor
+
+
+def _push(node: Any, grad: Any, retain: bool) -> None:
+    from gradcli.core import generated_rules as compiled_rules
+
+    type(node).push = made = compiled_rules.push(node._row)
+    made(node, grad, retain)
+
+
+def _accumulate(node: Any, grad: Any, retain: bool) -> None:
+    from gradcli.core.gradients import accumulate
+
+    type(node).push = accumulate
+    accumulate(node, grad, retain)
+
+
+def _call_node(node: Any, *grads: Any) -> Any:
+    from gradcli.core.watched_pass import call_node
+
+    return call_node(node, grads)
+
+
+def _run_backward(tensor: Any, *args: Any, **options: Any) -> None:
+    from gradcli.core.backward_pass import backward
+
+    Tensor.run_backward = made = backward
+    made(tensor, *args, **options)
+
+
+def _regenerate(tensor: Any) -> Any:
+    from gradcli.core import views
+
+    return views.regenerate(tensor)
+
+
+def _in_batches(tensor: Any, wanted: Any) -> Any:
+    from gradcli.core import batch_levels as batching
+
+    return batching.lift(tensor, wanted)
+
+
+class OfEngine:
+    """Stands on the class of tensors for one of the engine's own rows, until the operator table enters it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, x: Any, kind: type[Tensor]) -> Any:
+        from gradcli.core import basic_primitives as rows
+
+        return partial(rows.METHODS[self.name], x)
+
+
+for _name in ("__add__", "__radd__", "__mul__", "__rmul__", "sum", "view", "reshape", "expand"):
+    setattr(Tensor, _name, OfEngine(_name))
+
+Node.push, AccumulateGrad.push = _push, _accumulate
+Node.__call__ = _call_node  # type: ignore[method-assign]
+Tensor.run_backward, Tensor.regenerate = _run_backward, _regenerate
+Tensor.in_batches = _in_batches

@@ -1,0 +1,683 @@
+"""Batches: an array that stands for many of one shape, one for each entry of a batch.
+
+A `Batched` array stands in a tensor's `.array` (inside `vmap`, or as a gradient with many seeds at once)
+and shows the shape of one entry; the batch is the first dimension of `every`. Batches nest: `every` may
+itself be Batched, of a lower level. How rows are applied to it: `core.batching_rules`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from gradcli.core import modes
+from gradcli.system.array_memory import ARRAYS, address, buffer_of, infer_shape, laid_out
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.threads import applied
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+_numbers = itertools.count(1).__next__
+
+
+class Level:
+    """One batch: how many entries it has, and which rows ran entry by entry in it.
+
+    A higher number was opened later; of nested batches the one of the highest number is outermost.
+    randomness: "error", "same" or "different": what random numbers inside are. linear: everything in the
+    batch depends linearly on it (gradients, tangents), so that a diagonal stays one. depth: how many
+    derivatives were at work around it when it was opened.
+    """
+
+    __slots__ = ("depth", "linear", "number", "randomness", "size", "slow")
+
+    def __init__(self, size: int, randomness: str = "error", linear: bool = False) -> None:
+        self.number, self.size = _numbers(), size
+        self.randomness, self.linear = randomness, linear
+        self.slow: dict[str, None] = {}
+        self.depth = modes.depth.get()
+
+    def __repr__(self) -> str:
+        return f"<batch of {self.size}>"
+
+
+ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
+    ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error is "
+    "occurring somewhere inside PyTorch internals, please file a bug report."
+)
+_CONTROL_FLOW = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
+    "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
+)
+NO_STORAGE = "Cannot access data pointer of Tensor that doesn't have storage"
+INPLACE = (
+    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` "
+    "in extra_args that has more elements than `self`. This happened due to `other` being vmapped over "
+    "but `self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of "
+    "inplace arithmetic. If said operator is being called inside the PyTorch framework, please file a "
+    "bug report instead."
+)
+DYNAMIC = (
+    "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+    "aten::{}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+)
+
+
+class Batched(NDArrayOperatorsMixin):
+    """An array for each entry of a batch: `every` has the batch in front, all else is one entry's."""
+
+    __slots__ = ("every", "level")
+
+    def __init__(self, every: Any, level: Level) -> None:
+        self.every, self.level = every, level
+
+    @property
+    def inner(self) -> Any:
+        """What the entries are made of: an array, batched if there are batches inside."""
+        return self.every
+
+    @property
+    def base(self) -> Any:
+        """The memory of all entries."""
+        return first(self)
+
+    @property
+    def layout(self) -> Any:
+        """An array that lies as an entry does: the first."""
+        return first(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one entry."""
+        return tuple(self.every.shape[1:])
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy dtype of all entries."""
+        return self.every.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of one entry."""
+        return int(self.every.ndim) - 1
+
+    @property
+    def size(self) -> int:
+        """The number of elements of one entry."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return int(self.every.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one entry."""
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The steps within one entry, in bytes."""
+        return tuple(self.every.strides[1:])
+
+    @property
+    def flags(self) -> Any:
+        """Those of one entry."""
+        return first(self).flags
+
+    # -- the same for every entry ------------------------------------------------------------------
+    def reshape(self, *shape: Any) -> Batched:
+        """Every entry in another shape."""
+        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        sizes = resolved(tuple(wanted), self.size)
+        return Batched(self.every.reshape((self.every.shape[0], *sizes)), self.level)
+
+    def transpose(self, *dims: Any) -> Batched:
+        """The dimensions of every entry in another order (reversed where none is given)."""
+        given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+        order = [d % max(self.ndim, 1) for d in given or ()] or list(reversed(range(self.ndim)))
+        return Batched(self.every.transpose(0, *(d + 1 for d in order)), self.level)
+
+    def astype(self, dtype: Any, **options: Any) -> Batched:
+        """Every entry in another dtype."""
+        return Batched(self.every.astype(dtype, **options), self.level)
+
+    def copy(self, order: str = "C") -> Batched:
+        """Every entry in memory of its own."""
+        return Batched(self.every.copy(), self.level)
+
+    def __getitem__(self, index: Any) -> Batched:
+        """Integers, slices, None and `...`, as of an array."""
+        keys = index if type(index) is tuple else (index,)
+        return Batched(self.every[(slice(None), *keys)], self.level)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if batch_of(value) - batch_of(self):
+            raise RuntimeError(INPLACE)
+        if not self.size:
+            return
+        keys = index if type(index) is tuple else (index,)
+        if isinstance(self.every, ARRAYS) and 0 in self.every.strides[:1]:
+            self.every = self.every.copy()  # it was the same for all entries
+        if isinstance(value, Batched) and value.level is self.level:
+            value = value.every
+        elif np.ndim(value):
+            value = broadcast_to(value, (self.level.size, *value.shape))
+        self.every[(slice(None), *keys)] = value
+
+    @property
+    def real(self) -> Batched:
+        """The real parts."""
+        return Batched(self.every.real, self.level)
+
+    @property
+    def imag(self) -> Batched:
+        """The imaginary parts."""
+        return Batched(self.every.imag, self.level)
+
+    @property
+    def T(self) -> Batched:
+        """Every entry with its dimensions reversed."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Batched:
+        """Every entry with its last two dimensions exchanged."""
+        return Batched(self.every.mT, self.level)
+
+    def sum(self, *args: Any, **options: Any) -> Any:
+        """Entry by entry."""
+        return add_reduce(self, *args, **options)
+
+    def any(self, *args: Any, **options: Any) -> Any:
+        """Entry by entry."""
+        return np.any(self, *args, **options)
+
+    def all(self, *args: Any, **options: Any) -> Any:
+        """Entry by entry."""
+        return np.all(self, *args, **options)
+
+    # -- NumPy's functions -------------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Any:
+        if "out" in options:
+            raise RuntimeError(INPLACE)
+        call = ufunc if method == "__call__" else getattr(ufunc, method)
+        if ufunc is np.add and method == "reduce":
+            call = add_reduce
+        if ufunc is np.add and method == "__call__" and not options:
+            first_, second = args
+            for a, b in ((first_, second), (second, first_)):
+                if isinstance(a, Batched) and (kept := a.plus(b)) is not None:
+                    return kept
+        if method == "__call__" and ufunc.signature is None and ufunc.nout == 1:
+            level = top(args)
+            if not options:
+                return Batched(applied(ufunc, *aligned(args, level)), level)
+            return Batched(call(*aligned(args, level), **options), level)
+        return each(call, list(args), options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        if function in _FACTS:
+            return _FACTS[function](*args, **options)
+        if function is np.broadcast_to:
+            return broadcast_to(*args)
+        return each(function, list(args), options)
+
+    def written_over(self, ufunc: Any, operands: Sequence[Any]) -> Any:
+        """A ufunc of operands, in the memory of this batch where that is plain (see `memory.spent`)."""
+        every = self.every
+        if type(self) is Batched and type(every) is np.ndarray and every.size >= 4096:
+            given = aligned(operands, self.level)
+            if every.base is None and not any(isinstance(a, Batched) for a in given):
+                return Batched(applied(ufunc, *given, out=every), self.level)
+        return ufunc(*operands)
+
+    def plus(self, other: Any) -> Batched | None:
+        """The sum with another batch, where that keeps a form of zeros that this one has."""
+        return None
+
+    # -- what needs the numbers of one entry -------------------------------------------------------
+    def item(self) -> Any:
+        """Refused: there is one number for each entry."""
+        raise RuntimeError(ITEM)
+
+    __float__ = __int__ = __index__ = __complex__ = item
+
+    def __bool__(self) -> bool:
+        raise RuntimeError(_CONTROL_FLOW)
+
+    def tolist(self) -> Any:
+        """Refused: there are numbers for each entry."""
+        raise RuntimeError(NO_STORAGE)
+
+    tobytes = tolist
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise RuntimeError(NO_STORAGE)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[k] for k in range(len(self))])
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def show(self, value: Callable[[Any], str]) -> str:
+        """As PyTorch prints it; value: how the array of all entries is printed."""
+        text = self.every.show(value) if isinstance(self.every, Batched) else value(self.every)
+        open_now = [level for level in levels() if not level.linear or level is self.level]
+        number = 1 + (open_now.index(self.level) if self.level in open_now else len(open_now))
+        return f"BatchedTensor(lvl={number}, bdim=0, value=\n{textwrap.indent(text, '    ')}\n)"
+
+
+class Sparse(Batched):
+    """A batch that is kept without its zeros: an entry lies in memory as a new array of its shape would."""
+
+    __slots__ = ()
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The steps within one entry, in bytes: its elements lie in order."""
+        return np.empty(self.shape, self.dtype).strides
+
+    @property
+    def flags(self) -> Any:
+        """Those of one entry."""
+        return np.empty(self.shape, self.dtype).flags
+
+
+class Diagonal(Sparse):
+    """A batch whose entry k is zero but for its k-th element: what an identity becomes elementwise.
+
+    Only of a level in which everything is linear; anything that does not keep the form sees `every`.
+    """
+
+    __slots__ = ("_every", "diagonal")
+
+    def __init__(self, diagonal: Any, level: Level) -> None:
+        self.diagonal, self.level = diagonal, level
+        self._every: Any = None
+
+    @property
+    def every(self) -> Any:
+        """All the entries, zeros and all."""
+        if self._every is None:
+            d, n = self.diagonal, self.level.size
+            if isinstance(d, Batched):
+                self._every = np.eye(n, dtype=d.dtype).reshape((n, *d.shape)) * d
+            else:
+                made = np.zeros((n, n), d.dtype)
+                made.reshape(-1)[:: n + 1] = np.ravel(d)
+                self._every = made.reshape((n, *np.shape(d)))
+        return self._every
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one entry."""
+        return tuple(self.diagonal.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy dtype of all entries."""
+        return self.diagonal.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of one entry."""
+        return int(self.diagonal.ndim)
+
+    @property
+    def inner(self) -> Any:
+        """What the entries are made of."""
+        return self.diagonal
+
+    def plus(self, other: Any) -> Batched | None:
+        """The sum with another diagonal."""
+        both = is_diagonal(self, self.level) and is_diagonal(other, self.level)
+        if not both or other.shape != self.shape or other.dtype != self.dtype:
+            return None
+        return Diagonal(self.diagonal + other.diagonal, self.level)
+
+    def astype(self, dtype: Any, **options: Any) -> Batched:
+        """Every entry in another dtype."""
+        if self._every is not None:
+            return Batched(self._every.astype(dtype, **options), self.level)
+        return Diagonal(self.diagonal.astype(dtype, **options), self.level)
+
+
+def is_diagonal(array: Any, level: Level | None = None) -> bool:
+    """Whether an array is still a diagonal: nobody has seen, or written, the zeros off it."""
+    if not isinstance(array, Diagonal) or array._every is not None:
+        return False
+    return level is None or array.level is level
+
+
+def common(value: Any, level: Level) -> Any:
+    """An operand that is batched, but the same for all entries, as one array; any other as it is."""
+    if type(value) is Batched and value.level is level and level.size > 1:
+        every = value.every
+        if isinstance(every, ARRAYS) and every.strides[0] == 0:
+            return every[0]
+    return value
+
+
+_FACTS: dict[Any, Callable[..., Any]] = {
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+    np.size: lambda a: a.size,
+    np.copyto: lambda to, source: to.__setitem__(..., source),
+    np.iscomplexobj: lambda a: a.dtype.kind == "c",
+    np.may_share_memory: lambda a, b: False,
+    np.shares_memory: lambda a, b: False,
+}
+
+
+# -- batches of values --------------------------------------------------------------------------------
+def batch_of(value: Any) -> frozenset[Level]:
+    """The levels in which a value differs from entry to entry."""
+    found: set[Level] = set()
+    for v in _parts(value):
+        while isinstance(v, Batched):
+            found.add(v.level)
+            v = v.inner
+    return frozenset(found)
+
+
+def _parts(value: Any) -> list[Any]:
+    """The arrays of a value: its own, of a tensor, of the items of a list."""
+    if isinstance(value, (list, tuple)):
+        return [p for v in value for p in _parts(v)]
+    array = getattr(value, "array", value)
+    return [array]
+
+
+def is_batched(value: Any) -> bool:
+    """Whether an array, a tensor, or an item of a list differs from entry to entry."""
+    kind = value.__class__
+    if kind is list or kind is tuple:
+        return any(map(is_batched, value))
+    return isinstance(value, Batched) or isinstance(getattr(value, "array", None), Batched)
+
+
+def top(values: Sequence[Any]) -> Level:
+    """The outermost level of some values."""
+    found = [p.level for v in values for p in _parts(v) if isinstance(p, Batched)]
+    return max(found, key=lambda level: level.number)
+
+
+def first(array: Any) -> Any:
+    """One entry, as an array: for questions about its layout."""
+    while isinstance(array, Batched):
+        every = array.every
+        array = every[0, ...] if every.shape[0] else np.empty(every.shape[1:], every.dtype)
+    return array
+
+
+def resolved(sizes: Sequence[int], count: int) -> tuple[int, ...]:
+    """Sizes with the one that is -1 worked out; RuntimeError where `count` elements do not fill them."""
+    given = tuple(int(n) for n in sizes)
+    return infer_shape(given, count) if -1 in given else given
+
+
+def anywhere(mask: Any) -> bool:
+    """Whether a mask is true somewhere, in whatever entry."""
+    while isinstance(mask, Batched):
+        mask = mask.every
+    return bool(laid_out(mask).any())
+
+
+def broadcast_to(array: Any, shape: Sequence[int]) -> Any:
+    """As NumPy's, for batched arrays too."""
+    if isinstance(array, Batched):
+        every, sizes = array.every, tuple(shape)
+        lead = (1,) * (len(sizes) - array.ndim)
+        grown = every.reshape((every.shape[0], *lead, *array.shape))
+        return Batched(broadcast_to(grown, (every.shape[0], *sizes)), array.level)
+    return np.broadcast_to(array, tuple(shape))
+
+
+def moveaxis(array: Any, source: int, target: int) -> Any:
+    """As NumPy's, for batched arrays too."""
+    order = [d for d in range(array.ndim) if d != source]
+    order.insert(target, source)
+    return array.transpose(order) if array.ndim > 1 else array
+
+
+def total(array: Any, axes: tuple[int, ...]) -> Any:
+    """The sum over some axes, for batched arrays too; that of integers has 64 bits."""
+    if isinstance(array, Batched):
+        return Batched(total(array.every, tuple(a + 1 for a in axes)), array.level)
+    return add_reduce(array, axes, np.int64 if array.dtype.kind in "biu" else None)
+
+
+def aligned(values: Sequence[Any], level: Level) -> list[Any]:
+    """Operands that broadcast: those of the level get ones behind the batch, up to the largest rank."""
+    rank = max([getattr(v, "ndim", 0) for v in values])
+    found = list(values)
+    for i, v in enumerate(values):
+        if isinstance(v, Batched) and v.level is level:
+            e, ndim = v.every, v.ndim
+            found[i] = (
+                e if ndim == rank else e.reshape((e.shape[0], *(1,) * (rank - ndim), *v.shape))
+            )
+    return found
+
+
+def numbers(array: Any) -> Any:
+    """The plain array of all entries."""
+    while isinstance(array, Batched):
+        array = array.every
+    return array
+
+
+def batched_as(array: Any, like: Any) -> Any:
+    """The array of all entries, as the batches that another has."""
+    return (
+        Batched(batched_as(array, like.every), like.level) if isinstance(like, Batched) else array
+    )
+
+
+def full(value: Any, level: Level) -> Any:
+    """An array with the batch in front, whether it had it or not."""
+    if isinstance(value, Batched) and value.level is level:
+        return value.every
+    return broadcast_to(value, (level.size, *value.shape))
+
+
+def entry(value: Any, k: int, level: Level) -> Any:
+    """What an array, or a list of arrays, is for one entry of a batch."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(entry(v, k, level) for v in value)
+    return value.every[k] if isinstance(value, Batched) and value.level is level else value
+
+
+def stacked(values: Sequence[Any]) -> Any:
+    """The batch of some arrays, which are all of one shape, in front of them."""
+    levels = batch_of(list(values))
+    if not levels:
+        return np.stack([np.asarray(v) for v in values])
+    level = max(levels, key=lambda each: each.number)
+    parts = [full(v, level) for v in values]
+    return Batched(moveaxis(stacked(parts), 0, 1), level)
+
+
+def each(function: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> Any:
+    """A function of arrays on every entry by itself."""
+    level = top(args)
+    rows = [function(*(entry(a, k, level) for a in args), **options) for k in range(level.size)]
+    if not rows:
+        rows = [function(*(zero(a, level) for a in args), **options)]
+        return _wrapped(rows[0], lambda r: Batched(np.empty((0, *np.shape(r)), r.dtype), level))
+    if isinstance(rows[0], (list, tuple)):
+        return tuple(Batched(stacked(column), level) for column in zip(*rows, strict=True))
+    return Batched(stacked(rows), level)
+
+
+def zero(value: Any, level: Level) -> Any:
+    """Zeros in place of an entry, where a batch has none."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(zero(v, level) for v in value)
+    if isinstance(value, Batched) and value.level is level:
+        return np.zeros(value.shape, value.dtype)
+    return value
+
+
+def _wrapped(found: Any, wrap: Callable[[Any], Any]) -> Any:
+    return tuple(map(wrap, found)) if isinstance(found, (list, tuple)) else wrap(found)
+
+
+# -- into a batch and out of it -----------------------------------------------------------------------
+def added(array: Any, dim: int, level: Level) -> Any:
+    """An array one of whose dimensions becomes the batch of a level."""
+    if isinstance(array, Batched) and array.level.number > level.number:
+        return Batched(added(array.every, dim + 1, level), array.level)
+    return Batched(moveaxis(array, dim, 0), level)
+
+
+def removed(array: Any, dim: int, level: Level) -> Any:
+    """An array whose batch of a level becomes a dimension."""
+    if isinstance(array, Batched) and array.level.number > level.number:
+        return Batched(removed(array.every, dim + 1, level), array.level)
+    return moveaxis(full(array, level), 0, dim)
+
+
+def lifted(array: Any, level: Level) -> Any:
+    """An array as one that has the level's batch, the same for all of its entries."""
+    if isinstance(array, Batched) and array.level.number > level.number:
+        return Batched(lifted(array.every, level), array.level)
+    if isinstance(array, Batched) and array.level is level:
+        return array
+    return Batched(broadcast_to(array, (level.size, *array.shape)), level)
+
+
+def summed(array: Any, level: Level) -> Any:
+    """The sum over the entries of a level's batch."""
+    if isinstance(array, Batched) and array.level.number > level.number:
+        return Batched(summed(array.every, level), array.level)
+    if isinstance(array, Batched) and array.level is level:
+        return total(array.every, (0,))
+    return array * level.size
+
+
+def zeros_of(array: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
+    """Zeros of one entry's shape, for every entry of the batches that an array has, to be written to."""
+    if isinstance(array, Batched):
+        return Batched(zeros_of(array.every, (array.every.shape[0], *shape), dtype), array.level)
+    made: Any = np.zeros(shape, array.dtype if dtype is None else dtype)
+    return made
+
+
+def _ones_like(a: Any) -> Any:
+    """Ones of an entry's shape; a plan's arrays know that they are the same everywhere."""
+    if isinstance(a, Batched):
+        return Batched(_ones_like(a.every), a.level)
+    return np.ones(a.shape, a.dtype) if type(a) is np.ndarray else np.ones_like(a)
+
+
+_FACTS[np.zeros_like] = lambda a, dtype=None: zeros_of(a, a.shape, dtype)
+_FACTS[np.ones_like] = _ones_like
+_FACTS[np.empty_like] = _FACTS[np.zeros_like]
+
+
+# -- the open levels of this thread -------------------------------------------------------------------
+def levels() -> tuple[Level, ...]:
+    """The batches that are open in this thread, the outermost first."""
+    return modes.current().levels
+
+
+@contextmanager
+def opened(level: Level) -> Iterator[Level]:
+    """Inside, operators look for batched operands."""
+    before = modes.change(levels=(*levels(), level))
+    try:
+        yield level
+    finally:
+        modes.restore(before)
+
+
+# -- random numbers -----------------------------------------------------------------------------------
+RANDOM = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+    "'different' randomness flags on vmap or perform the randomness operation out of vmap"
+)
+
+
+def drawing(draw: F) -> F:
+    """A function that draws random numbers of a shape, as it is inside a `vmap`: for every entry."""
+
+    @functools.wraps(draw)
+    def call(shape: Any, *args: Any, **named: Any) -> Any:
+        inside = [level for level in levels() if not level.linear] if modes.unusual else []
+        if not inside:
+            return draw(shape, *args, **named)
+        if any(level.randomness == "error" for level in inside):
+            raise RuntimeError(RANDOM)
+        own = [level for level in inside if level.randomness == "different"]
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        before = modes.change(levels=())  # what draws is made of draws that are not batched
+        try:
+            made = draw((*(level.size for level in own), *sizes), *args, **named)
+        finally:
+            modes.restore(before)
+        for level in own:
+            made = Batched(made, level)
+        return made
+
+    return call  # type: ignore[return-value]
+
+
+# -- memory -------------------------------------------------------------------------------------------
+def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any:
+    """A view of the memory behind an array, from byte `start` on; of every entry's, where it is batched."""
+    batches: list[Batched] = []
+    inner = array
+    while isinstance(inner, Batched):
+        batches.append(inner)
+        inner = inner.every
+    lead = inner.ndim - array.ndim
+    if batches and all(shape) and inner.size:
+        _check_inside(inner, lead, shape, dtype, strides, start)
+    sizes = (*inner.shape[:lead], *shape)
+    steps = (*inner.strides[:lead], *strides)
+    if all(inner.shape[:lead]):
+        made: Any = np.ndarray(sizes, dtype, buffer_of(inner), start, steps)
+    else:  # no entries, which have no memory to show
+        made = np.ndarray(sizes, dtype)
+    for b in reversed(batches):
+        made = Batched(made, b.level)
+    return made
+
+
+def _check_inside(inner: Any, lead: int, shape: Any, dtype: Any, strides: Any, start: int) -> None:
+    """RuntimeError, in PyTorch's words, where a view of one entry would show another's memory."""
+    item = dtype.itemsize
+    begin = address(inner) - address(buffer_of(inner))
+    entry = list(zip(inner.shape[lead:], inner.strides[lead:], strict=True))
+    end = begin + sum((n - 1) * s for n, s in entry) + inner.dtype.itemsize
+    last = start + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + item
+    if not begin <= start <= last <= end and all(s >= 0 for _, s in entry):
+        steps, first, needs = [s // item for s in strides], start // item, last // item
+        raise RuntimeError(
+            f"result = tensor.as_strided({list(shape)}, {steps}, {first}) can access memory outside of "
+            f"`tensor`. `result` can access some memory in range [{first}, {needs}], but `tensor` can "
+            f"only access some memory in range [{begin // item}, {end // item}]. This is not supported "
+            "inside of vmap, please try to rewrite the `as_strided` call as a sequence of PyTorch view "
+            "operations"
+        )
+
+
+__all__ = ["Batched", "Diagonal", "Level", "batch_of", "is_batched", "levels", "opened"]

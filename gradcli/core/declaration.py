@@ -1,0 +1,226 @@
+"""What an operator declares: its kernel, its rules and facts, and what is read from them.
+
+Nothing here knows of tensors or nodes. The row that is called (`core.primitive`) is a declaration that
+can be called; what makes nodes, code and batches of an operator needs no more of it than this.
+"""
+
+from __future__ import annotations
+
+import operator as op
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+# Operators on NumPy scalars are ten times faster than the ufuncs they mean.
+_KERNELS: dict[Any, Callable[..., Any]] = {
+    np.add: op.add,
+    np.subtract: op.sub,
+    np.multiply: op.mul,
+    np.divide: op.truediv,
+    np.negative: op.neg,
+}
+NOT_IMPLEMENTED = "NotImplemented"  # the node of an operation without a derivative
+_TENSOR_KINDS = {"Array": "tensor", "Array | None": "optional", "Arrays": "list"}
+
+
+_OURS = r"gradcli\.(core|system|operators)"
+_allocated = False
+
+
+def _settle() -> None:
+    """What a row's first use changes in the process; importing changes nothing.
+
+    PyTorch is silent about log(0) and 0/0, and NumPy's warnings about them would name lines of ours. glibc
+    hands each freed array of 128 KiB or more back to the system, so that a tape's time is page faults:
+    freeing a large one raises that threshold once for all (its most is 32 MiB); none of it is touched.
+    """
+    global _allocated
+    if not _allocated:
+        _allocated = True
+        np.empty(31 << 20, np.uint8)
+    if not any(getattr(found[3], "pattern", "") == _OURS for found in warnings.filters):
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=_OURS)
+
+
+# What a row finds out about itself when it is first asked.
+_READ = frozenset(
+    [
+        *("names", "kinds", "defaults", "keyword_only", "position", "whole", "tensors"),
+        *("targets", "needs", "masked", "differentiated", "flat", "saved_fields"),
+        *("option_fields", "saved_results", "guards"),
+    ]
+)
+
+
+class Declaration:
+    """What is said of one operator, and what follows from the signatures of its kernel and its rules."""
+
+    def __init__(
+        self,
+        name: str,
+        kernel: Callable[..., Any],
+        node: str | None,
+        rules: dict[str, Callable[..., Any]],
+        *,
+        kind: str | None = None,
+        types: str | None = None,
+        params: str | None = None,
+        outputs: str | None = None,
+        differentiable: int | None = None,
+        refuses: dict[str, Any] | None = None,
+        plain: str | None = None,
+        real: dict[str, str] | None = None,
+        numbers: bool = False,
+        view: bool = False,
+        discrete: bool = False,
+        lossy: bool = False,
+        spends: bool = False,
+        wide: bool = False,
+        copies: bool = False,
+        batch: Any = None,
+        axes: str = "",
+        sizes: str = "",
+        index: str = "",
+        dynamic: str = "",
+        guarded: bool = True,
+        spelled: str = "",
+        writes: str = "",
+        own_order: bool = False,
+        doc: str = "",
+    ) -> None:
+        self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
+        self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
+        self.spelled, self.copies, self.spends, self.writes = spelled, copies, spends, writes
+        self.own_order = own_order
+        self.title = name  # what messages call it: the name of the function that records the row
+        self.numbers = numbers
+        self.numpy = kernel if isinstance(kernel, np.ufunc) else None
+        self.kernel = _KERNELS.get(kernel, kernel)
+        if batch is None and (axes or sizes):
+            batch = "along"
+        elif batch is None and (kind == "elementwise" or self.numpy is not None):
+            batch = "elementwise"
+        self.batch, self.axes, self.sizes, self.index = batch, axes, sizes, index
+        self.dynamic = dynamic or ("always" if batch == "dynamic" else "")
+        self.rare = batch == "level"  # a way into a batch or out of it: no node of a plain pass
+        # PyTorch's generated code goes through the rules in the order of their names.
+        self.rules: dict[str, Any] = dict(sorted(rules.items()))
+        if itself in self.rules.values():
+            self.rules = {n: self if r is itself else r for n, r in self.rules.items()}
+        self._declared = kernel, rules, params
+        default = "common" if kind in ("elementwise", "bilinear") else None
+        self.types = None if types == "own" else types or default
+        self.outputs: tuple[str, ...] = tuple(outputs.split()) if outputs else ("result",)
+        self.many = self.outputs == ("list",)
+        self.single = not self.many and len(self.outputs) == 1
+        self.differentiable = len(self.outputs) if differentiable is None else differentiable
+        self.refuses = {k: v for kinds, v in (refuses or {}).items() for k in kinds}
+        self.plain, self.real = plain, real or {}
+        self.samples: tuple[str, ...] = ()
+        self.analytic = False  # complex-differentiable
+        self.scalar: Any = None  # the row that a C++ scalar operand selects inside rules
+
+    # -- what the kernel and the rules say --------------------------------------------------------
+    def _read_kernel(self) -> None:
+        _settle()
+        kernel, rules, params = self._declared
+        self.names, self.kinds, self.defaults, self.keyword_only = _parameters(
+            kernel, rules, params
+        )
+        self.position = {n: i for i, n in enumerate(self.names)}
+        notes = getattr(kernel, "__annotations__", {})
+        self.whole = tuple(i for i, n in enumerate(self.names) if notes.get(n) == "int")
+        self.tensors = tuple(i for i, k in enumerate(self.kinds) if k != "option")
+        several = len(self.tensors) > 1 and "list" not in self.kinds and self.single
+        several = several and not self.own_order
+        # As PyTorch's TensorIterator goes over several operands; a loss, where it is not reduced.
+        self.broadcasts = several and (self.batch == "elementwise" or self.kind == "loss")
+
+    def _read_rules(self) -> None:
+        self.targets: list[tuple[int, ...]] = []  # by rule: positions of the arguments
+        self.needs: list[tuple[str, ...]] = []
+        self.masked: list[bool] = []
+        for target, rule in self.rules.items():
+            needs = parameters_of(rule)[1:]
+            self.targets.append(tuple(self.position[t] for t in target.split("__")))
+            self.masked.append("mask" in needs and "mask" not in self.position)
+            self.needs.append(tuple(n for n in needs if n != "mask" or n in self.position))
+        self.differentiated = tuple(sorted({i for t in self.targets for i in t}))
+        # Whether the row's nodes have slots for all that they hold.
+        self.flat = (
+            len(self.differentiated) in (1, 2, 3)
+            and all(self.kinds[i] != "list" for i in self.differentiated)
+            and self.node != NOT_IMPLEMENTED
+        )
+        fields = tuple(dict.fromkeys(n for need in self.needs for n in need))
+        self.saved_fields = tuple(n for n in fields if self._is_tensor_field(n))
+        self.option_fields = tuple(n for n in fields if not self._is_tensor_field(n))
+        self.saved_results = frozenset(
+            self.outputs.index(n) for n in self.saved_fields if n in self.outputs
+        )
+        lists = any(self.kinds[i] == "list" for i in self.differentiated)
+        # PyTorch's guard: an input that one rule out of several needs is saved only for that rule.
+        self.guards: dict[str, tuple[int, ...]] = {}
+        if len(self.differentiated) > 1 and not lists and self.guarded:
+            for field in self.saved_fields:
+                users = [
+                    t for t, need in zip(self.targets, self.needs, strict=True) if field in need
+                ]
+                if field in self.position and len(users) == 1 and len(users[0]) == 1:
+                    self.guards[field] = users[0]
+
+    def _is_tensor_field(self, field: str) -> bool:
+        i = self.position.get(field)
+        return field in self.outputs if i is None else self.kinds[i] != "option"
+
+    @cached_property
+    def saves(self) -> tuple[str, ...]:
+        """The fields that a node saves, as `_saved_FIELD`."""
+        return tuple(sorted(f for f in self.saved_fields + self.option_fields if _shown(f)))
+
+    def __getattr__(self, name: str) -> Any:
+        """Read the kernel and the rules on first use: importing a table costs little."""
+        if name not in _READ:
+            raise AttributeError(name)
+        self._read_kernel()
+        self._read_rules()
+        return self.__dict__[name]
+
+
+def _shown(field: str) -> bool:
+    return not field.endswith(("_dtype", "_args", "_geometry"))
+
+
+def _parameters(
+    kernel: Callable[..., Any], rules: dict[str, Any], params: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, Any], int]:
+    """(names, kinds, defaults, number of keyword-only ones) of the kernel's parameters."""
+    kernel = getattr(kernel, "__wrapped__", kernel)
+    if not isinstance(kernel, FunctionType) or params is not None:
+        named = (t for target in rules for t in target.split("__"))
+        names = tuple(params.split() if params else dict.fromkeys(named))
+        return names, ("tensor",) * len(names), {}, 0
+    code = kernel.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    kinds = tuple(_TENSOR_KINDS.get(str(kernel.__annotations__.get(n)), "option") for n in names)
+    positional = names[: code.co_argcount]
+    given = kernel.__defaults__ or ()
+    defaults = dict(zip(positional[len(positional) - len(given) :], given, strict=True))
+    return names, kinds, defaults | (kernel.__kwdefaults__ or {}), code.co_kwonlyargcount
+
+
+def parameters_of(rule: Any) -> tuple[str, ...]:
+    """The names of a rule's parameters; the rule may be a row."""
+    if isinstance(rule, Declaration):
+        return rule.names
+    code = rule.__code__
+    return code.co_varnames[: code.co_argcount]  # type: ignore[no-any-return]
+
+
+def itself(g: Any) -> Any:
+    """Stands for the row in whose class of rules it is written."""
+    raise NotImplementedError

@@ -1,0 +1,473 @@
+"""Straight-line Python for a row's recorded call.
+
+The code is generated from the row alone, and carries the row's kernel and node class as values. What
+it does not cover (unusual operands or thread state) goes to `Row.general`, which has its nodes made by the
+same lines (`record`). In them, the operand at position i is `t{i}`, its array `a{i}`, its edge `e{i}`, an
+option `o{i}`; `y` is the result, `y{k}` one of several, `n` the node.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Container
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.core import modes, versions
+from gradcli.core.hooks import RARE
+from gradcli.core.node import Meta, meta, new
+from gradcli.core.promotion import promote, shape_error
+from gradcli.core.tensor import LAZY, Tensor, edge, lend, refuse_inference, scalar, track
+from gradcli.system.array_memory import as_operands, element_strides, geometry
+
+if TYPE_CHECKING:
+    from gradcli.core.declaration import Declaration
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()  # no argument given
+_MADE: dict[str, Any] = {}  # rows of one shape share the work of compiling
+
+
+def function(name: str, signature: str, body: list[str], values: dict[str, Any]) -> Any:
+    """The function of that source, with `values` for its globals."""
+    source = f"def {name}({signature}):\n " + "\n ".join(body)
+    code = _MADE.get(source)
+    if code is None:
+        code = _MADE[source] = compile(source, f"<gradcli {name}>", "exec")
+    space = {"__name__": __name__, **values}
+    exec(code, space)
+    made = space[name]
+    # A copy of the code: the interpreter specializes it to the types that it meets, a row's own.
+    made.__code__ = made.__code__.replace()
+    return made
+
+
+def call(row: Declaration, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The function that runs and records the row.
+
+    Fast for rows of required tensors with one result; any other row gets `general` itself.
+    fallback: what an operator of Python calls instead of `general` for unusual operands.
+    """
+    general = fallback or _general(row)
+    if not straight(row):
+        return lambda *args, **kwargs: general(args, kwargs)
+    if fallback is None:
+        return _straight(row, general, {i: f"o{i}.__class__ is int" for i in row.whole})
+    local = _local(row)
+    spec = [f"{v}=defaults[{n!r}]" if n in row.defaults else v for n, v in local.items()]
+    at = len(local) - row.keyword_only
+    given_ = ", ".join(list(local.values())[:at])
+    named = ", ".join(f"{n!r}: {v}" for n, v in list(local.items())[at:])
+    body = _operands(row, f"return general(({given_},), {{{named}}})")
+    return _made(row, ", ".join(spec), body, general, row.plain, {})
+
+
+def _general(row: Declaration) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    general, ordered, count = row.general, row.ordered, len(row.names)
+
+    def call(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        args = given(args)
+        whole = len(args) == count and not named
+        return ordered(args, count) if whole else general(args, named)
+
+    return call
+
+
+def bound(
+    row: Declaration,
+    unusual: Callable[[tuple[Any, ...], dict[str, Any]], Any],
+    tests: dict[int, str],
+    space: dict[str, Any],
+    numbers: bool = False,
+    lone: Container[int] = (),
+) -> Callable[..., Any] | None:
+    """`call` for users: all but the usual classes of arguments goes to `unusual(args, named)`.
+
+    tests: by position, the expression that is true of an option (`o1`) of a usual class; space: the names
+    in these. numbers: taken for tensors. lone: the positions of options of which one int is a sequence.
+    None where straight-line code does not cover the row.
+    """
+    if not straight(row) or not all(
+        n in row.defaults for n in row.names[len(row.names) - row.keyword_only :]
+    ):
+        return None
+    return _straight(row, unusual, tests, numbers or row.numbers, row.keyword_only, space, lone)
+
+
+def _straight(
+    row: Declaration,
+    unusual: Callable[..., Any],
+    tests: dict[int, str],
+    numbers: bool = True,
+    keyword_only: int = 0,
+    space: dict[str, Any] | None = None,
+    lone: Container[int] = (),
+) -> Callable[..., Any]:
+    local = _local(row)
+    slots = list(local.values())[: len(local) - keyword_only]
+    otherwise = f"return general(({''.join(f'{v}, ' for v in slots)}*more), named)"
+    body = _operands(row, otherwise, " or more or named", numbers)
+    for i, (name, variable) in enumerate(local.items()):
+        test, default = tests.get(i), f"{variable} = defaults[{name!r}]"
+        if variable not in slots:
+            body.append(default)
+        elif name in row.defaults:
+            body.append(f"if {variable} is missing: {default}")
+            body += [f"elif not ({test}): {otherwise}"] if test else []
+        elif variable[0] == "o":
+            body.append(f"if not ({test or f'{variable} is not missing'}): {otherwise}")
+        if i in lone:
+            body.append(f"if {variable}.__class__ is int: {variable} = ({variable},)")
+    spec = ", ".join([*(f"{v}=missing" for v in slots), "/", "*more", "**named"])
+    return _made(row, spec, body, unusual, None, space or {})
+
+
+def _local(row: Declaration) -> dict[str, str]:
+    """The variables of the code, by argument."""
+    return {n: f"t{i}" if i in row.tensors else f"o{i}" for i, n in enumerate(row.names)}
+
+
+def _variable(row: Declaration, name: str) -> str:
+    """The variable of an argument or of a result."""
+    if name in row.position:
+        return _local(row)[name]
+    return "y" if row.single else f"y{row.outputs.index(name)}"
+
+
+def _made(
+    row: Declaration,
+    spec: str,
+    operands: list[str],
+    general: Callable[..., Any],
+    plain: str | None,
+    space: dict[str, Any],
+) -> Callable[..., Any]:
+    count = len(row.names)
+    again = f"ordered(({''.join(f'{v}, ' for v in _local(row).values())}), {count})"
+    slowly = [*_promotion(row), *_result(row, plain), *_admit(row, again)]
+    if "C" in row.refuses:  # whether it is recorded is for `ordered` to look at
+        slowly.insert(0, f"if a0.dtype.kind == 'c': return {again}")
+    body = [
+        *operands,
+        *(_quickly(row, plain, slowly) if row.real else slowly),
+        *_record(row, "n = out.node = Node()"),
+        "return out",
+    ]
+    values = {"Node": row.node_type, "defaults": row.defaults, "general": general}
+    values |= {"kernel": row.kernel, "promote": promote, "refusal": row.refusal}
+    values["ordered"] = row.ordered
+    made = function("call", spec, body, values | space | _RUNTIME)
+    made.__name__ = made.__qualname__ = row.name  # as errors and `repr` tell it
+    return made  # type: ignore[no-any-return]
+
+
+def record(row: Declaration) -> Callable[[list[Any], tuple[Any, ...], tuple[Any, ...]], Any]:
+    """`record(values, results, edges)`: the node of a call of any row; results: as arrays."""
+    lists = any(row.kinds[i] == "list" for i in row.differentiated)
+    body = [
+        *_unpacked(row),
+        *([] if lists else [f"{''.join(f'e{i}, ' for i in row.differentiated)} = edges"]),
+        *(["edges = tuple(filter(None, edges))"] if row.node == "NotImplemented" else []),
+        *_refusals(row),
+        "m = Meta(results[0].shape, results[0].dtype)",
+        *_record(row, "n = Node()"),
+        "return n",
+    ]
+    values = {"Node": row.node_type, "RARE": RARE}
+    return function("record", "values, results, edges", body, values | _RUNTIME)  # type: ignore[no-any-return]
+
+
+@cache
+def option(row: Declaration, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
+    """`option(values, results)`: what a rule asks for of a call that is no tensor."""
+    body = [*_unpacked(row), f"return {_option(row, field)}"]
+    return function("option", "values, results", body, _RUNTIME)  # type: ignore[no-any-return]
+
+
+def _unpacked(row: Declaration) -> list[str]:
+    """From a call's operands and results to the variables of the code."""
+    body = [f"{''.join(f'{v}, ' for v in _local(row).values())} = values"]
+    body += [f"a{i} = t{i}.array" for i in row.tensors if row.kinds[i] == "tensor"]
+    if not row.many:
+        body += [f"{''.join(f'{_variable(row, y)}, ' for y in row.outputs)} = results"]
+    return body
+
+
+def straight(row: Declaration) -> bool:
+    """Whether straight-line code covers the row."""
+    return (
+        row.single
+        and bool(row.rules)
+        and row.flat
+        and not row.discrete
+        and not row.rare
+        and len(row.tensors) <= 3
+        and row.tensors[0] == 0
+        and all(row.kinds[i] == "tensor" for i in row.tensors)
+        and not (len(row.tensors) == 3 and row.types)
+        and all(f in row.position or measured(f)[0] in row.position for f in row.option_fields)
+    )
+
+
+def given(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments without the places that nothing was given for."""
+    while args and args[-1] is MISSING:
+        args = args[:-1]
+    return args
+
+
+# -- the parts of the code -------------------------------------------------------------------------
+def _operands(row: Declaration, unusual: str, more: str = "", numbers: bool = True) -> list[str]:
+    """From the arguments to arrays; numbers become operands, all else is unusual."""
+    strange = " or ".join(f"t{i}.__class__ is not Tensor" for i in row.tensors)
+    special = f"(special and local.state is not None){more}"
+    if row.tensors != (0, 1) or not numbers:
+        body = [f"if {strange} or {special}: {unusual}"]
+    else:
+        # Differences refuse bools, in words that are `general`'s.
+        numbers_ = "strict_numbers" if row.types == "numbers" else "numbers"
+        body = [
+            f"if {special}: {unusual}",
+            f"if {strange}:",
+            f" if t1.__class__ in {numbers_} and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
+            f" elif t0.__class__ in {numbers_} and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
+            f" else: {unusual}",
+        ]
+    if not more:
+        body += [f"if o{i}.__class__ is not int: {unusual}" for i in row.whole]
+    body += [f"a{i} = t{i}.array" for i in row.tensors]
+    if row.view:
+        body += ["if a0.__class__ is not ndarray: a0 = t0.memory()"]
+    return body
+
+
+def _mixes(row: Declaration) -> bool:
+    """Whether operands may need a cast: then `same` says that they have one dtype, `t`."""
+    return row.types == "float" or (row.types is not None and len(row.tensors) == 2)
+
+
+def _promotion(row: Declaration) -> list[str]:
+    body = []
+    arrays = [f"a{i}" for i in row.tensors]
+    if _mixes(row):
+        same = [f"{a}.dtype is t" for a in arrays[1:]]
+        if row.types == "float":
+            same += ["(t is float64 or t.kind in 'fc')"]
+        tensors = ", ".join(f"t{i}" for i in row.tensors)
+        wide = ", wide=True" if row.wide else ""
+        body += [
+            "t = a0.dtype",
+            f"same = {' and '.join(same)}",
+            f"if not same: {', '.join(arrays)}, = promote({row.types!r}, {tensors}{wide})",
+        ]
+    if row.refuses:
+        shapes = ", ".join(f"{a}.shape" for a in arrays)
+        half = " or a0.dtype.char == 'e'" if "e" in row.refuses else ""
+        body += [
+            f"if a0.dtype.kind in {''.join(row.refuses)!r}{half}: raise refusal(a0.dtype, {shapes})"
+        ]
+    return body
+
+
+# Kernels that are Python's own operators, written as such.
+_SYMBOLS: dict[Any, str] = {operator.mul: "*", operator.truediv: "/"}
+
+
+def _kernel(row: Declaration, plain: str | None) -> str:
+    """The kernel's call on arrays. plain: the kernel as Python's operator."""
+    symbol = _SYMBOLS.get(row.kernel) or plain
+    passed = []
+    for i, name in enumerate(row.names):
+        value = f"a{i}" if i in row.tensors else f"o{i}"
+        passed.append(value if i < len(row.names) - row.keyword_only else f"{name}={value}")
+    return f"a0 {symbol} a1" if symbol else f"kernel({', '.join(passed)})"
+
+
+def _result(row: Declaration, plain: str | None) -> list[str]:
+    """From arrays to the tensor `out`, not recorded yet."""
+    run = f"y = {_kernel(row, plain)}"
+    arrays = ", ".join(f"a{i}" for i in row.tensors)
+    body = [run]
+    if len(row.tensors) > 1:
+        body = [
+            f"try: {run}",
+            f"except ValueError as error: raise shape_error(error, [{arrays}]) from None",
+        ]
+    if row.wide:
+        body += ["if not same and a0.dtype is not a1.dtype: y = y.astype(half)"]
+    body += _laid_out(row, "a0.ndim > 1")
+    body += ["out = new(Tensor)", "out.array = y"]
+    if row.view:
+        body += ["out.node = None", "track(out, t0)"]
+    return body
+
+
+def _laid_out(row: Declaration, deep: str) -> list[str]:
+    """The result in its operands' order; where the first lies by row, that is NumPy's, too."""
+    arrays = ", ".join(f"a{i}" for i in row.tensors)
+    order = f"if {deep} and not a0.flags.c_contiguous: y = as_operands(y, {arrays})"
+    return [order] if row.broadcasts else []
+
+
+def _quickly(row: Declaration, plain: str | None, slowly: list[str]) -> list[str]:
+    """All that where operands of one shape and dtype are recorded: then the result has them too."""
+    edges = [f"e{i}" for i in row.tensors]
+    same = [f"{e}._meta is e0._meta" for e in edges[1:]]
+    leaf = "None if inferred and t{0}.inference else t{0}.accumulates()"
+    return [
+        *(f"{e} = t{e[1:]}.node" for e in edges),
+        *(f"if {e} is LAZY: {e} = {leaf.format(e[1:])}" for e in edges),
+        f"if {' and '.join([*(f'{e} is not None' for e in edges), *same])}:",
+        f" y = {_kernel(row, plain)}",
+        " m = e0._meta",
+        *(f" {line}" for line in _laid_out(row, "m.deep")),
+        " out = new(Tensor)",
+        " out.array = y",
+        "else:",
+        *(f" {line}" for line in slowly),
+    ]
+
+
+def _admit(row: Declaration, again: str) -> list[str]:
+    """Return `out` as it is where nothing is recorded; the edges and the result's Meta."""
+    edges = [f"e{i}" for i in row.differentiated]
+    body = [f"e{i} = t{i}.node" for i in row.differentiated]
+    nothing = " and ".join(f"{e} is None" for e in edges)
+    inferred = " or ".join(f"t{i}.inference" for i in row.tensors)
+    # What cannot change the dtype of its operands needs no second look at the result's.
+    look = not row.real and (row.kind is None or len(row.names) > len(row.tensors))
+    # Of operands of several dtypes, a gradient may come in a third: such a result's Meta is unlike all
+    # others, so that the pass looks (see `compiled_rules.keeps`).
+    mixes = _mixes(row)
+    return [
+        *body,
+        f"if {nothing}:",
+        *([" lend(out)"] if row.view else [" out.node = None", " if within: out.born = tick()"]),
+        " return out",
+        f"if inferred and ({inferred}): return {again}",
+        *([f"if y.dtype.kind not in 'fc': return {again}"] if look else []),
+        *(f"if {e} is LAZY: {e} = t{e[1:]}.accumulates() or edge(t{e[1:]})" for e in edges),
+        "m = " + "".join(f"{e}._meta if {e} is not None else " for e in edges) + "NOTHING",
+        "s = y.shape",
+        f"if {'not same or ' if mixes else ''}m.shape != s or m.dtype is not y.dtype:",
+        f" m = {'(meta if same else Meta)' if mixes else 'meta'}(s, y.dtype)",
+    ]
+
+
+def _refusals(row: Declaration) -> list[str]:
+    """Refuse tensors that this level has made in inference mode and would have to save."""
+    body = []
+    for i in row.tensors if len(row.tensors) > 1 else ():
+        if row.names[i] in row.saved_fields and row.kinds[i] != "list":
+            guard = row.guards.get(row.names[i])
+            tests = [f"t{i} is not None"] if row.kinds[i] == "optional" else []
+            tests += [f"e{guard[0]} is not None"] if guard else []
+            body += [
+                f" if {' and '.join([*tests, f't{i}.inference > depth()'])}: raise refuse_inference()"
+            ]
+    return ["if inferred:", *body] if body else []
+
+
+def _record(row: Declaration, make: str) -> list[str]:
+    """Make the node, with what it keeps."""
+    saved = []
+    for field in row.saved_fields:
+        guard, value = row.guards.get(field), _variable(row, field)
+        if field in row.position and row.kinds[row.position[field]] == "list":
+            value = f"tuple({value})"
+        saved.append(f"{value} if e{guard[0]} is not None else None" if guard else value)
+    options = [_option(row, field) for field in row.option_fields]
+    if row.flat:
+        body = [make, *(f"n._e{k} = e{i}" for k, i in enumerate(row.differentiated))]
+        body += [f"n._s{k} = {value}" for k, value in enumerate(saved)]
+        body += [f"n._o{k} = {value}" for k, value in enumerate(options)]
+    else:
+        body = [make, "n._edges = edges"]
+        body += [f"n._saved = ({', '.join(saved)},)"] if saved else []
+        body += [f"n._options = ({', '.join(options)},)"] if options else []
+    return [
+        *body,
+        "n._meta = m",
+        "n._seq = next(clock)",
+        "n._more = n.span = n._mark = n._grad = None",
+        *(["n._mark = RARE"] if row.rare else []),
+    ]
+
+
+# What a rule may ask of an operand beside its elements, by the end of the field's name: of the tensor
+# `{t}`, whose array is `{a}`.
+_MEASURES = {
+    "_args": "{a}.shape",
+    "_dim": "{a}.ndim",
+    "_dtype": "{a}.dtype",
+    "_geometry": "geometry({a})",
+    "_sym_argsize_0": "{a}.shape[0]",
+    "_sym_argsize_1": "{a}.shape[1]",
+    "_sym_argsize_2": "{a}.shape[2]",
+    "_sym_argsize_minus_1": "{a}.shape[-1]",
+    "_sym_argsize_minus_2": "{a}.shape[-2]",
+    "_sym_numel": "{a}.size",
+    "_sym_sizes": "{a}.shape",
+    "_sym_sizes_opt": "{a}.shape",
+    # As PyTorch: only the strides of what needs a gradient.
+    "_sym_strides": "strides({a}) if {t}.node is not None else ()",
+}
+
+
+@cache
+def measured(field: str) -> tuple[str, str]:
+    """(the operand that a field measures, how: an expression in `{t}` and `{a}`); ("", "") for none."""
+    found = next((s for s in _MEASURES if field.endswith(s)), None)
+    return ("", "") if found is None else (field.removesuffix(found), _MEASURES[found])
+
+
+def _option(row: Declaration, field: str) -> str:
+    """The expression for what a rule asks for that is no tensor."""
+    if field in row.position:
+        return _variable(row, field)
+    name, text = measured(field)
+    variable, i = _variable(row, name), row.position.get(name)
+    if i is None:
+        return text.format(a=variable, t=None)
+    if row.kinds[i] == "list":
+        return f"tuple([{text.format(a='v.array', t='v')} for v in {variable}])"
+    if row.kinds[i] == "tensor":
+        return text.format(a=f"a{i}", t=variable)
+    found = text.format(a=f"{variable}.array", t=variable)
+    return f"({found} if {variable} is not None else {(0,) if field.endswith('_opt') else None})"
+
+
+# The Meta of a result whose operands turned out to need no gradient: to be looked at.
+_NOTHING = Meta((), np.dtype(np.void))
+
+_RUNTIME: dict[str, Any] = {
+    "inferred": modes.inference_used,
+    "depth": modes.depth.get,
+    "within": modes.differentiating,
+    "tick": versions.tick,
+    "special": modes.unusual,
+    "Meta": Meta,
+    "NOTHING": _NOTHING,
+    "lend": lend,
+    "missing": MISSING,
+    "meta": meta,
+    "ndarray": np.ndarray,
+    "track": track,
+    "LAZY": LAZY,
+    "clock": versions.clock,
+    "float64": np.dtype(np.float64),
+    "geometry": geometry,
+    "half": np.dtype(np.float16),
+    "Tensor": Tensor,
+    "edge": edge,
+    "refuse_inference": refuse_inference,
+    "local": modes.local,
+    "new": new,
+    "numbers": frozenset([int, float, complex, bool]),
+    "strict_numbers": frozenset([int, float, complex]),
+    "scalar": scalar,
+    "shape_error": shape_error,
+    "strides": element_strides,
+    "as_operands": as_operands,
+}

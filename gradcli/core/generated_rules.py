@@ -1,0 +1,196 @@
+"""Straight-line Python for a row's rules: on arrays, and as the plain pass runs them.
+
+As in `compiled`, of which this is the other half: `n` is the node, `s{k}` what it saved, `m` its Meta,
+`g` the gradient that comes in, `d` one that goes out along the edge `e`, `r{k}` a rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.core import versions
+from gradcli.core.generated_calls import function
+from gradcli.core.gradients import first, fit, of_inputs
+from gradcli.core.node import FREED, FREED_MESSAGE, OWNED, AccumulateGrad
+from gradcli.core.version_checks import check_versions
+
+if TYPE_CHECKING:
+    from gradcli.core.declaration import Declaration
+
+
+def gradients(row: Declaration) -> tuple[list[str], dict[int, str], dict[str, Any]] | None:
+    """(statements before, {position: expression of its gradient}, values); None: not that simple."""
+    plain = (
+        not row.many
+        and len(row.outputs) == 1
+        and all(len(t) == 1 for t in row.targets)
+        and not any(row.masked)
+        and all(row.kinds[i] != "list" for i in row.tensors)
+    )
+    if not plain:
+        return None
+    body = []
+    if row.saved_fields:
+        body += [f"s{k} = n._s{k}" for k in range(len(row.saved_fields))]
+        body += ["if s0 is FREED: raise RuntimeError(freed)"]
+    values = {f"r{i}": rule for i, rule in enumerate(row.rules.values())}
+    optional = any(kind == "optional" for kind in row.kinds)
+    found = {}
+    for k, (targets, rule, needs) in enumerate(
+        zip(row.targets, row.rules.values(), row.needs, strict=True)
+    ):
+        args = ["g"]
+        for need in needs:
+            if need in row.option_fields:
+                args.append(f"n._o{row.option_fields.index(need)}")
+                continue
+            value = f"s{row.saved_fields.index(need)}"
+            if need in row.position:
+                may_lack = optional and row.kinds[row.position[need]] == "optional"
+                value = f"array({value})" if may_lack else f"{value}.array"
+            args.append(value)
+        same = isinstance(rule, FunctionType) and rule.__code__.co_code == _IDENTITY
+        found[targets[0]] = "g" if same else f"r{k}({', '.join(args)})"
+    return body, found, {"FREED": FREED, "freed": FREED_MESSAGE, "array": _array, **values}
+
+
+_IDENTITY = (lambda g: g).__code__.co_code
+
+
+def backward(row: Declaration) -> Callable[..., Any]:
+    """`backward(node, grad)` on arrays: a gradient per edge, None where not needed."""
+    made = gradients(row) if row.flat else None
+    if made is None:
+        return lambda node, grad: row.backward_read(node, grad)
+    body, found, values = made
+    body += [f"e{i} = n._e{k}" for k, i in enumerate(row.differentiated)]
+    many = len(row.differentiated) > 1
+    results = [
+        f"{found[i]} if e{i} is not None else None" if many else found[i]
+        for i in row.differentiated
+    ]
+    return function("backward", "n, g", [*body, f"return ({', '.join(results)},)"], values)  # type: ignore[no-any-return]
+
+
+def push(row: Declaration | None) -> Callable[..., Any]:
+    """`push(node, grad, retain)`: see `Node.push`."""
+    made = None if row is None or not row.flat else gradients(row)
+    if made is None:
+        return _push_general
+    assert row is not None
+    read, found, values = made
+    body = ["n._grad = None", *read]
+    if row.saved_fields:
+        body += ["if n._seq < versions.last: check_versions(n)"]
+    body += ["m = n._meta"]
+    saved = "".join(f"s{k}, " for k in range(len(row.saved_fields)))
+    for i, text in found.items():
+        real = row.real.get(row.names[i])
+        if real is not None:
+            text = f"({_with_fields(real, row)}) if m.real else {text}"
+        edge = f"e = n._e{row.differentiated.index(i)}"
+        body += [edge, "if e is not None:", *_send(text, keeps(row, text), saved)]
+    if row.saved_fields:
+        others = "".join(f"n._s{k} = " for k in range(1, len(row.saved_fields)))
+        body += ["if not retain:", " n._s0 = FREED", *([f" {others}None"] if others else [])]
+    return function(  # type: ignore[no-any-return]
+        "push",
+        "n, g, retain",
+        body,
+        {
+            "FREED": FREED,
+            "Leaf": AccumulateGrad,
+            "OWNED": OWNED,
+            "check_versions": check_versions,
+            "first": first,
+            "fit": fit,
+            "np": np,
+            "ndarray": np.ndarray,
+            "versions": versions,
+            **values,
+        },
+    )
+
+
+def _send(text: str, known: bool, saved: str) -> list[str]:
+    """Add a gradient to those of its edge. known: its shape and dtype go with the edge's Meta."""
+    differs = "d.shape != e._meta.shape or d.dtype is not e._meta.dtype"
+    lines = [
+        f"if {'e._meta is not m' if known else differs}: d = fit(d, e, n)",
+        "had = e._grad",
+        "if had is None:",
+        f" if e.__class__ is Leaf and d is not g: first(e, d, ({saved}))",
+        " else: e._grad = d",
+        "elif e._mark is OWNED: had += d",
+        "else:",
+        " d = e._grad = had + d",
+        " if d.__class__ is ndarray: e._mark = OWNED",
+    ]
+    if not known:
+        lines = ["if d is not None:", *(f" {line}" for line in lines)]
+    return [f" d = {text}", *(f" {line}" for line in lines)]
+
+
+def _with_fields(text: str, row: Declaration) -> str:
+    """An expression in the fields that a row saves, over the slots of its node."""
+    slots = {
+        f: f"s{k}.array" if f in row.position else f"s{k}" for k, f in enumerate(row.saved_fields)
+    }
+    slots |= {f: f"n._o{k}" for k, f in enumerate(row.option_fields)}
+    return re.sub(r"\w+", lambda word: slots.get(word[0], word[0]), text)
+
+
+def keeps(row: Declaration, text: str) -> bool:
+    """Whether a gradient has the shape and dtype of the result, where all operands have."""
+    return (
+        text == "g"
+        or bool(row.real)
+        or (
+            row.kind is not None
+            and not row.option_fields
+            and (len(row.tensors) == 1 or row.types is not None)
+        )
+    )
+
+
+def _push_general(n: Any, g: Any, retain: bool) -> None:
+    n._grad = None
+    results = of_inputs(n, g)
+    holders: dict[int, int] = {}
+    for e, d in zip(n._edges, results, strict=False):
+        if d is None or e is None:
+            continue
+        if d.shape != e._meta.shape or d.dtype is not e._meta.dtype:
+            d = fit(d, e, n)
+        if e._grad is not None:
+            e._grad = e._grad + d
+            continue
+        alone = e.__class__ is AccumulateGrad and d is not g and n._row is not None
+        if alone:
+            holders = holders or _holders(results)
+            alone = holders.get(id(d)) == 1
+        if alone:
+            first(e, d, n._saved or ())
+        else:
+            e._grad = d
+    if n._saved and not retain:
+        n._saved = None
+
+
+def _holders(results: Any) -> dict[int, int]:
+    """How many of the gradients are an array, or a part of it, by the array's id."""
+    found: dict[int, int] = {}
+    for r in results:
+        for array in (r, getattr(r, "base", None)):
+            if array is not None:
+                found[id(array)] = found.get(id(array), 0) + 1
+    return found
+
+
+def _array(saved: Any) -> Any:
+    return None if saved is None else saved.array

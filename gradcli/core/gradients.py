@@ -1,0 +1,154 @@
+"""Gradients on their way: brought to an input's shape and dtype, and added to a leaf's `.grad`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import versions
+from gradcli.core.node import OWNED, AccumulateGrad, Edge, Node, Variable
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.core.version_checks import check_versions
+from gradcli.system import dtypes
+from gradcli.system import locks as forks
+from gradcli.system.array_memory import IN_MEMORY, copied
+from gradcli.system.cascaded_sums import add_reduce
+
+accumulating = forks.reentrant_lock()
+_FEW = 2048  # elements up to which a sum of rows is not one of blocks of them
+
+
+def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
+    """A gradient summed to its input's shape and cast to its dtype.
+
+    Raises RuntimeError where the shape cannot be summed to the input's.
+    """
+    shape = tuple(grad.shape)
+    if shape != e._meta.shape:
+        if not _expandable(tuple(e._meta.shape), shape):
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {index} - got "
+                f"{list(shape)} but expected shape compatible with {list(e._meta.shape)}"
+            )
+        grad = sum_to(grad, tuple(e._meta.shape))
+    dtype = grad.array.dtype if isinstance(grad, Tensor) else grad.dtype
+    wanted = e.wanted_dtype() if isinstance(e, AccumulateGrad) else e._meta.dtype
+    if wanted is not None and dtype != wanted:
+        if dtype.kind == "c" and wanted.kind != "c":
+            grad = grad.real
+        if isinstance(grad, Tensor):
+            if grad.array.dtype != wanted:
+                grad = grad.to(dtypes.of(wanted))
+        else:
+            grad = grad.astype(wanted)
+    return grad
+
+
+def of_inputs(
+    node: Node, grad: Any, recorded: bool = False, history: Node | None = None
+) -> Sequence[Any]:
+    """The gradients of a node's inputs, one an edge: what every pass asks of a node.
+
+    recorded: on tensors, and recorded. history: the node of saved results, where that is another than
+    the one that made them. Raises RuntimeError where what was saved has been freed, or written since.
+    """
+    row, hooks = node._row, node._hooks
+    if row is not None and node._seq < versions.last:
+        check_versions(node)
+    if recorded and row is not None and history is not None:
+        return row.backward_recorded(node, grad, history)  # type: ignore[no-any-return]
+    if recorded:
+        return node.apply_recorded(grad)  # type: ignore[no-any-return]
+    if row is not None and hooks is not None and hooks.packed:
+        return row.backward_read(node, grad)  # type: ignore[no-any-return]
+    return node.apply(grad)  # type: ignore[no-any-return]
+
+
+def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    if len(small) > len(large):
+        return False
+    tail = large[len(large) - len(small) :]
+    return all(s in (1, n) for s, n in zip(small, tail, strict=True))
+
+
+def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
+    """Sum over the dimensions that broadcasting added or stretched."""
+    lead = grad.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + i for i, n in enumerate(shape) if n == 1 != grad.shape[lead + i]
+    )
+    if not axes:
+        return grad.reshape(shape) if lead else grad
+    if isinstance(grad, Tensor):
+        if not shape:
+            return grad.sum()
+        grad = grad.sum(axes, True)
+        return grad.view(shape) if lead else grad
+    if not shape:
+        return add_reduce(grad)
+    if axes == (0,) and grad.size > _FEW:
+        from gradcli.system.blocked_products import (  # not to be read for small work
+            rows_sum,
+            suits_sum,
+        )
+
+        if suits_sum(grad):
+            return rows_sum(grad).reshape(shape)
+    return add_reduce(grad, axes).reshape(shape)
+
+
+def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:
+    """The end of the plain pass: add to the leaf's `.grad`."""
+    node._grad = None
+    variable = node.variable
+    with accumulating:
+        if variable._grad is None and variable.node is not None:
+            variable._grad = wrap(grad if node._mark is OWNED else owned(grad))
+        else:
+            add_to_grad(variable, grad)
+
+
+def first(leaf: AccumulateGrad, d: Any, saved: tuple[Any, ...]) -> None:
+    """Bring a leaf its first gradient of a plain pass, as `d`, which a rule has made of what was saved.
+
+    It is the leaf's own where it is an array by itself, and nothing that was saved.
+    """
+    leaf._grad = d
+    if type(d) is not np.ndarray or d.base is not None:
+        return
+    for held in saved:
+        if (held.array if type(held) is Tensor else held) is d:
+            return
+    leaf._mark = OWNED
+
+
+def add_to_grad(variable: Variable, grad: Any) -> None:
+    """Add to `.grad`."""
+    if variable.node is None:  # it has stopped requiring grad since the graph was made
+        return
+    had = variable._grad
+    if isinstance(grad, Tensor):
+        if had is None:
+            variable._grad = _recorded_copy(grad)
+        else:
+            variable._grad = had + grad
+        return
+    if had is None:
+        variable._grad = wrap(owned(grad))
+    elif isinstance(had.array, IN_MEMORY):
+        had.shared_versions().bump()
+        had.array += grad
+    else:
+        had.array = had.array + grad
+
+
+def _recorded_copy(grad: Tensor) -> Tensor:
+    """What `.grad` first holds under create_graph: a copy, recorded as CopyBackwards."""
+    return wrap(copied(grad.array)).copy_(grad)  # type: ignore[no-any-return]
+
+
+def owned(grad: Any) -> Any:
+    """A gradient that nobody else holds: a copy, but of a number."""
+    return grad.copy() if isinstance(grad, IN_MEMORY) else grad

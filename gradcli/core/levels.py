@@ -1,0 +1,192 @@
+"""Levels: which of `func`'s derivatives a tensor's history belongs to.
+
+Each `grad`, `vjp`, `jvp` or Jacobian at work is a level above those around it; the program itself is the
+lowest. All levels record on one tape: an operation on tensors of several levels is recorded once, for each
+of them. What tells them apart is where the tape ends: a level has variables of its own, and nobody else
+ends there. Levels along tangents have no variables: their tangents are told apart by level
+(calculus.forward_ad). Three rules keep the others apart.
+
+1. A level differentiates by its own variables alone, which are new at every call, and records its
+   derivative where that depends on anything below: see `Reverse.needs`.
+2. What a level returns is a constant of it: its variables are taken off the tape (`Reverse.close`), so
+   that the result depends on what is below, and is recorded exactly where it does.
+3. Grad mode belongs to the level that sets it. A level differentiates in whatever mode it is called, and
+   what it returns to a level in which nothing is recorded is a constant of all levels.
+
+Batches (core.batched_arrays) are no levels: the ways into a batch and out of it are on the tape, as rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gradcli.core import modes, versions
+from gradcli.core.node import AccumulateGrad, Node, Port
+from gradcli.core.plain_pass import by_sequence
+from gradcli.core.tensor import Tensor, edge, wrap
+from gradcli.core.watched_pass import discover
+
+
+class Level:
+    """A derivative at work: a context manager. Those along tangents need no more than this.
+
+    Inside, inference mode is not that of the level; what is below it keeps no tangents then.
+    """
+
+    def __enter__(self) -> Level:
+        state = modes.current()
+        self._depth = modes.depth.set(modes.depth.get() + 1)
+        self._opened = modes.opened.set(versions.tick())
+        modes.differentiating.append(None)
+        self._transforms = modes.transforms.set(modes.transforms.get() + 1)
+        push = None if state.inference else state.intercept
+        self._mode = modes.change(enabled=self._enabled(), inference=False, intercept=push)
+        return self
+
+    def _enabled(self) -> bool:
+        return modes.is_grad_enabled()
+
+    def __exit__(self, *error: object) -> None:
+        modes.restore(self._mode)
+        modes.transforms.reset(self._transforms)
+        modes.differentiating.pop()
+        modes.opened.reset(self._opened)
+        modes.depth.reset(self._depth)
+
+
+class Reverse(Level):
+    """A level that differentiates by variables of its own, on the tape.
+
+    recorded: whether the level below records what it gets. is_open: whether the level is at work; the
+    variables of one that is not are constants.
+    """
+
+    is_open = needed = True
+
+    def _enabled(self) -> bool:
+        self.recorded = modes.is_grad_enabled()
+        return True
+
+    def __enter__(self) -> Reverse:
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.is_open = False
+
+    def variable(self, tensor: Tensor) -> Tensor:
+        """A variable of this level with the values of a tensor, connected to it where it is recorded."""
+        out = _alias(tensor)
+        if tensor.node is not None and self.recorded:
+            out.node = tensor.view_as(tensor).node
+        else:
+            wanted = "only Tensors of floating point dtype can require gradients"
+            out._set_requires_grad(True, wanted)
+        out.level = self
+        return out
+
+    def needs(self, tensors: Iterable[Tensor]) -> bool:
+        """Whether derivatives of tensors must be recorded: somebody below may differentiate them."""
+        self.needed = self.recorded and not all(map(self._gone, _leaves(_with_tangents(tensors))))
+        return self.needed
+
+    def forget_below(self, tensors: Iterable[Tensor]) -> None:
+        """Where the level below does not record, let tensors depend on this level's variables alone."""
+        if not self.recorded:
+            _lost(_recorded(tensors), self._gone, cut=lambda leaf: leaf.level is not self)
+
+    def close(self, tensors: list[Tensor], again: bool = False) -> list[Tensor]:
+        """Tensors as the level below gets them: recorded there where they depend on anything there.
+
+        again: the level's variables are needed again, so that the graph stays as it is.
+        """
+        every = _recorded(_with_tangents(tensors))
+        if self.recorded and self.needed:
+            lost = _lost(every, self._gone, None if again else self._own)
+        else:
+            lost = set(map(id, every))
+        return [_without(t, lost) for t in tensors]
+
+    def _own(self, leaf: Any) -> bool:
+        return leaf.level is self
+
+    def _gone(self, leaf: Any) -> bool:
+        return leaf.level is self or (leaf.level is not None and not leaf.level.is_open)
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """The same values off the tape; tangents stay. To a level no tensor is one of inference mode."""
+    out = tensor.detach()
+    out.inference, out.tangents = False, tensor.tangents
+    out.born = versions.tick()
+    return out
+
+
+def _without(tensor: Tensor, lost: set[int]) -> Tensor:
+    """A tensor that is off the tape where it is one of those that are lost; so are its tangents."""
+    own, tangents = id(tensor) in lost, tensor.tangents or {}
+    kept = {level: _without(t, lost) for level, t in tangents.items()}
+    if not own and all(kept[level] is t for level, t in tangents.items()):
+        return tensor
+    out = wrap(tensor.memory())
+    out.versions, out.tangents = tensor.shared_versions(), kept
+    out.node = None if own else edge(tensor)
+    return out
+
+
+def _with_tangents(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Tensors, their tangents, and the tangents of these."""
+    found = list(tensors)
+    for tensor in found:  # grows
+        found += (tensor.tangents or {}).values()
+    return found
+
+
+def _recorded(tensors: Iterable[Tensor]) -> list[Tensor]:
+    return [t for t in tensors if t.node is not None]
+
+
+def _leaves(tensors: Iterable[Tensor]) -> list[Any]:
+    """Every leaf that tensors depend on."""
+    nodes, _ = discover([e for t in _recorded(tensors) if (e := edge(t)) is not None])
+    return [n.variable for n in nodes if isinstance(n, AccumulateGrad)]
+
+
+def _lost(
+    tensors: list[Tensor], gone: Callable[[Any], bool], cut: Callable[[Any], bool] | None = None
+) -> set[int]:
+    """The ids of the tensors that depend on no leaf but those that are gone.
+
+    cut: the leaves to take off the tape, with what leads to them alone. A node comes after those that it
+    leads to, as in every pass.
+    """
+    edges = [edge(t) for t in tensors]
+    nodes, _ = discover([e for e in edges if e is not None])
+    nodes.sort(key=by_sequence)
+    dead: set[int] = set()  # nodes that lead to nothing but leaves that are gone
+    off: set[int] = set()  # nodes that lead to nothing but leaves that are cut
+    for node in nodes:
+        if isinstance(node, AccumulateGrad):
+            if gone(node.variable):
+                dead.add(id(node))
+            if cut is not None and cut(node.variable):
+                off.add(id(node))
+            continue
+        before = node._edges
+        ahead = [id(_node(e)) for e in before if e is not None]
+        if dead.issuperset(ahead):
+            dead.add(id(node))
+        if off.issuperset(ahead):
+            off.add(id(node))
+        elif not off.isdisjoint(ahead):
+            node._edges = tuple([None if e is None or id(_node(e)) in off else e for e in before])
+    return {id(t) for t, e in zip(tensors, edges, strict=True) if e is None or id(_node(e)) in dead}
+
+
+def _node(e: Node | Port) -> Node:
+    return e.node if isinstance(e, Port) else e
+
+
+__all__ = ["Level"]

@@ -1,0 +1,391 @@
+"""Grad mode and the other states of a thread that change what an operator records.
+
+`local.state` is None in the ordinary case (gradients recorded, nothing unusual), so that an
+operator asks one question on its fast path. Anything else is a `State`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+# How many functions that `func` has made (grad, vjp, jvp, vmap, ...) run inside one another.
+transforms: ContextVar[int] = ContextVar("transforms", default=0)
+# How many of these differentiate: the level at work (core.levels), counted from the program's.
+depth: ContextVar[int] = ContextVar("depth", default=0)
+# The tick at which the innermost of these was opened; 0: none is.
+opened: ContextVar[int] = ContextVar("opened", default=0)
+# One item for each that is open, in any thread: while there is none, tensors are not `born`.
+differentiating: list[None] = []
+
+
+class Recorder(Protocol):
+    """What runs the rows while a program is recorded: see gradcli.recording.
+
+    tensors: whether backward passes run the rules on tensors, never on arrays.
+    """
+
+    tensors: bool
+
+    def call(self, row: Any, values: list[Any]) -> Any:
+        """The arrays of a row called on tensors (numbers as Scalars) and options."""
+
+    def run(self, row: Any, operands: list[Any]) -> Any:
+        """The arrays of a row called on arrays and options, as rules and kernels do."""
+
+    def memory(self, array: Any) -> Any:
+        """The array as memory that tensors may share and write."""
+
+    def draw(self) -> None:
+        """Random numbers are about to be drawn: raises where that may not be."""
+
+    def arrived(self, had: Any, new: Any, node: Any) -> Any:
+        """What has come to a node or is None, with a gradient that another node brings."""
+
+    def total(self, arrived: Any) -> Any:
+        """The gradient that it comes to."""
+
+
+class State:
+    """What is unusual about recording in this thread; immutable, replaced as a whole."""
+
+    __slots__ = (
+        *("anomaly", "batched", "before_write", "check_nan", "enabled", "inference", "intercept"),
+        *("levels", "observer", "pack", "recorder", "rules"),
+    )
+
+    def __init__(self) -> None:
+        self.enabled = True  # gradients are recorded
+        self.inference = False  # results can never be recorded
+        self.rules = False  # a derivative rule is running: Python numbers are C++ scalars
+        self.anomaly = False  # nodes remember the traceback of their forward call
+        self.check_nan = True
+        self.pack: tuple[Any, ...] = ()  # the stack of saved_tensors_hooks
+        # Called with (row, operands, outputs) after every operation. One of forward mode has a `level`; one
+        # that calls another first has that as `below`.
+        self.intercept: Any = None
+        self.observer: Any = None  # called with every step of a backward pass: see core.observers
+        self.levels: tuple[Any, ...] = ()  # the batches that are open: core.batched_arrays.Level
+        self.batched = False  # operands may be batched, open or not: a pass goes through a batch
+        self.before_write: Any = None  # called with a tensor that is about to be written in place
+        self.recorder: Recorder | None = None  # runs rows in the engine's place, and keeps what ran
+
+    def plain(self) -> bool:
+        """True where the state is the ordinary one."""
+        return self.enabled and not (
+            self.inference
+            or self.rules
+            or self.anomaly
+            or self.pack
+            or self.intercept
+            or self.observer
+            or self.before_write
+            or self.recorder
+            or self.levels
+            or self.batched
+        )
+
+
+# One item a thread whose state is unusual: while it is empty, an operator need not look at its own.
+unusual: list[None] = []
+# Filled when inference mode is first entered: until then no tensor can be of its making.
+inference_used: list[None] = []
+
+
+class _Local(threading.local):
+    state: State | None = None
+
+
+local = _Local()
+_PLAIN = State()
+
+
+def change(**values: Any) -> State | None:
+    """Change fields of this thread's state; returns the former state, for `restore`."""
+    before = local.state
+    source = before or _PLAIN
+    state = object.__new__(State)
+    for field in State.__slots__:
+        setattr(state, field, values.get(field, getattr(source, field)))
+    restore(None if state.plain() else state)
+    return before
+
+
+def restore(state: State | None) -> None:
+    """Put back what `change` returned."""
+    if (local.state is None) is not (state is None):
+        if state is None:
+            unusual.pop()
+        else:
+            unusual.append(None)
+    if state is not None and state.inference and not inference_used:
+        inference_used.append(None)
+    local.state = state
+
+
+def current() -> State:
+    """This thread's state."""
+    return local.state or _PLAIN
+
+
+class Mode:
+    """A context manager that changes the state, and a decorator of functions and generators."""
+
+    def __init__(self) -> None:
+        self._before: list[State | None] = []
+
+    def values(self) -> dict[str, Any]:
+        """The fields of the state that the mode sets."""
+        raise NotImplementedError
+
+    def clone(self) -> Mode:
+        """A fresh context manager like this one, for a decorated call."""
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        self._before.append(change(**self.values()))
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        restore(self._before.pop())
+
+    def __call__(self, function: F) -> F:
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            build: Any = lambda *args, **kwargs: self._call(function, args, kwargs)  # noqa: E731
+            return build  # type: ignore[no-any-return]
+        if inspect.isgeneratorfunction(function):
+            return _decorate_generator(self.clone, function)  # type: ignore[no-any-return]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._call(function, args, kwargs)
+
+        return call  # type: ignore[return-value]
+
+    def _call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        with self.clone():
+            return function(*args, **kwargs)
+
+
+def _decorate_generator(mode: Callable[[], Mode], function: Any) -> Any:
+    """The mode holds while the generator runs, not while its caller does."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        try:
+            with mode():
+                response = generator.send(None)
+            while True:
+                try:
+                    request = yield response
+                except GeneratorExit:
+                    with mode():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    with mode():
+                        response = generator.throw(error)
+                else:
+                    with mode():
+                        response = generator.send(request)
+        except StopIteration as stop:
+            return stop.value
+
+    return call
+
+
+class _NoArgumentMode(Mode):
+    """A mode that may decorate without being called: `@no_grad` as well as `@no_grad()`."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        if function is None:
+            return super().__new__(cls)
+        mode = super().__new__(cls)
+        mode.__init__()  # type: ignore[misc]
+        return mode(function)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__()
+
+
+class no_grad(_NoArgumentMode):
+    """Inside, nothing is recorded."""
+
+    def values(self) -> dict[str, Any]:
+        return {"enabled": False}
+
+
+class enable_grad(_NoArgumentMode):
+    """Inside, gradients are recorded, whatever holds outside."""
+
+    def values(self) -> dict[str, Any]:
+        return {"enabled": True}
+
+
+class inference_mode(Mode):
+    """Inside, results are inference tensors, which can never take part in a graph."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return super().__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.mode = mode
+
+    def clone(self) -> Mode:
+        return type(self)(self.mode)
+
+    def values(self) -> dict[str, Any]:
+        return {"inference": self.mode, "enabled": not self.mode}
+
+
+class set_grad_enabled(Mode):
+    """Sets recording on or off at once; as a context manager, until the end of the block."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = bool(mode)
+        self._first: State | None = change(enabled=self.mode)
+        self._entered = False
+
+    def values(self) -> dict[str, Any]:
+        return {"enabled": self.mode}
+
+    def clone(self) -> Mode:
+        return type(self)(self.mode)
+
+    def __call__(self, function: F) -> F:
+        restore(self._first)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        change(enabled=self.mode)
+
+    def __exit__(self, *error: object) -> None:
+        restore(self._first)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}(mode={self.mode})"
+
+    __repr__ = __str__
+
+
+class set_detect_anomaly(Mode):
+    """Anomaly mode on or off at once; as a context manager, until the end of the block."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        super().__init__()
+        self.mode, self.check_nan = mode, check_nan
+        self._first: State | None = change(**self.values())
+
+    def values(self) -> dict[str, Any]:
+        return {"anomaly": self.mode, "check_nan": self.check_nan}
+
+    def clone(self) -> Mode:
+        return type(self)(self.mode, self.check_nan)
+
+    def __enter__(self) -> None:
+        change(**self.values())
+
+    def __exit__(self, *error: object) -> None:
+        restore(self._first)
+
+
+class _Threads(threading.local):
+    enabled = True
+
+
+_threads = _Threads()
+
+
+class set_multithreading_enabled(Mode):
+    """Says whether passes may use other threads; they never do, but the state can be asked for."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = mode
+        self._former, _threads.enabled = _threads.enabled, mode
+
+    def clone(self) -> Mode:
+        return type(self)(self.mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        _threads.enabled = self._former
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` has said."""
+    return _threads.enabled
+
+
+class detect_anomaly(Mode):
+    """Inside, a NaN gradient is an error that shows where its forward call was made."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        super().__init__()
+        self.check_nan = check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should "
+            "only be enabled for debugging.",
+            stacklevel=2,
+        )
+
+    def values(self) -> dict[str, Any]:
+        return {"anomaly": True, "check_nan": self.check_nan}
+
+    def clone(self) -> Mode:
+        return type(self)(self.check_nan)
+
+
+def is_grad_enabled() -> bool:
+    """True where operations are recorded in this thread."""
+    state = local.state
+    return state is None or state.enabled
+
+
+def forward_levels() -> Iterator[Any]:
+    """The levels of forward mode whose tangents travel, the innermost first."""
+    here = current().intercept
+    while here is not None:
+        if (level := getattr(here, "level", None)) is not None:
+            yield level
+        here = getattr(here, "below", None)
+
+
+def is_inference_mode_enabled() -> bool:
+    """True inside `inference_mode`."""
+    return current().inference
+
+
+def is_anomaly_enabled() -> bool:
+    """True inside `detect_anomaly`."""
+    return current().anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """True where anomaly mode looks for NaN."""
+    return current().check_nan

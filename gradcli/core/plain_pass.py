@@ -1,0 +1,104 @@
+"""The plain pass: no hooks, ports or recording, which is nearly always.
+
+It keeps marks and gradients on the nodes, so that one thread at a time may run it; others take the
+watched pass, which keeps its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.core.gradients import add_to_grad
+from gradcli.core.hooks import RARE
+from gradcli.core.node import AccumulateGrad, Edge, Node
+from gradcli.system import locks as forks
+
+by_sequence = operator.attrgetter("_seq")
+
+_marking = forks.lock()
+
+
+def _reach(roots: Sequence[Edge]) -> list[Node] | None:
+    """The nodes that can be reached, in the order to run them; None where one is rare."""
+    here = object()
+    nodes: list[Any] = []
+    append = nodes.append
+    for e in roots:
+        if e._mark is RARE:
+            return None
+        if e._mark is not here:
+            e._mark = here
+            append(e)
+    for node in nodes:  # edge by edge: a loop over the two would cost more than what it does
+        e = node._e0
+        if e is not None:
+            mark = e._mark
+            if mark is not here:
+                if mark is RARE:
+                    return None
+                e._mark = here
+                append(e)
+        e = node._e1
+        if e is not None:
+            mark = e._mark
+            if mark is not here:
+                if mark is RARE:
+                    return None
+                e._mark = here
+                append(e)
+        rest = node._rest
+        if rest:
+            for e in rest:
+                if e is not None and e._mark is not here:
+                    if e._mark is RARE:
+                        return None
+                    e._mark = here
+                    append(e)
+    nodes.sort(key=by_sequence, reverse=True)
+    for node in reversed(nodes):
+        if node.__class__ is not AccumulateGrad:
+            break
+        if node.watched():
+            return None
+    return nodes
+
+
+def run(roots: Sequence[Edge], seeds: Sequence[Any], retain: bool) -> bool:
+    """Run the graph; False, with nothing done, where that is not for the plain pass."""
+    if not _marking.acquire(blocking=False):
+        return False
+    try:
+        nodes = _reach(roots)
+        if nodes:
+            _push(nodes, roots, seeds, retain)
+        return nodes is not None
+    finally:
+        _marking.release()
+
+
+@np.errstate(all="ignore")  # as a decorator half of what it is as a block
+def _push(nodes: list[Node], roots: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
+    node, waiting = nodes[0], iter(nodes)
+    try:
+        for root, seed in zip(roots, seeds, strict=True):
+            root._grad = seed if root._grad is None else root._grad + seed
+        for node in waiting:
+            g = node._grad
+            if g is not None:
+                node.push(g, retain)
+    except BaseException:
+        _finish_leaves([node, *waiting])
+        raise
+
+
+def _finish_leaves(left: list[Node]) -> None:
+    """After an error: leaves that the nodes left over do not feed have their whole gradient."""
+    fed = {e for node in left for e in node._edges}
+    for node in left:
+        g, node._grad = node._grad, None
+        if g is not None and isinstance(node, AccumulateGrad) and node not in fed:
+            add_to_grad(node.variable, g)

@@ -1,0 +1,609 @@
+"""A row of the operator table: a kernel, a node, and the rules that differentiate it.
+
+A rule's *name* is the differentiable argument, its *parameters* are what must be saved, as in
+PyTorch's derivatives.yaml: a tensor argument, `result` (or the name of an output),
+`NAME_sym_sizes`, or an option of the kernel. It is a function of the gradient and of these, or a row
+whose further arguments are called so; `itself` in the row of a map that is linear in its first
+argument, and transposed by itself. From that the row derives everything else: what a call
+saves and when, the node's `_saved_*` fields, the backward functions on arrays and on recorded
+tensors.
+
+A row may be called with tensors (recorded), with plain arrays (the kernel runs) or with any object
+whose class has `__operator__` (recorded arrays), so that rules may call rows and run on all of them.
+"""
+
+from __future__ import annotations
+
+import operator as op
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import batched_arrays as batch
+from gradcli.core import generated_calls as compiled
+from gradcli.core import generated_rules as compiled_rules
+from gradcli.core import modes, versions
+from gradcli.core.anomaly import remember
+from gradcli.core.batched_arrays import Batched, is_batched
+from gradcli.core.declaration import NOT_IMPLEMENTED, Declaration, itself
+from gradcli.core.node import FREED, FREED_MESSAGE, WRITTEN, Node, Port, Wide, layout, node_class
+from gradcli.core.promotion import HALF, SINGLE, mismatch, promote, raw, shape_error
+from gradcli.core.saved_tensors import Packed, Saved, pack
+from gradcli.core.tensor import LAZY, Scalar, Tensor, edge, scalar, track_view, wrap
+from gradcli.core.version_checks import check_versions, is_stale
+from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS, as_operands
+from gradcli.system.dtypes import scalar_name
+from gradcli.system.threads import applied
+
+Array = Any
+Arrays = Any
+
+_NUMBERS = frozenset([int, float, complex, bool])
+_REQUIRED: Any = object()
+_OPERANDS = (*ARRAYS, Batched)
+
+
+class Row(Declaration):
+    """One operator: see the module's docstring; made by the decorator `operator`."""
+
+    # -- calling ----------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and isinstance(args[0], ARRAYS):
+            for a in args:
+                if isinstance(a, Tensor) or hasattr(a, "__operator__"):
+                    break
+            else:  # a rule on arrays
+                return self.run(list(args)) if len(args) == len(self.names) else self.kernel(*args)
+        return self.call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """As a declaration; functions are made of the rules on first use."""
+        make: Any = _MADE.get(name)
+        if make is None:
+            return super().__getattr__(name)
+        made = make(self)
+        setattr(self, name, made)
+        return made
+
+    def _node_type(self) -> type[Node]:
+        if not self.node:
+            return Node  # nothing is recorded
+        kept = len(self.saved_fields), len(self.option_fields)
+        base = layout(len(self.differentiated), *kept) if self.flat else Wide
+        return node_class(self, self.node, _NODE_BASES.get(self.node, base))
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments in the order of the parameters; TypeError in PyTorch's words."""
+        names, title = self.names, self.title
+        values = list(args)
+        positional = len(names) - self.keyword_only
+        if len(values) > positional:
+            s = "" if positional == 1 else "s"
+            raise TypeError(
+                f"{title}() takes {positional} positional argument{s} but {len(values)} were given"
+            )
+        for n in names[len(values) :]:
+            key = "input" if n == "self" and "input" in kwargs else n
+            if key in kwargs:
+                values.append(kwargs.pop(key))
+            elif (default := self.defaults.get(n, _REQUIRED)) is _REQUIRED:
+                raise TypeError(
+                    f"{title}() missing 1 required positional arguments: "
+                    f'"{"input" if n == "self" else n}"'
+                )
+            else:
+                values.append(default)
+        for n in kwargs:
+            raise TypeError(f"{title}() got an unexpected keyword argument '{n}'")
+        return values
+
+    def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call in full: any operands, any state of the thread."""
+        if "out" in kwargs and "out" not in self.position:
+            from gradcli.core.out_argument import into
+
+            return into(self.title, kwargs.pop("out"), self.call, args, kwargs)
+        bound = kwargs or self.keyword_only or len(args) != len(self.names)
+        return self.ordered(self.bind(args, kwargs) if bound else list(args), len(args))
+
+    def ordered(self, given: Sequence[Any], positional: int = 0) -> Any:
+        """As `general`, with a value for every parameter, in their order.
+
+        positional: how many a caller gave by position, as messages say it.
+        """
+        values = list(given)
+        for i in self.whole:
+            if type(values[i]) is not int:
+                values[i] = self._integer(i, values[i], i < positional)
+        state = modes.local.state
+        like = None
+        arrays_only = True
+        numbers: list[int] = []
+        for i in self.tensors:
+            value = values[i]
+            if self.kinds[i] == "list":
+                if not isinstance(value, (list, tuple)):
+                    raise self.type_error(i, value, "tuple of Tensors")
+                for k, v in enumerate(value):
+                    if isinstance(v, Tensor):
+                        arrays_only = False
+                    elif hasattr(v, "__operator__"):
+                        return v.__operator__(self, values)
+                    elif v is not None and not isinstance(v, _OPERANDS):
+                        raise TypeError(
+                            f"expected Tensor as element {k} in argument {i}, but got "
+                            f"{type(v).__name__}"
+                        )
+            elif isinstance(value, Tensor):
+                arrays_only = False
+                like = value if like is None else like
+            elif type(value) in _NUMBERS:
+                numbers.append(i)
+            elif value is not None and hasattr(value, "__operator__"):
+                return value.__operator__(self, values)
+            elif not (value is None and self.kinds[i] == "optional") and not isinstance(
+                value, (*_OPERANDS, Scalar)
+            ):
+                raise self.type_error(i, value, "Tensor")
+        if arrays_only:
+            if numbers and len(numbers) == len(self.tensors):
+                raise self.type_error(numbers[0], values[numbers[0]], "Tensor")
+            return self.in_batch(values) if is_batched(values) else self.run(values)
+        if numbers and state is not None and state.rules and self.scalar is not None:
+            return self.scalar.ordered(values)
+        for i in self.tensors:
+            value = values[i]
+            if self.kinds[i] == "list":
+                values[i] = [
+                    v if v is None or isinstance(v, Tensor) else wrap(_as_array(v)) for v in value
+                ]
+            elif i in numbers:
+                values[i] = scalar(value, like)
+            elif value is not None and not isinstance(value, (Tensor, Scalar)):
+                values[i] = wrap(value)
+        return self._record(values, state)
+
+    def _integer(self, i: int, value: Any, positional: bool) -> Any:
+        """An option that is an integer; TypeError for a number or text that is none."""
+        if isinstance(value, (bool, float, complex, str, list, tuple)):
+            where = f" (position {i + 1})" if positional else ""
+            raise TypeError(
+                f"{self.title}(): argument '{self.names[i]}'{where} must be int, not "
+                f"{type(value).__name__}"
+            )
+        return value if value is None else op.index(value)
+
+    def run(self, operands: list[Any]) -> Any:
+        """The kernel's result on arrays and options."""
+        if modes.unusual:
+            state = modes.local.state
+            if state is not None and state.recorder is not None:
+                return state.recorder.run(self, operands)
+        return self.compute(operands)
+
+    def in_batch(self, operands: list[Any]) -> Any:
+        """As `run`, where some operands are batched."""
+        from gradcli.core import batching_rules as batch_rows
+
+        return batch_rows.run(self, operands)
+
+    def compute(self, operands: list[Any]) -> Any:
+        """As `run`, but never recorded."""
+        if self.numpy is not None and self.numpy.nout == 1:
+            found = applied(self.numpy, *operands)
+        elif not self.keyword_only:
+            found = self.kernel(*operands)
+        else:
+            at = len(operands) - self.keyword_only
+            options = dict(zip(self.names[at:], operands[at:], strict=True))
+            found = self.kernel(*operands[:at], **options)
+        if self.broadcasts:
+            found = as_operands(found, *[operands[i] for i in self.tensors])
+        if self.wide and found.dtype is SINGLE:
+            kinds = [getattr(o, "dtype", None) for o in operands[:2]]
+            return found.astype(HALF) if HALF in kinds else found
+        return found
+
+    def type_error(self, i: int, value: Any, wanted: str) -> TypeError:
+        """The error for an operand of a type that the row does not take."""
+        name = "input" if self.names[i] == "self" else self.names[i]
+        return TypeError(
+            f"{self.title.rstrip('_')}(): argument '{name}' (position {i + 1}) must be {wanted}, "
+            f"not {type(value).__name__}"
+        )
+
+    def _record(self, values: list[Any], state: modes.State | None) -> Any:
+        try:
+            if is_batched(values):
+                if not self.rare and (state is None or state.enabled):
+                    values = self._lifted(values)
+                result = self.in_batch(self.arrays(values))
+            elif state is not None and state.recorder is not None:
+                result = state.recorder.call(self, values)
+            else:
+                result = self.compute(self.arrays(values))
+        except ValueError as error:
+            raise shape_error(error, self.arrays(values)) from None
+        results = (result,) if self.single else tuple(result)
+        if self.view:
+            base = values[0]
+            made = [track_view(wrap(r), base, self.many, state) for r in results]
+        else:
+            made = [wrap(r) for r in results]
+        if state is None or (state.enabled and not state.inference):
+            self._attach(values, made, results, state)
+        if state is not None:
+            if state.inference and not (self.view and not values[0].inference):
+                for out in made:
+                    out.inference = 1 + modes.depth.get()
+            if state.intercept is not None:
+                state.intercept(self, values, made)
+        return made[0] if self.single else tuple(made)
+
+    def _lifted(self, values: list[Any]) -> list[Any]:
+        """The operands, those that are recorded in all the batches that any is in.
+
+        So that a gradient that differs from entry to entry is summed where it leaves the batch.
+        """
+        lift = Tensor.in_batches
+        wanted = batch.batch_of(values)
+        made = list(values)
+        for i in self.differentiated:
+            if self.kinds[i] == "list":
+                made[i] = [v if v is None else lift(v, wanted) for v in values[i]]
+            elif values[i] is not None:
+                made[i] = lift(values[i], wanted)
+        return made
+
+    def arrays(self, values: list[Any]) -> list[Any]:
+        """The arrays of operands that are tensors, promoted; NotImplementedError for a dtype not taken."""
+        operands: list[Any] = []
+        for value, kind in zip(values, self.kinds, strict=True):
+            if kind == "list":
+                operands.append([None if v is None else v.array for v in value])
+            elif kind == "option" or value is None:
+                operands.append(value)
+            else:
+                operands.append(value.array)
+        if self.types is not None:
+            tensors = [values[i] for i in self.tensors if values[i] is not None]
+            if self.kinds[self.tensors[0]] == "list":
+                lists = values[self.tensors[0]]
+                operands[self.tensors[0]] = promote(self.types, *lists)
+            else:
+                cast = iter(promote(self.types, *tensors, wide=self.wide))
+                for i in self.tensors:
+                    if values[i] is not None:
+                        operands[i] = next(cast)
+        elif self.view:
+            operands[0] = values[0].memory()
+        if self.refuses:
+            for i in self.tensors:
+                if isinstance(operands[i], _OPERANDS) and self.refused(operands[i].dtype):
+                    shapes = [o.shape for o in operands if isinstance(o, _OPERANDS)]
+                    raise self.refusal(operands[i].dtype, *shapes)
+        return operands
+
+    def refused(self, numpy_dtype: Any) -> bool:
+        """Whether the row does not take a dtype."""
+        kinds = self.refuses
+        return numpy_dtype.kind in kinds or ("e" in kinds and numpy_dtype.char == "e")
+
+    def refusal(self, numpy_dtype: Any, *shapes: tuple[int, ...]) -> Exception:
+        """The error for a dtype that the row does not take; of shapes that do not meet, theirs."""
+        meet = len(shapes) > 1 and self.types is not None
+        if meet and (error := mismatch(list(shapes))) is not None:
+            return error
+        half = numpy_dtype.char == "e" and "e" in self.refuses
+        wanted = self.refuses["e" if half else numpy_dtype.kind]
+        kind, text = wanted if isinstance(wanted, tuple) else (NotImplementedError, wanted)
+        name = scalar_name(numpy_dtype)
+        if " " not in text:
+            text = f"\"{text}\" not implemented for '{name}'"
+        return kind(text)  # type: ignore[no-any-return]
+
+    def _attach(
+        self, values: list[Any], made: list[Tensor], results: tuple[Any, ...], state: Any
+    ) -> None:
+        """Record the call: make the node and hang the outputs on it."""
+        edges = self._edges(values, made)
+        if edges is None:
+            return
+        node = self.record(values, results, edges)
+        if self.differentiable == 1 and not self.many:
+            made[0].set_node(node)
+        else:
+            node._outputs = tuple((r.shape, r.dtype) for r in results)
+            for nr, out in enumerate(made if self.many else made[: self.differentiable]):
+                if results[nr].dtype in dtypes.DIFFERENTIABLE:
+                    out.set_node(Port(node, nr, results[nr].shape, results[nr].dtype))
+        if state is not None:
+            if state.pack:
+                pack(node, self, state.pack)
+            if state.anomaly:
+                remember(node)
+
+    def _edges(self, values: list[Any], made: list[Tensor]) -> tuple[Any, ...] | None:
+        """Where the gradients of a call go; None where nothing is recorded.
+
+        RuntimeError where results of such dtypes may not be.
+        """
+        operands = self._listed(values, self.differentiated)
+        if all(t is None or t.node is None for t in operands):
+            return None
+        if modes.inference_used and not self.copies:  # PyTorch records copies alone of such tensors
+            every = self._listed(values, self.tensors)
+            if all(t is None or t.inference for t in every):
+                return None
+        edges = tuple([None if t is None else edge(t) for t in operands])
+        kinds = [out.array.dtype for out in (made if self.many else made[: self.differentiable])]
+        if not (self.discrete or any(kind in dtypes.DIFFERENTIABLE for kind in kinds)):
+            if self.view or self.lossy or not any(e is not None for e in edges):
+                return None
+            raise RuntimeError(f"Autograd not support dtype: {scalar_name(made[0])}")
+        if "C" in self.refuses and any(kind.kind == "c" for kind in kinds):
+            raise RuntimeError(
+                f"{self.refuses['C']} does not support automatic differentiation for outputs with "
+                "complex dtype."
+            )
+        return edges
+
+    def _listed(self, values: list[Any], positions: tuple[int, ...]) -> list[Any]:
+        """The operands at some positions, those of a list one by one."""
+        kinds = self.kinds
+        return [v for i in positions for v in (values[i] if kinds[i] == "list" else (values[i],))]
+
+    # -- what was saved ---------------------------------------------------------------------------
+    def unpack(self, node: Node, field: str, history: Node | None = None) -> Any:
+        """A saved field as PyTorch shows it: tensors as tensors, results with their grad_fn.
+
+        history: the node that results get instead of the one that made them.
+        """
+        if field in self.option_fields:
+            return node._options[self.option_fields.index(field)]
+        if node._saved is None:
+            guard = self.guards.get(field)
+            if guard is not None and self.edges_by_position(node)[guard[0]] == (None,):
+                return None
+            raise RuntimeError(FREED_MESSAGE)
+        if node._seq < versions.last:
+            check_versions(node)
+        value = self._present(node, field, node._saved[self.saved_fields.index(field)])
+        if history is not None and field in self.outputs:
+            value.node = history
+        return value
+
+    def _present(self, node: Node, field: str, value: Any) -> Any:
+        if value is None or type(value) is Tensor:
+            return value
+        if type(value) is Scalar:
+            return value.tensor()
+        if type(value) is Packed:
+            return value.unpack()
+        if type(value) is tuple:
+            return tuple(self._present(node, field, v) for v in value)
+        if isinstance(value, Tensor):
+            return value
+        out = wrap(value)
+        nr = 0 if self.many else self.outputs.index(field)
+        if nr >= self.differentiable:
+            return out
+        if node._outputs is None:
+            out.node = node
+        elif value.dtype in dtypes.DIFFERENTIABLE:
+            out.node = Port(node, nr, value.shape, value.dtype)
+        if node._tangents is not None:
+            out.tangents = node._tangents.get(nr)
+        return out
+
+    def saved_items(self, node: Node) -> Iterator[tuple[str, Any]]:
+        """(field, value) of what a node saved, in alphabetical order, as PyTorch shows them."""
+        written = node._saved is not None and is_stale(node)
+        for field in self.saves:
+            if field in self.saved_fields and node._saved is None:
+                yield field, FREED
+            elif field in self.saved_fields and written:
+                yield field, WRITTEN
+            else:
+                yield field, self._show(node, field)
+
+    def _show(self, node: Node, field: str) -> Any:
+        value = self.unpack(node, field)
+        return shown_option(value) if field in _UNSIGNED else value
+
+    def saved_names(self) -> list[str]:
+        """The attributes of a node through which saved fields are read."""
+        raw = [f"_raw_saved_{f}" for f in self.saved_fields]
+        return [f"_saved_{f}" for f in self.saves] + raw
+
+    def saved_attribute(self, node: Node, name: str) -> Any:
+        """`node._saved_FIELD` and `node._raw_saved_FIELD`."""
+        raw = name.startswith("_raw_saved_")
+        field = name.removeprefix("_raw_saved_" if raw else "_saved_")
+        if raw and field in self.saved_fields:
+            i = self.position.get(field)
+            if i is not None and self.kinds[i] == "list":
+                count = len(node._saved[self.saved_fields.index(field)]) if node._saved else 0
+                return tuple(Saved(node, field, k) for k in range(count))
+            return Saved(node, field)
+        if not raw and field in self.saves:
+            return self._show(node, field)
+        raise AttributeError(f"{type(node).__name__!r} object has no attribute {name!r}")
+
+    # -- the rules --------------------------------------------------------------------------------
+    def backward_on(self, node: Node, grad: Any, read: Callable[[str], Any]) -> tuple[Any, ...]:
+        """The gradients of the inputs, one per edge; `read(field)` gives what the rules need."""
+        edges = node._edges
+        by_position = self.edges_by_position(node)
+        found: dict[int, Any] = {}
+        for targets, rule, needs, masked in zip(
+            self.targets, self.rules.values(), self.needs, self.masked, strict=True
+        ):
+            wanted = [any(e is not None for e in by_position[t]) for t in targets]
+            if not any(wanted):
+                continue
+            args = [read(n) for n in needs]
+            if masked:
+                listed = self.kinds[targets[0]] == "list"
+                flags = by_position[targets[0]] if listed else wanted
+                args.append(tuple(e is not None and e is not False for e in flags))
+            result = rule(grad, *args)
+            if len(targets) == 1:
+                found[targets[0]] = result
+            else:
+                found.update(zip(targets, result, strict=True))
+        grads: list[Any] = []
+        for t in self.differentiated:
+            value = found.get(t)
+            if self.kinds[t] == "list":
+                count = len(by_position[t])
+                grads += [None] * count if value is None else list(value)
+            else:
+                grads.append(value)
+        return tuple(g if e is not None else None for g, e in zip(grads, edges, strict=True))
+
+    def edges_by_position(self, node: Node) -> dict[int, tuple[Any, ...]]:
+        """The edges of a node, by the operand that each is of: one, or those of a list."""
+        edges = node._edges
+        lists = [t for t in self.differentiated if self.kinds[t] == "list"]
+        spare = len(edges) - (len(self.differentiated) - len(lists))
+        by_position: dict[int, tuple[Any, ...]] = {}
+        at = 0
+        for t in self.differentiated:
+            n = spare // len(lists) if t in lists else 1
+            by_position[t] = edges[at : at + n]
+            at += n
+        return by_position
+
+    def backward_read(self, node: Node, grad: Any) -> tuple[Any, ...]:
+        """As `backward`, of any row, and where saved tensors went through hooks."""
+        if node._saved is None:
+            raise RuntimeError(FREED_MESSAGE)
+        return self.backward_on(node, grad, lambda f: raw(self.unpack(node, f)))
+
+    def backward_recorded(
+        self, node: Node, grad: Any, history: Node | None = None
+    ) -> tuple[Any, ...]:
+        """As `backward`, on tensors: the same rules, recorded.
+
+        history: the node of the saved results, where the operation wrote through a view.
+        """
+        before = modes.change(rules=True)
+        try:
+            return self.backward_on(node, grad, lambda f: self.unpack(node, f, history))
+        finally:
+            modes.restore(before)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+
+class NotImplementedNode(Wide):
+    """The node of an operation without a derivative: refuses to run backward."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        return "torch::autograd::NotImplemented"
+
+    def apply(self, grad: Any) -> Any:
+        assert self._row is not None
+        title = self._row.title
+        # What exists in place alone PyTorch records by hand, and names without its namespace.
+        title = title if title.endswith("_") else f"aten::{title}"
+        raise RuntimeError(f"derivative for {title} is not implemented")
+
+    apply_recorded = apply
+
+    def push(self, grad: Any, retain: bool) -> None:
+        self.apply(grad)
+
+
+_NODE_BASES = {NOT_IMPLEMENTED: NotImplementedNode}
+
+
+# What is made of a row when it is first asked for.
+_MADE = {
+    "node_type": Row._node_type,
+    "call": compiled.call,
+    "record": compiled.record,
+    "backward": compiled_rules.backward,
+}
+
+
+def _as_array(value: Any) -> Any:
+    return value if isinstance(value, Batched) else np.asarray(value)
+
+
+# Fields that PyTorch keeps as 64-bit integers and shows unsigned.
+_UNSIGNED = frozenset(
+    [
+        *("dim", "dims", "dim0", "dim1", "dim2", "index", "start", "end", "step", "diagonal"),
+        *("offset", "shifts", "size", "repeats", "storage_offset", "stride", "padding_idx"),
+        *("ignore_index", "pad", "k", "dimension"),
+    ]
+)
+
+
+def shown_option(value: Any) -> Any:
+    """A saved option as PyTorch shows it: negative integers as unsigned 64-bit ones."""
+    if type(value) is int and value < 0:
+        return value + 2**64
+    if type(value) is tuple:
+        return tuple(shown_option(v) for v in value)
+    return value
+
+
+Rules = Any  # a row, which is the class of its rules to a type checker
+
+
+def operator(
+    kernel: Callable[..., Any], node: str | None = None, **facts: Any
+) -> Callable[[type], Row]:
+    """Decorate a class of rules: makes it a Row (see the module's docstring).
+
+    kernel: the function on arrays. node: the name of the node's class, None where nothing is
+    recorded. kind: "linear", "bilinear" or "elementwise", where the operation is; "loss", where it is
+    elementwise and then reduced as its option `reduction` says. types: "common"
+    or "float", how operands are promoted; "own": not at all. params: the tensor arguments, for
+    kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
+    differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds (and
+    e for float16), PyTorch's words (or the name of its kernel, or an error and its words) for dtypes
+    that are not taken; by C, its name where it records nothing of complex numbers. numbers: Python
+    numbers are taken for tensors in a user's call too. plain: the operator of Python that the kernel is
+    where all options have their defaults. real: by argument, what its rule comes to where nothing is
+    complex: the plain backward pass runs this expression in place of a call. view: the results alias
+    the first argument. discrete: a call is recorded where its result is of integers too; lossy: it is
+    not, without an error. spends: the rule reads the gradient once, in `memory.in_parts`, and may write over
+    it. wide: of float16, PyTorch takes numbers and 0-d tensors of other dtypes as
+    they are, and rounds the result. copies: a call is recorded of tensors made in inference mode too.
+    dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
+    mask is among them. batch: how the kernel takes one more dimension in front (a name of
+    `core.batched_arrays`, or a function of the row, its operands and the level that gives the
+    results with the
+    batch in front); axes: the options that are dimensions; sizes: the option that is a shape. guarded:
+    what one rule out of several needs is saved only where that rule is wanted: not so in the rows of
+    derivatives, where PyTorch saves all. spelled: how a derivative has the row, where that is no call
+    of the function of its name with options of its names: a formula of its parameters; `WORD: OPTIONS`,
+    another function, and what that calls them (`-` for one that it lacks, nothing where they are called
+    the same); `WORD[0]: OPTIONS`, the first of its results; or the name of a form of
+    `gradcli.calculus.forms`. writes: how it may be written in place, in words: "shared", where several
+    elements share memory, too; "apart", only where no operand lies in what is written; "read", the last
+    operand was read before, and may lie anywhere. Nothing: operands lie there whole or not at all.
+    own_order: the kernel says in which order in memory the result's dims are, whatever its operands' are.
+    """
+
+    def make(body: type) -> Row:
+        rules: dict[str, Callable[..., Any]] = {
+            n: f for n, f in vars(body).items() if isinstance(f, (FunctionType, Row))
+        }
+        doc = (body.__doc__ or "").strip()
+        return Row(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
+
+    return make
+
+
+__all__ = ["LAZY", "Array", "Arrays", "Row", "Rules", "itself", "operator"]

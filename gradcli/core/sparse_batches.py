@@ -1,0 +1,214 @@
+"""Batches that are zero but at few places: what an identity becomes where elements are picked and put.
+
+Slices, shifts, differences of neighbours and the like leave the rows of a Jacobian with a handful of
+elements each (a band, a permutation, blocks). They are kept as values at places: time and memory are
+those of what is not zero. Which way a row takes places is found by asking it, once, for numbers by
+which each element is known again.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.core.batched_arrays import Batched, Level, Sparse, is_batched, is_diagonal
+
+if TYPE_CHECKING:
+    from gradcli.core.declaration import Declaration
+
+SMALL = 1 << 14  # up to this many elements, zeros cost less than the search for them
+MOST = 64  # elements of an entry that are not zero
+
+
+class Scattered(Sparse):
+    """A batch of which entry k has `values[k]` at `places[k]`, positions in the entry laid flat, and zeros.
+
+    A place of -1 is none (its value is 0); values at one place count together. Only of a level in which
+    everything is linear; anything that does not keep the form sees `every`.
+    """
+
+    __slots__ = ("_every", "_shape", "places", "values")
+
+    def __init__(self, places: Any, values: Any, shape: tuple[int, ...], level: Level) -> None:
+        self.places, self.values, self._shape, self.level = places, values, shape, level
+        self._every: Any = None
+
+    @property
+    def every(self) -> Any:
+        """All the entries, zeros and all."""
+        if self._every is None:
+            count = self.level.size
+            made = np.zeros((count, self.size), self.values.dtype)
+            for places, values in zip(self.places.T, self.values.T, strict=True):
+                (rows,) = np.nonzero(places >= 0)
+                made[rows, places[rows]] += values[rows]
+            self._every = made.reshape((count, *self._shape))
+        return self._every
+
+    @property
+    def inner(self) -> Any:
+        """What the entries are made of."""
+        return self.values
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one entry."""
+        return self._shape
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy dtype of all entries."""
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of one entry."""
+        return len(self._shape)
+
+    def astype(self, dtype: Any, **options: Any) -> Batched:
+        """Every entry in another dtype."""
+        if self._every is not None:
+            return Batched(self._every.astype(dtype, **options), self.level)
+        values = self.values.astype(dtype, **options)
+        return Scattered(self.places, values, self._shape, self.level)
+
+    def plus(self, other: Any) -> Batched | None:
+        """The sum with another one, or a diagonal; None where it is none."""
+        return _sum(self, other)
+
+
+def scattered(array: Any, level: Level) -> Scattered | None:
+    """An array as values at places; None where it is none."""
+    if isinstance(array, Scattered):
+        return array if array.level is level and array._every is None else None
+    if not is_diagonal(array, level) or not isinstance(array.diagonal, np.ndarray):
+        return None
+    places = np.arange(level.size).reshape(-1, 1)
+    return Scattered(places, array.diagonal.reshape(-1, 1), array.shape, level)
+
+
+def _sum(a: Scattered, other: Any) -> Scattered | None:
+    """The sum of two: values at the same places are added, others stand side by side."""
+    b, own = scattered(other, a.level), scattered(a, a.level)
+    if b is None or own is None or b.shape != a.shape or b.dtype != a.dtype:
+        return None
+    if np.array_equal(a.places, b.places):
+        return Scattered(a.places, a.values + b.values, a.shape, a.level)
+    places, values = np.hstack([a.places, b.places]), np.hstack([a.values, b.values])
+    if places.shape[1] > 4:
+        places, values = merged(places, values)
+    if places.shape[1] > MOST:
+        return None
+    return Scattered(places, values, a.shape, a.level)
+
+
+def merged(places: Any, values: Any) -> tuple[Any, Any]:
+    """(places in order, each once, values); what there is no place for comes first, as -1."""
+    order = np.argsort(places, axis=1, kind="stable")
+    places = np.take_along_axis(places, order, 1)
+    values = np.take_along_axis(values, order, 1)
+    fresh = np.ones(places.shape, bool)
+    fresh[:, 1:] = places[:, 1:] != places[:, :-1]
+    at = np.cumsum(fresh, 1) - 1
+    width = int(at.max(initial=-1)) + 1
+    rows = np.broadcast_to(np.arange(len(places))[:, None], places.shape)
+    made = np.full((len(places), width), -1)
+    made[rows, at] = places
+    sums = np.zeros((len(places), width), values.dtype)
+    np.add.at(sums, (rows, at), values)
+    return made, sums
+
+
+def run(row: Declaration, operands: list[Any], level: Level) -> Any:
+    """A row of operands that are zero but at few places, where its result is so too; else None."""
+    found: Scattered | None = None
+    inside = [i for i, v in enumerate(operands) if is_batched(v)]
+    alone = len(inside) == 1
+    if not row.single or not (alone or row.batch == "elementwise"):
+        return None
+    for i in inside:  # what is linear in several is the sum of what it is of each
+        x = scattered(operands[i], level)
+        if x is None or x.dtype.kind != "f" or not x.size:  # nothing has no place
+            return None
+        if x is not operands[i] and level.size * x.size <= SMALL:
+            return None
+        own = [
+            x if k == i else np.zeros(v.shape, v.dtype) if k in inside else v
+            for k, v in enumerate(operands)
+        ]
+        made = _elementwise(row, own, x) if row.batch == "elementwise" else _picked(row, own, x)
+        found = made if found is None else None if made is None else _sum(found, made)
+        if found is None:
+            return None
+    return found
+
+
+def _with(operands: list[Any], x: Scattered, own: Any) -> list[Any]:
+    return [own if v is x else v for v in operands]
+
+
+def _elementwise(row: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
+    """Of elements by themselves: their factors are those at the places."""
+    tensors = [v for i, v in enumerate(operands) if i in row.tensors and v is not None]
+    if np.broadcast_shapes(*map(np.shape, tensors)) != x.shape:
+        return None
+    if (row.run(_with(operands, x, np.zeros(x.shape, x.dtype))) != 0).any():
+        return None  # zeros must stay zeros, which infinite factors do not let them
+    ready = list(operands)
+    for i in row.tensors:
+        v = operands[i]
+        if v is x:
+            ready[i] = x.values
+        elif np.ndim(v):
+            ready[i] = np.broadcast_to(v, x.shape).reshape(-1)[x.places]
+    return Scattered(x.places, row.run(ready), x.shape, x.level)
+
+
+def _picked(row: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
+    """Of a row that only picks elements, repeats them, or puts them among zeros: where each goes."""
+    names, order, known = _names(x.size)
+    found = row.run(_with(operands, x, names.reshape(x.shape)))
+    if not isinstance(found, np.ndarray) or found.dtype != names.dtype:
+        return None
+    flat = found.reshape(-1)
+    place = np.minimum(np.searchsorted(known, flat), x.size - 1)
+    hit = known[place] == flat
+    if not (hit | (flat == 0)).all():
+        return None
+    (targets,) = np.nonzero(hit)
+    if len(targets) > MOST * x.size:
+        return None
+    goes = _table(order[place[targets]], targets, x.size)
+    width = goes.shape[1] * x.places.shape[1]
+    if width > MOST:
+        return None
+    places = goes[x.places].reshape(len(x.places), width)
+    values = np.where(places < 0, x.values.dtype.type(0), x.values.repeat(goes.shape[1], 1))
+    used = (places >= 0).any(0)
+    if used.any() and not used.all():
+        places, values = places[:, used], values[:, used]
+    return Scattered(places, values, found.shape, x.level)
+
+
+def _table(sources: Any, targets: Any, count: int) -> Any:
+    """For each of `count` sources, and for -1, its targets in a row filled up with -1."""
+    order = np.argsort(sources, kind="stable")
+    sources, targets = sources[order], targets[order]
+    counts = np.bincount(sources, minlength=count)
+    starts = np.cumsum(counts) - counts
+    table = np.full((count + 1, max(int(counts.max(initial=1)), 1)), -1)
+    table[sources, np.arange(len(sources)) - starts[sources]] = targets
+    return table
+
+
+@lru_cache(maxsize=8)
+def _names(count: int) -> tuple[Any, Any, Any]:
+    """(numbers that tell elements apart, and are no sums of each other; their order; they in order)."""
+    names = np.random.default_rng(count).random(count) + 1
+    order = np.argsort(names)
+    return names, order, names[order]
+
+
+__all__ = ["Scattered", "merged", "run", "scattered"]

@@ -1,0 +1,124 @@
+"""Saved tensors that have been written, or have lost their history, since: PyTorch's refusals."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from gradcli.core import modes, versions
+from gradcli.core.node import Node, Port, short_name
+from gradcli.core.tensor import Tensor
+from gradcli.system.dtypes import scalar_name, tensor_name
+
+
+class _Reading(threading.local):
+    """What a level's pass reaches: the ids of nodes; None where a pass is no level's.
+
+    A node saves what its gradients by the variables of all levels need; a level's own pass does not mind
+    that what it does not need itself has been written.
+    """
+
+    ids: frozenset[int] | None = None
+
+
+reading = _Reading()
+
+
+def check_versions(node: Node) -> None:
+    """Raise RuntimeError, in PyTorch's words, where a saved tensor has been written since."""
+    if node._hooks is not None and node._hooks.packed:
+        return
+    for saved in _saved_tensors(node):
+        refuse_detached(saved, node._seq)
+        if _written_since(saved, node):
+            origin = None if saved.is_leaf else (saved.grad_fn, saved.output_nr)
+            array = saved.array
+            raise stale_error(array.shape, array.dtype, origin, saved.versions, node._seq)
+    for nr, counter, after in _written_results(node):
+        shape, dtype = node.output_meta()[nr]
+        raise stale_error(shape, dtype, (node, nr), counter, after)
+
+
+def is_stale(node: Node) -> bool:
+    """Whether a backward pass through the node would be refused for what has been written since."""
+    if node._seq >= versions.last or (node._hooks is not None and node._hooks.packed):
+        return False
+    lost = (_detached_since(s, node._seq) or _written_since(s, node) for s in _saved_tensors(node))
+    return any(lost) or any(_written_results(node))
+
+
+def _saved_tensors(node: Node) -> Iterator[Tensor]:
+    """The tensors among the operands that a node has saved, and that are needed."""
+    fields = node._row.saved_fields if node._row is not None else ()
+    needed = _needed(node)
+    for nr, saved in enumerate(node._saved or ()):
+        if needed is not None and fields[nr] not in needed:
+            continue
+        for part in saved if type(saved) is tuple else (saved,):
+            if isinstance(part, Tensor):
+                yield part
+
+
+def _written_since(saved: Tensor, node: Node) -> bool:
+    return saved.versions is not None and saved.versions.stale(node._seq)
+
+
+def _written_results(node: Node) -> Iterator[tuple[int, Any, int]]:
+    """Which saved results of a node have been written since, with their counters and the time they had."""
+    after = node._result_tick or node._seq
+    needed, row = _needed(node), node._row
+    for nr, counter in (node._written or {}).items():
+        idle = needed is not None and row is not None and row.outputs[nr] not in needed
+        if counter.stale(after) and not idle:
+            yield nr, counter, after
+
+
+def _needed(node: Node) -> set[str] | None:
+    """The fields that a level's pass reads; None for all."""
+    row, ids = node._row, reading.ids
+    if row is None or ids is None:
+        return None
+    by_position = row.edges_by_position(node)
+    found: set[str] = set()
+    for targets, needs in zip(row.targets, row.needs, strict=True):
+        edges = [e for t in targets for e in by_position[t] if e is not None]
+        if any(id(e.node if isinstance(e, Port) else e) in ids for e in edges):
+            found.update(needs)
+    return found
+
+
+def _detached_since(saved: Tensor, tick: int) -> bool:
+    return saved.detached > tick and saved.is_leaf
+
+
+def refuse_detached(saved: Tensor, tick: int) -> None:
+    """Raise where a tensor has lost its history since it was saved."""
+    if _detached_since(saved, tick):
+        raise RuntimeError(
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+            "This is not supported, please use out-of-place `.detach()` instead"
+        )
+
+
+def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) -> RuntimeError:
+    which = f", which is output {origin[1]} of {short_name(origin[0])}," if origin else ""
+    hint = (
+        "the backtrace further above shows the operation that failed to compute its gradient. The "
+        "variable in question was changed in there or anywhere later. Good luck!"
+        if modes.current().anomaly
+        else "enable anomaly detection to find the operation that failed to compute its gradient, "
+        "with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [{_shown_type(dtype)} {list(shape)}]{which} is at "
+        f"version {len(counter)}; expected version {counter.at(tick)} instead. Hint: {hint}"
+    )
+
+
+def _shown_type(dtype: Any) -> str:
+    """What the error calls the type of a tensor."""
+    if dtype.kind == "c":
+        return f"CPU{scalar_name(dtype)}Type"
+    return f"torch.{tensor_name(dtype)}"

@@ -1,0 +1,601 @@
+"""Writing in place: what may be written, version counters, and the history of bases and views.
+
+A tensor over written memory gets a new history. For a view that is its base's history too: the base
+gets a CopySlices node, and every view of it works its own node out anew (AsStridedBackward0) when
+asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+import gradcli.system.budget as budget
+from gradcli.core import batched_arrays as batch
+from gradcli.core import modes, versions
+from gradcli.core.device import contiguous_format
+from gradcli.core.gradients import fit, of_inputs
+from gradcli.core.hooks import node_hooks
+from gradcli.core.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank, short_name
+from gradcli.core.tensor import LAZY, Tensor, Views, edge, link_result, wrap
+from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS, address, buffer_of, copied, laid_out
+from gradcli.system.dtypes import scalar_name
+
+_MANY = (
+    " This view is the output of a function that returns multiple views. Such functions do not allow "
+    "the output views to be modified inplace. You should replace the inplace operation by an "
+    "out-of-place one."
+)
+_AMBIGUOUS = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+    "code by moving both the view and the inplace either both inside the {} block (if you don't want "
+    "the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+)
+_CUSTOM = (
+    " This view was created inside a custom Function (or because an input was returned as-is) and the "
+    "autograd logic to handle view+inplace would override the custom backward associated with the "
+    "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
+    "cloning the output of the custom Function."
+)
+_CAPTURED = (
+    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+    "operation (aten::{}) that would mutate a captured Tensor. This is not supported; please rewrite "
+    "the function being transformed to explicitly accept the mutated Tensor(s) as inputs."
+)
+# The in-place operations that PyTorch has in several forms, as it calls the form in that message: of a
+# tensor always, and of a tensor or a number.
+_TENSORS = frozenset(["add", "sub", "mul", "div", "floor_divide"])
+_EITHER = frozenset(["fill", "pow", "lerp", "eq", "ne", "lt", "le", "gt", "ge", "masked_fill"])
+_EITHER |= {"remainder", "fmod"}
+# Why a view may not be written: what the message says last.
+_REASONS = {
+    "many": _MANY,
+    "custom": _CUSTOM,
+    "no_grad": _AMBIGUOUS.format("no_grad"),
+    "inference": _AMBIGUOUS.format("inference_mode"),
+}
+
+
+def _refuse_view(view: Tensor, happened: str) -> None:
+    """Raise for a view whose history may not be replaced; `happened` says what was written."""
+    why = view.creation
+    if not why:
+        return
+    node = view.node
+    made = isinstance(node, (Node, Port))
+    nr, maker = (node.nr, node.node) if isinstance(node, Port) else (0, node)
+    output = f"Output {nr} of {short_name(maker)} is a view" if made else "A view"
+    if why == "inference" and made:
+        start = (
+            f"{output} of a view which was created in inference mode and {happened} in normal mode."
+        )
+    elif why == "inference":
+        start = f"{output} was created in inference mode and {happened} in normal mode."
+    elif not made:
+        start = f"{output} was created in no_grad mode and {happened} with grad mode enabled."
+    elif why == "no_grad":
+        start = (
+            f"{output} of a view which was created in no_grad mode and {happened} with grad mode "
+            "enabled."
+        )
+    else:
+        start = f"{output} and {happened}."
+    raise RuntimeError(start + _REASONS[why])
+
+
+def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) -> None:
+    """Raise where a tensor may not be written in place now.
+
+    recorded: the write would be recorded (some operand requires grad, and grad mode is on).
+    overlapping: the write may go to memory that several elements share.
+    """
+    state = modes.current()
+    if state.before_write is not None:
+        state.before_write(tensor)
+    if tensor.inference and not state.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
+            "clone to get a normal tensor before doing inplace update.See "
+            "https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+    if recorded:
+        base = tensor.base
+        if base is not None:
+            _refuse_view(tensor, "is being modified inplace")
+            if tensor.requires_grad and base.is_variable():
+                raise RuntimeError(
+                    "a view of a leaf Variable that requires grad is being used in an in-place "
+                    "operation."
+                )
+        if tensor.requires_grad and tensor.is_variable():
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation."
+            )
+    array = laid_out(tensor.array)
+    if (
+        not overlapping
+        and isinstance(array, ARRAYS)
+        and array.size
+        and any(
+            stride == 0 and size > 1
+            for stride, size in zip(array.strides, array.shape, strict=True)
+        )
+    ):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation."
+        )
+
+
+def refuse_captured(tensor: Tensor, name: str, operand: Any = None) -> None:
+    """Raise where a tensor that the operation `name` is to write is not of the derivative at work."""
+    if modes.differentiating and tensor.made_at() < modes.opened.get():
+        name = name.rstrip("_")
+        form = "Tensor" if isinstance(operand, Tensor) or name in _TENSORS else "Scalar"
+        told = f"{name}_.{form}" if name in _TENSORS | _EITHER else f"{name}_"
+        raise RuntimeError(_CAPTURED.format(told))
+
+
+def refuse_overlap(tensor: Tensor, operands: Iterable[Any], apart: bool = False) -> None:
+    """Raise where an operand lies partly where the tensor is written; apart: or wholly, too."""
+    written = laid_out(tensor.array)
+    if not isinstance(written, ARRAYS) or not _dense(written):
+        return
+    for a in operands:
+        if isinstance(a, (tuple, list)):
+            refuse_overlap(tensor, a, apart)
+            continue
+        other = laid_out(a.array) if isinstance(a, Tensor) else None
+        if (
+            isinstance(other, ARRAYS)
+            and np.may_share_memory(written, other)
+            and (apart or (other is not written and not _same_elements(other, written)))
+            and _dense(other)
+        ):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor "
+                "refer to a single memory location. Please clone() the tensor before performing the "
+                "operation."
+            )
+
+
+def _same_elements(a: Any, b: Any) -> bool:
+    return address(a) == address(b) and (a.shape, a.strides) == (b.shape, b.strides)
+
+
+def _dense(array: Any) -> bool:
+    """True where the elements fill their stretch of memory, each once."""
+    reach = array.dtype.itemsize
+    for stride, size in sorted(zip(array.strides, array.shape, strict=True)):
+        if size != 1:
+            if stride != reach:
+                return False
+            reach *= size
+    return True
+
+
+def store(tensor: Tensor, values: Any) -> None:
+    """Write values into a tensor's memory and count the write.
+
+    Raises RuntimeError where the dtype's category or the shape does not admit the values.
+    """
+    array = tensor.array
+    if not castable(values.dtype.kind, array.dtype.kind):
+        names = [scalar_name(d) for d in (values.dtype, array.dtype)]
+        raise RuntimeError(
+            f"result type {names[0]} can't be cast to the desired output type {names[1]}"
+        )
+    if values.shape != array.shape:
+        raise RuntimeError(
+            f"output with shape {list(array.shape)} doesn't match the broadcast shape "
+            f"{list(values.shape)}"
+        )
+    if more := batch.batch_of(values) - batch.batch_of(array):
+        lead = [level.size for level in sorted(more, key=lambda each: each.number)]
+        raise RuntimeError(
+            f"output with shape {list(array.shape)} doesn't match the broadcast shape "
+            f"{[*lead, *values.shape]}"
+        )
+    if modes.current().recorder is not None:  # which keeps account of all that is written
+        array = tensor.memory()
+    if isinstance(array, np.generic):
+        tensor.array = array.dtype.type(values)
+    elif isinstance(array, np.ndarray) and 0 in array.strides and array.size:
+        same = (array == values) | ((array != array) & (values != values))
+        np.copyto(array, values, where=~same)  # where elements share memory, what changed stays
+    else:
+        array[...] = values
+    bump(tensor)
+
+
+def bump(tensor: Tensor) -> None:
+    """Count a write to a tensor's memory; views work out their nodes anew."""
+    counter = tensor.shared_versions()
+    counter.bump()
+    if counter.views is not None:
+        _mark(counter.views)
+
+
+def castable(source: str, target: str) -> bool:
+    order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+    return order[source] <= order[target]
+
+
+def inplace(row: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Run an operation and write its result over its first operand; returns that tensor.
+
+    The rules see the operand as it was before. Raises RuntimeError, in PyTorch's words, for leaves
+    that require grad, forbidden views, and results that do not fit.
+    """
+    return _inplace(row, tensor, args, kwargs)
+
+
+def set_own(tensor: Tensor, level: Any, tangent: Tensor) -> None:
+    """Make a tangent the tensor's, of a level of forward mode; those of other levels stay."""
+    tensor.tangents = {**(tensor.tangents or {}), level: tangent}
+
+
+def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
+    """Write a written tensor's tangent; what shares its memory shares that too."""
+    own = tensor.tangents.get(level) if tensor.tangents else None
+    before = modes.opened.set(0)  # whoever made the tangent: it is written as its tensor is
+    try:
+        if own is None or (tangent is not None and batch.batch_of(tangent) - batch.batch_of(own)):
+            if tangent is not None:
+                _first_tangent(tensor, level, tangent)
+        elif tangent is None:
+            own.zero_()
+        elif own is not tangent:
+            own.copy_(tangent)
+    finally:
+        modes.opened.reset(before)
+
+
+def _zeros_as(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """Zeros that lie in memory as a tensor does, in its batches and a tangent's."""
+    like = tangent.array
+    for more in batch.batch_of(tensor) - batch.batch_of(like):
+        like = batch.lifted(like, more)
+    return wrap(Layout(tensor.memory(), tensor.memory()).arrays(tensor.array.dtype, like)[0])
+
+
+def laid_as(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """A tangent that lies in memory as its tensor, that is no view, does."""
+    whole = _zeros_as(tensor, tangent)
+    whole.copy_(tangent)
+    return whole
+
+
+def _first_tangent(tensor: Tensor, level: Any, tangent: Tensor) -> None:
+    base = tensor if tensor.base is None else tensor.base
+    alive = [] if base.views is None else base.views.alive()
+    views = [v for v in alive if v.base is base]  # of what was detached, its own
+    if not views:
+        set_own(tensor, level, tangent.clone())
+        return
+    whole = _zeros_as(base, tangent)
+    if (old := (base.tangents or {}).get(level)) is not None:
+        whole.copy_(old)
+    part = whole if tensor is base else _part(whole, Layout(base.memory(), tensor.memory()))
+    part.copy_(tangent)
+    set_own(tensor, level, part)
+    for other in (base, *views):
+        if other.array.dtype in dtypes.DIFFERENTIABLE:
+            lies = Layout(base.memory(), other.memory())
+            set_own(other, level, whole if other is base else _part(whole, lies))
+
+
+def will_record(tensor: Tensor, operands: Iterable[Any]) -> bool:
+    """True where an in-place operation on `tensor` with these operands becomes part of a graph."""
+    return modes.is_grad_enabled() and (
+        tensor.requires_grad or any(isinstance(a, Tensor) and a.requires_grad for a in operands)
+    )
+
+
+def _inplace(
+    row: Callable[..., Any],
+    tensor: Tensor,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Tensor:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
+    operands = (*args, *kwargs.values())
+    if modes.differentiating:
+        name = getattr(row, "title", None) or row.__name__
+        refuse_captured(tensor, name, operands[-1] if operands else None)
+    recorded = will_record(tensor, operands)
+    writes = getattr(row, "writes", "")
+    check_writable(tensor, recorded, "shared" in writes)
+    if not writes:
+        refuse_overlap(tensor, operands)
+    before = wrap(copied(tensor.array) if recorded else tensor.array)
+    before.wrapped = tensor.wrapped
+    before.node = edge(tensor) if recorded else None
+    before.tangents = tensor.tangents
+    if recorded and tensor.tangents:  # its own are about to be written
+        before.tangents = {level: own.clone() for level, own in tensor.tangents.items()}
+    out = row(before, *args, **kwargs)
+    if writes:
+        refuse_overlap(tensor, operands[:-1] if "read" in writes else operands, "apart" in writes)
+    if modes.unusual:
+        for level in modes.forward_levels():
+            if recorded or not level.taped:
+                set_tangent(tensor, level, (out.tangents or {}).get(level))
+    node = out.node
+    if isinstance(node, Port):
+        node = node.node
+    values = out.array
+    store(tensor, values)
+    if node is not None and node is not LAZY:
+        if node._meta.dtype is not tensor.array.dtype:  # the gradient is of what was written
+            node._meta = Meta(tensor.array.shape, tensor.array.dtype)
+        if before.node is not None and any(s is before for s in node._saved or ()):
+            before.node = _cloned(before).node
+        if node._saved and tensor.versions is not None:
+            link_result(node, tensor.versions)
+            node._result_tick = versions.tick()
+        rebase(tensor, node)
+    return tensor
+
+
+def _cloned(before: Tensor) -> Tensor:
+    """The operand as an in-place operation saves it: PyTorch clones it first, and records that."""
+    source = wrap(before.array)
+    source.node = before.node
+    return source.clone()  # type: ignore[no-any-return]
+
+
+def write(tensor: Tensor, values: Any, node: Node | None) -> Tensor:
+    """Write values that a node (None: unrecorded) accounts for."""
+    store(tensor, values)
+    if node is not None:
+        rebase(tensor, node)
+    return tensor
+
+
+def rebase(tensor: Tensor, node: Node) -> None:
+    """Give a written tensor its new history, and its base and the base's views theirs."""
+    base = tensor.base
+    if base is None:
+        tensor.node = node
+        _move_retained(tensor, node)
+        _mark_views(tensor)
+        return
+    base.node = copy_slices(base, tensor, node)
+    _move_retained(base, base.node)
+    _mark_views(base)
+
+
+def _move_retained(tensor: Tensor, node: Node) -> None:
+    """A retained gradient belongs to the newest history: the old node no longer keeps it."""
+    if tensor.retained:
+        for keepers in (node_hooks(n).retain for n in _inputs(node) if n._hooks is not None):
+            for nr in [nr for nr, keeper in keepers.items() if keeper() is tensor]:
+                del keepers[nr]
+        tensor.retained = False
+        tensor.retain_grad()
+
+
+def _inputs(node: Node) -> list[Node]:
+    return [e.node if isinstance(e, Port) else e for e in node._edges if e is not None]
+
+
+def _mark_views(base: Tensor) -> None:
+    if base.views is not None:
+        _mark(base.views)
+
+
+def _mark(views: Views) -> None:
+    """Let views of tensors that require grad work out their nodes anew when asked."""
+    for view in views.alive():
+        assert view.base is not None
+        if view.base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE:
+            former = view.former if view.stale else view.node
+            view.stale, view.former, view.node = True, former, LAZY
+            view.__dict__.pop("accumulates", None)
+
+
+def regenerate(view: Tensor) -> Node:
+    """The node of a view whose base has been written since: the base, read through strides."""
+    if view.creation:
+        view.node = view.former
+        try:
+            _refuse_view(view, "its base or another view of its base has been modified inplace")
+        finally:
+            view.node = LAZY
+    base = view.base
+    assert base is not None
+    before = modes.change(enabled=True, rules=False, inference=False, intercept=None, pack=())
+    try:
+        array = view.memory()
+        strides = tuple(s // array.dtype.itemsize for s in array.strides)
+        source = _of_kind(base, array.dtype)
+        node: Node = source.as_strided(array.shape, strides, view.storage_offset()).node
+    finally:
+        modes.restore(before)
+    view.stale, view.node = False, node
+    if view.retained:
+        view.retained = False
+        view.retain_grad()
+    return node
+
+
+def _of_kind(tensor: Tensor, dtype: Any) -> Tensor:
+    """The tensor, its numbers read as pairs or its pairs as numbers where the dtype says so."""
+    own = tensor.array.dtype
+    if own == dtype:
+        return tensor
+    pairs: Tensor = tensor.view_as_real() if own.kind == "c" else tensor.view_as_complex()
+    return pairs
+
+
+# -- written through a view -----------------------------------------------------------------------
+class Layout:
+    """Where an array lies within the memory of its base, in bytes."""
+
+    __slots__ = ("base_shape", "base_strides", "dtype", "offset", "shape", "strides")
+
+    def __init__(self, base: Any, view: Any) -> None:
+        self.offset = address(view) - address(base) if view.size else 0
+        self.shape, self.strides, self.dtype = view.shape, view.strides, view.dtype
+        self.base_shape, self.base_strides = base.shape, base.strides
+
+    def arrays(self, dtype: Any, like: Any = None) -> tuple[Any, Any]:
+        """Fresh zeros laid out as the base, and the part of them that lies as the view does.
+
+        like: an array whose batches they have.
+        """
+        low = min(0, self.offset)
+        size = max(
+            _extent(self.base_shape, self.base_strides, dtype.itemsize),
+            self.offset + _extent(self.shape, self.strides, self.dtype.itemsize),
+        )
+        memory = batch.zeros_of(like, (size - low,), np.uint8)
+        return (
+            batch.strided(memory, self.base_shape, dtype, self.base_strides, -low),
+            batch.strided(memory, self.shape, self.dtype, self.strides, self.offset - low),
+        )
+
+
+def _extent(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> int:
+    if 0 in shape:
+        return 0
+    return item + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+
+
+class CopySlices(Wide):
+    """The history of a base that was written through a view of it."""
+
+    __slots__ = ()
+    inner_edges: tuple[Any, ...]
+    layout: Layout
+
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
+
+    def apply(self, grad: Any) -> Any:
+        whole, part = self.layout.arrays(grad.dtype)
+        whole[...] = grad
+        inner = self._inner_gradients(part.copy(), recorded=False)
+        part[...] = 0 if inner[0] is None else inner[0]
+        return (whole, *inner[1:])
+
+    def apply_recorded(self, grad: Any) -> Any:
+        layout = self.layout
+        whole = wrap(layout.arrays(grad.array.dtype, grad.array)[0])
+        whole.copy_(grad)
+        part = _part(whole, layout)
+        inner = self._inner_gradients(part.clone(memory_format=contiguous_format), recorded=True)
+        if inner[0] is None:
+            part.zero_()
+            return (whole, *inner[1:])
+        if more := batch.batch_of(inner[0]) - batch.batch_of(whole):
+            like = whole.array
+            for level in more:
+                like = batch.lifted(like, level)
+            wider = wrap(layout.arrays(grad.array.dtype, like)[0])
+            wider.copy_(whole)
+            whole, part = wider, _part(wider, layout)
+        part.copy_(inner[0])
+        return (whole, *inner[1:])
+
+    def _inner_gradients(self, grad: Any, recorded: bool) -> tuple[Any, ...]:
+        if self._saved is None:
+            raise RuntimeError(FREED_MESSAGE)
+        (inner,) = self._saved
+        # What was saved of the result is the written view: it reads this node's output.
+        grads = of_inputs(inner, grad, recorded, _node_of_part(self) if recorded else None)
+        return tuple(
+            g if g is None or e is None else fit(g, e, inner, i)
+            for i, (g, e) in enumerate(zip(grads, self.inner_edges, strict=True))
+        )
+
+
+CopySlices.__module__ = "builtins"
+
+
+# Where the gradient of a written part goes while its node runs: a place, not a node of any graph.
+_PART = blank(Wide)
+
+
+def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
+    """The node of `base` after `inner` has written the part of it that `view` shows."""
+    node = blank(CopySlices)
+    array = view.memory()
+    first = edge(base) if base.requires_grad else None
+    # Inside, the first gradient has the view's shape, and has to be there for the base's.
+    wanted = first is not None or inner._edges[0] is not None
+    target = Port(_PART, 0, array.shape, array.dtype) if wanted else None
+    node._saved = (inner,)  # the node of the write itself
+    node.inner_edges = (target, *inner._edges[1:])
+    inner._edges = node.inner_edges
+    node._edges = (first, *node.inner_edges[1:])
+    node.layout = Layout(base.memory(), array)
+    node._seq = versions.tick()
+    node._meta = Meta(base.array.shape, base.array.dtype)
+    return node
+
+
+def _node_of_part(history: CopySlices) -> Any:
+    """The node of the part that was written, read from its base afterwards."""
+    whole = wrap(history.layout.arrays(history._meta.dtype)[0])
+    whole.node = history
+    return _part(whole, history.layout).node
+
+
+def _part(whole: Tensor, layout: Layout) -> Tensor:
+    """The part of a base that a view showed."""
+    item = layout.dtype.itemsize
+    start = whole.storage_offset() * whole.itemsize + layout.offset
+    strides = tuple(s // item for s in layout.strides)
+    part = _of_kind(whole, layout.dtype).as_strided(layout.shape, strides, start // item)
+    return part  # type: ignore[no-any-return]
+
+
+def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> Any:
+    """A view of an array's memory, in elements, as `torch.as_strided`; what it refuses."""
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got strides: "
+            f"{list(map(int, stride))}"
+        )
+    if any(n < 0 for n in size):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
+        )
+    item = array.dtype.itemsize
+    root = buffer_of(array)
+    own = address(array) - address(root)
+    start = own // item if offset is None else offset
+    if start < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {start}")
+    need = start + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1
+    if all(size) and need * item > root.nbytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start}, and "
+            f"itemsize {item} requiring a storage size of {need * item} are out of bounds for "
+            f"storage of size {root.nbytes}"
+        )
+    budget.elements(size)
+    begin = start * item if all(size) else 0
+    return batch.strided(array, size, array.dtype, [s * item for s in stride], begin)
+
+
+__all__ = [
+    *(
+        "check_writable",
+        "inplace",
+        "rebase",
+        "refuse_overlap",
+        "regenerate",
+        "store",
+        "will_record",
+    ),
+    "write",
+]
