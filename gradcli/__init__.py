@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from gradcli import namespaces
+from gradcli.registry import torch_namespaces as namespaces
 from gradcli.version import __version__
 
 TYPE_CHECKING = False  # typing takes milliseconds, in which Ctrl-C would not be ours yet
@@ -55,7 +55,17 @@ _NAMESPACES = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
         *("utils", "cuda", "random", "backends", "accelerator"),
-        *("engine", "operators", "language", "graphs", "calculus", "plan", "rows", "commands"),
+        *(
+            "core",
+            "registry",
+            "language",
+            "graphs",
+            "transforms",
+            "symbolic",
+            "compiler",
+            "streaming",
+        ),
+        "commands",
     ]
 )
 
@@ -76,7 +86,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _table(name: str) -> Any:
-    table = import_module("gradcli.operators.table")
+    table = import_module("gradcli.registry.table")
     found = table.resolve(name)
     if found is None:
         raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
@@ -84,7 +94,7 @@ def _table(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    table = import_module("gradcli.operators.table")
+    table = import_module("gradcli.registry.table")
     plain = [n for n in table.names() if "." not in n]
     return sorted({*plain, *_HOME, *_NAMESPACES, "__version__"})
 

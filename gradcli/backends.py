@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from gradcli.namespaces import filled
+from gradcli.registry.torch_namespaces import filled
 
 _cudnn, _ = filled(f"{__name__}.cudnn", "backends.cudnn")
 _mps, _ = filled(f"{__name__}.mps", "backends.mps")

@@ -8,8 +8,8 @@ __all__: list[str] = []  # not by name: the families that make them are imported
 
 
 def _made() -> dict[str, type[Any]]:
-    from gradcli.operators import table
-    from gradcli.operators.return_types import NAMES
+    from gradcli.registry import table
+    from gradcli.registry.named_results import NAMES
 
     table.load()
     return NAMES

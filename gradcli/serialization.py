@@ -26,7 +26,7 @@ from gradcli.core.device import device, used
 from gradcli.core.size import Size
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.nn.parameter import Parameter
-from gradcli.operators import table
+from gradcli.registry import table
 from gradcli.system import dtypes
 from gradcli.system.array_memory import element_strides, memory_of
 

@@ -1,5 +1,5 @@
 """torch.special: names of the operator table."""
 
-from gradcli.namespaces import filled
+from gradcli.registry.torch_namespaces import filled
 
 __getattr__, __dir__ = filled(__name__, "special")

@@ -203,7 +203,7 @@ def _expected(value: Any, arrays: Mapping[str, Any]) -> Any:
 def __getattr__(name: str) -> Any:
     if name != "assert_close":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     return table.resolve("testing.assert_close").call
 

@@ -233,7 +233,7 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     """
     if args and isinstance(args[0], str):
         return _derivative(*args, **kwargs)
-    from gradcli.operators.table import resolve
+    from gradcli.registry.table import resolve
 
     return resolve("diff")(*args, **kwargs)
 

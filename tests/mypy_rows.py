@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from mypy.plugin import ClassDefContext, Plugin
 
-DECORATORS = ("gradcli.core.primitive.", "gradcli.operators.")
+ROOMS = ("core.primitive", "registry", "movement", "primitives", "composites")
+DECORATORS = tuple(f"gradcli.{room}." for room in ROOMS)
 
 
 def is_row(context: ClassDefContext) -> None:

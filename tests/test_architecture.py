@@ -25,6 +25,12 @@ def floor_plan() -> dict[str, int]:
 
 
 LEVELS = floor_plan()
+OPERATORS = (
+    "movement",
+    "primitives",
+    "composites",
+    "registry",
+)  # the rooms that operators are declared in
 
 
 def room_of(module: str) -> str:
@@ -157,13 +163,13 @@ taken = tracemalloc.get_traced_memory()[1]
 assert state() == before, "the process is another"
 assert taken < 20 << 20, taken
 drawing = {{"gradcli.core.random", "gradcli.system.fma"}} & set(sys.modules)
-assert not drawing or "operators" in "{module}", drawing
+assert not drawing or "primitives" in "{module}", drawing
 """
 
 
 @pytest.mark.parametrize(
     "module",
-    ["gradcli", "gradcli.core", "gradcli.core.backward_pass", "gradcli.operators.arithmetic"],
+    ["gradcli", "gradcli.core", "gradcli.core.backward_pass", "gradcli.primitives.arithmetic"],
 )
 def test_importing_changes_nothing(module: str) -> None:
     subprocess.run([sys.executable, "-c", CHANGED.format(module=module)], check=True)
@@ -178,7 +184,7 @@ def test_commands_import_nothing_heavy_for_help() -> None:
 
 
 def test_nothing_but_the_gate_calls_lapack() -> None:
-    """Given infinities or NaN, LAPACK may not return, or print: operators/lapack.py stands before it."""
+    """Given infinities or NaN, LAPACK may not return, or print: primitives/lapack.py stands before it."""
     lapack = ("svd", "svdvals", "eig", "eigvals", "eigh", "eigvalsh", "qr", "inv", "solve", "det")
     more = ("slogdet", "cholesky", "pinv", "lstsq", "matrix_rank", "cond", "matrix_norm")
     calls = [
@@ -212,12 +218,12 @@ def test_rows_are_named_by_operators_alone() -> None:
     The functions of the language are words that any room may write, and a row may have the name of one;
     so nothing may be decided by the name of a row either.
     """
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     table.load()
     words = {*table.FUNCTIONS, *(name.rpartition(".")[2] for name in table.FUNCTIONS)}
     rows = {row.name for row in table.ROWS} - words
-    outside = [p for p in modules() if room_of(name_of(p)) != "operators"]
+    outside = [p for p in modules() if room_of(name_of(p)) not in OPERATORS]
     assert {name_of(p): found for p in outside if (found := strings(p) & rows)} == {}
     decided = [
         f"{name_of(path)}:{node.lineno}: {ast.unparse(node)}"
@@ -251,6 +257,7 @@ def test_every_error_is_caught_with_a_reason() -> None:
 
 
 def test_rules_tell_arrays_and_tensors_apart_in_one_place() -> None:
-    """A rule is written once; which of the two it is given, `operators.helpers` asks, and nothing else."""
+    """A rule is written once; which of the two it is given, `registry.rule_helpers` asks, and
+    nothing else."""
     asking = [name_of(p) for p in modules() if re.search(r"\bis_array\(", p.read_text("utf-8"))]
-    assert asking == ["gradcli.operators.helpers"]
+    assert asking == ["gradcli.registry.rule_helpers"]

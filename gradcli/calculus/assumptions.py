@@ -20,7 +20,7 @@ from gradcli.calculus.expressions import Expression, call, is_call, is_number, v
 from gradcli.calculus.finish import simplified
 from gradcli.calculus.numbers import ZERO, Number
 from gradcli.calculus.rewriting import rewrite
-from gradcli.operators import lapack
+from gradcli.primitives import lapack
 
 NEAR = 1e-8  # how far values may be from what is assumed of them, as they are rounded
 

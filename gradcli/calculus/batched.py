@@ -15,7 +15,7 @@ from gradcli.core.primitive import NotImplementedNode
 from gradcli.core.sparse_batches import Scattered, merged, scattered
 from gradcli.core.tensor import Tensor, edge, wrap
 from gradcli.core.watched_pass import discover
-from gradcli.operators.table import resolve
+from gradcli.registry.table import resolve
 
 ROWS = 256  # of a Jacobian whose product alone is wanted, at once
 

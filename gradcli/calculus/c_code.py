@@ -212,7 +212,7 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
 
 def _functions() -> dict[str, Any]:
     """What the names of a printed function mean, computed by NumPy and by the language's own rows."""
-    from gradcli.operators.table import resolve
+    from gradcli.registry.table import resolve
 
     def of_row(word: str) -> Any:
         row = resolve(word)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli import namespaces
 from gradcli.calculus.derivative import Derivatives
 from gradcli.calculus.expressions import Expression, is_call, order
 from gradcli.calculus.helpers import HELPERS, SCALAR, SPECIAL
@@ -21,6 +20,7 @@ from gradcli.calculus.sharing import shared_parts
 from gradcli.calculus.simplify import HALF, is_truth
 from gradcli.calculus.stable import stable
 from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
+from gradcli.registry import torch_namespaces as namespaces
 
 # What NumPy calls the language's functions, where the name is another.
 NUMPY = {
@@ -54,7 +54,7 @@ def parameters_of(function: str) -> list[str]:
 
 def _entry(function: str) -> Any:
     """The table's function of this name; None where the language has it from elsewhere."""
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     table.load()
     return table.FUNCTIONS.get(function)

@@ -533,7 +533,7 @@ def _loss(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
     The slope of the gradient by what it is multiplied by is not always the gradient: PyTorch's of
     `binary_cross_entropy` adds 1e-12 to probabilities.
     """
-    from gradcli.operators.nn.losses import NONE, reduced  # loaded: the row is theirs
+    from gradcli.composites.losses import NONE, reduced  # loaded: the row is theirs
 
     at = row.position["reduction"]
     if not values[at] or outputs[0].is_complex():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradcli.core.backward_pass import grad
-from gradcli.operators.table import resolve
+from gradcli.registry.table import resolve
 
 
 def gradients(

@@ -42,7 +42,7 @@ def _called(
     program: Program, stem: str, within: tuple[int, int] | None
 ) -> tuple[str, tuple[int, int]] | None:
     """The function of a program with such a row, and its place; `within` a piece that is known."""
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     for kind, word, _, span in program.walk():
         if kind not in ("name", "attribute") or not stem:

@@ -12,7 +12,7 @@ from gradcli.core import modes
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.operators.table import is_analytic
+from gradcli.registry.table import is_analytic
 
 Interval = tuple[float, float]
 Side = tuple[str, frozenset[Any]]

@@ -203,7 +203,7 @@ def _in_chunks(
     run: Callable[..., Any], values: list[Any], dims: list[Any], size: int, chunk: int
 ) -> Any:
     """The function on some entries at a time."""
-    from gradcli.operators.table import resolve
+    from gradcli.registry.table import resolve
 
     columns: list[list[Any]] = []
     out_spec, places = None, None

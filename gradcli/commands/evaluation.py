@@ -161,7 +161,7 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     ctx.call_on_close(lambda: dtypes.set_default_dtype(before))
     dtypes.set_default_dtype(getattr(dtypes, dtype))
     if manual_seed is not None:
-        from gradcli.operators.table import resolve
+        from gradcli.registry.table import resolve
 
         try:
             resolve("manual_seed")(manual_seed)

@@ -198,7 +198,7 @@ class Asked:
     ) -> None:
         from gradcli.commands.uncertainty import take_from_cells
         from gradcli.language.checks import free_names
-        from gradcli.operators.table import CONSTANTS
+        from gradcli.registry.table import CONSTANTS
         from gradcli.rows.job import RowJob
 
         self.request, self.names = request, stream.names

@@ -88,7 +88,7 @@ def vectors_of(
         tensor = evaluation.variables[name].detach()
         shape = tuple(tensor.shape)
         if text.strip() == "ones":
-            from gradcli.operators.table import resolve
+            from gradcli.registry.table import resolve
 
             vector = resolve("ones_like")(tensor)
         else:

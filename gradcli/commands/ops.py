@@ -14,7 +14,7 @@ from gradcli.commands.help import Command
 from gradcli.commands.options import chosen_form, style_options
 
 if TYPE_CHECKING:
-    from gradcli.operators.table import Function
+    from gradcli.registry.table import Function
 
 SAMPLES_TRIED = 5
 VARIABLES = "xyzuvw"
@@ -59,7 +59,7 @@ def command(
 
 def entries() -> dict[str, list[Function]]:
     """The functions by family, each once."""
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     found: dict[str, list[Function]] = {}
     for entry in sorted(table.entries(), key=lambda entry: entry.name):
@@ -106,7 +106,7 @@ def search(word: str) -> list[Function]:
     from fnmatch import fnmatchcase
 
     from gradcli.language import translations
-    from gradcli.operators.table import FUNCTIONS, knows
+    from gradcli.registry.table import FUNCTIONS, knows
 
     word = word.lower().strip()
     every = [entry for family in entries().values() for entry in family]
@@ -222,7 +222,7 @@ def _verb(expression: str, values: dict[str, str]) -> str | None:
 def show(name: str, style: output.Style) -> None:
     """Write what there is to know about a function."""
     from gradcli.language.names import functional
-    from gradcli.operators.table import FUNCTIONS, resolve
+    from gradcli.registry.table import FUNCTIONS, resolve
 
     bare = name.removeprefix("torch.").removeprefix("Tensor.")
     if bare.startswith("F."):
@@ -251,7 +251,7 @@ def show(name: str, style: output.Style) -> None:
 
 def _unknown(name: str) -> Exception:
     from gradcli.language.errors import did_you_mean, suggest
-    from gradcli.operators.table import names
+    from gradcli.registry.table import names
 
     bare = re.sub(r"^[^\W\d]\w?\.|\(.*", "", name)  # `x.sin`, `sin(x)`
     hint = (

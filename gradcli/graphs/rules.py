@@ -92,7 +92,7 @@ _ASIDE = re.compile(
 )
 
 
-# Helpers of rules (`operators.helpers`) that say nothing to a reader, and those that are methods.
+# Helpers of rules (`registry.rule_helpers`) that say nothing to a reader, and those that are methods.
 _SILENT = frozenset(("conj", "constant", "data"))
 _METHODS = {"total": "sum", "contiguous": "contiguous", "transposed": "transpose"}
 

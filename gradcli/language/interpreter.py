@@ -91,7 +91,7 @@ class Machine:
         for name, value in self.names.items():
             if isinstance(value, Tensor):
                 if not loaded:
-                    from gradcli.operators import table
+                    from gradcli.registry import table
 
                     table.base()  # operators of tensors are rows of the table
                     loaded = True

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 import gradcli.system.budget as budget
-from gradcli import namespaces
+from gradcli.registry import torch_namespaces as namespaces
 
 
 def words(*lines: str) -> frozenset[str]:
@@ -327,21 +327,21 @@ def qualified(name: str) -> Any:
         return Builtin(name.rpartition(".")[2], attrgetter(name)(namespaces.torch))
     if name in NAMESPACES:
         return Namespace(name)
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     return table.resolve(name)
 
 
 def functional(name: str) -> str | None:
     """`nn.functional.gelu` for `gelu`: functions of nn.functional's that torch has no other of; or None."""
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     return table.functional(name)
 
 
 def is_function(name: str) -> bool:
     """Whether a name without a meaning of the program's is one of the operator table's."""
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     return table.knows(name) or functional(name) is not None
 
@@ -362,7 +362,7 @@ def meaning(name: str) -> Any:
 
 def is_plain_function(name: str) -> bool:
     """Whether a name is a function's, and no class, which programs hand on: `norm`, `len`; not `float`."""
-    from gradcli.operators.table import Function
+    from gradcli.registry.table import Function
 
     return name in _FUNCTIONS or isinstance(meaning(name), Function)
 
@@ -373,7 +373,7 @@ def is_known(name: str) -> bool:
         return True
     if name in SHORT or name in _OWN or name in NAMESPACES:
         return True
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     return table.knows(name) or functional(name) is not None
 
@@ -385,7 +385,7 @@ def is_namespace(name: str) -> bool:
 
 def all_names() -> list[str]:
     """Every name that means something, for suggestions and completion."""
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     own = {*_BUILTINS, *SHORT, *NAMESPACES, *_registered, *_OWN, "print", "display"}
     return sorted({*table.names(), *own})
@@ -515,7 +515,7 @@ def _closed_lists() -> tuple[tuple[type, frozenset[str]], ...]:
 
 @cache
 def _tensor_methods() -> frozenset[str]:
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     return table.methods() | frozenset(table.PROPERTIES)
 
@@ -523,7 +523,7 @@ def _tensor_methods() -> frozenset[str]:
 def attributes(value: Any) -> list[str]:
     """The names of a value's attributes that programs may read: for suggestions and completion."""
     if isinstance(value, Namespace):
-        from gradcli.operators import table
+        from gradcli.registry import table
 
         known = {*table.names(), *NAMESPACES, *_registered, *_OWN}
         start = f"{value.prefix}." if value.prefix else ""

@@ -142,7 +142,7 @@ _PAIRS: dict[Any, bool] = {}  # whether of two numbers one is to be a tensor: po
 
 def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     """Call a value; a bare number where a function of the table wants a tensor becomes one."""
-    from gradcli.operators.table import Function
+    from gradcli.registry.table import Function
 
     if type(function) is not Function:
         if not callable(function):
@@ -234,7 +234,7 @@ def _lifted(
     takes it as it is; a function gets a tensor of the dtype that both have together. A truth value is
     a 0-d tensor of its own dtype, but for rows that take numbers.
     """
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     kinds: tuple[type, ...] = (*_NUMBERS, list)
     beside = None
@@ -259,7 +259,7 @@ def _lifted(
 
 def lift(value: Any) -> Any:
     """A number or a list of numbers as a tensor of the default dtype; anything else unchanged."""
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     if type(value) in _NUMBERS:
         return table.lift(value)

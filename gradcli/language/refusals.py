@@ -325,7 +325,7 @@ def _signature_hint(program: Program, row: int, visible: Mapping[str, Any]) -> s
     name = _callee(program, row)
     if name is None or name.rpartition(".")[0] in visible or name in visible:
         return None
-    from gradcli.operators.table import Function
+    from gradcli.registry.table import Function
 
     found = known.qualified(name.removeprefix("torch."))
     if found is None:

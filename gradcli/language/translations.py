@@ -149,7 +149,7 @@ def hint(
 
 def is_function(name: str) -> bool:
     """Whether a name is a function's, here or elsewhere."""
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     if name in FUNCTIONS:
         return True
@@ -377,7 +377,7 @@ class _Reader:
         if self.peek() != "(":
             return f"{_operand(text)}.{name}"
         arguments = self.arguments()
-        from gradcli.operators import table
+        from gradcli.registry import table
 
         known = name in names.TENSOR_ATTRIBUTES or name in table.methods()
         if not known and is_function(name):

@@ -11,11 +11,11 @@ import numpy as np
 from gradcli.core import pytrees as trees
 from gradcli.core.operation_errors import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.operators import table
 from gradcli.plan import executor, text
 from gradcli.plan.graph import Operation, live
 from gradcli.plan.record import Recording, Untraceable, record
 from gradcli.plan.straight import program
+from gradcli.registry import table
 from gradcli.system import dtypes
 
 if TYPE_CHECKING:

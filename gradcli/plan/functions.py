@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcli.core.operation_errors import REFUSALS
-from gradcli.operators import lapack
 from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced, spread
+from gradcli.primitives import lapack
 from gradcli.system.blocked_products import rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.system.cascaded_sums import NARROW, add_reduce
 

@@ -92,7 +92,7 @@ class Recorded(NDArrayOperatorsMixin):
         return unwrapped(row.ordered([wrapped(v) for v in values]))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Any:
-        from gradcli.operators import table
+        from gradcli.registry import table
 
         if method == "reduce":
             name, options = _REDUCTIONS[ufunc], _renamed(options)
@@ -105,7 +105,7 @@ class Recorded(NDArrayOperatorsMixin):
         return self._meant(function, args, options)
 
     def _meant(self, function: Any, args: Any, options: dict[str, Any]) -> Any:
-        from gradcli.operators import table
+        from gradcli.registry import table
 
         row = None if function is None else table.meaning(function)
         if row is None:

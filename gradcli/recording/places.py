@@ -132,7 +132,9 @@ def _stretch(size: int, part: Any, offset: int) -> list[Step] | None:
 
 
 def _function(name: str) -> Any:
-    from gradcli.operators import indexing, shapes, table
+    from gradcli.movement import indexing
+    from gradcli.movement import reshaping as shapes
+    from gradcli.registry import table
 
     rows = {"slice": shapes.slice_row, "index": indexing.index_row}
     return rows.get(name) or table.resolve(name)

@@ -14,7 +14,7 @@ from gradcli.core.anomaly import running
 from gradcli.core.backward_pass import grad
 from gradcli.core.node import edge_of
 from gradcli.core.tensor import Scalar, Tensor, edge, wrap
-from gradcli.operators.casting import held_constant
+from gradcli.movement.casting import held_constant
 from gradcli.recording import places
 from gradcli.recording.arrays import NUMBERS, Cell, Recorded
 from gradcli.recording.graph import Call, Value, calls, operands_of

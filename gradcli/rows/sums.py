@@ -16,10 +16,10 @@ import numpy as np
 from gradcli.core.observers import observing
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
-from gradcli.operators import table
 from gradcli.plan.cut import Cut, Uncut
 from gradcli.plan.functions import unread
 from gradcli.plan.record import Recording, Untraceable, record
+from gradcli.registry import table
 from gradcli.system import dtypes
 from gradcli.system.cascaded_sums import Tree
 from gradcli.tables import Table, TableError

@@ -17,7 +17,7 @@ import numpy as np
 
 import gradcli
 from gradcli import language
-from gradcli.operators import table
+from gradcli.registry import table
 
 RECORDED = json.loads((Path(__file__).parents[1] / "golden" / "samples.json").read_text())
 # Another result at every call, single precision, in place, or a list of tensors.

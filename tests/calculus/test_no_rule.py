@@ -14,7 +14,7 @@ from gradcli.calculus.derivative import differentiate
 from gradcli.calculus.expressions import Expression
 from gradcli.calculus.text import to_text
 from gradcli.core.primitive import NotImplementedNode
-from gradcli.operators import table
+from gradcli.registry import table
 from tests.calculus import samples
 from tests.fuzz.pairs import Case, summed
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from gradcli.cli import main
 from gradcli.commands.ops import example
-from gradcli.operators import table
+from gradcli.registry import table
 from tests.sweep import sweep
 
 

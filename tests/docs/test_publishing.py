@@ -67,7 +67,7 @@ def test_the_row_that_contributing_shows_works(tmp_path: Path) -> None:
     text = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", text, re.S)
     assert code is not None
-    above = "import numpy as np\nimport gradcli\nfrom gradcli.operators.table import operator\n"
+    above = "import numpy as np\nimport gradcli\nfrom gradcli.registry.table import operator\n"
     (tmp_path / "row.py").write_text(above + code[1], encoding="utf-8")
     for more, shown in (
         (["grad"], "x.grad = 0.08333333333333333\n"),

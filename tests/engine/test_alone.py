@@ -32,6 +32,6 @@ def test_it_differentiates_twice() -> None:
     run = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
     found = run.stdout.strip()
     assert (found, run.stderr) == (
-        "core namespaces system version",
+        "core registry system version",
         "",
     )

@@ -191,7 +191,7 @@ def test_bad_gradients_are_refused(returned, message):
 def test_nodes_of_other_kinds_have_no_row():
     """Rows that record nothing leave the class of all nodes alone."""
     from gradcli.core.node import Node
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     table.load()
     assert Node._row is None

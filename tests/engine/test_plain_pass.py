@@ -15,7 +15,7 @@ import pytest
 import gradcli
 from gradcli.core.generated_rules import gradients, keeps
 from gradcli.core.primitive import Row
-from gradcli.operators import table
+from gradcli.registry import table
 from tests.sweep import sweep
 
 table.load()

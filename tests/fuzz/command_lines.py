@@ -31,7 +31,7 @@ from gradcli.commands import COMMANDS
 from gradcli.language import LanguageError, parse
 from gradcli.language import names as known
 from gradcli.language.compile_grammar import load_lark
-from gradcli.operators import table
+from gradcli.registry import table
 from tests import fuzz
 from tests.fuzz import composing, files, inplace, pairs
 

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from gradcli.operators import table
+from gradcli.registry import table
 from tests import fuzz
 from tests.fuzz import command_lines, files
 

@@ -35,10 +35,10 @@ from gradcli.calculus.sharing import size_of
 from gradcli.calculus.spelling import NoExpression
 from gradcli.commands.diff import CODE
 from gradcli.core import modes
-from gradcli.operators import table
-from gradcli.operators.signatures import Parameter
 from gradcli.plan.compiled import Plan
 from gradcli.plan.executor import Executor
+from gradcli.registry import table
+from gradcli.registry.schema import Parameter
 from tests import fuzz
 from tests.calculus import samples
 from tests.fuzz import TooLong, cases, limited, ran_out

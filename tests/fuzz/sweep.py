@@ -24,9 +24,9 @@ import gradcli
 from gradcli import language
 from gradcli.core import modes
 from gradcli.language.parser import parses
-from gradcli.operators import table
 from gradcli.plan.compiled import Plan
 from gradcli.plan.executor import Executor
+from gradcli.registry import table
 from tests.calculus import samples
 from tests.fuzz import TooLong, limited, once_round, pairs, ran_out
 from tests.fuzz.pairs import Case, Differ, same, tape

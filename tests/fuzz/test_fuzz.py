@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradcli.commands import COMMANDS
-from gradcli.operators import table
+from gradcli.registry import table
 from tests import fuzz
 from tests.fuzz import (
     command_lines,

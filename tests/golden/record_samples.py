@@ -62,7 +62,7 @@ def answer(text: str, module: Any) -> dict[str, Any]:
 
 def texts() -> list[str]:
     """All samples of the table."""
-    from gradcli.operators import table
+    from gradcli.registry import table
 
     table.load()
     own = [s for row in table.ROWS for s in row.samples]

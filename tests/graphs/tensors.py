@@ -9,7 +9,7 @@ import numpy as np
 from gradcli.core.tensor import wrap
 from gradcli.graphs.forward import watching
 from gradcli.graphs.graph import Graph, inspect
-from gradcli.operators import table
+from gradcli.registry import table
 
 SOURCE = "y = a*x; z = (y + b)*y; z*z - c/(a*y)"
 

@@ -17,7 +17,7 @@ from gradcli.graphs.recorder import Recorder
 from gradcli.graphs.rules import rules_by_edge, rules_of
 from gradcli.graphs.styles import fold
 from gradcli.graphs.trace_table import HEADINGS
-from gradcli.operators import table
+from gradcli.registry import table
 from tests.sweep import sweep
 
 

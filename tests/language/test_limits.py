@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradcli.language import LanguageError, parse, run
-from gradcli.operators.table import Function
+from gradcli.registry.table import Function
 from tests.sweep import sweep
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -155,7 +155,7 @@ def test_asarray_shares_copies_and_detaches():
 
 
 def test_signatures_are_readable():
-    from gradcli.operators.table import resolve
+    from gradcli.registry.table import resolve
 
     for name in ("zeros", "tensor", "FloatTensor", "new_zeros", "arange", "uniform_"):
         assert resolve(name).signature.startswith(f"{name}(")

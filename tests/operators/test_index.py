@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from gradcli.operators import index, make_index
+from gradcli.registry import index, make_index
 
 
 def test_fresh() -> None:
     stored = Path(str(index.__file__)).read_text()
-    assert stored == make_index.text(), "run: python -m gradcli.operators.make_index"
+    assert stored == make_index.text(), "run: python -m gradcli.registry.make_index"

@@ -11,7 +11,7 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.operators.dimensions import maximum_reduce, sum_over_few
+from gradcli.registry.dimensions import maximum_reduce, sum_over_few
 from tests.operators.both import ask, gradient, same, torch, tree
 from tests.sweep import sweep
 

@@ -8,7 +8,7 @@ from collections import Counter
 from gradcli.calculus import formulas
 from gradcli.calculus.forms import FORMS
 from gradcli.calculus.simplify import number
-from gradcli.operators import table
+from gradcli.registry import table
 from tests.sweep import sweep
 
 table.load()

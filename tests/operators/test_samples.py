@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.operators import table
+from gradcli.registry import table
 from tests.calculus.samples import is_declared
 from tests.golden.record_samples import answer, texts
 from tests.sampling import cotangent, take_apart, tensors

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import gradcli
-from gradcli.operators import table
+from gradcli.registry import table
 
 table.base()
 UNARY = ("sin", "cos", "exp", "tanh", "neg", "square", "sigmoid", "relu", "abs")

@@ -10,9 +10,9 @@ import pytest
 
 from gradcli import language
 from gradcli.core.tensor import wrap
-from gradcli.operators import table
 from gradcli.plan.cut import Cut, product
 from gradcli.plan.functions import unread
+from gradcli.registry import table
 from gradcli.rows.sums import Column, NoPasses, Work, expression, totals
 from gradcli.system import dtypes
 from gradcli.system.cascaded_sums import Tree

@@ -1,0 +1,1 @@
+"""Operators made of others: losses, activations, normalisations, linear algebra by name."""

@@ -1,0 +1,756 @@
+"""`torch.linalg`: functions that pick and compose the rows of products and decompositions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import modes
+from gradcli.core.tensor import Tensor, wrap, wrap_dim
+from gradcli.primitives import factorisations as rows
+from gradcli.primitives import lapack
+from gradcli.primitives.matrix_products import matmul, mm
+from gradcli.registry.named_results import results, return_type
+from gradcli.registry.rule_helpers import refuse_grad
+from gradcli.registry.table import CONSTANTS, Array, function, resolve
+from gradcli.system import dtypes
+from gradcli.system.dtypes import scalar_name
+
+FAMILY = "linalg"  # as `ops` calls it
+
+CONSTANTS["linalg.LinAlgError"] = lapack.LinAlgError
+
+_REGULAR = "randn(3,3) + 3*eye(3)"
+_POSITIVE = "eye(3)*3 + randn(3,3)*0 + ones(3,3)"
+_SYMMETRIC = "randn(3,3) + diag(tensor([1., 5., 9.]))"
+
+_SOLVE_EX = return_type("linalg_solve_ex", "result info")
+_SLOGDET = return_type("linalg_slogdet", "sign logabsdet")
+_SLOGDET_OLD = return_type("slogdet", "sign logabsdet")
+_QR_OLD = return_type("qr", "Q R")
+_SVD = return_type("linalg_svd", "U S Vh")
+_SVD_OLD = return_type("svd", "U S V")
+_LU = return_type("linalg_lu", "P L U")
+_LU_UNPACK = return_type("lu_unpack", "P L U")
+_LU_FACTOR = return_type("linalg_lu_factor", "LU pivots")
+
+
+def _values(x: Any) -> Any:
+    """The array of a tensor, for decisions."""
+    return x.array if isinstance(x, Tensor) else x
+
+
+# -- determinants ---------------------------------------------------------------------------------
+@function(
+    "linalg.det(Tensor A, *, Tensor? out=None)",
+    rows=[rows.det_row],
+    samples=[f"linalg.det({_REGULAR})", "linalg.det(randn(2,3,3))", "linalg.det(randn(0,0))"],
+)
+def linalg_det(A: Array) -> Any:
+    """The determinants of square matrices."""
+    return rows.det_row(A)[0]
+
+
+@function(
+    "det(Tensor input)", rows=[rows.det_row], samples=[f"det({_REGULAR})"], numpy=np.linalg.det
+)
+def det(input: Array) -> Any:
+    """The determinants of square matrices."""
+    return rows.det_row(input)[0]
+
+
+@function(
+    "linalg.slogdet(Tensor A, *, Tensor[]? out=None)",
+    rows=[rows.slogdet_row],
+    samples=[f"linalg.slogdet({_REGULAR})"],
+)
+def linalg_slogdet(A: Array) -> Any:
+    """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
+    return _SLOGDET(rows.slogdet_row(A)[:2])
+
+
+@function(
+    "slogdet(Tensor input, *, Tensor[]? out=None)",
+    rows=[rows.slogdet_row],
+    samples=[f"slogdet({_REGULAR})"],
+)
+def slogdet(input: Array) -> Any:
+    """(sign, logabsdet), see linalg.slogdet."""
+    return _SLOGDET_OLD(rows.slogdet_row(input)[:2])
+
+
+@function(
+    "logdet(Tensor input)", rows=[rows.slogdet_row], samples=["logdet(eye(3)*3 + randn(3,3)*0.1)"]
+)
+def logdet(input: Array) -> Any:
+    """The logarithm of the determinant; NaN where it is negative."""
+    rows.check_inputs("logdet", _values(input))
+    sign, logabsdet = rows.slogdet_row(input)[:2]
+    if _values(input).dtype.kind == "c":
+        return sign.log() + logabsdet
+    return resolve("where")(sign == -1.0, float("nan"), logabsdet)
+
+
+# -- inverses and solves --------------------------------------------------------------------------
+def _inverse(A: Any, name: str) -> Any:
+    inverse, info = rows.inv_ex(A)
+    lapack.refuse_failed(name, _values(info), rows.INVERSE_FAILED, made=_values(inverse))
+    return inverse
+
+
+@function(
+    "linalg.inv(Tensor A, *, Tensor? out=None)",
+    rows=[rows.inv_ex],
+    samples=[f"linalg.inv({_REGULAR})", "linalg.inv(eye(2) + rand(4,2,2))"],
+    numpy=np.linalg.inv,
+)
+def linalg_inv(A: Array) -> Any:
+    """The inverses of square matrices."""
+    return _inverse(A, "linalg.inv")
+
+
+@function(
+    "inverse(Tensor input, *, Tensor? out=None)",
+    aliases="linalg.inverse",
+    rows=[rows.inv_ex],
+    samples=[f"inverse({_REGULAR})"],
+)
+def inverse(input: Array) -> Any:
+    """The inverses of square matrices, see linalg.inv."""
+    return _inverse(input, "linalg.inv")
+
+
+linalg_inv_ex = results(
+    "linalg.inv_ex(Tensor A, *, bool check_errors=False, Tensor[]? out=None)",
+    rows.inv_ex,
+    doc="(inverse, info): as linalg.inv, reporting failures instead of raising.",
+    module=__name__,
+    samples=[f"linalg.inv_ex({_REGULAR})"],
+)
+
+
+@function(
+    "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
+    numpy=np.linalg.solve,
+    rows=[rows.solve_ex],
+    samples=[
+        f"linalg.solve({_REGULAR}, randn(3))",
+        f"linalg.solve({_REGULAR}, randn(3,2))",
+        f"linalg.solve({_REGULAR}, randn(2,3), left=False)",
+    ],
+)
+def linalg_solve(A: Array, B: Array, left: bool) -> Any:
+    """X with A X = B (or X A = B)."""
+    result, _, _, info = rows.solve_ex(A, B, left=left)
+    failed = rows.SOLVE_FAILED
+    lapack.refuse_failed("torch.linalg.solve", _values(info), failed, made=_values(result))
+    return result
+
+
+@function(
+    "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, "
+    "Tensor[]? out=None)",
+    rows=[rows.solve_ex],
+    samples=[f"linalg.solve_ex({_REGULAR}, randn(3))"],
+)
+def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
+    """(result, info): as linalg.solve, reporting failures instead of raising."""
+    result, _, _, info = rows.solve_ex(A, B, left=left, check_errors=check_errors)
+    return _SOLVE_EX((result, info))
+
+
+triangular_solve = results(
+    "triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, "
+    "bool unitriangular=False, *, Tensor[]? out=None)",
+    rows.triangular_solve_row,
+    doc="(solution, cloned_coefficient): X with A X = input for a triangular A.",
+    module=__name__,
+    samples=["triangular_solve(randn(3,2), randn(3,3) + 3*eye(3))"],
+)
+
+
+@function(
+    "linalg.tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
+    rows=[rows.inv_ex],
+    samples=["linalg.tensorinv(eye(4).reshape(2,2,4), ind=2)"],
+)
+def linalg_tensorinv(A: Array, ind: int) -> Any:
+    """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    if ind > A.ndim:
+        raise RuntimeError(f"ArrayRef: invalid slice, N = {ind}; size = {A.ndim}")
+    first, rest = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    rows_count, columns = prod(first), prod(rest)
+    if rows_count != columns:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+            f"prod(self.shape[:ind]), but got {columns} != {rows_count}"
+        )
+    inverse, info = rows.inv_ex(A.reshape(rows_count, columns))
+    failed = rows.INVERSE_FAILED
+    lapack.refuse_failed("linalg.inv", _values(info), failed, made=_values(inverse))
+    return inverse.reshape(*rest, *first)
+
+
+@function(
+    "linalg.tensorsolve(Tensor input, Tensor other, int[]? dims=None, *, Tensor? out=None)",
+    rows=[rows.solve_ex],
+    samples=["linalg.tensorsolve(eye(4).reshape(2,2,4), randn(2,2))"],
+)
+def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
+    """X with tensordot(A, X, X.ndim) = B."""
+    if dims is not None:
+        moved = sorted(wrap_dim(d, A.ndim) for d in dims)
+        A = A.movedim(tuple(dims), tuple(range(A.ndim - len(moved), A.ndim)))
+    shape = tuple(A.shape[B.ndim :])
+    columns, total = prod(shape), prod(B.shape)
+    if columns != total:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {columns} != {total}"
+        )
+    out = linalg_solve(A.reshape(total, columns), B.reshape(total))
+    return out.reshape(*shape) if shape else out.reshape(())
+
+
+# -- Cholesky -------------------------------------------------------------------------------------
+@function(
+    "linalg.cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
+    rows=[rows.cholesky_ex_row],
+    samples=[f"linalg.cholesky({_POSITIVE})", f"linalg.cholesky({_POSITIVE}, upper=True)"],
+)
+def linalg_cholesky(A: Array, upper: bool) -> Any:
+    """L with A = L @ L.mH, or its adjoint."""
+    factor, info = rows.cholesky_ex_row(A, upper=upper)
+    failed = rows.CHOLESKY_FAILED
+    lapack.refuse_failed("linalg.cholesky", _values(info), failed, made=_values(factor))
+    return factor
+
+
+linalg_cholesky_ex = results(
+    "linalg.cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False, "
+    "Tensor[]? out=None)",
+    rows.cholesky_ex_row,
+    doc="(L, info): as linalg.cholesky, reporting failures instead of raising.",
+    module=__name__,
+    samples=[f"linalg.cholesky_ex({_POSITIVE})"],
+)
+
+
+# -- QR, eigenvalues, singular values -------------------------------------------------------------
+linalg_qr = results(
+    "linalg.qr(Tensor A, str mode='reduced', *, Tensor[]? out=None)",
+    rows.qr_row,
+    doc="(Q, R) with A = Q @ R.",
+    module=__name__,
+    samples=[
+        "linalg.qr(randn(3,2))",
+        "linalg.qr(randn(2,3))",
+        "linalg.qr(randn(2,3), mode='complete')",
+    ],
+)
+
+
+@function(
+    "qr(Tensor input, bool some=True, *, Tensor[]? out=None)",
+    rows=[rows.qr_row],
+    samples=["qr(randn(3,2))"],
+)
+def qr(input: Array, some: bool) -> Any:
+    """(Q, R), see linalg.qr."""
+    return _QR_OLD(rows.qr_row(input, "reduced" if some else "complete"))
+
+
+linalg_eigh = results(
+    "linalg.eigh(Tensor input, str UPLO='L', *, Tensor[]? out=None)",
+    rows.eigh_row,
+    doc="(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read.",
+    module=__name__,
+    samples=[f"linalg.eigh({_SYMMETRIC})"],
+)
+
+
+@function(
+    "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
+    rows=[rows.eigh_row],
+    samples=[f"linalg.eigvalsh({_SYMMETRIC})"],
+)
+def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
+    """The eigenvalues of symmetric matrices, ascending."""
+    return rows.eigh_row(A, UPLO)[0]
+
+
+linalg_eig = results(
+    "linalg.eig(Tensor input, *, Tensor[]? out=None)",
+    rows.eig_row,
+    doc="(eigenvalues, eigenvectors), complex.",
+    module=__name__,
+    samples=[f"linalg.eig({_REGULAR})"],
+)
+
+
+@function(
+    "linalg.eigvals(Tensor input, *, Tensor? out=None)",
+    rows=[rows.eig_row],
+    samples=[f"linalg.eigvals({_REGULAR})"],
+)
+def linalg_eigvals(A: Array) -> Any:
+    """The eigenvalues, complex."""
+    recorded = A.requires_grad and modes.is_grad_enabled()  # by linalg.eig
+    rows.check_square("linalg.eig" if recorded else "linalg.eigvals", _values(A))
+    return rows.eig_row(A)[0]
+
+
+@function(
+    "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
+    rows=[rows.svd_row],
+    samples=["linalg.svd(randn(3,2), full_matrices=False)"],
+)
+def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
+    """(U, S, Vh) with A = U @ diag(S) @ Vh."""
+    if driver is not None:
+        raise RuntimeError(
+            "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
+            "backend."
+        )
+    return _SVD(rows.svd_row(A, full_matrices))
+
+
+@function(
+    "linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
+    rows=[rows.svd_row],
+    samples=["linalg.svdvals(randn(3,2))"],
+)
+def linalg_svdvals(A: Array, driver: str | None) -> Any:
+    """The singular values, descending."""
+    return rows.svd_row(A, False)[1]
+
+
+@function(
+    "svd(Tensor input, bool some=True, bool compute_uv=True, *, Tensor[]? out=None)",
+    rows=[rows.svd_row],
+    samples=["svd(randn(3,2))"],
+)
+def svd(input: Array, some: bool, compute_uv: bool) -> Any:
+    """(U, S, V), see linalg.svd; V is not transposed."""
+    if input.ndim < 2:
+        raise RuntimeError(
+            "linalg.svd: input should have at least 2 dimensions, but has "
+            f"{input.ndim} dimensions instead"
+        )
+    if compute_uv:
+        u, s, vh = rows.svd_row(input, not some)
+        return _SVD_OLD((u, s, vh.mH))
+    m, n = input.shape[-2:]
+    batch = tuple(input.shape[:-2])
+    kind = _values(input).dtype
+    s = rows.svd_row(input, False)[1]
+    return _SVD_OLD((wrap(np.zeros((*batch, m, m), kind)), s, wrap(np.zeros((*batch, n, n), kind))))
+
+
+# -- pseudo-inverses, ranks, least squares --------------------------------------------------------
+def _as_tensor(limit: Any) -> Any:
+    if limit is None:
+        return None
+    return limit.detach() if isinstance(limit, Tensor) else wrap(np.asarray(float(limit)))
+
+
+@function(
+    "linalg.pinv(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "hermitian=False, Tensor out=None)",
+    "linalg.pinv(Tensor input, *, float? atol=None, float? rtol=None, bool "
+    "hermitian=False, Tensor out=None)",
+    "linalg.pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
+    "linalg.pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
+    rows=[rows.pinv_row],
+    samples=["linalg.pinv(randn(3,2))", "linalg.pinv(randn(2,3))"],
+)
+def linalg_pinv(
+    input: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Any:
+    """The Moore-Penrose inverses."""
+    rtol = rcond if rtol is None else rtol
+    refuse_grad("linalg_pinv", atol=atol, rtol=rtol)
+    return rows.pinv_row(input, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian)
+
+
+@function(
+    "pinverse(Tensor input, float rcond=1e-15)",
+    rows=[rows.pinv_row],
+    samples=["pinverse(randn(3,2))"],
+)
+def pinverse(input: Array, rcond: float) -> Any:
+    """The Moore-Penrose inverses, see linalg.pinv."""
+    return rows.pinv_row(input, rtol=_as_tensor(rcond))
+
+
+@function(
+    "linalg.matrix_rank(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "hermitian=False, Tensor out=None)",
+    "linalg.matrix_rank(Tensor input, *, float? atol=None, float? rtol=None, bool "
+    "hermitian=False, Tensor out=None)",
+    "linalg.matrix_rank(Tensor input, Tensor tol, bool hermitian=False, *, Tensor out=None)",
+    "linalg.matrix_rank(Tensor input, float tol, bool hermitian=False, *, Tensor out=None)",
+    samples=["linalg.matrix_rank(randn(3,2))"],
+)
+def linalg_matrix_rank(
+    input: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Any:
+    """The number of singular values that are not negligible."""
+    a = _values(input)
+    rows.check_matrix("torch.linalg.matrix_rank", a, "input")
+    atol = tol if atol is None else atol
+    if atol is None and rtol is None and a.dtype.char not in "fdFD":
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    rows.check_floating("linalg.eigh" if hermitian else "linalg.svd", a)
+    if not a.size:
+        return wrap(np.zeros(a.shape[:-2], np.int64))
+    if hermitian:
+        rows.check_square("linalg.eigh", a)
+    limits = [x.array if isinstance(x, Tensor) else x for x in (atol, rtol)]
+    s = np.abs(lapack.eigh(a)[0]) if hermitian else lapack.svdvals(a)
+    cutoff = rows._cutoff(s, a.shape[-2], a.shape[-1], *limits)
+    return wrap(np.asarray((s > cutoff).sum(-1), np.int64))
+
+
+linalg_lstsq = results(
+    "linalg.lstsq(Tensor input, Tensor b, float? rcond=None, *, str? driver=None, "
+    "Tensor[]? out=None)",
+    rows.lstsq_row,
+    doc="(solution, residuals, rank, singular_values) of the least-squares problem A X = B.",
+    module=__name__,
+    samples=["linalg.lstsq(randn(4,2), randn(4,3))", "linalg.lstsq(randn(4,2), randn(4))"],
+)
+
+
+# -- powers and exponentials ----------------------------------------------------------------------
+@function(
+    "linalg.matrix_power(Tensor input, int n, *, Tensor out=None)",
+    method=True,
+    aliases="matrix_power",
+    rows=[mm, rows.inv_ex],
+    samples=[
+        "linalg.matrix_power(randn(3,3), 3)",
+        f"linalg.matrix_power({_REGULAR}, -2)",
+        "matrix_power(randn(3,3), 5)",
+    ],
+)
+def linalg_matrix_power(input: Array, n: int) -> Any:
+    """Repeated products of square matrices; negative n inverts."""
+    rows.check_square("linalg.matrix_power", _values(input))
+    if n == 0:
+        eye = np.broadcast_to(
+            np.eye(input.shape[-1], dtype=_values(input).dtype), tuple(input.shape)
+        )
+        return input.clone().copy_(wrap(eye))
+    if n == 1:
+        return input.clone()
+    if n == -1:
+        return _inverse(input, "linalg.inv")
+    base = _inverse(input, "linalg.inv") if n < 0 else input
+    n = abs(n)
+    if n == 2:
+        return matmul(base, base)
+    if n == 3:
+        return matmul(matmul(base, base), base)
+    out, square = None, None
+    while n:
+        square = base if square is None else matmul(square, square)
+        if n & 1:
+            out = square if out is None else matmul(out, square)
+        n >>= 1
+    return out
+
+
+# -- norms ----------------------------------------------------------------------------------------
+
+
+def _pair(dim: Any, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, int]:
+    if isinstance(dim, int) or len(dim) != 2:
+        raise RuntimeError(
+            f"{name}: dim must be a 2-tuple. Got {'' if isinstance(dim, int) else ' '.join(map(str, dim))}"
+        )
+    a, b = wrap_dim(dim[0], ndim), wrap_dim(dim[1], ndim)
+    if a == b:
+        raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
+    return a, b
+
+
+def _singular_norm(a: Any, reduce: Any, pair: tuple[int, int], keepdim: bool) -> Any:
+    """A norm of singular values; the two dimensions are moved to the end first."""
+    others = [d for d in range(a.ndim) if d not in pair]
+    order = [*others, *pair]
+    out = reduce(rows.svd_row(a.permute(*order), False)[1], keepdim)
+    if not keepdim:
+        return out
+    return out.unsqueeze(-1).permute(*np.argsort(order).tolist())
+
+
+def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+    rows.check_matrix("linalg.matrix_norm", _values(A))
+    pair = _pair(dim, A.ndim)
+    rows_check = _values(A)
+    if rows_check.dtype.kind not in "fc":
+        kind = scalar_name(rows_check)
+        raise RuntimeError(
+            f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {kind}"
+        )
+    vector_norm = resolve("linalg.vector_norm")
+    if isinstance(ord, complex):
+        raise RuntimeError(
+            "linalg.matrix_norm: Expected a non-complex scalar as the order of norm."
+        )
+    if ord == "fro":
+        return vector_norm(A, 2, dim=pair, keepdim=keepdim)
+    if ord in ("nuc", 2, -2) and rows_check.dtype == np.float16:
+        raise RuntimeError("linalg.matrix_norm: Low precision dtypes not supported. Got Half")
+    if ord == "nuc":
+        return _singular_norm(A, lambda s, keep: s.sum(-1, keep), pair, keepdim)
+    if isinstance(ord, str):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    size = abs(ord)
+    if size not in (1, 2, inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    extreme = "amax" if ord > 0 else "amin"
+    if size == 2:
+        if extreme == "amax" and 0 in (A.shape[pair[0]], A.shape[pair[1]]):
+            A, extreme = A.detach(), "sum"  # of nothing, 0
+        return _singular_norm(A, lambda s, keep: getattr(s, extreme)(-1, keep), pair, keepdim)
+    first, second = pair if size == 1 else pair[::-1]
+    if second > first and not keepdim:
+        second -= 1
+    sums = vector_norm(A, 1.0, dim=(first,), keepdim=keepdim)
+    if extreme == "amax" and not sums.shape[second]:
+        extreme = "sum"  # of nothing, 0
+    return getattr(sums, extreme)(second, keepdim)
+
+
+@function(
+    "linalg.matrix_norm(Tensor input, Scalar ord, int[] dim={-2,-1}, bool keepdim=False, "
+    "*, ScalarType? dtype=None, Tensor out=None)",
+    "linalg.matrix_norm(Tensor input, str ord='fro', int[] dim={-2,-1}, bool "
+    "keepdim=False, *, ScalarType? dtype=None, Tensor out=None)",
+    rows=[rows.svd_row],
+    samples=[
+        "linalg.matrix_norm(randn(3,2))",
+        "linalg.matrix_norm(randn(3,2), 'nuc')",
+        "linalg.matrix_norm(randn(3,2), 2)",
+        "linalg.matrix_norm(randn(3,2), inf)",
+    ],
+)
+def linalg_matrix_norm(
+    input: Array, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
+    return _matrix_norm(input if dtype is None else input.to(dtype), ord, dim, keepdim)
+
+
+@function(
+    "linalg.norm(Tensor input, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
+    "ScalarType? dtype=None, Tensor out=None)",
+    "linalg.norm(Tensor input, str ord, int[1]? dim=None, bool keepdim=False, *, "
+    "ScalarType? dtype=None, Tensor out=None)",
+    rows=[rows.svd_row],
+    samples=[
+        "linalg.norm(randn(3))",
+        "linalg.norm(randn(3,2), 2)",
+        "linalg.norm(randn(3,2), 1, dim=0)",
+    ],
+)
+def linalg_norm(
+    input: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """The norm of vectors or of matrices, by the number of dimensions."""
+    input = input if dtype is None else input.to(dtype)
+    dims = dim
+    if isinstance(dim, int):
+        dims = (dim,)
+    if dims is not None and len(dims) not in (1, 2) and ord is not None:
+        raise RuntimeError(
+            f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}"
+        )
+    if ord is not None and dims is None and input.ndim not in (1, 2):
+        raise RuntimeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+            f"{input.ndim}D."
+        )
+    if isinstance(ord, str):
+        if dims is not None and len(dims) != 2:
+            raise RuntimeError(
+                f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"
+            )
+        return _matrix_norm(input, ord, dims or (-2, -1), keepdim)
+    matrix = len(dims) == 2 if dims is not None else input.ndim == 2
+    if ord is not None and matrix:
+        return _matrix_norm(input, ord, dims or (-2, -1), keepdim)
+    return resolve("linalg.vector_norm")(
+        input, 2.0 if ord is None else ord, dim=dims, keepdim=keepdim
+    )
+
+
+def _squeezed(x: Any) -> Any:
+    return x.squeeze(-1)
+
+
+def _singular_condition(A: Any, p: Any) -> Any:
+    s = rows.svd_row(A, False)[1]
+    largest, smallest = s[..., :1], s[..., -1:]
+    if s.shape[-1]:
+        largest, smallest = s.narrow(-1, 0, 1), s.narrow(-1, s.shape[-1] - 1, 1)
+    return _squeezed(smallest / largest if p == -2 else largest / smallest)
+
+
+@function(
+    "linalg.cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
+    "linalg.cond(Tensor input, str p, *, Tensor out=None)",
+    rows=[rows.svd_row, rows.inv_ex],
+    samples=[
+        f"linalg.cond({_REGULAR})",
+        f"linalg.cond({_REGULAR}, 'fro')",
+        f"linalg.cond({_REGULAR}, 1)",
+    ],
+)
+def linalg_cond(input: Array, p: Any = None) -> Any:
+    """The condition number of matrices with respect to a norm."""
+    if isinstance(p, str) and 0 in input.shape:
+        rows.check_square(f"linalg.cond(ord={p})", _values(input))
+    if isinstance(p, str):
+        rows.check_matrix(f"linalg.cond(ord={p})", _values(input))
+    if input.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    if input.array.size == 0 if isinstance(input, Tensor) else False:
+        return wrap(np.zeros(tuple(input.shape[:-2]), _values(input).real.dtype))
+    if p in (None, 2, -2) and not isinstance(p, str):
+        return _singular_condition(input, p)
+    if p == "nuc":
+        s = rows.svd_row(input, False)[1]
+        return s.sum(-1) * s.reciprocal().sum(-1)
+    rows.check_square("linalg.cond", _values(input))
+    inverse, info = rows.inv_ex(input)
+    failed = wrap(_values(info) != 0)
+    inverse = inverse.masked_fill(failed[..., None, None], inf)
+    first = _matrix_norm(input, p, (-2, -1), False)
+    out = first * _matrix_norm(inverse, p, (-2, -1), False)
+    return out.nan_to_num(inf, inf, -inf)
+
+
+# -- LU -------------------------------------------------------------------------------------------
+@function(
+    "linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
+    rows=[rows.lu_row],
+    samples=[f"linalg.lu({_REGULAR})"],
+)
+def linalg_lu(A: Array, pivot: bool) -> Any:
+    """(P, L, U) with A = P @ L @ U."""
+    lower, upper, p = rows.lu_row(A, pivot=pivot)
+    return _LU((p, lower, upper))
+
+
+@function(
+    "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
+    rows=[rows.lu_factor_ex_row],
+    samples=[f"linalg.lu_factor({_REGULAR})"],
+)
+def linalg_lu_factor(A: Array, pivot: bool) -> Any:
+    """(LU, pivots): both factors in one matrix."""
+    lu, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
+    lapack.refuse_failed("torch.linalg.lu_factor", _values(info), rows.LU_FAILED, RuntimeError)
+    return _LU_FACTOR((lu, pivots))
+
+
+linalg_lu_factor_ex = results(
+    "linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False, "
+    "Tensor[]? out=None)",
+    rows.lu_factor_ex_row,
+    doc="(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising.",
+    module=__name__,
+    samples=[f"linalg.lu_factor_ex({_REGULAR})"],
+)
+
+
+@function(
+    "_lu_no_infos(Tensor A, bool pivot=True, Any get_infos=False, Any out=None)|function "
+    "-> _lu_with_info(A=input)",
+    "lu(Tensor input, bool pivot=True, Any get_infos=False)|method -> _lu_with_info(input)",
+    python=True,
+    rows=[rows.lu_factor_ex_row],
+    samples=[f"lu({_REGULAR})"],
+)
+def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
+    """(LU, pivots[, info]), see linalg.lu_factor."""
+    packed, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
+    return (packed, pivots, info) if get_infos else (packed, pivots)
+
+
+@function(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
+    "bool unpack_pivots=True, *, Tensor[]? out=None)",
+    rows=[rows.lu_unpack_row],
+    method=False,
+    samples=[f"lu_unpack(*linalg.lu_factor({_REGULAR}))"],
+)
+def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> Any:
+    """(P, L, U) from packed factors."""
+    lower, upper, p = rows.lu_unpack_row(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    return _LU_UNPACK((p, lower, upper))
+
+
+@function(
+    "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
+    rows=[rows.lu_solve],
+    samples=[f"lu_solve(randn(3,2), *linalg.lu_factor({_REGULAR}))"],
+)
+def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
+    """X with A X = input, see linalg.lu_solve."""
+    return rows.lu_solve(LU_data, LU_pivots, input)
+
+
+# -- Vandermonde matrices -------------------------------------------------------------------------
+@function(
+    "linalg.vander(Tensor x, *, int? N=None)",
+    samples=["linalg.vander(randn(3))", "linalg.vander(randn(3), N=4)"],
+)
+def linalg_vander(x: Array, N: int | None) -> Any:
+    """The matrix of powers of x, ascending."""
+    kind = _values(x).dtype
+    if kind.char in "e?":
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got "
+            f"{scalar_name(kind)}"
+        )
+    if x.ndim == 0:
+        x = x.unsqueeze(-1)
+    n = x.shape[-1] if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    powers = x.unsqueeze(-1).expand(*x.shape, n - 1).cumprod(-1)
+    return resolve("cat")((x.new_ones((*x.shape, 1)), powers), dim=-1)
+
+
+@function(
+    "vander(Tensor x, int? N=None, bool increasing=False)",
+    method=False,
+    samples=["vander(randn(3))", "vander(randn(3), N=2, increasing=True)"],
+)
+def vander(x: Array, N: int | None, increasing: bool) -> Any:
+    """The matrix of powers of x, descending unless told otherwise."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x.shape[-1] if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    # PyTorch writes over what its cumprod has saved, so that its backward refuses; not so here.
+    kind = dtypes.int64 if _values(x).dtype.kind in "biu" else None
+    ones = x.new_ones((x.shape[0], 1), dtype=kind)
+    if n <= 1:
+        return ones.narrow(1, 0, n)
+    powers = x.unsqueeze(-1).expand(x.shape[0], n - 1).cumprod(1)
+    out = resolve("cat")((ones, powers), dim=1)
+    return out if increasing else out.flip((1,))
+
+
+__all__ = ["linalg_inv", "linalg_solve", "lu"]

@@ -1,0 +1,1 @@
+"""Operators that move elements and compute none: views, indexing, joining, casts, new tensors."""

@@ -1,0 +1,453 @@
+"""What only exists in place: copy_, fill_, zero_, index_put_, and other shapes of the same tensor.
+
+The in-place forms of other functions (`add_`, `clamp_`, ...) come from their own entries in the table.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import modes
+from gradcli.core.batched_arrays import Batched, Level, is_batched, zeros_of
+from gradcli.core.primitive import Rules
+from gradcli.core.promotion import mismatch
+from gradcli.core.tensor import Tensor, edge, wrap
+from gradcli.core.views import check_writable, inplace, refuse_captured, refuse_overlap, will_record
+from gradcli.movement import indexing
+from gradcli.movement import reshaping as shapes
+from gradcli.movement.strides import empty_as
+from gradcli.primitives import arithmetic
+from gradcli.registry import batching_helpers as batches
+from gradcli.registry.rule_helpers import zeros_like
+from gradcli.registry.table import FUNCTIONS, Array, Row, function, row
+from gradcli.system import dtypes
+from gradcli.system.array_memory import resized
+
+FAMILY = "inplace"  # as `ops` calls it
+
+
+# -- values written over --------------------------------------------------------------------------
+def _cast(array: Any, dtype: Any) -> Any:
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = array.real
+    with np.errstate(all="ignore"):
+        return array.astype(dtype, copy=False)
+
+
+def _copy(self: Array, src: Array) -> Array:
+    if src.shape != self.shape:
+        error = mismatch([self.shape, src.shape])
+        if error is not None:
+            raise error
+        if np.broadcast_shapes(self.shape, src.shape) != self.shape:
+            raise RuntimeError(
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                f"{list(np.broadcast_shapes(self.shape, src.shape))}"
+            )
+        src = np.broadcast_to(src, self.shape)
+    return _cast(src, self.dtype)
+
+
+def _to_source(g: Any, src_dtype: Any) -> Any:
+    from gradcli.movement.casting import cast_back
+
+    return cast_back(g, src_dtype)
+
+
+@row(_copy, "CopyBackwards", lossy=True, batch=batches.copied)
+class copy_row:
+    self = zeros_like
+    src = _to_source
+
+
+copy_row.node_type.name = lambda self: "torch::autograd::CopyBackwards"
+
+
+@function(
+    "copy_(Tensor input, Tensor other, bool non_blocking=False)|method",
+    "copy_(Tensor input, Tensor other, bool async=False)|method|deprecated",
+    name="copy_",
+    rows=[copy_row],
+    samples=["zeros(3).copy_(randn(3))"],
+)
+def copy_(input: Array, other: Array, *flags: bool, **_: bool) -> Any:
+    """Write the elements of `other`, broadcast and cast, over those of the tensor."""
+    if isinstance(other, (bool, int, float, complex)):
+        other = wrap(np.asarray(dtypes.checked(other, dtypes.number_dtype(other))))
+    return inplace(copy_row, input, other)
+
+
+def _filled(self: Array, value: Any) -> Array:
+    made = empty_as(self, self.dtype)
+    made[...] = value
+    return made[()]
+
+
+def _fill(self: Array, value: Any) -> Array:
+    return _filled(self, dtypes.checked(value, self.dtype))
+
+
+def _fill_tensor(self: Array, value: Array) -> Array:
+    if value.ndim:
+        raise RuntimeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with "
+            f"{value.ndim} dimensions."
+        )
+    return _filled(self, _cast(np.asarray(value), self.dtype))
+
+
+@row(_fill, "FillBackward0", batch="elementwise", spelled="fill", writes="shared")
+class fill_number:
+    self = zeros_like
+
+
+@row(_fill_tensor, "FillBackward1", batch=batches.apart("value"), spelled="fill")
+class fill_tensor:
+    self = zeros_like
+    value = lambda g: g.sum()
+
+
+@row(_fill, "FillBackward2", batch="elementwise", spelled="fill", writes="shared")
+class fill_number_in_place:
+    self = zeros_like
+
+
+@row(
+    _fill_tensor,
+    "FillBackward3",
+    batch=batches.apart("value"),
+    discrete=True,
+    spelled="fill",
+    writes="read",
+)
+class fill_tensor_in_place:
+    self = zeros_like
+    value = lambda g: g.sum()
+
+
+def _either(name: str, parameter: str) -> tuple[str, str]:
+    """The signatures of a function that takes a tensor or a number."""
+    return f"{name}(Tensor input, Tensor {parameter})", f"{name}(Tensor input, Scalar {parameter})"
+
+
+@function(
+    *_either("fill", "value"),
+    rows=[fill_number, fill_tensor],
+    method=False,
+    samples=["fill(randn(3), 2.)"],
+)
+def fill(input: Array, value: Any) -> Any:
+    """A tensor like `input` with one value everywhere."""
+    return (fill_tensor if isinstance(value, Tensor) else fill_number)(input, value)
+
+
+@function(
+    *_either("fill_", "value"),
+    name="fill_",
+    rows=[fill_number_in_place, fill_tensor_in_place],
+    samples=["zeros(3).fill_(2.)"],
+)
+def fill_(input: Array, value: Any) -> Any:
+    """Write one value over all elements."""
+    row = fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place
+    return inplace(row, input, value)
+
+
+def _zero(self: Array) -> Array:
+    return np.zeros(self.shape, self.dtype)[()]
+
+
+@row(_zero, "ZeroBackward0", batch="elementwise", writes="shared")
+class zero_row:
+    self = zeros_like
+
+
+@function("zero_(Tensor input)", name="zero_", rows=[zero_row], samples=["randn(3).zero_()"])
+def zero_(input: Array) -> Any:
+    """Write 0 over all elements."""
+    return inplace(zero_row, input)
+
+
+@function(
+    "fill_diagonal_(Tensor input, Scalar fill_value, bool wrap=False)|method",
+    name="fill_diagonal_",
+    rows=[fill_number_in_place],
+    samples=["zeros(3, 3).fill_diagonal_(2.)"],
+)
+def fill_diagonal_(input: Array, fill_value: Any, wrap: bool) -> Any:
+    """Write one value over the main diagonal; wrap: again below it in tall matrices."""
+    if input.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    shape = tuple(input.shape)
+    if input.ndim > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    strides = input.stride()
+    count, step = min(shape), sum(strides)
+    input.as_strided((count,), (step,), input.storage_offset()).fill_(fill_value)
+    if wrap and input.ndim == 2 and shape[0] > shape[1] + 1:
+        start = strides[0] * (shape[1] + 1)
+        rest = -(-(shape[0] - shape[1] - 1) * shape[1] // (shape[1] + 1))
+        tail = input.as_strided((rest,), (step,), input.storage_offset() + start)
+        tail.fill_(fill_value)
+    return input
+
+
+def put_in_place(input: Array, indices: Any, values: Array, accumulate: bool = False) -> Any:
+    """Write `values` at the given positions of each dim; accumulate adds them."""
+    state = modes.current()
+    if (
+        will_record(input, (values,))
+        or state.intercept is not None
+        or state.recorder is not None
+        or is_batched([input, list(indices), values])
+    ):
+        return inplace(indexing.index_put, input, list(indices), values, accumulate)
+    refuse_captured(input, "index_put")
+    check_writable(input, recorded=False, overlapping=True)
+    given = [i for i in indices if i is not None]
+    masked = len(given) == 1 and given[0].array.dtype.kind == "b" and not accumulate
+    if masked and values.array.size == 1:  # which PyTorch calls masked_fill_ for
+        refuse_overlap(input, given)
+    else:
+        refuse_overlap(input, (*given, values), apart=True)
+    arrays = [None if i is None else i.array for i in indices]
+    indexing.put_into(input.memory(), arrays, values.array, accumulate)
+    input.shared_versions().bump()
+    return input
+
+
+function(
+    "index_put_(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)",
+    name="index_put_",
+    rows=[indexing.index_put],
+    samples=["zeros(3).index_put_((tensor([0, 2]),), randn(2))"],
+)(put_in_place)
+
+
+@function(
+    "resize_(Tensor input, int[] size, *, MemoryFormat? memory_format=None)|method",
+    name="resize_",
+    samples=["zeros(2, 3).resize_((3,))"],
+)
+def resize_(input: Array, size: Any, memory_format: Any) -> Any:
+    """Give the tensor another size; elements that are new hold no particular values."""
+    refuse_captured(input, "resize")
+    if input.requires_grad and not modes.current().inference:
+        raise RuntimeError("cannot resize variables that require grad")
+    if tuple(input.shape) != size:
+        array = input.memory()
+        if isinstance(array, Batched):  # the elements of each entry, in their order
+            made = zeros_of(array, size)
+            held = array.reshape(-1)[: made.size]
+            made.reshape(-1)[: held.size] = held
+        input.array = made if isinstance(array, Batched) else resized(array, size)
+        input.shared_versions().bump()
+    return input
+
+
+@function(
+    "resize_as_(Tensor input, Tensor the_template, *, MemoryFormat? memory_format=None)",
+    name="resize_as_",
+    samples=["zeros(2, 3).resize_as_(zeros(3))"],
+)
+def resize_as_(input: Array, the_template: Array, memory_format: Any) -> Any:
+    """Give the tensor the size of another one."""
+    return resize_(input, tuple(the_template.shape))
+
+
+def _set(self: Array, source: Array) -> Array:
+    return source
+
+
+@row(_set, "NotImplemented")
+class set_row:
+    """Another's memory, of which PyTorch has no derivative."""
+
+    self = lambda g: g
+    source = lambda g: g
+
+
+_PLACE = "int storage_offset, int[] size, int[] stride=None)|method"
+
+
+@function(
+    "set_(Tensor input)|method",
+    "set_(Tensor input, Storage source)|method",
+    f"set_(Tensor input, Storage source, {_PLACE}",
+    "set_(Tensor input, Tensor source)|method",
+    f"set_(Tensor input, Tensor source, {_PLACE}",
+    name="set_",
+    rows=[set_row],
+    samples=["zeros(2).set_(ones(3))"],
+)
+def set_(
+    input: Array,
+    *,
+    source: Any = None,
+    storage_offset: int | None = None,
+    size: Any = (),
+    stride: Any = None,
+) -> Any:
+    """Let the tensor lie over another one's memory, or no memory."""
+    if source is None:
+        source = wrap(np.zeros(0, input.array.dtype))
+    elif storage_offset is not None:
+        stride = stride or tuple(prod(size[i + 1 :]) for i in range(len(size)))
+        source = source.detach().as_strided(size, stride, storage_offset)
+    refuse_captured(input, "set", source)
+    recorded = will_record(input, (source,))
+    check_writable(input, recorded, overlapping=True)
+    if recorded:
+        before = wrap(input.array)
+        before.node = edge(input)
+        input.node = set_row(before, source).node
+    input.array = source.memory()
+    input.shared_versions().bump()
+    if input.node is not None and input.is_leaf:
+        input.accumulates = Tensor.accumulates  # a graph that has met the leaf met another one
+    return input
+
+
+# -- comparisons and logic ------------------------------------------------------------------------
+def _comparison(of: Row) -> None:
+    """`NAME_` of a comparison, which PyTorch records, of integers and booleans too."""
+    ufunc, node = of.kernel, f"{of.name.capitalize()}Backward"
+
+    def with_number(self: Array, other: Any) -> Array:
+        wanted = dtypes.result_type([(self.dtype, 2), (dtypes.number_dtype(other), 0)])
+        return ufunc(self.astype(wanted, copy=False), dtypes.constant(other, wanted))
+
+    def with_tensor(self: Array, other: Array) -> Array:
+        return ufunc(self, other)
+
+    rules: dict[str, Any] = {"self": zeros_like}
+    facts: dict[str, Any] = {"refuses": of.refuses, "discrete": True, "batch": "elementwise"}
+    number_row = row(with_number, f"{node}0", **facts)(type(f"{of.name}_number", (), rules))
+    tensor_rules = type(f"{of.name}_tensor", (), rules | {"other": zeros_like})
+    tensor_row = row(with_tensor, f"{node}1", types="common", **facts)(tensor_rules)
+
+    def write(input: Array, other: Any) -> Any:
+        return inplace(tensor_row if isinstance(other, Tensor) else number_row, input, other)
+
+    either = [f"{text}|method" for text in _either(f"{of.name}_", "other")]
+    _enter_as(of, write, either, [number_row, tensor_row])
+
+
+def _logic(row: Rules) -> None:
+    """`NAME_` of a logical function, of which PyTorch's graphs do not know."""
+
+    def write(input: Array, *other: Array) -> Any:
+        before = modes.change(enabled=False)
+        try:
+            return inplace(row, input, *other)
+        finally:
+            modes.restore(before)
+
+    other = ", Tensor other" * (len(row.names) - 1)
+    _enter_as(row, write, [f"{row.name}_(Tensor input{other})|method"], [])
+
+
+def _enter_as(row: Row, write: Any, signatures: list[str], rows: list[Row]) -> None:
+    name = f"{row.name}_"
+    write.__doc__ = f"In-place form of `{row.name}`."
+    write.__module__ = __name__
+    others = " ".join(f"{a}_" for a in FUNCTIONS[row.name].aliases)
+    first = "randn(3).clone()" if rows else "(randn(3) > 0)"
+    sample = f"{first}.{name}({'zeros(3)' if len(row.names) > 1 else ''})"
+    function(*signatures, name=name, aliases=others, rows=rows, samples=[sample])(write)
+
+
+for _row in (arithmetic.eq, arithmetic.ne, arithmetic.lt, arithmetic.le, arithmetic.gt):
+    _comparison(_row)
+_comparison(arithmetic.ge)
+for _row in (arithmetic.logical_and, arithmetic.logical_or, arithmetic.logical_xor):
+    _logic(_row)
+_logic(arithmetic.logical_not)
+
+
+# -- the same tensor in another shape -------------------------------------------------------------
+def _of_itself(view: Rules, node: str) -> Any:
+    """The row of a view that a tensor becomes itself: not of another's memory, with a node of its own."""
+
+    def as_the_view(_: Rules, operands: list[Any], level: Level) -> Any:
+        return view.batch(view, operands, level)  # a view of every entry's memory, and not a copy
+
+    batch = as_the_view if callable(view.batch) else view.batch
+    facts = {"kind": view.kind, "batch": batch, "axes": view.axes, "spelled": view.spelled}
+    body = type(f"{view.name}_of_itself", (), {"__module__": __name__, **view.rules})
+    return row(view.kernel, node, **facts)(body)
+
+
+t_row = _of_itself(shapes.t, "TBackward1")
+transpose_row = _of_itself(shapes.transpose, "TransposeBackward1")
+unsqueeze_row = _of_itself(shapes.unsqueeze, "UnsqueezeBackward1")
+squeeze_all_row = _of_itself(shapes.squeeze_all, "SqueezeBackward3")
+squeeze_dim_row = _of_itself(shapes.squeeze_dim, "SqueezeBackward4")
+squeeze_dims_row = _of_itself(shapes.squeeze_dims, "SqueezeBackward5")
+as_strided_row = _of_itself(shapes.as_strided, "AsStridedBackward1")
+
+
+def reshaped(name: str, row: Rules, tensor: Tensor, *options: Any) -> Tensor:
+    """Give a tensor the shape that a row gives its memory, as the function `name`; returns that tensor."""
+    refuse_captured(tensor, name)
+    recorded = will_record(tensor, ())
+    check_writable(tensor, recorded, overlapping=True)
+    before = wrap(tensor.memory())
+    before.node = edge(tensor) if recorded else None
+    before.tangents = tensor.tangents
+    out = row(before, *options)
+    tensor.array, tensor.tangents = out.array, out.tangents
+    tensor.shared_versions().bump()
+    if out.node is not None:
+        tensor.node = out.node
+        if tensor.retained:
+            tensor.retained = False
+            tensor.retain_grad()
+    return tensor
+
+
+def _reshaping(signature: str, row: Rules, sample: str, aliases: str = "") -> None:
+    """The in-place form of a view."""
+    name = signature.partition("(")[0]
+
+    def reshape(input: Array, *options: Any) -> Any:
+        return reshaped(name, row, input, *options)
+
+    reshape.__doc__, reshape.__module__ = f"In-place form of `{name[:-1]}`.", __name__
+    samples = [f"randn(2,3).{name}({sample})"]
+    function(signature, name=name, aliases=aliases, rows=[row], samples=samples)(reshape)
+
+
+_reshaping("t_(Tensor input)|method", t_row, "")
+_reshaping(
+    "transpose_(Tensor input, int dim0, int dim1)|method",
+    transpose_row,
+    "0, 1",
+    aliases="swapdims_",
+)
+_reshaping("swapaxes_(Tensor input, int axis0, int axis1)|method", transpose_row, "0, 1")
+_reshaping(
+    "as_strided_(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
+    as_strided_row,
+    "(2,2), (1,2)",
+)
+_reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_row, "0")
+
+
+@function(
+    "squeeze_(Tensor input)|method",
+    "squeeze_(Tensor input, int dim)|method",
+    "squeeze_(Tensor input, int[] dim)|method",
+    name="squeeze_",
+    rows=[squeeze_all_row, squeeze_dim_row, squeeze_dims_row],
+    samples=["randn(1,3).squeeze_()", "randn(1,3).squeeze_(0)"],
+)
+def squeeze_(input: Array, dim: Any = None) -> Any:
+    """In-place form of `squeeze`."""
+    if dim is None:
+        return reshaped("squeeze", squeeze_all_row, input)
+    row = squeeze_dims_row if isinstance(dim, tuple) else squeeze_dim_row
+    return reshaped("squeeze", row, input, dim)

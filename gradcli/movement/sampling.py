@@ -1,0 +1,443 @@
+"""Random tensors: PyTorch's numbers, from `gradcli.core.random`.
+
+Rows that fill in place exist for their nodes: what they overwrite gets a gradient of zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import random
+from gradcli.core.random import Generator
+from gradcli.core.tensor import Tensor
+from gradcli.core.views import inplace
+from gradcli.movement.strides import axes_of, from_memory
+from gradcli.registry.factory_arguments import OPTIONS, finish, kind_of, makes, nonnegative
+from gradcli.registry.rule_helpers import zeros_like
+from gradcli.registry.table import Array, function, row
+from gradcli.system import dtypes
+from gradcli.system.dtypes import scalar_name
+
+Kind = np.dtype[Any]
+
+_SOURCE = "Generator? generator=None"
+
+
+def _drawn(text: str) -> tuple[str, str]:
+    """The signatures of what draws numbers: of the default generator, and of one that is given."""
+    given = text.replace("*, ", "*, Generator? generator, ")
+    return f"{given}, {OPTIONS})", f"{text}, {OPTIONS})"
+
+
+# -- state ----------------------------------------------------------------------------------------
+@function("manual_seed(Any seed)", python=True, method=False, aliases="random.manual_seed")
+def manual_seed(seed: Any) -> Generator:
+    """Start the default generator's sequence of this seed."""
+    return random.manual_seed(seed)
+
+
+@function("initial_seed()", python=True, method=False, aliases="random.initial_seed")
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return random.initial_seed()
+
+
+@function("seed()", python=True, method=False, aliases="random.seed")
+def seed() -> int:
+    """Seed the default generator from the operating system and return the seed."""
+    return random.seed()
+
+
+@function("get_rng_state()", python=True, method=False, aliases="random.get_rng_state")
+def get_rng_state() -> Tensor:
+    """The default generator's state, a byte tensor."""
+    return random.get_rng_state()
+
+
+@function("set_rng_state(Any new_state)", python=True, method=False, aliases="random.set_rng_state")
+def set_rng_state(new_state: Any) -> None:
+    """Set the default generator's state."""
+    random.set_rng_state(new_state)
+
+
+@function(
+    "fork_rng(Any devices=None, Any enabled=True)",
+    name="random.fork_rng",
+    python=True,
+    method=False,
+)
+@contextmanager
+def fork_rng(devices: Any, enabled: Any) -> Iterator[None]:
+    """A context after which the default generator goes on from where it was before."""
+    before = random.get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            random.set_rng_state(before)
+
+
+# -- by size --------------------------------------------------------------------------------------
+@makes(*_drawn("rand(int[] size, *, Tensor out=None"), samples=("rand(2, 3)",))
+def rand(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
+    """Numbers uniform in [0, 1); the size is given as ints or as one sequence."""
+    return random.rand(nonnegative("rand", size), kind or dtypes.default.real, generator)
+
+
+@makes(*_drawn("randn(int[] size, *, Tensor out=None"), samples=("randn(2, 3)",))
+def randn(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
+    """Standard normal numbers; the size is given as ints or as one sequence."""
+    return random.randn(nonnegative("randn", size), kind or dtypes.default.real, generator)
+
+
+@makes(
+    *_drawn("randint(int high, int[] size, *, Tensor out=None"),
+    *_drawn("randint(int low, int high, int[] size, *, Tensor out=None"),
+    samples=("randint(0, 10, (3,))",),
+)
+def randint(
+    *, high: int, size: Any, kind: Kind | None, low: int = 0, generator: Generator | None = None
+) -> Array:
+    """Integers uniform in [low, high): `randint([low,] high, size)`."""
+    kind = kind or np.dtype(np.int64)
+    return random.randint(nonnegative("randint", size), kind, low, high, generator)
+
+
+@makes(*_drawn("randperm(int n, *, Tensor out=None"), samples=("randperm(5)",))
+def randperm(*, n: int, kind: Kind | None, generator: Generator | None = None) -> Array:
+    """The integers below n in random order."""
+    return random.randperm(n, kind or np.dtype(np.int64), generator)
+
+
+# -- like another tensor --------------------------------------------------------------------------
+def _drawn_like(array: Array, kind: Kind, draw: Callable[..., Array], *args: Any) -> Array:
+    """Draw values in the order of the memory of an array."""
+    axes = axes_of(array)
+    return from_memory(draw((array.size,), kind, *args), axes, array.shape)
+
+
+def _normal_like(
+    array: Array, kind: Kind, mean: float, std: float, generator: Generator | None
+) -> Array:
+    axes = axes_of(array)
+    values = random.normal((array.size,), kind, mean, std, generator, contiguous=axes is None)
+    return from_memory(values, axes, array.shape)
+
+
+_LIKE = "*, MemoryFormat? memory_format=None"
+
+
+@makes(*_drawn(f"rand_like(Tensor input, {_LIKE}"), samples=("rand_like(randn(2, 3))",))
+def rand_like(
+    *, input: Array, memory_format: Any, kind: Kind | None, generator: Generator | None = None
+) -> Array:
+    """Numbers uniform in [0, 1) in the shape and dtype of `input`."""
+    return _drawn_like(input.array, kind or input.array.dtype, random.rand, generator)
+
+
+@makes(*_drawn(f"randn_like(Tensor input, {_LIKE}"), samples=("randn_like(randn(2, 3))",))
+def randn_like(
+    *, input: Array, memory_format: Any, kind: Kind | None, generator: Generator | None = None
+) -> Array:
+    """Standard normal numbers in the shape and dtype of `input`."""
+    return _normal_like(input.array, kind or input.array.dtype, 0.0, 1.0, generator)
+
+
+@makes(
+    *_drawn(f"randint_like(Tensor input, int low, int high, {_LIKE}"),
+    *_drawn(f"randint_like(Tensor input, Tensor high, {_LIKE}"),
+    *_drawn(f"randint_like(Tensor input, int high, {_LIKE}"),
+    samples=("randint_like(randn(2, 3), 0, 10)",),
+)
+def randint_like(
+    *,
+    input: Array,
+    high: Any,
+    memory_format: Any,
+    kind: Kind | None,
+    low: int = 0,
+    generator: Generator | None = None,
+) -> Array:
+    """Integers uniform in [low, high) in the shape and dtype of `input`; one bound is `high`."""
+    source, high = input.array, int(high)
+    return _drawn_like(source, kind or source.dtype, random.randint, low, high, generator)
+
+
+# -- with parameters that are tensors -------------------------------------------------------------
+def _standard(mean: Array, std: Array, kind: Kind, generator: Generator | None) -> Array:
+    shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
+    if not bool(np.all(np.asarray(std) >= 0)):
+        raise RuntimeError(
+            "normal expects all elements of std >= 0.0"
+            if np.ndim(std)
+            else f"normal expects std >= 0.0, but found std {float(std):g}"
+        )
+    values = random.normal(shape, kind, 0.0, 1.0, generator)
+    return values * np.asarray(std).astype(kind) + np.asarray(mean).astype(kind)
+
+
+def _normal_mean(mean: Array, *, std: Any = 1.0, generator: Any = None) -> Array:
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    return random.normal(np.shape(mean), mean.dtype, 0.0, std, generator) + mean
+
+
+def _normal_std(std: Array, *, mean: Any = 0.0, generator: Any = None) -> Array:
+    return _standard(mean, std, std.dtype, generator)
+
+
+def _normal_both(mean: Array, std: Array, *, generator: Any = None) -> Array:
+    return _standard(mean, std, mean.dtype, generator)
+
+
+def _bernoulli(input: Array, *, generator: Any = None) -> Array:
+    if input.dtype.kind != "f":
+        word = scalar_name(input)
+        raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{word}'")
+    return random.bernoulli(np.shape(input), input.dtype, np.asarray(input), generator)
+
+
+@row(_normal_mean, "NormalBackward1", batch="random")
+class normal_mean:
+    mean = lambda g, mean_sym_sizes: zeros_like(g)
+
+
+@row(_normal_std, "NormalBackward2", batch="random")
+class normal_std:
+    std = lambda g, std_sym_sizes: zeros_like(g)
+
+
+@row(_normal_both, "NormalBackward3", batch="random")
+class normal_both:
+    mean = lambda g, mean_sym_sizes: zeros_like(g)
+    std = lambda g, std_sym_sizes: zeros_like(g)
+
+
+@row(_bernoulli, "BernoulliBackward0", batch="random")
+class bernoulli_row:
+    input = zeros_like
+
+
+def _poisson(input: Array, *, generator: Any = None) -> Array:
+    if input.dtype.kind != "f":
+        raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{scalar_name(input)}'")
+    return random.poisson(np.asarray(input), generator)
+
+
+def _multinomial(
+    input: Array, *, num_samples: Any, replacement: bool = False, generator: Any = None
+) -> Array:
+    if input.dtype.kind != "f":
+        word = scalar_name(input)
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {word}"
+        )
+    if not 1 <= input.ndim <= 2:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > input.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    return random.multinomial(np.asarray(input), num_samples, replacement, generator)
+
+
+@row(_poisson, "PoissonBackward0", batch="random")
+class poisson_row:
+    input = zeros_like
+
+
+@row(_multinomial, batch="random")
+class multinomial_row:
+    pass
+
+
+OF_TENSORS: tuple[Any, ...] = (normal_mean, normal_std, normal_both)
+OF_RATES: tuple[Any, ...] = (poisson_row,)
+OF_WEIGHTS: tuple[Any, ...] = (multinomial_row,)
+OF_CHANCES: tuple[Any, ...] = (bernoulli_row,)
+
+
+@function(
+    f"normal(Tensor mean, Tensor std, *, {_SOURCE}, Tensor out=None)",
+    f"normal(Tensor mean, float std=1, *, {_SOURCE}, Tensor out=None)",
+    f"normal(float mean, Tensor std, *, {_SOURCE}, Tensor out=None)",
+    f"normal(float mean, float std, int[] size, *, {_SOURCE}, Tensor out=None, {OPTIONS})",
+    method=False,
+    samples=("normal(0., 1., (3,))",),
+    rows=OF_TENSORS,
+    overlap="whole whole",
+)
+def normal(
+    *, mean: Any, std: Any, generator: Generator | None, size: Any = None, **options: Any
+) -> Any:
+    """Normal numbers: of one mean and deviation and a size, or of tensors of them."""
+    if size is not None:
+        kind = kind_of("normal", options.pop("dtype"), dtypes.default.real)
+        array = random.normal(nonnegative("normal", size), kind, mean, std, generator)
+        return finish("normal", array, **options)
+    if not isinstance(mean, Tensor):
+        return OF_TENSORS[1](std, mean=mean, generator=generator)
+    if not isinstance(std, Tensor):
+        return OF_TENSORS[0](mean, std=std, generator=generator)
+    return OF_TENSORS[2](mean, std, generator=generator)
+
+
+@function(
+    f"bernoulli(Tensor input, *, {_SOURCE}, Tensor out=None)",
+    f"bernoulli(Tensor input, float p, *, {_SOURCE})",
+    samples=("bernoulli(rand(2, 3))",),
+    rows=OF_CHANCES,
+    overlap="whole whole",
+)
+def bernoulli(*, input: Array, generator: Generator | None, p: float | None = None) -> Any:
+    """Ones with the probabilities in `input` (or all with probability `p`), zeros otherwise."""
+    if p is None:
+        return OF_CHANCES[0](input, generator=generator)
+    own = input.array
+    return finish("bernoulli", _drawn_like(own, own.dtype, random.bernoulli, p, generator))
+
+
+@function(
+    "poisson(Tensor input, Generator? generator=None)",
+    method=False,
+    samples=("poisson(rand(2, 3)*5)",),
+    rows=OF_RATES,
+)
+def poisson(input: Array, generator: Generator | None) -> Any:
+    """Numbers of Poisson's distribution with the rates in `input`."""
+    return OF_RATES[0](input, generator=generator)
+
+
+@function(
+    "multinomial(Tensor input, int num_samples, bool replacement=False, *, "
+    f"{_SOURCE}, Tensor out=None)",
+    samples=("multinomial(rand(2, 3), 2)",),
+    rows=OF_WEIGHTS,
+)
+def multinomial(
+    input: Array, num_samples: int, replacement: bool, generator: Generator | None
+) -> Any:
+    """Indices drawn with the chances in the rows of `input`, which need not sum to one."""
+    return OF_WEIGHTS[0](
+        input, num_samples=num_samples, replacement=replacement, generator=generator
+    )
+
+
+# -- in place -------------------------------------------------------------------------------------
+def _overwritten(self: Array, *, values: Any) -> Array:
+    return values
+
+
+def _overwritten_by(self: Array, p: Array, *, values: Any) -> Array:
+    return values
+
+
+def _overwriting(name: str, node: str) -> Any:
+    """A row that forgets what was there."""
+    body = type(name, (), {"self": zeros_like, "__module__": __name__})
+    return row(_overwritten, node)(body)
+
+
+@row(_overwritten_by, "BernoulliBackward1")
+class bernoulli_tensor:
+    self = zeros_like
+    p = zeros_like
+
+
+NORMAL = _overwriting("normal", "NormalBackward0")
+RANDOM = _overwriting("random_full", "RandomBackward0")
+RANDOM_TO = _overwriting("random_to", "RandomBackward1")
+RANDOM_FROM = _overwriting("random_from", "RandomBackward2")
+BERNOULLI: tuple[Any, ...] = (_overwriting("bernoulli", "BernoulliBackward2"), bernoulli_tensor)
+
+
+def _fill(row: Any, input: Any, draw: Callable[..., Array], *args: Any) -> Tensor:
+    array = input.array
+    return inplace(row, input, values=_drawn_like(array, array.dtype, draw, *args))
+
+
+def _filling(name: str, options: str, draw: Callable[..., Array], doc: str) -> None:
+    """`NAME_`, which fills a tensor with numbers of a distribution of these options."""
+    made = _overwriting(name, f"{name.title().replace('_', '')}Backward0")
+
+    def fill(input: Array, *parameters: Any) -> Tensor:
+        return _fill(made, input, draw, *parameters)
+
+    fill.__doc__, fill.__module__ = f"Fill with {doc}.", __name__
+    signature = f"{name}_(Tensor input, {options}, *, {_SOURCE})|method"
+    function(signature, name=f"{name}_", rows=(made,))(fill)
+
+
+_filling("uniform", "float from=0, float to=1", random.uniform, "numbers uniform in [from, to)")
+_filling(
+    "exponential",
+    "float lambd=1",
+    random.exponential,
+    "exponentially distributed numbers of the rate `lambd`",
+)
+_filling(
+    "cauchy", "float median=0, float sigma=1", random.cauchy, "numbers of Cauchy's distribution"
+)
+_filling(
+    "geometric",
+    "float p",
+    random.geometric,
+    "the number of trials of probability `p` that the first success takes",
+)
+_filling(
+    "log_normal",
+    "float mean=1, float std=2",
+    random.log_normal,
+    "numbers whose logarithms are normal",
+)
+
+
+@function(
+    f"normal_(Tensor input, float mean=0, float std=1, *, {_SOURCE})|method",
+    name="normal_",
+    rows=(NORMAL,),
+)
+def normal_(input: Array, mean: float, std: float, generator: Generator | None) -> Tensor:
+    """Fill with normal numbers."""
+    array = input.array
+    values = _normal_like(array, array.dtype, mean, std, generator)
+    return inplace(NORMAL, input, values=values)
+
+
+@function(
+    f"random_(Tensor input, *, {_SOURCE})|method",
+    f"random_(Tensor input, int from, int? to, *, {_SOURCE})|method",
+    f"random_(Tensor input, int to, *, {_SOURCE})|method",
+    name="random_",
+    rows=(RANDOM, RANDOM_TO, RANDOM_FROM),
+)
+def random_(*, input: Array, generator: Generator | None, **bounds: int | None) -> Tensor:
+    """Fill with integers: over the dtype's range, below one bound, or in [from, to)."""
+    low, high = bounds.get("from"), bounds.get("to")
+    if "from" in bounds and high is not None:
+        return _fill(RANDOM_FROM, input, random.randint, low, high, generator)
+    if high is None:
+        return _fill(RANDOM, input, random.random, generator)
+    return _fill(RANDOM_TO, input, random.randint, 0, high, generator)
+
+
+@function(
+    f"bernoulli_(Tensor input, Tensor p, *, {_SOURCE})|method",
+    f"bernoulli_(Tensor input, float p=0.5, *, {_SOURCE})|method",
+    name="bernoulli_",
+    rows=BERNOULLI,
+)
+def bernoulli_(input: Array, p: Any, generator: Generator | None) -> Tensor:
+    """Fill with ones with probability `p` (a number, or a tensor of them), zeros otherwise."""
+    if not isinstance(p, Tensor):
+        return _fill(BERNOULLI[0], input, random.bernoulli, p, generator)
+    array = input.array
+    chances = np.broadcast_to(np.asarray(p.array), array.shape)
+    values = random.bernoulli(array.shape, array.dtype, chances, generator)
+    return inplace(BERNOULLI[1], input, p, values=values)

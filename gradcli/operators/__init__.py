@@ -1,1 +1,0 @@
-"""The table of operators, by family; `table` is the way in."""

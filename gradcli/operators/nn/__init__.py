@@ -1,1 +1,0 @@
-"""The neural networks' part of the table; it imports the other operators, they never import it."""

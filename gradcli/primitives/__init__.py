@@ -1,0 +1,1 @@
+"""Operators that compute: one file a family, with kernel, rules, batches and conditions."""

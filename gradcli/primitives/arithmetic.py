@@ -1,0 +1,882 @@
+"""Sums, products, quotients, powers, comparisons and logic, and the operators of Python that mean them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import basic_primitives as rows
+from gradcli.core import modes
+from gradcli.core.basic_primitives import factor, is_one, meeting
+from gradcli.core.primitive import Rules
+from gradcli.core.promotion import BOOL_OPERAND, mismatch
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.registry.rule_helpers import (
+    MINUS_BOOL,
+    cast,
+    conj,
+    dtype_of,
+    is_complex,
+    where,
+    zeros_like,
+)
+from gradcli.registry.table import (
+    Array,
+    Row,
+    binary_method,
+    entered,
+    function,
+    is_operand,
+    operator,
+    row,
+)
+from gradcli.system import dtypes
+from gradcli.system.array_memory import afresh
+from gradcli.system.dtypes import scalar_name
+from gradcli.system.threads import applied
+
+_PAIR = ("{0}(randn(3), randn(3))", "{0}(randn(3,1), randn(4))", "{0}(randn(()), randn(2,3))")
+_PAIRS = (*_PAIR, "{0}(randn(2,3), 2)", "{0}(randn(0), randn(0))", "{0}(randn(1), randn(2,3))")
+
+
+def _samples(name: str, *more: str) -> tuple[str, ...]:
+    return tuple(s.format(name) for s in _PAIRS) + more
+
+
+# -- kernels --------------------------------------------------------------------------------------
+def _sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    if is_one(alpha):
+        return applied(np.subtract, self, other)
+    return self - factor(alpha, self.dtype) * other
+
+
+def _rsub(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    bools = self.dtype.kind == "b", type(other) is bool
+    if any(bools):
+        raise RuntimeError(TWO_BOOLS if all(bools) else BOOL_OPERAND)
+    self = meeting(self, other)
+    wide = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
+    other = dtypes.constant(other, wide)
+    difference = other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
+    return difference.astype(self.dtype, copy=False)
+
+
+TWO_BOOLS = (
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+    "`logical_xor()` operator instead."
+)
+
+
+def _neg(self: Array) -> Array:
+    if self.dtype.kind == "b":
+        raise RuntimeError(MINUS_BOOL)
+    return -self
+
+
+# C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
+def _div_scalar(self: Array, other: Any) -> Array:
+    return self / other
+
+
+def _add_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    return meeting(self, other) + other * alpha
+
+
+def _sub_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    return meeting(self, other) - other * alpha
+
+
+def _scaled(g: Any, alpha: Any) -> Any:
+    return g if alpha == 1 else g * alpha
+
+
+# -- rows -----------------------------------------------------------------------------------------
+add = entered(
+    rows.add,
+    __name__,
+    inplace=True,
+    numpy=np.add,
+    samples=_samples("add", "add(randn(3), randn(3), alpha=2)"),
+    signature=(
+        "add(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
+        "add(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+    ),
+)
+
+
+@operator(
+    _sub,
+    "SubBackward0",
+    plain="-",
+    real={"other": "-g if alpha == 1 else -g * alpha"},
+    types="numbers",
+    wide=True,
+    refuses={"b": (RuntimeError, TWO_BOOLS)},
+    kind="linear",
+    inplace=True,
+    numpy=np.subtract,
+    numbers=True,
+    aliases="subtract",
+    forms=(
+        "subtract(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+        "subtract(Tensor input, Scalar other, Scalar alpha=1)",
+    ),
+    samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
+    batch="elementwise",
+    spelled="minus",
+    signature=(
+        "sub(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
+        "sub(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+    ),
+)
+class sub:
+    """Difference, `input - alpha * other`."""
+
+    self = lambda g: g
+    other = lambda g, alpha: _scaled(-g, alpha)
+
+
+# Not linear: what they do to a value is not what they do to a tangent.
+_SHIFT: Any = {"kind": "elementwise", "types": "own", "analytic": True}
+
+
+@row(_add_scalar, "AddBackward1", **_SHIFT, scalar_of=add, spelled="plus")
+class add_scalar:
+    self = lambda g: g
+
+
+@row(_sub_scalar, "SubBackward1", **_SHIFT, scalar_of=sub, spelled="minus")
+class sub_scalar:
+    self = lambda g: g
+
+
+@row(_rsub, "RsubBackward1", **_SHIFT, samples=("2 - randn(3)",), spelled="other - alpha * self")
+class rsub_scalar:
+    self = lambda g, alpha: -_scaled(g, alpha)
+
+
+def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    return other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
+
+
+@row(
+    _rsub_tensor,
+    "RsubBackward0",
+    kind="linear",
+    types="numbers",
+    refuses={"b": (RuntimeError, TWO_BOOLS)},
+    wide=True,
+    batch="elementwise",
+    spelled="other - alpha * self",
+)
+class rsub_tensor:
+    self = lambda g, alpha: -_scaled(g, alpha)
+    other = lambda g: g
+
+
+mul = entered(
+    rows.mul,
+    __name__,
+    inplace=True,
+    aliases="multiply",
+    forms=(
+        "multiply(Tensor input, Tensor other, *, Tensor out=None)",
+        "multiply(Tensor input, Scalar other)",
+    ),
+    samples=_samples("mul"),
+)
+mul_scalar = entered(rows.mul_scalar, __name__, public=False)
+
+
+@row(
+    np.divide,
+    "DivBackward0",
+    kind="elementwise",
+    analytic=True,
+    real={"self": "g / other", "other": "-g * ((self / other) / other)"},
+    types="float",
+    wide=True,
+    samples=_samples("div"),
+    spelled="self / other",
+)
+class div_true:
+    self = lambda g, other: g / conj(other)
+    other = lambda g, self, other: -g * conj((self / other) / other)
+
+
+@row(
+    _div_scalar,
+    "DivBackward1",
+    kind="linear",
+    types="float",
+    scalar_of=div_true,
+    batch="elementwise",
+    spelled="self / other",
+)
+class div_scalar:
+    self = lambda g, other: g / conj(other)
+
+
+def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
+    check_divisor(self, other)
+    if self.dtype.kind in "bc":
+        name = scalar_name(self.dtype)
+        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for '{name}'")
+    if rounding_mode == "floor":
+        return _floor_divide(self, other)
+    if self.dtype.kind == "f":
+        return np.trunc(self / other)
+    quotient = np.floor_divide(self, other)
+    exact = quotient * other == self
+    return quotient + ((quotient < 0) & ~exact)
+
+
+@row(
+    _rounded,
+    "DivBackward2",
+    types="common",
+    wide=True,
+    batch="elementwise",
+    spelled="rounded quotient",
+)
+class div_rounded:
+    self = lambda g, other, rounding_mode: zeros_like(g)
+    other = lambda g, other, self, rounding_mode: zeros_like(g)
+
+
+@operator(
+    np.reciprocal,
+    "ReciprocalBackward0",
+    kind="elementwise",
+    analytic=True,
+    types="float",
+    inplace=True,
+    samples=("reciprocal(rand(2,3) + 0.5)", "reciprocal(rand(()) + 0.5)", "reciprocal(randn(0))"),
+)
+class reciprocal:
+    """1 / input."""
+
+    self = lambda g, result: -g * conj(result * result)
+
+
+@operator(
+    _neg,
+    "NegBackward0",
+    kind="linear",
+    inplace=True,
+    aliases="negative",
+    numpy=np.negative,
+    samples=("neg(randn(2,3))", "neg(randn(()))", "neg(randn(0))"),
+    batch="elementwise",
+    spelled="-self",
+)
+class neg:
+    """Minus the elements."""
+
+    self = lambda g: -g
+
+
+# -- powers ---------------------------------------------------------------------------------------
+def _check_integer_power(base: Any, exponent: Any) -> None:
+    whole = isinstance(base, int) if _is_number(base) else base.dtype.kind in "biu"
+    if whole and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+def _pow(base: Any, exponent: Any) -> Any:
+    """Powers of arrays; integers to negative integer powers truncate, as in C, and wrap to others."""
+    try:
+        return base**exponent
+    except ValueError as error:
+        if "negative integer" not in str(error):
+            raise
+        unit = abs(base) == 1  # whose powers are its own, by the parity of the exponent
+        return where(
+            exponent >= 0, base ** np.maximum(exponent, 0), where(unit, base ** (exponent & 1), 0)
+        )
+
+
+def _pow_number(self: Array, exponent: Any) -> Array:
+    _check_integer_power(self, exponent)
+    if self.dtype.kind in "fc" and not isinstance(exponent, complex):
+        if exponent == 1:
+            return self * 1
+        if exponent == 2:
+            return self * self
+        if exponent == 0.5:
+            return np.sqrt(self)
+        if exponent == -1:
+            return 1 / self
+        if exponent == -0.5:
+            return 1 / np.sqrt(self)
+    self = meeting(self, exponent)
+    if self.dtype.kind == "b":
+        return self if exponent else np.ones_like(self)[()]
+    return _pow(self, dtypes.checked(exponent, self.dtype))
+
+
+def _pow_tensors(self: Array, exponent: Array) -> Array:
+    return _pow(self, exponent)
+
+
+def _pow_base(self: Any, exponent: Array) -> Array:
+    exponent = meeting(exponent, self)
+    if self == 1 and not isinstance(self, bool):
+        return np.ones_like(exponent)[()]
+    if exponent.dtype.kind in "biu":
+        self = dtypes.constant(self, exponent.dtype)
+    return afresh(_pow(self, exponent), exponent)
+
+
+def _pow_backward(g: Any, self: Any, exponent: Any) -> Any:
+    if exponent == 0:
+        return zeros_like(g)
+    if exponent == 0.5:  # the row's own inverse root: NumPy's has no sign at -0
+        return g * conj(exponent * pow_number(self, -0.5))
+    return g * conj(exponent * self ** (exponent - 1))
+
+
+def _pow_backward_self(g: Any, self: Any, exponent: Any) -> Any:
+    return np.where(exponent == 0.0, 0.0, g * conj(exponent * self ** (exponent - 1)))
+
+
+def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    if is_complex(exponent):
+        still = (self == 0) & ((exponent.real > 0) | ((exponent.real == 0) & (exponent.imag == 0)))
+    else:
+        still = (self == 0) & (exponent >= 0)
+    if is_complex(result) and not is_complex(self):
+        self = self + 0j  # a negative base has a logarithm too
+    elif dtype_of(self) != dtype_of(result):
+        self = cast(self, dtype_of(result))
+    return g * conj(np.where(still, 0.0, result * np.log(self)))
+
+
+@row(
+    _pow_number,
+    "PowBackward0",
+    kind="elementwise",
+    analytic=True,
+    samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
+    spelled="self ** exponent",
+)
+class pow_number:
+    self = _pow_backward
+
+
+@row(
+    _pow_tensors,
+    "PowBackward1",
+    kind="elementwise",
+    refuses={"b": "pow"},
+    samples=("pow(rand(2,3) + 0.5, randn(3))", "pow(rand(()) + 0.5, randn(2))"),
+    spelled="self ** exponent",
+)
+class pow_tensors:
+    self = _pow_backward_self
+    exponent = _pow_backward_exponent
+
+
+def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    log: Any
+    if self == 0:
+        slope = result * float("-inf")
+        still = exponent.real >= 0 if is_complex(exponent) else exponent >= 0
+        return g * conj(np.where(still, 0.0, slope))
+    if isinstance(self, complex) or is_complex(g):
+        import cmath
+
+        log = cmath.log(self)
+    else:
+        log = math.log(self) if self > 0 else float("nan")
+    return g * conj(result * log)
+
+
+@row(
+    _pow_base,
+    "PowBackward2",
+    kind="elementwise",
+    samples=("pow(2, randn(3))",),
+    spelled="self ** exponent",
+)
+class pow_base:
+    exponent = _pow_base_rule
+
+
+# -- division with remainder ----------------------------------------------------------------------
+def check_divisor(self: Any, other: Any) -> None:
+    """Raise RuntimeError, in PyTorch's words, where integers are divided by zero."""
+    if other.dtype.kind in "biu" and self.size and not other.all():
+        refusal = mismatch([tuple(x.shape) for x in (self, other)])
+        raise refusal or RuntimeError("ZeroDivisionError")
+
+
+def _floor_divide(self: Array, other: Array) -> Array:
+    check_divisor(self, other)
+    quotient = self // other
+    if self.dtype.kind == "f":  # NumPy gives NaN where PyTorch divides by zero
+        return where(other == 0, self / other, quotient)
+    return quotient
+
+
+def _remainder(self: Array, other: Array) -> Array:
+    check_divisor(self, other)
+    if other.dtype.kind != "f":
+        return self % other
+    # NumPy gives a remainder of 0 the sign of the divisor, PyTorch leaves fmod's.
+    rest = np.fmod(self, other)
+    return where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
+
+
+def _remainder_number(self: Array, other: Any) -> Array:
+    return _remainder(self, dtypes.constant(other, self.dtype))
+
+
+@operator(
+    _floor_divide,
+    "NotImplemented",
+    refuses={"bc": "div_floor_cpu"},
+    types="common",
+    wide=True,
+    inplace=True,
+    numbers=True,
+    samples=("floor_divide(tensor([7., -7.]), 2)",),
+    batch="elementwise",
+    spelled="floor_divide(self, other)",
+    signature=(
+        "floor_divide(Tensor input, Tensor other, *, Tensor out=None)",
+        "floor_divide(Tensor input, Scalar other)",
+    ),
+)
+class floor_divide:
+    """Quotient rounded down."""
+
+    self = lambda g: g
+    other = lambda g: g
+
+
+@row(
+    _remainder,
+    "RemainderBackward1",
+    types="common",
+    refuses={"bc": "remainder_cpu"},
+    batch="elementwise",
+    spelled="remainder(self, other)",
+)
+class remainder_tensors:
+    self = lambda g: g
+    other = lambda g, self, other: -g * div_rounded(cast(self, dtype_of(g)), other, "floor")
+
+
+@row(_remainder_number, "RemainderBackward0", batch="elementwise", spelled="remainder(self, other)")
+class remainder_number:
+    self = lambda g: g
+
+
+def _remainder_of(self: Any, other: Array) -> Array:
+    return _remainder(dtypes.constant(self, other.dtype), other)
+
+
+@row(_remainder_of, "NotImplemented", batch="elementwise", spelled="remainder(self, other)")
+class remainder_:
+    other = lambda g: g
+
+
+# -- functions that choose a row ------------------------------------------------------------------
+def _either(name: str, other: str = "other", *, out: bool = True) -> tuple[str, str, str]:
+    """The signatures of a function of two tensors, or of a number and a tensor."""
+    to = ", *, Tensor out=None"
+    reflected = to if out else ""
+    return (
+        f"{name}(Tensor input, Tensor {other}{to})",
+        f"{name}(Scalar self, Tensor {other}{reflected})",
+        f"{name}(Tensor input, Scalar {other}{to})",
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex))
+
+
+@function(
+    "rsub(Tensor input, Tensor other, *, Scalar alpha=1)",
+    "rsub(Tensor input, Scalar other, Scalar alpha=1)",
+    method=False,
+    rows=[rsub_scalar, rsub_tensor],
+    samples=["rsub(randn(3), 2)"],
+)
+def rsub(input: Array, other: Any, alpha: Any) -> Any:
+    """`other - alpha * input`."""
+    if _is_number(other):
+        if modes.current().rules:  # C++ subtracts from a tensor made of the number
+            return sub(_like(other, input), input, alpha=alpha)
+        return rsub_scalar.call(input, other, alpha)
+    return rsub_tensor.call(input, other, alpha)
+
+
+@function(
+    "div(Tensor input, Tensor other, *, Tensor out=None)",
+    "div(Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None)",
+    "div(Tensor input, Scalar other, *, str? rounding_mode)",
+    inplace=True,
+    aliases="divide true_divide",
+    forms=(
+        "divide(Tensor input, Tensor other, *, Tensor out=None)",
+        "divide(Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None)",
+        "divide(Tensor input, Scalar other)",
+        "divide(Tensor input, Scalar other, *, str? rounding_mode)",
+        "true_divide(Tensor input, Tensor other, *, Tensor out=None)",
+        "true_divide(Tensor input, Scalar other)",
+    ),
+    numpy=np.divide,
+    rows=[div_true, div_rounded],
+    samples=[*_samples("div"), "div(randn(3), 2, rounding_mode='floor')"],
+)
+def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
+    """Quotient; rounding_mode "trunc" or "floor" rounds it."""
+    if rounding_mode is None:
+        return div_true(input, other)
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    return div_rounded(input, other, rounding_mode)
+
+
+@function(
+    *_either("pow", "exponent"),
+    inplace=True,
+    numpy=np.power,
+    rows=[pow_number, pow_tensors, pow_base],
+    samples=["pow(randn(3), 2)", "pow(rand(3) + 0.5, randn(3))", "pow(2, randn(3))"],
+)
+def pow(input: Array, exponent: Any) -> Any:
+    """`input ** exponent`."""
+    if _is_number(exponent):
+        if not _is_number(input):
+            return pow_number(input, exponent)
+    elif _is_number(input):
+        if isinstance(input, bool) and dtype_of(exponent).kind == "b":
+            raise pow_tensors.refusal(dtype_of(exponent))
+        return pow_base(input, exponent)
+    return pow_tensors(input, exponent)
+
+
+@function(
+    *_either("float_power", "exponent"),
+    rows=[pow_number, pow_tensors],
+    samples=["float_power(rand(3) + 0.5, 2)"],
+)
+def float_power(input: Any, exponent: Any) -> Any:
+    """`input ** exponent`, in double precision."""
+    if not _is_number(input):
+        input = input.to(dtypes.complex128 if is_complex(input) else dtypes.float64)
+    if _is_number(exponent):
+        exponent = exponent if isinstance(exponent, complex) else float(exponent)
+    else:
+        exponent = exponent.to(dtypes.complex128 if is_complex(exponent) else dtypes.float64)
+    return pow(input, exponent)
+
+
+@function(
+    "float_power_(Tensor input, Tensor exponent)|method",
+    "float_power_(Tensor input, Scalar exponent)|method",
+    name="float_power_",
+    rows=[pow_number, pow_tensors],
+    samples=["(rand(3, dtype=float64) + 0.5).float_power_(2)"],
+)
+def float_power_(input: Any, exponent: Any) -> Any:
+    """In-place form of `float_power`, of tensors of double precision."""
+    whole = is_complex(input) or is_complex(exponent) or isinstance(exponent, complex)
+    result = dtypes.complex128 if whole else dtypes.float64
+    if input.dtype != result:
+        given, wanted = (scalar_name(d) for d in (input.dtype, result))
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {given} but the operation's result requires "
+            f"dtype {wanted}"
+        )
+    from gradcli.core.views import inplace
+
+    return inplace(float_power, input, exponent)
+
+
+@function(
+    *_either("remainder", out=False),
+    inplace=True,
+    rows=[remainder_number, remainder_tensors],
+    numpy=np.remainder,
+    samples=["remainder(randn(3), 2)", "remainder(randn(3), rand(3) + 0.5)"],
+)
+def remainder(input: Array, other: Any) -> Any:
+    """Python's modulus: has the sign of `other`."""
+    numbers = _is_number(input), _is_number(other)
+    if numbers == (False, True) and dtype_of(input).kind == "f" and not isinstance(other, complex):
+        return remainder_number(input, other)
+    if _is_number(input) and dtype_of(other).kind == "f" and not isinstance(input, complex):
+        return remainder_(input, other)
+    return remainder_tensors(input, other)
+
+
+@function(
+    "square(Tensor input, *, Tensor out=None)",
+    inplace=True,
+    rows=[pow_number],
+    numpy=np.square,
+    samples=["square(randn(2,3))"],
+)
+def square(input: Array) -> Any:
+    """`input ** 2`."""
+    return pow_number(input, 2)
+
+
+# -- comparisons and logic ------------------------------------------------------------------------
+def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Row:
+    body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
+    logical = name.startswith("logical")
+    zero = "zeros(3)" if logical else "0"
+    either = (
+        f"{name}(Tensor input, Tensor other, *, Tensor out=None)",
+        f"{name}(Tensor input, Scalar other, *, Tensor out=None)",
+    )
+    return operator(
+        ufunc,
+        types="common",
+        params="self other",
+        refuses={"c": f"{name}_cpu"} if name in ("lt", "le", "gt", "ge") else None,
+        numbers=not logical,
+        aliases=aliases,
+        spelled=f"self {sign} other" if sign else "",
+        samples=(f"{name}(randn(3), {zero})", f"{name}(randn(3,1), randn(4))"),
+        signature=() if logical else either,
+    )(body)
+
+
+eq = _compare(np.equal, "eq", sign="==")
+ne = _compare(np.not_equal, "ne", "not_equal", "!=")
+lt = _compare(np.less, "lt", "less", "<")
+le = _compare(np.less_equal, "le", "less_equal", "<=")
+gt = _compare(np.greater, "gt", "greater", ">")
+ge = _compare(np.greater_equal, "ge", "greater_equal", ">=")
+logical_and = _compare(np.logical_and, "logical_and")
+logical_or = _compare(np.logical_or, "logical_or")
+logical_xor = _compare(np.logical_xor, "logical_xor")
+
+
+@operator(
+    np.logical_not, params="self", samples=("logical_not(tensor([0., 1.]))",), batch="elementwise"
+)
+class logical_not:
+    """True where zero."""
+
+
+def _bitwise(
+    ufunc: Any, name: str, doc: str, sample: str, refuses: dict[str, str], numpy: Any = None
+) -> Row:
+    def kernel(self: Array, other: Array) -> Array:
+        return ufunc(self, other)
+
+    return operator(
+        kernel,
+        batch="elementwise",
+        types="common",
+        refuses=refuses,
+        numbers=True,
+        inplace=True,
+        numpy=numpy,
+        samples=(f"{name}({sample})",),
+        signature=_either(name, out=False),
+    )(type(name, (), {"__doc__": doc, "__module__": __name__}))
+
+
+def _logic_of_bits(ufunc: Any, sign: str) -> Row:
+    name, sample = f"bitwise_{sign}", "tensor([True, False]), tensor([True, True])"
+    return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, {"fc": f"{name}_cpu"}, ufunc)
+
+
+def _shift(ufunc: Any, to: str) -> Row:
+    name, refuses = f"bitwise_{to}_shift", {"bfc": f"{to[0]}shift_cpu"}
+    return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses)
+
+
+bitwise_and = _logic_of_bits(np.bitwise_and, "and")
+bitwise_or = _logic_of_bits(np.bitwise_or, "or")
+bitwise_xor = _logic_of_bits(np.bitwise_xor, "xor")
+bitwise_left_shift = _shift(np.left_shift, "left")
+bitwise_right_shift = _shift(np.right_shift, "right")
+
+
+def _invert(self: Array) -> Array:
+    return ~self
+
+
+@operator(
+    _invert,
+    refuses={"fc": "bitwise_not_cpu"},
+    inplace=True,
+    numpy=np.invert,
+    samples=("bitwise_not(tensor([True, False]))",),
+    batch="elementwise",
+)
+class bitwise_not:
+    """Bitwise not."""
+
+
+def _inverted(x: Tensor) -> Tensor:
+    """`~x`, of which PyTorch speaks otherwise than of the function."""
+    if x.array.dtype.kind in "fc":
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return bitwise_not.call(x)  # type: ignore[no-any-return]
+
+
+# -- dtypes of results ----------------------------------------------------------------------------
+@function(
+    "result_type(Tensor tensor, Tensor other)",
+    "result_type(Scalar scalar, Tensor tensor)",
+    "result_type(Tensor tensor, Scalar other)",
+    "result_type(Scalar scalar1, Scalar scalar2)",
+    method=False,
+    samples=["result_type(tensor([1, 2]), 1.0)"],
+)
+def result_type(**operands: Any) -> dtypes.dtype:
+    """The dtype that an operation on the two computes in."""
+    ranks = [
+        (o.array.dtype, 2 if o.array.ndim else 1)
+        if isinstance(o, Tensor)
+        else (dtypes.number_dtype(o), 0)
+        for o in operands.values()
+    ]
+    return dtypes.of(dtypes.result_type(ranks))
+
+
+@function(
+    "promote_types(ScalarType type1, ScalarType type2)",
+    method=False,
+    samples=["promote_types(int32, float32)"],
+)
+def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
+    """The smallest dtype that holds both."""
+    return dtypes.of(dtypes.promote_types(type1.dtype, type2.dtype))
+
+
+@function(
+    "can_cast(ScalarType from_, ScalarType to)", method=False, samples=["can_cast(int32, float32)"]
+)
+def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
+    """True where a result may be cast: not to a lower category."""
+    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    if from_.kind != "b" and to.kind == "b":
+        return False
+    if from_.kind == "i" and to.kind == "u":
+        return False
+    return order[from_.kind] <= order[to.kind]
+
+
+# -- Python's operators ---------------------------------------------------------------------------
+def _reflected(method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        return method(b, a)
+
+    return call
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        return function(a, b) if is_operand(b) else NotImplemented
+
+    return call
+
+
+def _rdiv(a: Any, b: Any) -> Any:
+    if not is_operand(b):
+        return NotImplemented
+    if isinstance(b, (np.ndarray, np.generic, Tensor)):
+        return div_true(b, a)
+    if modes.current().rules:
+        return div_true(_like(b, a), a)
+    return mul(reciprocal(a), b)
+
+
+def _like(number: Any, tensor: Any) -> Any:
+    """A number as C++ makes a tensor of it: 0-d, of the other operand's dtype."""
+    return wrap(tensor.array.dtype.type(number)) if isinstance(tensor, Tensor) else number
+
+
+def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        from gradcli.core.views import inplace
+
+        return inplace(function, a, b) if is_operand(b) else NotImplemented
+
+    return call
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    arrays = (Tensor, np.ndarray)
+    both = a.__class__ is Tensor is b.__class__
+    if not both and not all(isinstance(x, arrays) or hasattr(x, "__operator__") for x in (a, b)):
+        return NotImplemented
+    from gradcli.primitives.matrix_products import by_rank, matmul
+
+    if both:
+        return by_rank(a, b)
+    return matmul(*(wrap(x) if isinstance(x, np.ndarray) else x for x in (a, b)))
+
+
+def _on_first_use(name: str, row: Rules, method: Callable[[Row], Any]) -> None:
+    """Set an operator's method that compiles itself when called again: a single call costs less without."""
+
+    def first(*args: Any) -> Any:
+        setattr(Tensor, name, again)
+        return row.general(args, {}) if all(map(is_operand, args)) else NotImplemented
+
+    def again(*args: Any) -> Any:
+        compiled = method(row)
+        setattr(Tensor, name, compiled)
+        return compiled(*args)
+
+    setattr(Tensor, name, first)
+
+
+def _install() -> None:
+    """Give tensors Python's operators."""
+    rows = {"add": add, "radd": add, "mul": mul, "rmul": mul, "sub": sub, "truediv": div_true}
+    for name, own in rows.items():
+        _on_first_use(f"__{name}__", own, binary_method)
+    _on_first_use("__neg__", neg, lambda own: own.call)
+    setattr(Tensor, "__invert__", _inverted)
+    setattr(Tensor, "__rsub__", _guarded(rsub))
+    setattr(Tensor, "__rtruediv__", _rdiv)
+    for name, target in {"pow": pow, "mod": remainder, "floordiv": floor_divide}.items():
+        setattr(Tensor, f"__{name}__", _guarded(target))
+        setattr(Tensor, f"__r{name}__", _guarded(_reflected(target)))
+    bits = {
+        **{"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor},
+        **{"lshift": bitwise_left_shift, "rshift": bitwise_right_shift},
+    }
+    for name, own in bits.items():
+        setattr(Tensor, f"__{name}__", _guarded(own))
+        setattr(Tensor, f"__r{name}__", _guarded(_reflected(own)))
+    for own in (lt, le, gt, ge):
+        setattr(Tensor, f"__{own.name}__", _guarded(own))
+    setattr(Tensor, "__eq__", _guarded(eq))
+    setattr(Tensor, "__ne__", _guarded(ne))
+    setattr(Tensor, "__pos__", lambda t: t)
+    setattr(Tensor, "__abs__", lambda t: t.abs())
+    setattr(Tensor, "__matmul__", _matmul)
+    setattr(Tensor, "__rmatmul__", _reflected(_matmul))
+    augmented: dict[str, Any] = {
+        **{"iadd": add, "isub": sub, "imul": mul, "itruediv": div, "ipow": pow, "imod": remainder},
+        **{"ifloordiv": floor_divide, "iand": bitwise_and, "ior": bitwise_or, "ixor": bitwise_xor},
+        **{"ilshift": bitwise_left_shift, "irshift": bitwise_right_shift},
+    }
+    for name, target in augmented.items():
+        setattr(Tensor, f"__{name}__", _in_place(target))
+
+
+_install()

@@ -1,0 +1,265 @@
+"""Logarithms of sums of exponentials, and softmax."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradcli.core.primitive import Rules, itself
+from gradcli.core.tensor import wrap_dim
+from gradcli.registry import batching_helpers as batches
+from gradcli.registry.dimensions import (
+    are_few,
+    as_dims,
+    axes,
+    describe,
+    maximum_reduce,
+    numpy_dtype,
+    sum_over_few,
+)
+from gradcli.registry.rule_helpers import cast, conj, total, unsqueeze_dims
+from gradcli.registry.sample_calls import DIMS, TUPLES, named
+from gradcli.registry.table import Array, function, operator
+from gradcli.system.array_memory import afresh, spent
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
+from gradcli.system.threads import in_runs
+
+FAMILY = "reductions"
+
+
+_TURNED = 8192  # rows that are worked on column by column
+
+
+# -- logsumexp and softmax ------------------------------------------------------------------------
+def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
+    axis = axes(dim, self.ndim)
+    if not self.size:
+        with np.errstate(all="ignore"):
+            return np.log(add_reduce(self, axis=axis, keepdims=keepdim))
+    if are_few(self, axis) and self.flags.c_contiguous and self.dtype.char in "fd":
+        found = _logsumexp_of_few(self.reshape(-1, self.shape[-1])).reshape(self.shape[:-1])
+        return found[..., None] if keepdim else found
+    largest = maximum_reduce(self.real, axis=axis, keepdims=True)
+    largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
+    with np.errstate(all="ignore"):
+        shifted = self - largest
+        powers = spent(np.exp, shifted, shifted)
+        found = np.log(sum_over_few(powers, axis=axis, keepdims=True)) + largest
+    if not keepdim:
+        found = found.squeeze(axis) if axis is not None else found.reshape(())
+    return found[()] if not found.ndim else afresh(found, self)
+
+
+def _logsumexp_of_few(rows: Any) -> Any:
+    """The same of many rows of few elements, turned block by block: to the bit what the passes give."""
+    found = np.empty(len(rows), rows.dtype)
+
+    def work(start: int, stop: int) -> None:
+        for k in range(start, stop, _TURNED):
+            own = found[k : min(k + _TURNED, stop)]
+            columns = rows[k : k + len(own)].T.copy()
+            largest = np.maximum.reduce(columns, axis=0)
+            largest[np.isinf(largest)] = 0
+            np.subtract(columns, largest, out=columns)
+            np.exp(columns, out=columns)
+            sum_over_few.columns(columns, own)
+            np.log(own, out=own)
+            own += largest
+
+    with np.errstate(all="ignore"):
+        in_runs(work, len(rows), rows.size)
+    return found
+
+
+def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+    if not keepdim and self.ndim:
+        g, result = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(result, dim, self.ndim)
+    shifted = self - result
+    powers = conj(spent(np.exp, shifted, shifted))
+    return spent(np.multiply, powers, g, powers)
+
+
+@operator(
+    _logsumexp,
+    "LogsumexpBackward0",
+    types="float",
+    public=False,
+    axes="dim",
+    spelled="logsumexp: dim keepdim",
+)
+class logsumexp_row:
+    self = _logsumexp_backward
+
+
+@function(
+    "logsumexp(Tensor input, int[1] dim, bool keepdim=False, *, Tensor out=None)",
+    aliases="special.logsumexp",
+    rows=[logsumexp_row],
+    samples=named("logsumexp", DIMS, TUPLES),
+)
+def logsumexp(input: Array, dim: Any, keepdim: bool) -> Any:
+    """log(sum(exp(input))) along dimensions, without overflow."""
+    return logsumexp_row(input, as_dims(dim), keepdim)
+
+
+def _check_softmax(name: str, self: Any, dim: int) -> int:
+    at = wrap_dim(dim, self.ndim)
+    if self.dtype.kind != "f" and self.size:
+        last = at == self.ndim - 1 or not self.ndim
+        kernel = f"{name}_lastdim_kernel_impl" if last else f"{name}_kernel_impl"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self)}'")
+    return at
+
+
+def _shifted(self: Any, at: int) -> tuple[Any, Any]:
+    """(elements less their largest along a dimension, the sum of their exponentials)."""
+    if self.dtype.itemsize == 2:
+        self = self.astype(np.float32)
+    with np.errstate(all="ignore"):
+        shifted = self - maximum_reduce(self, axis=at, keepdims=True)
+        powers = np.exp(shifted)
+        return shifted, powers
+
+
+def _softmax(self: Array, dim: int) -> Array:
+    at = _check_softmax("softmax", self, dim)
+    if not self.size:
+        return self.copy()
+    powers = _shifted(self, at)[1]
+    found = powers / sum_over_few(powers, axis=at, keepdims=True)
+    return afresh(found.astype(self.dtype, copy=False), self)
+
+
+def _log_softmax(self: Array, dim: int) -> Array:
+    at = _check_softmax("log_softmax", self, dim)
+    if not self.size:
+        return self.copy()
+    shifted, powers = _shifted(self, at)
+    found = shifted - np.log(sum_over_few(powers, axis=at, keepdims=True))
+    return afresh(found.astype(self.dtype, copy=False), self)
+
+
+def _softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
+    product = grad_output * output
+    return product - output * total(product, dim, True)
+
+
+def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
+    return grad_output - np.exp(output) * total(grad_output, dim, True)
+
+
+@operator(
+    _softmax_backward,
+    "SoftmaxBackwardDataBackward0",
+    public=False,
+    batch=batches.slope_of_shares(lambda output: output, weighted=True),
+    axes="dim",
+    guarded=False,
+    spelled="slope of softmax",
+)
+class softmax_backward_data:
+    grad_output = itself
+    output = lambda g, output, grad_output, dim: (
+        grad_output * g
+        - total(output * grad_output, dim, True) * g
+        - grad_output * total(output * g, dim, True)
+    )
+
+
+@operator(
+    _log_softmax_backward,
+    "LogSoftmaxBackwardDataBackward0",
+    public=False,
+    batch=batches.slope_of_shares(np.exp, weighted=False),
+    axes="dim",
+    guarded=False,
+    spelled="slope of log_softmax",
+)
+class log_softmax_backward_data:
+    grad_output = lambda g, output, dim: g - total(g * np.exp(output), dim, True)
+    output = lambda g, output, grad_output, dim: -total(grad_output, dim, True) * np.exp(output) * g
+
+
+@operator(
+    _softmax,
+    "SoftmaxBackward0",
+    refuses={"C": "_softmax"},
+    public=False,
+    axes="dim",
+    spelled="softmax: dim",
+)
+class softmax_row:
+    self = lambda g, result, dim: softmax_backward_data(g, result, dim)
+
+
+@operator(
+    _log_softmax,
+    "LogSoftmaxBackward0",
+    refuses={"C": "_log_softmax"},
+    public=False,
+    axes="dim",
+    spelled="log_softmax: dim",
+)
+class log_softmax_row:
+    self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)
+
+
+_SOFT = ("{0}(randn(2,3), 1)", "{0}(randn(2,3), dim=0)", "{0}(randn(()), 0)", "{0}(randn(0), 0)")
+
+
+def _implicit_dim(name: str, ndim: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def _soft(name: str, row: Rules, doc: str) -> Any:
+    def call(input: Array, dim: int, dtype: Any) -> Any:
+        return row(input if dtype is None else cast(input, numpy_dtype(dtype)), dim)
+
+    def functional(input: Array, dim: Any, _stacklevel: int, dtype: Any) -> Any:
+        return call(input, _implicit_dim(name, input.ndim) if dim is None else dim, dtype)
+
+    for one in (call, functional):
+        describe(one, name, doc, __name__)
+    samples = named(name, _SOFT)
+    signature = f"{name}(Tensor input, int dim, ScalarType? dtype=None, *, Tensor? out=None)"
+    made = function(signature, name=name, aliases=f"special.{name}", rows=[row], samples=samples)(
+        call
+    )
+    full = f"nn.functional.{name}"
+    function(
+        f"{name}(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) "
+        f"-> {name}(dim)",
+        python=True,
+        name=full,
+        method=False,
+        rows=[row],
+        samples=named(full, _SOFT),
+    )(functional)
+    return made
+
+
+softmax = _soft("softmax", softmax_row, "exp(input), scaled to the sum 1 along a dimension.")
+log_softmax = _soft("log_softmax", log_softmax_row, "The logarithm of `softmax`.")
+
+
+@function(
+    "nn.functional.softmin(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) "
+    "-> softmax(dim)",
+    python=True,
+    rows=[softmax_row],
+    samples=named("nn.functional.softmin", _SOFT),
+)
+def softmin(input: Array, dim: Any, _stacklevel: int, dtype: Any) -> Any:
+    """The `softmax` of -input."""
+    if dim is None:
+        dim = _implicit_dim("softmin", input.ndim)
+    return softmax(-input, dim, dtype)

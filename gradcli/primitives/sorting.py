@@ -1,0 +1,570 @@
+"""Sorting, order statistics and quantiles.
+
+Which of several equal elements is selected, and gets the gradient, is PyTorch's choice: see `selection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from gradcli.core.batched_arrays import anywhere, is_batched
+from gradcli.core.primitive import Rules
+from gradcli.core.tensor import Tensor, wrap, wrap_dim
+from gradcli.movement.inplace_writes import squeeze_dim_row, transpose_row, unsqueeze_row
+from gradcli.primitives.arithmetic import mul_scalar
+from gradcli.primitives.elementwise import lerp
+from gradcli.primitives.extrema import selected_backward, shared_evenly
+from gradcli.registry import batching_helpers as batches
+from gradcli.registry.dimensions import ABSENT
+from gradcli.registry.named_results import named_results, results, return_type
+from gradcli.registry.rule_helpers import data, flip, implemented, narrow
+from gradcli.registry.sample_calls import ALONG, DIMS, named
+from gradcli.registry.table import Array, Row, choice, function, row
+from gradcli.system import selection
+from gradcli.system.array_memory import Numberless, afresh, in_its_order
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.dtypes import scalar_name
+
+FAMILY = "statistics"
+
+# -- sorting --------------------------------------------------------------------------------------
+# Beyond this many elements a slice with ties is ordered stably, not as libstdc++ would.
+_EMULATED = 1 << 16
+
+
+def _ordered(self: Any, axis: int, descending: bool) -> Any:
+    """The stable order along an axis; NaN counts as the largest."""
+    if not descending:
+        return np.argsort(self, axis=axis, kind="stable")
+    order = flip(np.argsort(flip(self, axis), axis=axis, kind="stable"), axis)
+    return self.shape[axis] - 1 - order
+
+
+def _comparisons(values: list[Any]) -> tuple[selection.Less, selection.Less]:
+    """(less, greater) of two positions; NaN counts as the largest."""
+    if any(v != v for v in values):
+
+        def less(i: int, j: int) -> bool:
+            return values[i] < values[j] or (isnan(values[j]) and not isnan(values[i]))
+
+    else:
+
+        def less(i: int, j: int) -> bool:
+            return bool(values[i] < values[j])
+
+    return less, lambda i, j: less(j, i)
+
+
+def _rows(self: Any, axis: int) -> Any:
+    """The slices along an axis as the rows of a matrix."""
+    moved = np.moveaxis(self, axis, -1)
+    return moved.reshape(-1, moved.shape[-1])
+
+
+def _back(rows: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """What `_rows` made of an array, undone; the last dimension may have another size."""
+    rest = shape[:axis] + shape[axis + 1 :]
+    return np.moveaxis(rows.reshape(*rest, rows.shape[-1]), -1, axis)
+
+
+def _choose(self: Any, axis: int, order: Any, tied: Any, choose: Callable[[list[Any]], Any]) -> Any:
+    """`order`, a few indices a slice, replaced in the tied slices by what `choose` decides."""
+    if not tied.any():
+        return order
+    rows, found = _rows(self, axis), _rows(order, axis).copy()
+    for at in np.flatnonzero(np.moveaxis(tied, axis, -1)):
+        found[at] = choose(rows[at].tolist())
+    return _back(found, self.shape, axis)
+
+
+def _repeats(values: Any, axis: int) -> Any:
+    """Where slices of ordered values contain equal ones (all NaN are equal here)."""
+    size = values.shape[axis]
+    before, after = narrow(values, axis, 0, max(size - 1, 0)), narrow(values, axis, 1, size)
+    same = before == after
+    if values.dtype.kind == "f":
+        same |= np.isnan(before) & np.isnan(after)
+    return np.logical_or.reduce(same, axis=axis, keepdims=True)
+
+
+def _where(self: Any, values: Any) -> Any:
+    """Where the elements are the values; NaN is NaN."""
+    same = self == values
+    return same | (np.isnan(self) & np.isnan(values)) if self.dtype.kind == "f" else same
+
+
+def _ranked(self: Any, axis: int, rank: int) -> Any:
+    """The element of that rank in each slice."""
+    return np.take(np.partition(self, rank, axis), [rank], axis)
+
+
+def _sort(self: Array, dim: int = -1, descending: bool = False) -> tuple[Array, Array]:
+    return _in_order(self, dim, descending, False)
+
+
+def _sort_stable(
+    self: Array, dim: int = -1, descending: bool = False, *, stable: Any = None
+) -> tuple[Array, Array]:
+    return _in_order(self, dim, descending, bool(stable))
+
+
+def _in_order(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
+    values, order = _sorted(self, dim, descending, stable)
+    return in_its_order(values, self), in_its_order(order, self)
+
+
+def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
+    axis = wrap_dim(dim, self.ndim)
+    if self.dtype.kind == "c":
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    if not self.ndim:
+        return self.copy(), np.int64(0)
+    size = self.shape[axis]
+
+    def choose(values: list[Any]) -> list[int]:
+        positions = list(range(size))
+        selection.sort(positions, size, _comparisons(values)[descending])
+        return positions
+
+    if type(self) is not np.ndarray and (stable or size <= 16):  # recorded: in order, ties or not
+        order = _ordered(self, axis, descending)
+        return np.take_along_axis(self, order, axis), order
+    order = np.argsort(self, axis=axis)
+    order = flip(order, axis).copy() if descending else order
+    values = np.take_along_axis(self, order, axis)
+    tied = _repeats(values, axis)
+    if tied.any():
+        order = _ordered(self, axis, descending)
+        if not stable and 16 < size <= _EMULATED:
+            order = _choose(self, axis, order, tied, choose)
+        values = np.take_along_axis(self, order, axis)
+    return values, order
+
+
+def _placed_back(g: Any, self_sym_sizes: Any, dim: int, indices: Any) -> Any:
+    """As `selected_backward`, where the dimension stays."""
+    return selected_backward(g, self_sym_sizes, dim, indices, True)
+
+
+def _selecting_row(
+    kernel: Any, name: str, node: str, spelled: str = "", rule: Any = selected_backward
+) -> Row:
+    """A row (values, indices) = f(self, ..., dim, ...)."""
+    facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "spelled": spelled}
+    return row(kernel, node, writes="apart", **facts)(
+        type(name, (), {"__module__": __name__, "self": rule})
+    )
+
+
+sort_row = _selecting_row(_sort, "sort_row", "SortBackward0", "sort:", _placed_back)
+sort_stable_row = _selecting_row(
+    _sort_stable,
+    "sort_stable_row",
+    "SortBackward1",
+    "sort: dim descending stable",
+    _placed_back,
+)
+_sort_type = return_type("sort", "values indices")
+
+
+@function(
+    "sort(Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensor[]? out=None)",
+    "sort(Tensor input, int dim=-1, bool descending=False, *, Tensor[]? out=None)",
+    rows=[sort_row, sort_stable_row],
+    overlap="whole whole",
+    samples=named("sort", "{0}(randn(2,3))", *ALONG, "{0}(randn(4), descending=True)"),
+)
+def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
+    """The elements in order along a dimension, and where they were; NaN counts as the largest."""
+    if stable is ABSENT:
+        return _sort_type(sort_row(input, dim, descending))
+    return _sort_type(sort_stable_row(input, dim, descending, stable=stable))
+
+
+@function(
+    "argsort(Tensor input, *, bool stable, int dim=-1, bool descending=False, Tensor? out=None)",
+    "argsort(Tensor input, int dim=-1, bool descending=False)",
+    samples=named("argsort", "{0}(randn(2,3))", "{0}(randn(4), descending=True)"),
+)
+def argsort(input: Array, dim: int, descending: bool, stable: Any = False) -> Any:
+    """The indices that sort the elements along a dimension."""
+    if is_batched(input) or isinstance(data(input), Numberless):
+        given = (input, dim, descending)
+        return (sort_stable_row(*given, stable=True) if stable else sort_row(*given))[1]
+    return _indices_only(_in_order(data(input), dim, descending, stable)[1])
+
+
+def _indices_only(found: Any) -> Tensor:
+    return wrap(np.asarray(found, np.int64) if np.ndim(found) else np.int64(found))
+
+
+@function(
+    "msort(Tensor input, *, Tensor? out=None)",
+    rows=[sort_row],
+    overlap="whole whole",
+    samples=named("msort", "{0}(randn(2,3))", "{0}(randn(4))"),
+)
+def msort(input: Array) -> Any:
+    """The elements in order along the first dimension."""
+    return sort_row(input, 0, False)[0]
+
+
+# -- order statistics -----------------------------------------------------------------------------
+def _check_reduced(name: str, self: Any, axis: int) -> None:
+    if self.ndim and not self.shape[axis]:
+        raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+def _taken(self: Any, at: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
+    """(values, indices) for indices with the reduced dimension."""
+    values = np.take_along_axis(self, at, axis)
+    if keepdim:
+        return values, at
+    return values.squeeze(axis)[()], at.squeeze(axis)[()]
+
+
+def _middle(name: str, self: Any) -> None:
+    if self.dtype.kind in "cb":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(self)}'")
+
+
+def _median_of(self: Any, skip: bool) -> Any:
+    """The lower median of all elements; of the numbers among them where `skip`."""
+    _middle("median_cpu", self)
+    flat = self.reshape(-1)
+    if not flat.size:
+        # Of integers what C++ makes of NaN.
+        wide = self.dtype.kind == "i" and self.dtype.itemsize >= 4
+        least = np.iinfo(self.dtype).min if wide else 0
+        return self.dtype.type(np.nan if self.dtype.kind == "f" else least)
+    nans = int(np.isnan(flat).sum()) if flat.dtype.kind == "f" else 0
+    if nans and (not skip or nans == flat.size):
+        return self.dtype.type(np.nan)
+    at = (flat.size - nans - 1) // 2
+    return np.partition(flat, at)[at]
+
+
+def _median(self: Array) -> Array:
+    return _median_of(self, False)
+
+
+def _nanmedian(self: Array) -> Array:
+    return _median_of(self, True)
+
+
+def _occurrence(self: Any, axis: int, rank: int) -> Any:
+    """The index of that rank in the stable order of each slice."""
+    value = _ranked(self, axis, rank)
+    nth = rank - add_reduce(self < value, axis=axis, dtype=np.int64, keepdims=True)
+    seen = np.add.accumulate(self == value, axis=axis, dtype=np.int64)
+    return np.argmax(seen == nth + 1, axis=axis, keepdims=True)
+
+
+def _median_with_nan(self: Any, axis: int, skip: bool) -> Any:
+    """The indices of medians where NaN occurs: the first NaN, or the median of the numbers."""
+    order, nan = np.argsort(self, axis=axis, kind="stable"), np.isnan(self)
+    size = self.shape[axis]
+    nans = add_reduce(nan, axis=axis, keepdims=True)
+    if skip:
+        return np.take_along_axis(order, np.maximum(size - nans - 1, 0) // 2, axis)
+    at = np.take(order, [(size - 1) // 2], axis)
+    return np.where(nans > 0, np.argmax(nan, axis=axis, keepdims=True), at)
+
+
+def _median_along(name: str, skip: bool) -> Any:
+    def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+        axis = wrap_dim(dim, self.ndim)
+        _middle("median_out", self)
+        _check_reduced("median", self, axis)
+        if not self.ndim:
+            return self.copy(), np.int64(0)
+        if self.dtype.kind == "f" and np.isnan(self).any():
+            at = _median_with_nan(self, axis, skip)
+        else:
+            at = _occurrence(self, axis, (self.shape[axis] - 1) // 2)
+        return _taken(self, at, axis, keepdim)
+
+    return kernel
+
+
+@row(_median, "MedianBackward0", spelled="median:")
+class median_all:
+    self = shared_evenly
+
+
+@row(_nanmedian, "NanmedianBackward0")
+class nanmedian_all:
+    self = shared_evenly
+
+
+def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
+    along = _selecting_row(
+        _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.spelled
+    )
+    whole.batch = batches.whole(lambda: along)
+    return choice(
+        f"{name}(Tensor input) -> {whole.name}",
+        f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
+        targets=(whole, named_results(name, along)),
+        doc=doc,
+        module=__name__,
+        rows=[along],
+        samples=named(name, "{0}(randn(2,3))", "{0}(randn(()))", *DIMS),
+    )
+
+
+median = _medians(
+    "median", median_all, False, "The lower median of all elements; with a dim also its index."
+)
+nanmedian = _medians("nanmedian", nanmedian_all, True, "The `median` of the numbers, without NaN.")
+
+
+def _kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    axis = wrap_dim(dim, self.ndim)
+    size = self.shape[axis] if self.ndim else 1
+    if not size:
+        raise IndexError(f"kthvalue(): Expected reduction dim {axis} to have non-zero size.")
+    if not 1 <= k <= size:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    if not self.ndim:
+        return self.copy(), np.int64(0)
+    _middle("kthvalue_cpu", self)
+
+    def choose(values: list[Any]) -> list[int]:
+        positions = list(range(size))
+        selection.quick_select(positions, k - 1, _comparisons(values)[1])
+        return positions[k - 1 : k]
+
+    if not self.size:
+        empty = np.zeros([1 if d == axis else n for d, n in enumerate(self.shape)], np.int64)
+        return _taken(self, empty, axis, keepdim)
+    same = _where(self, _ranked(self, axis, k - 1))
+    tied = add_reduce(same, axis=axis, dtype=np.int64, keepdims=True) > 1
+    order = np.argmax(same, axis=axis, keepdims=True)
+    return _taken(self, _choose(self, axis, order, tied, choose), axis, keepdim)
+
+
+kthvalue_row = _selecting_row(_kthvalue, "kthvalue", "KthvalueBackward0")
+kthvalue = results(
+    "kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
+    kthvalue_row,
+    doc="The k-th smallest element along a dimension, and its index.",
+    module=__name__,
+    samples=named("kthvalue", "{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(()), 1)"),
+)
+
+
+def _mode(self: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    axis = wrap_dim(dim, self.ndim)
+    _check_reduced("mode", self, axis)
+    implemented("mode_cpu", self, "efd?Bbhilq")
+    if not self.ndim:
+        return self.copy(), np.int64(0)
+
+    def choose(values: list[Any]) -> list[int]:
+        positions = list(range(len(values)))
+        selection.sort(positions, len(positions), lambda i, j: values[i] < values[j])
+        best, times, found = 0, 0, 0
+        for n, at in enumerate(positions, 1):
+            times += 1
+            if n == len(positions) or values[at] != values[positions[n]]:
+                if times > best:
+                    best, found = times, at
+                times = 0
+        return [found]
+
+    tied = _repeats(np.sort(self, axis=axis), axis)
+    if self.dtype.kind == "f":
+        tied |= np.isnan(self).any(axis=axis, keepdims=True)
+    order = np.argmin(self, axis=axis, keepdims=True)
+    return _taken(self, _choose(self, axis, order, tied, choose), axis, keepdim)
+
+
+mode_row = _selecting_row(_mode, "mode", "ModeBackward0")
+mode = results(
+    "mode(Tensor input, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
+    mode_row,
+    doc="The most frequent element along a dimension (the smallest such), and an index of it.",
+    module=__name__,
+    samples=named("mode", "{0}(randn(2,3))", "{0}(tensor([3., 1., 3., 1.]))", "{0}(randn(2,3), 0)"),
+)
+
+
+def _leading(self: Any, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
+    """(the indices of the first k elements in order, which slices leave a choice)."""
+    size = self.shape[axis]
+    rank = size - k if largest else k - 1
+    near = np.argpartition(self, rank, axis)
+    near = narrow(near, axis, rank if largest else 0, k)
+    values = np.take_along_axis(self, near, axis)
+    order = np.take_along_axis(near, _ordered(values, axis, largest), axis)
+    values = np.take_along_axis(self, order, axis)
+    last = narrow(values, axis, k - 1, 1)
+    boundary = add_reduce(_where(self, last), axis=axis, dtype=np.int64, keepdims=True) > 1
+    return order, boundary | _repeats(values, axis)
+
+
+def _topk(
+    self: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Array, Array]:
+    axis = wrap_dim(dim, self.ndim)
+    size = self.shape[axis] if self.ndim else 1
+    if not 0 <= k <= size:
+        raise RuntimeError("selected index k out of range")
+    if self.dtype.kind in "cb":
+        words = (
+            "topk does not support bool"
+            if self.dtype.kind == "b"
+            else " topk does not support complex"
+        )
+        raise RuntimeError(f"{words} dtypes on CPU")
+    if not self.ndim:
+        return self.copy(), np.int64(0)
+
+    def choose(values: list[Any]) -> list[int]:
+        positions = list(range(size))
+        before = _comparisons(values)[largest]
+        if k * 64 <= size:
+            selection.partial_sort(positions, 0, k, size, before)
+        else:
+            selection.nth_element(positions, k - 1, before)
+            if sorted:
+                selection.sort(positions, k - 1, before)
+        return positions[:k]
+
+    if not k:
+        order = np.zeros([0 if d == axis else n for d, n in enumerate(self.shape)], np.int64)
+    elif sorted:
+        order, tied = _leading(self, axis, k, largest)
+        order = _choose(self, axis, order, tied, choose)
+    else:
+        rows = np.array([choose(each.tolist()) for each in _rows(self, axis)], np.int64)
+        order = _back(rows.reshape(-1, k), self.shape, axis)
+    return afresh(np.take_along_axis(self, order, axis), self), afresh(order, self)
+
+
+topk_row = _selecting_row(_topk, "topk_row", "TopkBackward0", "topk:", _placed_back)
+topk_row.batch = batches.leading
+topk = results(
+    "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, "
+    "Tensor[]? out=None)",
+    topk_row,
+    doc="The k largest (or smallest) elements along a dimension, and their indices.",
+    module=__name__,
+    samples=named(
+        "topk",
+        *("{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(5), 2, largest=False)"),
+        "{0}(randn(()), 1)",
+    ),
+)
+
+
+# -- quantiles ------------------------------------------------------------------------------------
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(
+    name: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool
+) -> Any:
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+            f"got {interpolation}"
+        )
+    kind = data(input).dtype
+    q = _quantile_points(name, input, q)
+    at = 0 if dim is None else wrap_dim(dim, input.ndim)
+    shape = list(input.shape)
+    if dim is None:
+        ordered = sort_row(input.flatten(), -1, False)[0]
+        shape = [1] * (input.ndim if keepdim else 0)
+    elif at == input.ndim - 1:
+        ordered = sort_row(input, -1, False)[0]
+    else:
+        ordered = sort_row(input.unsqueeze(-1).transpose(at, -1), -1, False)[0]
+    if dim is not None and input.ndim:
+        shape[at : at + 1] = [1] if keepdim else []
+    ordered = ordered.view((*shape, ordered.shape[-1]))
+    ranks = _ranks(q, ordered, skip)
+    if interpolation in ("lower", "higher", "nearest"):
+        ranks = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}[interpolation](ranks)
+    below = _whole(np.trunc(data(ranks)))
+    values = ordered.gather(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        half = wrap(np.full(ranks.shape, 0.5, kind))
+        weights = half if interpolation == "midpoint" else ranks - below
+        above = _whole(np.ceil(data(ranks)))
+        values = lerp(values, ordered.gather(-1, above), weights)
+    if not q.ndim:
+        return squeeze_dim_row(values, -1)
+    return squeeze_dim_row(transpose_row(unsqueeze_row(values, 0), 0, -1), -1)
+
+
+def _whole(ranks: Any) -> Tensor:
+    return wrap(ranks.astype(np.int64))
+
+
+def _quantile_points(name: str, input: Any, q: Any) -> Any:
+    """`q` as a tensor of numbers between 0 and 1, of the input's dtype."""
+    name = "quantile"  # says PyTorch of nanquantile too
+    numbers = data(input)
+    if isinstance(q, (int, float)):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+        q = wrap(np.asarray(q, numbers.dtype if numbers.dtype.kind == "f" else np.float64)[()])
+    if not numbers.size:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if q.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if numbers.dtype not in (np.float32, np.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    points = data(q)
+    if points.dtype != numbers.dtype:
+        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    if anywhere(~((points >= 0) & (points <= 1))):
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    return q
+
+
+def _ranks(points: Any, ordered: Any, skip: bool) -> Any:
+    """Where each quantile lies in the sorted slices; NaN spoils a slice unless skipped."""
+    nan = np.isnan(data(ordered))
+    last = nan.shape[-1] - 1
+    if skip:
+        ranks = points * wrap((~nan).sum(axis=-1, keepdims=True) - 1)
+        return ranks.masked_fill(ranks < 0, 0)
+    ranks = mul_scalar(points, last)
+    spoiled = nan.any(axis=-1, keepdims=True)
+    shape = np.broadcast_shapes(ranks.shape, spoiled.shape)
+    if tuple(ranks.shape) != shape:
+        ranks = ranks.expand(shape)
+    return ranks.masked_fill(wrap(np.broadcast_to(spoiled, shape)), last)
+
+
+_QUANTILES = (
+    *("{0}(randn(2,3), 0.3)", "{0}(randn(2,3), 0.5, dim=1)", "{0}(randn(2,3), 0.7, 0, True)"),
+    *("{0}(randn(5), tensor([0.3, 0.6]))", "{0}(randn(5), 0.3, interpolation='nearest')"),
+)
+
+
+def _quantiles(name: str, skip: bool, doc: str) -> Any:
+    """`NAME`; skip: NaN is left out."""
+
+    def body(input: Array, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
+        return _quantile(name, input, q, dim, keepdim, interpolation, skip)
+
+    body.__doc__, body.__module__ = doc, __name__
+    options = "int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor? out=None)"
+    kinds = [f"{name}(Tensor input, {kind} q, {options}" for kind in ("Tensor", "float")]
+    samples = named(name, *_QUANTILES)
+    return function(*kinds, name=name, rows=[sort_row], overlap="any any", samples=samples)(body)
+
+
+quantile = _quantiles(
+    "quantile", False, "The q-th quantiles of all elements, or along a dimension; q from 0 to 1."
+)
+nanquantile = _quantiles("nanquantile", True, "The `quantile` of the numbers, without NaN.")

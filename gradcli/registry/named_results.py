@@ -1,0 +1,73 @@
+"""torch.return_types: the named tuples of functions with several results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradcli.registry.schema import said
+from gradcli.registry.table import Rules, choice
+
+
+class ReturnType(tuple[Any, ...]):
+    """A tuple whose items have names too, printed as PyTorch prints it."""
+
+    __slots__ = ()
+    fields: tuple[str, ...] = ()
+
+    def __new__(cls, items: Any) -> Any:
+        """A tuple of as many items as the class has names."""
+        if not hasattr(items, "__iter__"):
+            raise TypeError("constructor requires a sequence")
+        made = tuple.__new__(cls, items)
+        if len(made) != len(cls.fields):
+            raise TypeError(
+                f"torch.return_types.{cls.__name__}() takes a {len(cls.fields)}-sequence "
+                f"({len(made)}-sequence given)"
+            )
+        return made
+
+    def __repr__(self) -> str:
+        items = [f"{n}={v!r}" for n, v in zip(self.fields, self, strict=True)]
+        return f"torch.return_types.{type(self).__name__}(\n" + ",\n".join(items) + ")"
+
+    @property
+    def n_fields(self) -> int:
+        """How many items the tuple has."""
+        return len(self.fields)
+
+    n_sequence_fields = n_fields
+
+
+def _item(position: int) -> property:
+    return property(lambda self: self[position])
+
+
+NAMES: dict[str, type[ReturnType]] = {}
+
+
+def return_type(name: str, fields: str) -> type[ReturnType]:
+    """The class `torch.return_types.NAME`, called with the tuple of its items."""
+    names = tuple(fields.split())
+    body: dict[str, Any] = {"__slots__": (), "fields": names, "__module__": "torch.return_types"}
+    body["_fields"] = names  # as Python's named tuples say it
+    made = type(name, (ReturnType,), body | {n: _item(i) for i, n in enumerate(names)})
+    NAMES[name] = made
+    return made
+
+
+def named_results(name: str, row: Rules) -> Callable[..., Any]:
+    """A target that gives a row's results as `torch.return_types.NAME`."""
+    result = return_type(name, " ".join(row.outputs))
+
+    def selected(*values: Any) -> Any:
+        return result(row.call(*values))
+
+    return selected
+
+
+def results(signature: str, row: Rules, **about: Any) -> Callable[..., Any]:
+    """Enter a function that gives a row's results, and names them; about: as for `table.choice`."""
+    name = said(signature.partition("(")[0])
+    target = named_results(name, row)
+    return choice(f"{signature} -> selected", targets=[target], rows=[row], **about)

@@ -1,0 +1,618 @@
+"""The one table: every function of the language and of the Python API, from one place.
+
+A *row* is a kernel with its node and rules: a function of its name at once (decorator `operator`), or
+what other functions record (`row`). A *function* (decorator `function`) is Python over rows: it picks
+one by its arguments, or composes several as PyTorch composes them. From the table come the Python
+functions, the methods, the in-place forms, the language's names, `gradcli ops`, the completions and
+the sweeps of the tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from copy import copy
+from functools import cache, cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import OfEngine, tensor
+from gradcli.core import generated_calls as compiled
+from gradcli.core import primitive as engine
+from gradcli.core.tensor import NUMPY, Scalar, Tensor, wrap
+from gradcli.registry.schema import Adapt, Gather, Parser, Python
+from gradcli.system import dtypes
+
+Array = Any
+Arrays = Any
+Row = engine.Row
+Rules = engine.Rules
+
+FUNCTIONS: dict[str, Function] = {}  # of the families that are loaded
+ROWS: list[Row] = []
+PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
+CONSTANTS: dict[str, Any] = {"e": np.e, "pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
+
+
+class Function:
+    """One entry of the table: a function under its public name."""
+
+    def __init__(
+        self,
+        name: str,
+        target: Row | Callable[..., Any],
+        *,
+        module: str = "",
+        family: str = "",
+        doc: str = "",
+        aliases: str = "",
+        forms: tuple[str, ...] = (),
+        method: bool | None = None,
+        inplace: bool = False,
+        samples: Iterable[str] = (),
+        rows: tuple[Row, ...] = (),
+        parser: Parser | None = None,
+        short: bool = True,
+    ) -> None:
+        """module: that of its body; family: where the module does not tell. Functions of `torch` alone are
+        methods, too, where method does not say so.
+        """
+        self.name, self.doc, self.short = name, doc, short
+        own_family, own_module = _place(module) if module else ("", "")
+        self.family, self.module = family or own_family, own_module or family
+        self.aliases, self.samples, self.parser = tuple(aliases.split()), tuple(samples), parser
+        self.forms = forms
+        self.method, self.inplace = "." not in name if method is None else method, inplace
+        self.rows = (target,) if isinstance(target, Row) else rows
+        # What callers hold: for a function with signatures that which binds its arguments.
+        self.target = target if parser is None or self.rows == (target,) else self.call
+
+    def called(self, name: str) -> Function:
+        """The same entry under a further name, which only its messages say."""
+        if self.parser is None:
+            return self
+        other = copy(self)
+        own = tuple(text for text in self.forms if text.startswith(f"{name}("))
+        other.parser = self.parser.called(name, own)
+        if "call" in vars(other):
+            del other.call
+            other.target = other.call
+            other.target.__doc__ = self.doc
+        return other
+
+    @property
+    def __name__(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    @cached_property
+    def call(self) -> Callable[..., Any]:
+        """The plain function, which takes what PyTorch's takes."""
+        return self.target if self.parser is None else self.parser.function()
+
+    @property
+    def method_call(self) -> Callable[..., Any]:
+        """The same as a method, whose errors do not count the object that it is called on."""
+        return self.call if self.parser is None else self.parser.function(first=1)
+
+    @cached_property
+    def inplace_call(self) -> Callable[..., Any]:
+        """The in-place form, as a method."""
+        if self.parser is not None:
+            made = self.parser.function(first=1, suffix="_")
+            made.__doc__ = f"In-place form of `{self.name}`."
+            return made
+        call = self.call
+
+        def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            from gradcli.core.views import inplace
+
+            return inplace(call, input, *args, **kwargs)
+
+        run.__name__ = run.__qualname__ = f"{self.name}_"
+        run.__doc__ = f"In-place form of `{self.name}`."
+        return run
+
+    @cached_property
+    def _lenient(self) -> Callable[..., Any]:
+        """As `call`; beside a tensor a row takes numbers for tensors."""
+        row = self.target
+        if self.parser is None or not isinstance(row, Row) or len(row.tensors) < 2:
+            return self.call
+        return self.parser.function(numbers=True)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._lenient(*args, **kwargs)
+
+    @property
+    def signature(self) -> str:
+        """`name(input, dim=None, keepdim=False)`."""
+        if self.parser is not None:
+            return f"{self.name}{self.parser.shown}"
+        import inspect
+
+        target = inspect.unwrap(self.target)
+        given = [
+            p.replace(annotation=inspect.Parameter.empty)
+            for p in inspect.signature(target).parameters.values()
+        ]
+        return f"{self.name}{inspect.Signature(given)}"
+
+    @property
+    def tensor_args(self) -> frozenset[int | str]:
+        """Positions and names of the parameters that want a tensor."""
+        if isinstance(self.target, Row):
+            row = self.target
+            wanted = [i for i in row.tensors if row.kinds[i] != "list"]
+            return frozenset(wanted) | {row.names[i] for i in wanted} | {"input"}
+        if self.parser is not None:
+            return self.parser.tensor_args
+        return frozenset()  # the legacy constructors
+
+    @property
+    def one_tensor(self) -> bool:
+        """Whether of two numbers the first is to be a tensor: pow(2, 3)."""
+        return self.parser is not None and self.parser.one_tensor
+
+    def __repr__(self) -> str:
+        return f"<function {self.name} of gradcli>"
+
+
+# In messages, as PyTorch's.
+setattr(Function, "__name__", "builtin_function_or_method")
+Function.__module__ = "builtins"
+
+
+# -- filling the table ----------------------------------------------------------------------------
+def home(module: str) -> str:
+    """A module's name, as the index has it: `movement.casting`."""
+    return module.removeprefix("gradcli.")
+
+
+@cache
+def _place(module: str) -> tuple[str, str]:
+    """The family of a module's functions, the module itself or the larger one that it says; its name."""
+    name = home(module)
+    return getattr(sys.modules[module], "FAMILY", name.rpartition(".")[2]), name
+
+
+def enter(entry: Function, numpy: Any = None) -> Function:
+    """Put an entry in the table; numpy: the NumPy functions that mean it in rules."""
+    FUNCTIONS[entry.name] = entry
+    for name in entry.aliases:
+        FUNCTIONS[name] = entry.called(name)
+    for np_function in numpy if isinstance(numpy, tuple) else (numpy,):
+        if np_function is not None:
+            NUMPY[np_function] = entry
+    return entry
+
+
+def operator(
+    kernel: Callable[..., Any], node: str | None = None, **facts: Any
+) -> Callable[[type], Row]:
+    """A row, entered as a function of its own name.
+
+    facts: about the row, see `gradcli.core.primitive.operator`, and about its entry:
+    samples: calls in the language, for tests and documentation. public: False for what `row` makes.
+    name: the public name (in messages, where there is no function), where neither the class nor the
+    signature carries it. numpy: the NumPy functions that mean this row in rules (a ufunc kernel always
+    does). scalar_of: the row in whose place this one is recorded when rules multiply by a plain number.
+    analytic: whether it is complex-differentiable; where nothing is said, linear and bilinear rows are,
+    and no others. signature: PyTorch's, one or several, where the row has options (see
+    `gradcli.registry.schema`). aliases: further names; forms: the signatures of those
+    that have other ones. method, inplace: whether `x.NAME()` and
+    `x.NAME_()` exist.
+    """
+
+    return lambda body: _entered((kernel, node, body), body.__module__, **facts)
+
+
+def row(kernel: Callable[..., Any], node: str | None = None, **facts: Any) -> Callable[[type], Row]:
+    """A row alone: what a function records, or a derivative. facts: see `operator`."""
+    return operator(kernel, node, public=False, **facts)
+
+
+def entered(row: Rules, module: str, **facts: Any) -> Row:
+    """Enter a row that is made already, as those of the engine are; facts: see `operator`."""
+    return _entered(row, module, **facts)
+
+
+def _entered(
+    row: Any,
+    module: str,
+    *,
+    samples: Iterable[str] = (),
+    public: bool = True,
+    name: str | None = None,
+    numpy: Any = None,
+    scalar_of: Row | None = None,
+    analytic: bool | None = None,
+    signature: str | tuple[str, ...] = (),
+    aliases: str = "",
+    forms: tuple[str, ...] = (),
+    method: bool | None = None,
+    inplace: bool = False,
+    **own: Any,
+) -> Row:
+    """row: made already, or (kernel, node, rules), of which it is made with what there is about it."""
+    assert row.__class__ is tuple or not own, f"about a row that is made already: {own}"
+    made: Row = engine.operator(*row[:2], **own)(row[2]) if row.__class__ is tuple else row
+    made.samples = tuple(samples)
+    made.analytic = made.kind in ("linear", "bilinear") if analytic is None else analytic
+    ROWS.append(made)
+    if scalar_of is not None:
+        scalar_of.scalar = made
+    if public:
+        texts = (signature,) if isinstance(signature, str) else signature
+        parser = Parser(texts, made, name=name or made.name)
+        parser.overlap = _overlap((made,), inplace)
+        entry = Function(
+            name or parser.public or made.name,
+            made,
+            module=module,
+            doc=made.doc,
+            aliases=aliases,
+            forms=forms,
+            method=method,
+            inplace=inplace,
+            samples=made.samples,
+            parser=parser,
+        )
+        enter(entry, numpy or made.numpy)
+    else:
+        made.title = name or made.title
+        if numpy is not None:
+            NUMPY[numpy] = made
+    return made
+
+
+def _overlap(rows: tuple[Row, ...], inplace: bool) -> str:
+    """How the operands of a function over rows may lie where `out` does: see `core.out_argument.into`."""
+    if any("apart" in r.writes for r in rows):
+        return "whole none" if inplace else "none none"
+    if any(r.writes for r in rows):
+        return "any any"
+    if rows and all(r.batch == "elementwise" for r in rows):
+        return "whole whole"
+    return "whole any" if inplace else "any any"
+
+
+def function(
+    *signatures: str,
+    name: str | None = None,
+    rows: Iterable[Rules] = (),
+    python: Python = False,
+    adapt: Adapt | None = None,
+    many: Gather | None = None,
+    doc: str = "",
+    **about: Any,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a Python function over rows.
+
+    signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
+    `gradcli.registry.schema`, also for python and many). rows: the rows it may record. adapt: makes
+    of the body and the names of the parameters what is called in its place, when first it is. doc: of a
+    body without one. about: short: whether the language may leave out `nn.functional.`; not where PyTorch
+    has another function of the short name; overlap: how operands may lie where `out` does, if the rows
+    do not tell (see `core.out_argument.into`); the others (aliases, method, inplace, samples,
+    numpy) are as for
+    `operator`.
+    """
+
+    recorded = tuple(rows)
+
+    def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
+        if writes := next((r.writes for r in recorded if r.writes), ""):
+            body.writes = writes  # type: ignore[attr-defined]
+        parser = Parser(signatures, body, python, adapt=adapt, many=many)
+        public = name or parser.public or body.__name__.rstrip("_")
+        text = doc or (body.__doc__ or "").strip()
+        return _parsed(public, parser, body, body.__module__, recorded, doc=text, **about)
+
+    return decorate
+
+
+def choice(
+    *signatures: str,
+    targets: Iterable[Row | Callable[..., Any]],
+    doc: str,
+    module: str,
+    rows: Iterable[Rules] = (),
+    name: str | None = None,
+    **about: Any,
+) -> Callable[..., Any]:
+    """Enter a function whose signatures each lead to a target of their own: `NAME(…) -> TARGET`.
+
+    targets: what the arrows name, rows or functions over rows. rows: the rows that these functions may
+    record. module: the caller's `__name__`. about: as for `function`.
+    """
+    named = {t.name if isinstance(t, Row) else t.__name__: t for t in targets}
+    recorded = (*(t for t in named.values() if isinstance(t, Row)), *rows)
+    parser = Parser(signatures, named)
+    public = name or parser.public or parser.name
+    return _parsed(public, parser, parser.general, module, recorded, doc=doc, **about)
+
+
+def _parsed(
+    public: str,
+    parser: Parser,
+    target: Any,
+    module: str,
+    rows: tuple[Row, ...],
+    *,
+    doc: str,
+    numpy: Any = None,
+    overlap: str = "",
+    **about: Any,
+) -> Callable[..., Any]:
+    """The function of a new entry, whose arguments signatures bind."""
+    for row in rows:  # messages call rows by the name of the function that records them
+        if row.title == row.name not in FUNCTIONS:
+            row.title = public
+    parser.overlap = overlap or _overlap(rows, about.get("inplace", False))
+    entry = Function(public, target, module=module, rows=rows, parser=parser, doc=doc, **about)
+    call = enter(entry, numpy).call
+    call.__doc__, call.__module__ = doc, module
+    return call
+
+
+def tensor_property(
+    name: str, get: Callable[[Any], Any], put: Callable[[Any, Any], None] | None = None
+) -> None:
+    """Enter an attribute of tensors that is computed, as `x.T`; put: what an assignment to it does."""
+    PROPERTIES[name] = property(get, put)
+    setattr(Tensor, name, PROPERTIES[name])
+
+
+# -- looking things up ----------------------------------------------------------------------------
+# The rooms whose files enter operators here: imported by name, when one of their names is asked for.
+ROOMS = ("movement", "primitives", "composites")
+SYMBOLS = "primitives.arithmetic"  # Python's operators, which every tensor has
+SUBSCRIPTS = "movement.subscripts"
+
+
+@cache
+def load() -> None:
+    """Import every family: all modules of the rooms that enter operators."""
+    from pathlib import Path
+
+    package = Path(__file__).parents[1]
+    for room in ROOMS:
+        for file in sorted((package / room).rglob("[a-z]*.py")):
+            name = ".".join(file.relative_to(package).with_suffix("").parts)
+            import_module(f"gradcli.{name}")
+
+
+@cache
+def base() -> None:
+    """Import what every tensor needs: Python's operators."""
+    import_module(f"gradcli.{SYMBOLS}")
+
+
+Index = tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str], dict[str, str]]
+
+
+@cache
+def _index() -> Index:
+    """(name: family's module, methods, names with an in-place form, those never shortened, and
+    names that attributes of tensors alone have: their modules). Without loading a family.
+
+    Made ahead of time by `python -m gradcli.registry.make_index`; worked out where it is missing.
+    """
+    try:
+        from gradcli.registry import index
+    except ImportError:
+        return collect()
+    attributes = getattr(index, "ATTRIBUTES", {})
+    return index.MODULES, index.METHODS, index.INPLACE, index.WHOLE, attributes
+
+
+def collect() -> Index:
+    """As `_index`, from the whole table."""
+    load()
+    modules = {n: f.module for n, f in FUNCTIONS.items()}
+    attributes = {n: home(p.fget.__module__) for n, p in PROPERTIES.items() if n not in FUNCTIONS}
+    plain = {n: f for n, f in FUNCTIONS.items() if "." not in n}
+    methods = frozenset(n for n, f in plain.items() if f.method)
+    whole = frozenset(n for n, f in FUNCTIONS.items() if not f.short)
+    inplace = frozenset(n for n in methods if plain[n].inplace)
+    return modules, methods, inplace, whole, attributes
+
+
+def _find(name: str) -> Function | None:
+    found = FUNCTIONS.get(name)
+    if found is None and name not in PROPERTIES:
+        base()
+        module = _index()[0].get(name) or _index()[4].get(name)
+        if module is not None:
+            import_module(f"gradcli.{module}")
+        inplace = name.endswith("_") and name[:-1] in _index()[0]
+        if name not in FUNCTIONS and name not in PROPERTIES and not inplace:
+            load()  # an index that is older than the table costs time, not names
+        found = FUNCTIONS.get(name)
+    return found
+
+
+def resolve(name: str) -> Any:
+    """What a name of PyTorch's means: a Function, a constant, a dtype; None if nothing."""
+    if name in CONSTANTS:
+        return CONSTANTS[name]
+    found = _find(name)
+    if found is None and name.endswith("_") and (entry := _inplace_entry(name)) is not None:
+        found = Function(name, entry.inplace_call, family="inplace", method=True)
+    return found
+
+
+@cache
+def _names_of_rows() -> dict[int, str]:
+    load()
+    return {id(f.target): f.name for f in FUNCTIONS.values()}
+
+
+def public_name(row: Row) -> str | None:
+    """The name by which the language calls a row: its own, if a function has that, or its function's."""
+    return row.name if row.name in FUNCTIONS else _names_of_rows().get(id(row))
+
+
+def knows(name: str) -> bool:
+    """Whether `resolve` knows the name, found out without importing its family."""
+    modules, _, inplace, *_ = _index()
+    return name in modules or name in CONSTANTS or (name[-1:] == "_" and name[:-1] in inplace)
+
+
+def functional(name: str) -> str | None:
+    """`nn.functional.gelu` for `gelu`: functions of nn.functional's that torch has no other of; or None."""
+    whole = f"nn.functional.{name}"
+    return None if knows(name) or not knows(whole) or whole in _index()[3] else whole
+
+
+def entries() -> list[Function]:
+    """Every function once, under its own name."""
+    load()
+    found: dict[str, Function] = {}
+    for entry in FUNCTIONS.values():
+        found.setdefault(entry.name, entry)
+    return list(found.values())
+
+
+def names() -> list[str]:
+    """Every name that `resolve` knows."""
+    return sorted({*_index()[0], *CONSTANTS})
+
+
+def methods() -> frozenset[str]:
+    """The names that can be called as `x.NAME(...)`, in-place forms included."""
+    _, found, inplace, *_ = _index()
+    return found | {f"{n}_" for n in inplace}
+
+
+def _inplace_entry(name: str) -> Function | None:
+    entry = _find(name[:-1])
+    return entry if entry is not None and entry.inplace else None
+
+
+def find_method(name: str) -> Any:
+    """The method or property of tensors of that name; None if there is none."""
+    entry = _find(name)
+    if name in PROPERTIES:
+        return PROPERTIES[name]
+    if entry is not None and entry.method:
+        call = entry.method_call
+        if isinstance(call, type(find_method)):
+            return call
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return call(*args, **kwargs)
+
+        return run
+    if name.endswith("_"):
+        found = _inplace_entry(name)
+        return found.inplace_call if found is not None else None
+    return None
+
+
+def meaning(numpy_function: Any) -> Any:
+    """What a NumPy function means on tensors; None if nothing."""
+    if numpy_function not in NUMPY:
+        load()
+    return NUMPY.get(numpy_function)
+
+
+tensor.meaning = meaning
+
+
+class _Method(str):
+    """A name that stands on the class of tensors for a method of the table until it is first asked for."""
+
+    __slots__ = ()
+
+    def __get__(self, x: Tensor | None, kind: type[Tensor]) -> Any:
+        setattr(Tensor, self, find_method(self))
+        return getattr(kind if x is None else x, self)
+
+
+class _Property(_Method):
+    """The same for an attribute that may be assigned to."""
+
+    __slots__ = ()
+
+    def __set__(self, x: Tensor, value: Any) -> None:
+        setattr(Tensor, self, find_method(self))
+        setattr(x, self, value)
+
+
+class _Subscript:
+    """Stands on the class of tensors for `x[…]`, until it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, x: Tensor | None, kind: type[Tensor]) -> Any:
+        found = getattr(import_module(f"gradcli.{SUBSCRIPTS}"), self.name.strip("_"))
+        setattr(Tensor, self.name, found)
+        return getattr(kind if x is None else x, self.name)
+
+
+def _attach() -> None:
+    """Put subscripts, and the methods and properties of the index, on the class of tensors."""
+    for name in ("__getitem__", "__setitem__"):
+        setattr(Tensor, name, _Subscript(name))
+    try:
+        from gradcli.registry import index
+    except ImportError:  # make_index is about to write it
+        return
+    for stub, names in ((_Method, methods() - index.PROPERTIES), (_Property, index.PROPERTIES)):
+        for name in names:
+            if type(vars(Tensor).get(name)) in (type(None), OfEngine):
+                setattr(Tensor, name, stub(name))
+
+
+_attach()
+
+
+def lift(number: Any) -> Tensor:
+    """A 0-d tensor of the default dtype (complex numbers: its complex form); a truth stays one."""
+    if isinstance(number, bool):
+        return wrap(np.bool_(number))
+    kind = dtypes.default.complex if isinstance(number, complex) else dtypes.default.real
+    return wrap(kind.type(number))
+
+
+def lift_beside(number: Any, dtype: Any) -> Tensor:
+    """A 0-d tensor of the dtype that a number and a tensor of this dtype have together."""
+    if isinstance(number, bool):
+        return lift(number)
+    beside = np.dtype(getattr(dtype, "dtype", dtype))
+    kinds = "biufc"
+    own = np.asarray(number).dtype.kind
+    if own == "c" and beside.kind == "f":
+        beside = np.result_type(beside, np.complex64)
+    elif kinds.index(own) > kinds.index(beside.kind):
+        beside = np.dtype(np.int64) if own == "i" else lift(number).array.dtype
+    return wrap(beside.type(number))
+
+
+def is_analytic(row: Row) -> bool:
+    """Whether a row is complex-differentiable: a complex step along it gives its derivative."""
+    return getattr(row, "analytic", False)  # a custom Function's is no row of the table
+
+
+_OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
+
+
+def is_operand(value: Any) -> bool:
+    """True for what may stand beside a tensor in an operation."""
+    return isinstance(value, _OPERANDS) or hasattr(value, "__operator__")
+
+
+def binary_method(row: Row) -> Callable[..., Any]:
+    """The row as a Python operator's method: NotImplemented for operands it does not take."""
+
+    def unusual(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return row.general(args, kwargs) if all(map(is_operand, args)) else NotImplemented
+
+    return compiled.call(row, unusual)
+
+
+__all__ = ["FUNCTIONS", "ROWS", "Function", "Scalar", "function", "lift", "operator", "resolve"]

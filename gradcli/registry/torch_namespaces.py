@@ -1,0 +1,31 @@
+"""Modules under PyTorch's names, filled from the operator table."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # loaded with the package, before typing may be
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# What programs call `torch`: the package itself, which enters itself here; no lower room imports it.
+torch: Any = None
+
+
+def filled(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module that holds the table's names under a prefix."""
+
+    def find(name: str) -> Any:
+        table = import_module("gradcli.registry.table")
+        found = table.resolve(f"{prefix}.{name}")
+        if found is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return found.call if isinstance(found, table.Function) else found
+
+    def listed() -> list[str]:
+        table = import_module("gradcli.registry.table")
+        start = f"{prefix}."
+        return [n.removeprefix(start) for n in table.names() if n.startswith(start)]
+
+    return find, listed
