@@ -47,7 +47,7 @@ _HOME = {
     **dict.fromkeys(["save", "load"], "gradcli.serialization"),
     **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),
     "inspect": "gradcli.graphs",
-    "compile": "gradcli.rows.frames",
+    "compile": "gradcli.streaming.table_functions",
     "vmap": "gradcli.func",
     **dict.fromkeys(["check", "diff", "grad", "graph", "hessian", "jacobian"], "gradcli.verbs"),
 }

@@ -11,8 +11,8 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, array, call, is_call, number, value_of
 from gradcli.calculus.numbers import ONE, Number
-from gradcli.recording.graph import Value
 from gradcli.system import dtypes
+from gradcli.tracing.calls import Value
 
 MOST_STACKED = 16  # elements of a vector that is written out one by one
 

@@ -22,8 +22,8 @@ from gradcli.core.operation_errors import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.recording.graph import calls
 from gradcli.registry import table
+from gradcli.tracing.calls import calls
 
 Function = Callable[..., Any]
 

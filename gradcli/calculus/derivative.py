@@ -28,8 +28,8 @@ from gradcli.language.checks import free_names
 from gradcli.language.errors import LanguageError
 from gradcli.language.interpreter import say
 from gradcli.language.program import Program
-from gradcli.recording.graph import Value, calls
-from gradcli.recording.recorder import Recording, record
+from gradcli.tracing.calls import Value, calls
+from gradcli.tracing.tracer import Recording, record
 
 MOST_MOVED = 100  # names that are put in another order than that in which they are read
 CONSTANTS = {"pi": np.pi}  # kept by name in what is printed
@@ -242,7 +242,7 @@ def recorded_run(
     again: bool = False,
     said: bool = False,
 ) -> tuple[Tensor, Recording]:
-    """A program's value and the recording of how it came about: see `gradcli.recording`.
+    """A program's value and the recording of how it came about: see `gradcli.tracing`.
 
     wrt: the variables that require grad. follow: whether conditions may go by the values. again:
     whether the gradients are to be differentiated again. said: whether what the program prints is

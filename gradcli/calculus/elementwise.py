@@ -24,8 +24,8 @@ from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
 from gradcli.calculus.rule_interface import Handler, Reader
 from gradcli.calculus.simplify import function
 from gradcli.calculus.spelling import NoExpression
-from gradcli.recording.graph import Call, Value
 from gradcli.system.dtypes import dtype as Dtype
+from gradcli.tracing.calls import Call, Value
 
 
 def _with_alpha(sign: Number) -> Handler:

@@ -30,7 +30,7 @@ from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
 from gradcli.calculus.rule_interface import Handler, Reader
 from gradcli.calculus.simplify import full, function
 from gradcli.calculus.spelling import NoExpression, chosen, no_expression, shape_of
-from gradcli.recording.graph import Call, Value
+from gradcli.tracing.calls import Call, Value
 
 
 def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:

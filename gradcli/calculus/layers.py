@@ -14,7 +14,7 @@ from gradcli.calculus.numbers import ONE, Number
 from gradcli.calculus.rule_interface import Handler, Reader
 from gradcli.calculus.simplify import full
 from gradcli.calculus.spelling import no_expression, shape_of
-from gradcli.recording.graph import Call
+from gradcli.tracing.calls import Call
 
 Shape = tuple[int, ...]
 Sizes = tuple[int, ...]

@@ -27,9 +27,9 @@ from gradcli.calculus.spelling import (
 )
 from gradcli.core.operation_errors import REFUSALS
 from gradcli.core.tensor import Scalar, Tensor
-from gradcli.recording.graph import Call, Value, calls, operands_of
-from gradcli.recording.recorder import expanded
 from gradcli.registry import table
+from gradcli.tracing.calls import Call, Value, calls, operands_of
+from gradcli.tracing.tracer import expanded
 
 
 class Reader:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from gradcli.calculus.expressions import Expression
-from gradcli.recording.graph import Call
+from gradcli.tracing.calls import Call
 
 
 class Reader(Protocol):

@@ -28,8 +28,8 @@ from gradcli.calculus.generic import quiet, sample
 from gradcli.language.checks import free_names
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.recording.graph import Call, Value, calls, operands_of
 from gradcli.system import dtypes
+from gradcli.tracing.calls import Call, Value, calls, operands_of
 
 Shape = tuple[int, ...]
 Sizes = tuple[int | str, ...]  # a shape in which letters stand for sizes

@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.calculus.expressions import Expression
 from gradcli.core.tensor import Scalar, Tensor
 from gradcli.language.program import Program
-from gradcli.recording.graph import Call, Value
+from gradcli.tracing.calls import Call, Value
 
 
 class NoExpression(NotImplementedError):

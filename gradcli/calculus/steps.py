@@ -17,7 +17,7 @@ from gradcli.core.observers import observing
 from gradcli.graphs.records import Describer, class_name, walk
 from gradcli.graphs.rules import rules_by_edge
 from gradcli.language import LanguageError, Program, parse
-from gradcli.recording.graph import calls
+from gradcli.tracing.calls import calls
 
 
 class Step(NamedTuple):

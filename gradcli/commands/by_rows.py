@@ -16,8 +16,8 @@ from gradcli.commands.request import Request
 from gradcli.language.errors import LanguageError, refused
 
 if TYPE_CHECKING:
-    from gradcli.rows.run import Runner
-    from gradcli.rows.sums import Column, Values, Work
+    from gradcli.streaming.passes import Runner
+    from gradcli.streaming.running_sums import Column, Values, Work
     from gradcli.system.process import AnyContext
     from gradcli.tables.parts import Parts
 
@@ -31,10 +31,10 @@ def runner(workers: int | None, address: str | None) -> Any:
     if workers is not None and address is not None:
         raise usage("--workers and --cluster exclude each other", hint="leave out one of them")
     if workers is None and address is None:
-        from gradcli.rows.run import Threads
+        from gradcli.streaming.passes import Threads
 
         return Threads()
-    from gradcli.rows.cluster import Cluster
+    from gradcli.streaming.cluster import Cluster
 
     return Cluster(workers, address)
 
@@ -97,7 +97,7 @@ def _size(path: str) -> int:
 def _table(
     pattern: str, wanted: Mapping[str, str | None], missing: str, forced: bool
 ) -> Table | None:
-    from gradcli.rows.sums import Column
+    from gradcli.streaming.running_sums import Column
     from gradcli.tables.columns import own, select
     from gradcli.tables.parts import Parts
     from gradcli.tables.reading import matching
@@ -165,7 +165,7 @@ class Passes:
         shared: Mapping[str, Any] | None = None,
     ) -> Work:
         """What there is to compute, seen to be possible. Raises LanguageError with the operator's place."""
-        from gradcli.rows.sums import NoPasses, Work, expression
+        from gradcli.streaming.running_sums import NoPasses, Work, expression
 
         request = self.request
         if not self.table.rows:
@@ -232,7 +232,7 @@ class Passes:
     def run(self, work: Work, runner: Runner) -> tuple[Values, int | None]:
         """All passes; what is wrong with the table is said with its place."""
         from gradcli.language.values import table_error
-        from gradcli.rows.run import passes
+        from gradcli.streaming.passes import passes
         from gradcli.tables import TableError
 
         parts = self.table.parts.parts
@@ -301,7 +301,7 @@ def rows_of(work: Work, value: bool = True) -> dict[str, int]:
 
 
 def _columns(arrays: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    from gradcli.rows.mapped import elements
+    from gradcli.streaming.mapped_program import elements
 
     return [pair for name, array in arrays.items() for pair in elements(name, array).items()]
 
@@ -445,7 +445,7 @@ def jvp_by_rows(
     import numpy as np
 
     from gradcli.commands import matrix
-    from gradcli.rows.mapped import direction
+    from gradcli.streaming.mapped_program import direction
 
     made = Passes(ctx, request, table)
     wrt = made.wrt()
@@ -500,7 +500,7 @@ def _direction(made: Passes, name: str, value: str) -> Any:
     import numpy as np
 
     from gradcli.language.values import file_reference, table_error
-    from gradcli.rows.sums import Column
+    from gradcli.streaming.running_sums import Column
     from gradcli.system import dtypes
     from gradcli.tables import TableError
     from gradcli.tables.columns import select
@@ -540,7 +540,7 @@ def check_by_rows(
 
     from gradcli.calculus.checking import RTOL, Checked
     from gradcli.calculus.verdicts import Verdict
-    from gradcli.rows.sums import shift
+    from gradcli.streaming.running_sums import shift
     from gradcli.system import dtypes
 
     made = Passes(ctx, request, table)

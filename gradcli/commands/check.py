@@ -88,7 +88,7 @@ def command(
             if given:
                 raise usage(f"{option} does not go with --by-rows", hint="leave out one of them")
         from gradcli.commands.by_rows import check_by_rows
-        from gradcli.rows.run import Threads
+        from gradcli.streaming.passes import Threads
 
         _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
         return

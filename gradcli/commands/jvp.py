@@ -47,7 +47,7 @@ def command(
     """
     if (table := large_table(request, by_rows)) is not None:
         from gradcli.commands.by_rows import jvp_by_rows
-        from gradcli.rows.run import Threads
+        from gradcli.streaming.passes import Threads
 
         jvp_by_rows(ctx, request, table, Threads(), vectors, show_value)
         return

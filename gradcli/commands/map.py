@@ -19,7 +19,7 @@ from gradcli.commands.request import Request
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
-    from gradcli.rows.job import RowJob, Tally
+    from gradcli.streaming.row_job import RowJob, Tally
     from gradcli.tables.columns import Selection
     from gradcli.tables.parts import Part
     from gradcli.tables.stream import Stream
@@ -199,7 +199,7 @@ class Asked:
         from gradcli.commands.uncertainty import take_from_cells
         from gradcli.language.checks import free_names
         from gradcli.registry.table import CONSTANTS
-        from gradcli.rows.job import RowJob
+        from gradcli.streaming.row_job import RowJob
 
         self.request, self.names = request, stream.names
         self.table_name = stream.name

@@ -1,4 +1,4 @@
-"""Large arrays: a plan (gradcli.plan) instead of the tape, where nothing needs the tape."""
+"""Large arrays: a plan (gradcli.compiler) instead of the tape, where nothing needs the tape."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def evaluate_planned(
     variables, integers = read_variables(ctx, request)
     lines: list[str] | None = None
     if plan or (plan is None and any(t.array.size >= LARGE for t in variables.values())):
-        from gradcli.plan import Untraceable
+        from gradcli.compiler import Untraceable
 
         try:
             if tape:
@@ -89,10 +89,10 @@ def _planned(
     seed: str | None,
 ) -> Planned:
     from gradcli import language
+    from gradcli.compiler import Untraceable, record
+    from gradcli.compiler.compiled_function import Plan
     from gradcli.core.operation_errors import REFUSALS
     from gradcli.core.tensor import Tensor, wrap
-    from gradcli.plan import Untraceable, record
-    from gradcli.plan.compiled import Plan
     from gradcli.system.garbage import uncollected
 
     if not {"print", "display"}.isdisjoint(request.program.words):

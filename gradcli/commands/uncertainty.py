@@ -155,7 +155,7 @@ class Uncertainties:
         value = evaluation.value
         if value.is_complex():
             raise evaluation.refused(TypeError("the uncertainty of a complex number is no number"))
-        from gradcli.rows.uncertainty import impossible, squares, too_strong, total
+        from gradcli.streaming.uncertainty_law import impossible, squares, too_strong, total
 
         errors, covariances = {}, {}
         shapes = {name: tuple(t.shape) for name, t in evaluation.variables.items()}
@@ -230,7 +230,7 @@ def fitted(array: Any, shape: tuple[int, ...], option: str, signed: bool = False
     """An uncertainty, or if `signed` a covariance, for a variable of that shape; usage error else."""
     import numpy as np
 
-    from gradcli.rows.uncertainty import flaws
+    from gradcli.streaming.uncertainty_law import flaws
 
     for where, words in flaws(array, signed):
         if where.any():

@@ -179,7 +179,7 @@ def unsqueeze_dims(value: Any, dim: tuple[int, ...] | None, ndim: int) -> Any:
 
 def expand(value: Any, shape: tuple[int, ...]) -> Any:
     """`value` repeated to `shape`."""
-    if hasattr(value, "expand"):  # a tensor, or a recorded array (gradcli.plan)
+    if hasattr(value, "expand"):  # a tensor, or a recorded array (gradcli.compiler)
         return value.expand(shape)
     if value.shape == shape:
         return value

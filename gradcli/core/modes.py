@@ -30,7 +30,7 @@ differentiating: list[None] = []
 
 
 class Recorder(Protocol):
-    """What runs the rows while a program is recorded: see gradcli.recording.
+    """What runs the rows while a program is recorded: see gradcli.tracing.
 
     tensors: whether backward passes run the rules on tensors, never on arrays.
     """

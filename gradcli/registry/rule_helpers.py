@@ -72,7 +72,7 @@ def new_zeros(value: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of a shape, of the dtype of an array or tensor; never part of a graph."""
     if isinstance(value, Tensor):
         return wrap(zeros_of(value.array, shape))
-    if hasattr(value, "new_zeros"):  # a recorded array (gradcli.plan), or a batch
+    if hasattr(value, "new_zeros"):  # a recorded array (gradcli.compiler), or a batch
         return value.new_zeros(shape)
     return np.zeros(shape, value.dtype)
 

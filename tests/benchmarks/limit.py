@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.plan.executor import Executor, RegionStep
-from gradcli.plan.memory import aligned
+from gradcli.compiler.buffer_donation import aligned
+from gradcli.compiler.executor import Executor, RegionStep
 from tests.benchmarks import libraries, rows, small
 from tests.benchmarks.interleave import ROOT, environment, interleaved
 from tests.benchmarks.jobs import Job, Wanted, jobs

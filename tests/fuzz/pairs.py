@@ -34,9 +34,9 @@ from gradcli.calculus.proof import proved
 from gradcli.calculus.sharing import size_of
 from gradcli.calculus.spelling import NoExpression
 from gradcli.commands.diff import CODE
+from gradcli.compiler.compiled_function import Plan
+from gradcli.compiler.executor import Executor
 from gradcli.core import modes
-from gradcli.plan.compiled import Plan
-from gradcli.plan.executor import Executor
 from gradcli.registry import table
 from gradcli.registry.schema import Parameter
 from tests import fuzz

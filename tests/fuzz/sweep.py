@@ -22,10 +22,10 @@ import numpy as np
 
 import gradcli
 from gradcli import language
+from gradcli.compiler.compiled_function import Plan
+from gradcli.compiler.executor import Executor
 from gradcli.core import modes
 from gradcli.language.parser import parses
-from gradcli.plan.compiled import Plan
-from gradcli.plan.executor import Executor
 from gradcli.registry import table
 from tests.calculus import samples
 from tests.fuzz import TooLong, limited, once_round, pairs, ran_out

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.compiler import Recording
+from gradcli.compiler.executor import Executor
+from gradcli.compiler.straight_line_code import program
 from gradcli.core.tensor import wrap
-from gradcli.plan import Recording
-from gradcli.plan.executor import Executor
-from gradcli.plan.straight import program
 
 
 def by_tape(function: Callable[..., Any], arrays: dict[str, Any]) -> list[Any] | None:

@@ -13,9 +13,9 @@ import pytest
 
 import gradcli
 from gradcli import language
+from gradcli.compiler import Untraceable, record
+from gradcli.compiler.block_sizes import Cuts, row_blocks, tree_blocks
 from gradcli.core.tensor import wrap
-from gradcli.plan import Untraceable, record
-from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
 from tests.calculus.samples import is_declared
 from tests.golden.record_samples import HERE, texts
 from tests.plan import programs

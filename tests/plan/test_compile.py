@@ -14,8 +14,8 @@ from click.testing import CliRunner
 import gradcli
 from gradcli import language
 from gradcli.cli import main
+from gradcli.compiler import executor
 from gradcli.language.errors import LanguageError
-from gradcli.plan import executor
 from tests.sweep import sweep
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from gradcli import language
+from gradcli.compiler.partition import Cut, product
 from gradcli.core.tensor import wrap
-from gradcli.plan.cut import Cut, product
-from gradcli.plan.functions import unread
 from gradcli.registry import table
-from gradcli.rows.sums import Column, NoPasses, Work, expression, totals
+from gradcli.streaming.running_sums import Column, NoPasses, Work, expression, totals
 from gradcli.system import dtypes
 from gradcli.system.cascaded_sums import Tree
 from gradcli.tables.parts import Parts
+from gradcli.tracing.abstract_evaluation import unread
 from tests.sweep import sweep
 
 ROWS, BATCH = 500, 137

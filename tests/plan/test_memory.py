@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.plan import memory
-from gradcli.plan.graph import Operation
-from gradcli.plan.text import peak
+from gradcli.compiler import buffer_donation as memory
+from gradcli.compiler.program_listing import peak
+from gradcli.tracing.numpy_program import Operation
 from tests.sweep import sweep
 
 LAYERS = "y = tanh(x@w); y = tanh(y@v); mean((y@w)**2)"

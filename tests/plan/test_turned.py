@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gradcli as g
+from gradcli.compiler.executor import RegionStep
 from gradcli.core.tensor import wrap
-from gradcli.plan.executor import RegionStep
 
 ROWS = 20_011
 func: Any = g.func

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.rows.cluster import Cluster
-from gradcli.rows.run import Threads, passes
-from gradcli.rows.sums import Column, Work, expression
+from gradcli.streaming.cluster import Cluster
+from gradcli.streaming.passes import Threads, passes
+from gradcli.streaming.running_sums import Column, Work, expression
 from gradcli.system import dtypes
 from gradcli.tables.parts import ROWS, Part, Parts
 from gradcli.tables.table import ArrayTable

@@ -19,8 +19,8 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
-from gradcli.rows import cluster
-from gradcli.rows.job import RowJob, Tally
+from gradcli.streaming import cluster
+from gradcli.streaming.row_job import RowJob, Tally
 from gradcli.tables.parts import Parts
 from tests.rows.test_by_rows import append, meanwhile
 
@@ -306,9 +306,7 @@ def test_a_cluster_that_is_lost_is_said_in_a_line(folder: Path, ends: str, words
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             break
         time.sleep(0.1)
-    wait = (
-        "import gradcli.rows.cluster as c; c._WAIT = 10; from gradcli.__main__ import main; main()"
-    )
+    wait = "import gradcli.streaming.cluster as c; c._WAIT = 10; from gradcli.__main__ import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", wait, "map", source, "long.parquet", "-o", "out.parquet",
          "--cluster", address],

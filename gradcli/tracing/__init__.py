@@ -1,5 +1,5 @@
 """A program recorded once: the engine's own tensors, over arrays that remember the rows that made them."""
 
-from gradcli.recording.graph import Call, Value, calls, operands_of
+from gradcli.tracing.calls import Call, Value, calls, operands_of
 
 __all__ = ["Call", "Value", "calls", "operands_of"]

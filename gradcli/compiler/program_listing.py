@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gradcli.plan.executor import Executor, RegionStep, WholeStep
-from gradcli.plan.graph import Operation, live, operands
+from gradcli.compiler.executor import Executor, RegionStep, WholeStep
+from gradcli.tracing.numpy_program import Operation, live, operands
 
 
 def size_text(count: float) -> str:

@@ -14,8 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.compiler.straight_line_code import program
 from gradcli.core.operation_errors import REFUSALS
-from gradcli.plan.functions import (
+from gradcli.system.array_memory import arranged, as_operands
+from gradcli.system.blocked_products import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
+from gradcli.system.cascaded_sums import add_reduce
+from gradcli.tracing.abstract_evaluation import (
     RowCall,
     apart,
     method_call,
@@ -25,11 +29,7 @@ from gradcli.plan.functions import (
     repeat_to,
     written,
 )
-from gradcli.plan.graph import Operation, live, operands, replaced
-from gradcli.plan.straight import program
-from gradcli.system.array_memory import arranged, as_operands
-from gradcli.system.blocked_products import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
-from gradcli.system.cascaded_sums import add_reduce
+from gradcli.tracing.numpy_program import Operation, live, operands, replaced
 
 _RESHAPE, _TRANSPOSE = method_call("reshape"), method_call("transpose")
 _SWAPAXES, _SQUEEZE, _RAVEL = method_call("swapaxes"), method_call("squeeze"), method_call("ravel")

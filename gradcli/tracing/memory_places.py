@@ -8,13 +8,13 @@ import numpy as np
 
 from gradcli.core import modes
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.recording.arrays import Cell, Recorded
-from gradcli.recording.graph import Value
 from gradcli.system import dtypes
 from gradcli.system.array_memory import address
+from gradcli.tracing.calls import Value
+from gradcli.tracing.traced_arrays import Cell, Recorded
 
 if TYPE_CHECKING:
-    from gradcli.recording.recorder import Recording
+    from gradcli.tracing.tracer import Recording
 
 Step = tuple[str, tuple[Any, ...]]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
-from gradcli.plan.executor import cores
-from gradcli.rows.sums import Values, Work, totals
+from gradcli.compiler.executor import cores
+from gradcli.streaming.running_sums import Values, Work, totals
 from gradcli.tables.parts import Part
 
 Told = Callable[[int], None]  # called with a number of rows that are done

@@ -11,10 +11,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcli.core.operation_errors import REFUSALS
-from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced, spread
 from gradcli.primitives import lapack
 from gradcli.system.blocked_products import rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.system.cascaded_sums import NARROW, add_reduce
+from gradcli.tracing.numpy_program import (
+    Graph,
+    Operation,
+    Untraceable,
+    cast,
+    fill,
+    operands,
+    replaced,
+    spread,
+)
 
 ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
 _MAPPED = 1 << 24  # bytes from which on an array that nobody reads has no memory

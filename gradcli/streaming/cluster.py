@@ -20,9 +20,9 @@ import numpy as np
 
 from gradcli.core import random
 from gradcli.language.errors import LanguageError
-from gradcli.rows.job import RowJob, Tally
-from gradcli.rows.run import Told
-from gradcli.rows.sums import Combine, NoPasses, Values, Work, totals
+from gradcli.streaming.passes import Told
+from gradcli.streaming.row_job import RowJob, Tally
+from gradcli.streaming.running_sums import Combine, NoPasses, Values, Work, totals
 from gradcli.system import dtypes, interrupts
 from gradcli.tables import TableError
 from gradcli.tables.parts import Part
@@ -143,7 +143,7 @@ def _rows_of_part(
     written: dict[str, int],
 ) -> Any:
     """Write the rows of a part's outputs to a file."""
-    from gradcli.rows.mapped import elements
+    from gradcli.streaming.mapped_program import elements
 
     if (failed := _checked(ours)) is not None:
         return failed

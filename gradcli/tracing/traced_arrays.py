@@ -15,11 +15,11 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.recording.graph import Value
 from gradcli.system import dtypes
+from gradcli.tracing.calls import Value
 
 if TYPE_CHECKING:
-    from gradcli.recording.recorder import Recording
+    from gradcli.tracing.tracer import Recording
 
 NUMBERS = (
     "the program goes on with a number that depends on the variables' values, and what follows from it "

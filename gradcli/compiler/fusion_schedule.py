@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.plan.functions import method_call, put_along, put_less
-from gradcli.plan.graph import Operation, cast, live, operands
 from gradcli.system.blocked_products import FOLDS, block_of, rows_dot, vector_dot
 from gradcli.system.cascaded_sums import add_reduce
+from gradcli.tracing.abstract_evaluation import method_call, put_along, put_less
+from gradcli.tracing.numpy_program import Operation, cast, live, operands
 
 _EXACT = frozenset([np.maximum.reduce, np.minimum.reduce])  # in any order of the elements
 _RESHAPE = method_call("reshape")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.plan.graph import INFIX, Operation, cast, live, operands
+from gradcli.tracing.numpy_program import INFIX, Operation, cast, live, operands
 
 _CHUNK = 4000  # assignments in one generated function; Python compiles longer ones slowly
 

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from gradcli.plan.graph import Operation
 from gradcli.system import budget
 from gradcli.system.page_pool import is_free, references, taken
+from gradcli.tracing.numpy_program import Operation
 
 _LINE = 64  # bytes that the processor takes from memory at once
 _LARGE = 1 << 24  # bytes from which on freed memory goes back to the kernel

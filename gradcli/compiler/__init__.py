@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.plan.compiled import Compiled, compile
-from gradcli.plan.record import Recording, Untraceable, record
+from gradcli.compiler.compiled_function import Compiled, compile
+from gradcli.tracing.numpy_tracer import Recording, Untraceable, record
 
 __all__ = ["Compiled", "Recording", "Untraceable", "compile", "record"]

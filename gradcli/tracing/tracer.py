@@ -15,9 +15,9 @@ from gradcli.core.backward_pass import grad
 from gradcli.core.node import edge_of
 from gradcli.core.tensor import Scalar, Tensor, edge, wrap
 from gradcli.movement.casting import held_constant
-from gradcli.recording import places
-from gradcli.recording.arrays import NUMBERS, Cell, Recorded
-from gradcli.recording.graph import Call, Value, calls, operands_of
+from gradcli.tracing import memory_places as places
+from gradcli.tracing.calls import Call, Value, calls, operands_of
+from gradcli.tracing.traced_arrays import NUMBERS, Cell, Recorded
 
 DECIDES = (
     "which way the program goes depends on the variables' values: give each of them one, or write "

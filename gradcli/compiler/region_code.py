@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.plan.functions import at_each, method_call, put_along, put_less
-from gradcli.plan.graph import Operation, cast, operands
-from gradcli.plan.memory import aligned
-from gradcli.plan.schedule import Region, Schedule
+from gradcli.compiler.buffer_donation import aligned
+from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.registry.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.system import short_lines as short_rows
 from gradcli.system.blocked_products import FOLDS, part_dots, vector_dot
 from gradcli.system.cascaded_sums import add_reduce
+from gradcli.tracing.abstract_evaluation import at_each, method_call, put_along, put_less
+from gradcli.tracing.numpy_program import Operation, cast, operands
 
 _OVER_FEW = {
     np.maximum.reduce: maximum_reduce,

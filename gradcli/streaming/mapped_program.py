@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.compiler.straight_line_code import program
 from gradcli.core.operation_errors import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError, kind_of
-from gradcli.plan.graph import live
-from gradcli.plan.record import Recording, Untraceable, record
-from gradcli.plan.straight import program
+from gradcli.tracing.numpy_program import live
+from gradcli.tracing.numpy_tracer import Recording, Untraceable, record
 
 Arrays = dict[str, Any]
 _NO_VALUE = "end it with an expression"

@@ -17,8 +17,8 @@ from gradcli.core import random
 from gradcli.language import parse
 from gradcli.language.errors import LanguageError, refused
 from gradcli.language.values import as_tensor, table_error
-from gradcli.rows import uncertainty
-from gradcli.rows.mapped import Results, Rows, direction, elements, jvp, nth
+from gradcli.streaming import uncertainty_law as uncertainty
+from gradcli.streaming.mapped_program import Results, Rows, direction, elements, jvp, nth
 from gradcli.system import dtypes
 from gradcli.tables import TableError
 from gradcli.tables.delimited import is_missing
@@ -317,7 +317,7 @@ class RowJob:
         import io
 
         from gradcli import language
-        from gradcli.plan import Untraceable
+        from gradcli.compiler import Untraceable
 
         if not isinstance(self.source, str):
             return self.source

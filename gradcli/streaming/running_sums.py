@@ -1,6 +1,7 @@
 """A program of whole columns, run in passes over the parts of a table that need not fit into memory.
 
-The program is recorded once, for as many rows as there are, and cut by rows (`plan.cut`). In each pass every
+The program is recorded once, for as many rows as there are, and cut by rows
+(`compiler.partition`). In each pass every
 part of the table gives its parts of the sums, which are combined as a tree over the parts in their order:
 whoever worked them out, and however many did, the bits are the same.
 """
@@ -13,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.compiler.partition import Cut, Uncut
 from gradcli.core.observers import observing
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
-from gradcli.plan.cut import Cut, Uncut
-from gradcli.plan.functions import unread
-from gradcli.plan.record import Recording, Untraceable, record
 from gradcli.registry import table
 from gradcli.system import dtypes
 from gradcli.system.cascaded_sums import Tree
 from gradcli.tables import Table, TableError
 from gradcli.tables.parts import Part, Parts, columns_of
 from gradcli.tables.source import changed
+from gradcli.tracing.abstract_evaluation import unread
+from gradcli.tracing.numpy_tracer import Recording, Untraceable, record
 
 Values = dict[int, Any]
 
@@ -309,7 +310,7 @@ def expression(
     elements of which one variable more is added (`shift`).
     """
     from gradcli import language
-    from gradcli.rows.mapped import direction, jvp
+    from gradcli.streaming.mapped_program import direction, jvp
 
     table.base()  # operators of tensors are rows of the table
     program = language.parse(source)

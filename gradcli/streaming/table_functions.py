@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.compiler import compiled_function as plan
+from gradcli.compiler.compiled_function import as_array
 from gradcli.language.checks import free_names, may_be_variable
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
-from gradcli.plan import compiled as plan
-from gradcli.plan.compiled import as_array
-from gradcli.rows.job import RowJob
+from gradcli.streaming.row_job import RowJob
 from gradcli.tables import POLICIES, TableError
 from gradcli.tables.arrow import ArrowTable
 from gradcli.tables.columns import column
@@ -143,7 +143,7 @@ def compile(
     threads: int | None = None,
     memory: str | None = None,
 ) -> Compiled:
-    """As `gradcli.plan.compile`; the function has a method `map`, for the rows of tables."""
+    """As `gradcli.compiler.compile`; the function has a method `map`, for the rows of tables."""
     found: Compiled = plan.compile(program, wrt=wrt, threads=threads, memory=memory, kind=Compiled)
     return found
 

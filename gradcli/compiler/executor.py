@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.plan import memory
-from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
-from gradcli.plan.graph import Operation, operands
-from gradcli.plan.kernel import Kernel
-from gradcli.plan.schedule import Region, Schedule
+from gradcli.compiler import buffer_donation as memory
+from gradcli.compiler.block_sizes import Cuts, row_blocks, tree_blocks
+from gradcli.compiler.fusion_schedule import Region, Schedule
+from gradcli.compiler.region_code import Kernel
 from gradcli.system.blocked_products import (
     CUT,
     FOLDED,
@@ -31,6 +30,7 @@ from gradcli.system.blocked_products import (
 )
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.threads import are_ours, multiplying_alone, share
+from gradcli.tracing.numpy_program import Operation, operands
 
 # Bytes of the widest array in a block. What a block touches is to stay in the memory of one core (some
 # of its operations take three times as long outside of it), but every call of NumPy's is a turn at the

@@ -12,9 +12,9 @@ from gradcli.core import modes
 from gradcli.core import pytrees as trees
 from gradcli.core.operation_errors import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.plan import functions
-from gradcli.plan.abstract import Abstract, Untraceable, _argument
-from gradcli.plan.graph import Graph, Operation
+from gradcli.tracing import abstract_evaluation as functions
+from gradcli.tracing.abstract_arrays import Abstract, Untraceable, _argument
+from gradcli.tracing.numpy_program import Graph, Operation
 
 __all__ = ["Recording", "Untraceable", "record"]
 

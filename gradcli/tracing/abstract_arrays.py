@@ -16,10 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from gradcli.plan import functions
-from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced
 from gradcli.system.array_memory import Numberless, arranged, as_operands, order_of
 from gradcli.system.cascaded_sums import add_reduce
+from gradcli.tracing import abstract_evaluation as functions
+from gradcli.tracing.numpy_program import (
+    Graph,
+    Operation,
+    Untraceable,
+    cast,
+    fill,
+    operands,
+    replaced,
+)
 
 
 class Abstract(Numberless, NDArrayOperatorsMixin):

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.compiler import executor
+from gradcli.compiler import program_listing as text
+from gradcli.compiler.straight_line_code import program
 from gradcli.core import pytrees as trees
 from gradcli.core.operation_errors import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.plan import executor, text
-from gradcli.plan.graph import Operation, live
-from gradcli.plan.record import Recording, Untraceable, record
-from gradcli.plan.straight import program
 from gradcli.registry import table
 from gradcli.system import dtypes
+from gradcli.tracing.numpy_program import Operation, live
+from gradcli.tracing.numpy_tracer import Recording, Untraceable, record
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
