@@ -183,7 +183,7 @@ def _roff(text: str) -> str:
 def operators() -> str:
     """Every function of the table, by family."""
     from gradcli.commands.ops import entries
-    from gradcli.graphs.rules import rule_text
+    from gradcli.graphs.vjp_text import rule_text
 
     families = entries()
     parts = [f"{NOTE}\n# Operators\n"]
@@ -283,7 +283,7 @@ def _dialogue(program: str) -> Iterator[str]:
 
 
 def _refusal(program: str) -> str:
-    from gradcli.language.errors import LanguageError
+    from gradcli.language.located_errors import LanguageError
 
     try:
         _run(program)

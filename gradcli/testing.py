@@ -54,8 +54,8 @@ def assert_gradients(
     up for `expected`. rtol, atol: relative to each element, and absolute (None: relative to the
     largest element).
     """
-    from gradcli.language.errors import LanguageError
-    from gradcli.language.values import in_python
+    from gradcli.language.located_errors import LanguageError
+    from gradcli.language.option_values import in_python
 
     try:
         arrays = {n: _array(v) for n, v in variables.items()}

@@ -22,8 +22,8 @@ import numpy as np
 
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import as_tensor, parse, run
-from gradcli.language.errors import LanguageError, did_you_mean, suggest
-from gradcli.language.values import in_python
+from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
+from gradcli.language.option_values import in_python
 
 if TYPE_CHECKING:
     from gradcli.calculus.verdicts import Verdict
@@ -164,14 +164,14 @@ def _tensor(name: str, value: Any) -> Tensor:
 
 
 def _free(program: Program) -> list[str]:
-    from gradcli.language.checks import free_names
+    from gradcli.language.scope_checks import free_names
 
     return list(free_names(program))
 
 
 def _stands_open(program: Program, name: str) -> bool:
     """Whether a name without a value can only be a variable."""
-    from gradcli.language.checks import is_only_called, is_variable
+    from gradcli.language.scope_checks import is_only_called, is_variable
 
     return is_variable(program, name) and not is_only_called(program, name)
 

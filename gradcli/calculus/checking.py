@@ -20,7 +20,7 @@ from gradcli.core.backward_pass import grad
 from gradcli.core.node import Node, Port
 from gradcli.core.operation_errors import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.registry import table
 from gradcli.tracing.calls import calls

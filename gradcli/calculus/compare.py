@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.core.backward_pass import grad
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 
 RTOL = 1e-9  # of two exact evaluations

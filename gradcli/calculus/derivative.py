@@ -24,10 +24,10 @@ from gradcli.calculus.reading import NoExpression, Reader
 from gradcli.calculus.rewriting import rewrite
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import run
-from gradcli.language.checks import free_names
-from gradcli.language.errors import LanguageError
 from gradcli.language.interpreter import say
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
+from gradcli.language.scope_checks import free_names
 from gradcli.tracing.calls import Value, calls
 from gradcli.tracing.tracer import Recording, record
 

@@ -42,7 +42,7 @@ from gradcli.calculus.sizes import (
 from gradcli.core.backward_pass import grad
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.system import dtypes
 

@@ -25,9 +25,9 @@ import numpy as np
 
 from gradcli.calculus.derivative import recorded_run
 from gradcli.calculus.generic import quiet, sample
-from gradcli.language.checks import free_names
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
+from gradcli.language.scope_checks import free_names
 from gradcli.system import dtypes
 from gradcli.tracing.calls import Call, Value, calls, operands_of
 

@@ -14,9 +14,9 @@ from typing import Any
 from gradcli.calculus.generic import quiet
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.language.tree import COMPARISONS, KIND, NAME
+from gradcli.language.tree_kinds import COMPARISONS, KIND, NAME
 
 READS = frozenset("shape size len numel nelement".split())  # words that make a number of a size
 RANKS = frozenset("ndim dim ndimension".split())  # and those that say how many there are

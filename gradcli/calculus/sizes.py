@@ -24,7 +24,7 @@ from gradcli.calculus.generic import Generic, sample
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.size_conditions import READS
 from gradcli.language.program import Program
-from gradcli.language.tree import CONSTANT, KIND
+from gradcli.language.tree_kinds import CONSTANT, KIND
 
 Arrays = Mapping[str, Any]
 Shape = tuple[int, ...]

@@ -14,8 +14,8 @@ from gradcli.calculus.finish import RULES
 from gradcli.calculus.reading import NoExpression, Reader
 from gradcli.calculus.rewriting import rewrite
 from gradcli.core.observers import observing
-from gradcli.graphs.records import Describer, class_name, walk
-from gradcli.graphs.rules import rules_by_edge
+from gradcli.graphs.traversal import Describer, class_name, walk
+from gradcli.graphs.vjp_text import rules_by_edge
 from gradcli.language import LanguageError, Program, parse
 from gradcli.tracing.calls import calls
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.core import modes
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.registry.table import is_analytic
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage, without_name
-from gradcli.language.errors import kind_of
+from gradcli.language.located_errors import kind_of
 
 BLOCK = 1 << 16  # numbers that are text at a time
 TABLES = ("csv", "parquet", "feather")
@@ -44,7 +44,7 @@ def write_arrays(results: list[Result], style: output.Style) -> None:
     columns = _columns(found, option) if style.form in TABLES else []
     if style.path is None:
         if sys.stdout is None:
-            from gradcli.language.errors import LanguageError
+            from gradcli.language.located_errors import LanguageError
 
             raise LanguageError("standard output is closed", kind="file", usage=False)
         sys.stdout.flush()
@@ -136,7 +136,7 @@ def _columns(found: dict[str, Any], option: str) -> list[tuple[str, Any]]:
 
 
 def _write_table(stream: BinaryIO, columns: list[tuple[str, Any]], style: output.Style) -> None:
-    from gradcli.language.values import table_error
+    from gradcli.language.option_values import table_error
     from gradcli.tables import TableError
     from gradcli.tables.writing import sink
 

@@ -14,7 +14,7 @@ from gradcli.commands.evaluation import (
     cannot_require_grad,
     read_value,
 )
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 

@@ -13,7 +13,7 @@ from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import files_of, read_value, read_variable, set_up
 from gradcli.commands.progress import RowsBar
 from gradcli.commands.request import Request
-from gradcli.language.errors import LanguageError, refused
+from gradcli.language.located_errors import LanguageError, refused
 
 if TYPE_CHECKING:
     from gradcli.streaming.passes import Runner
@@ -52,9 +52,9 @@ def large_table(request: Request, wanted: bool | None) -> Table | None:
     """The table that is to be read by rows, if there is one; `wanted` where the command line says."""
     if not any("@" in text for text in request.texts.values()):
         raise usage("--by-rows: no variable is a column of a file", hint="as in --x @big.csv:x")
-    from gradcli.language.values import file_reference, table_error
+    from gradcli.language.option_values import file_reference, table_error
     from gradcli.tables import TableError
-    from gradcli.tables.reading import matching, split
+    from gradcli.tables.column_reading import matching, split
 
     found: dict[str, dict[str, str | None]] = {}
     sizes: dict[str, int] = {}
@@ -98,9 +98,9 @@ def _table(
     pattern: str, wanted: Mapping[str, str | None], missing: str, forced: bool
 ) -> Table | None:
     from gradcli.streaming.running_sums import Column
+    from gradcli.tables.column_reading import matching
     from gradcli.tables.columns import own, select
     from gradcli.tables.parts import Parts
-    from gradcli.tables.reading import matching
 
     parts = Parts(pattern)
     columns = {}
@@ -231,7 +231,7 @@ class Passes:
 
     def run(self, work: Work, runner: Runner) -> tuple[Values, int | None]:
         """All passes; what is wrong with the table is said with its place."""
-        from gradcli.language.values import table_error
+        from gradcli.language.option_values import table_error
         from gradcli.streaming.passes import passes
         from gradcli.tables import TableError
 
@@ -259,7 +259,7 @@ class Passes:
 
         value: whether those of the value are wanted. label: what they are called.
         """
-        from gradcli.language.values import table_error
+        from gradcli.language.option_values import table_error
         from gradcli.tables import TableError
         from gradcli.tables.writing import sink
 
@@ -499,12 +499,12 @@ def _direction(made: Passes, name: str, value: str) -> Any:
     """A column of the same table, or an array."""
     import numpy as np
 
-    from gradcli.language.values import file_reference, table_error
+    from gradcli.language.option_values import file_reference, table_error
     from gradcli.streaming.running_sums import Column
     from gradcli.system import dtypes
     from gradcli.tables import TableError
+    from gradcli.tables.column_reading import split
     from gradcli.tables.columns import select
-    from gradcli.tables.reading import split
 
     table = made.table
     column = table.columns.get(name)

@@ -25,7 +25,7 @@ from gradcli.commands.points import (
 )
 from gradcli.commands.request import Request
 from gradcli.commands.shapes import shape_option
-from gradcli.language.errors import LanguageError, refused
+from gradcli.language.located_errors import LanguageError, refused
 
 if TYPE_CHECKING:
     from gradcli.calculus.checking import Checked

@@ -56,7 +56,7 @@ def variables_or_all(ctx: click.Context, param: click.Parameter, incomplete: str
 
 def assigned(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The names that the expression assigns, or `all`."""
-    from gradcli.language.checks import assigned_names
+    from gradcli.language.scope_checks import assigned_names
 
     program = ctx.meta.get("gradcli.program")
     names = [] if program is None else assigned_names(program)

@@ -20,7 +20,7 @@ from gradcli.commands.points import (
 )
 from gradcli.commands.request import Request
 from gradcli.commands.shapes import shape_option
-from gradcli.language.errors import refused
+from gradcli.language.located_errors import refused
 
 if TYPE_CHECKING:
     from gradcli.calculus.assumptions import Assumptions

@@ -12,13 +12,13 @@ from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.inspection import evaluate_watched, graph_of, raise_anomaly, refuse_anomalies
 from gradcli.commands.terminal import is_terminal, speaks_unicode
-from gradcli.language.errors import did_you_mean, suggest
+from gradcli.language.located_errors import did_you_mean, suggest
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
-    from gradcli.graphs.graph import Graph
-    from gradcli.language.errors import LanguageError
+    from gradcli.graphs.inspection import Graph
+    from gradcli.language.located_errors import LanguageError
     from gradcli.system.process import AnyContext
 
 FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html", "tikz", "png", "pdf")
@@ -116,7 +116,7 @@ def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Styl
         text = output.object_text({"expression": graph.source, **found.to_json(by)})
         output.write_file(path or "-", f"{text}\n")
         return
-    from gradcli.graphs.norms import Table
+    from gradcli.graphs.gradient_norms import Table
 
     to_file = path not in (None, "-")
     table = Table(found, by, ascii=not (to_file or speaks_unicode(sys.stdout)))
@@ -159,7 +159,7 @@ def _torch_graph(
 
 
 def _not_backward(error: RuntimeError) -> LanguageError:
-    from gradcli.language.errors import LanguageError
+    from gradcli.language.located_errors import LanguageError
 
     words = str(error)
     hint = None
@@ -325,7 +325,7 @@ def _tree(graph: Graph, given: dict[str, Any], style: Style, path: str | None) -
 
 
 def _only_of_nothing(graph: Graph, only: str, error: ValueError) -> LanguageError:
-    from gradcli.graphs.records import class_name
+    from gradcli.graphs.traversal import class_name
 
     nodes = {class_name(node) for node in graph.skeleton.nodes}
     stems = {name.partition("Backward")[0] for name in nodes}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.terminal import echo, painted
-from gradcli.language.errors import LanguageError, did_you_mean, suggest
+from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 from gradcli.system.budget import TooMany, out_of_memory
 from gradcli.system.visible import visible
 

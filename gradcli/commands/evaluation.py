@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.errors import usage
-from gradcli.language.errors import refused
+from gradcli.language.located_errors import refused
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.language import Machine
-    from gradcli.language.errors import LanguageError
+    from gradcli.language.located_errors import LanguageError
     from gradcli.system.process import AnyContext
     from gradcli.tables import Reader
 
@@ -187,7 +187,7 @@ def _once() -> Callable[..., None]:
 def read_value(text: str, option: str, dtype: Any = None, files: Reader | None = None) -> Any:
     """The value of an option; what is wrong with it says which option's it is."""
     from gradcli import language
-    from gradcli.language.errors import LanguageError
+    from gradcli.language.located_errors import LanguageError
 
     try:
         return language.read_value(text, stdin=sys.stdin, dtype=dtype, files=files)
@@ -198,7 +198,7 @@ def read_value(text: str, option: str, dtype: Any = None, files: Reader | None =
 
 def files_of(request: Request) -> Reader | None:
     """What reads the files that the command line names; None where it names none."""
-    from gradcli.language.values import file_reference
+    from gradcli.language.option_values import file_reference
 
     references = [file_reference(text) for text in request.texts.values()]
     if request.files is not None or not any(references):

@@ -246,7 +246,7 @@ def _names_to_retain(request: Request, texts: tuple[str, ...]) -> tuple[list[str
     """The names in --retain, and whether it says `all`."""
     if any(text.strip() == "all" for text in texts):
         return [], True
-    from gradcli.language.checks import assigned_names
+    from gradcli.language.scope_checks import assigned_names
 
     known = [*assigned_names(request.program), *request.names]
     what = "a name that the expression assigns"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.request import name_list
-from gradcli.language.checks import assigned_names
+from gradcli.language.scope_checks import assigned_names
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def split_hooks(request: Request, texts: tuple[str, ...]) -> list[tuple[str, Program]]:
     """(name, parsed expression) of every --hook."""
     from gradcli.language import parse
-    from gradcli.language.errors import did_you_mean, suggest
+    from gradcli.language.located_errors import did_you_mean, suggest
 
     known = [*assigned_names(request.program), *request.names]
     found = []

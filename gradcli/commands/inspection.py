@@ -76,7 +76,7 @@ def raise_anomaly(
 ) -> None:
     """Raise the first anomaly of the forward pass, or of the backward pass that a recorder has heard."""
     from gradcli.graphs import find_anomaly
-    from gradcli.language.errors import LanguageError
+    from gradcli.language.located_errors import LanguageError
 
     found = find_anomaly(graph, values=values, recorder=recorder)
     if found is not None:

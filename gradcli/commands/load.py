@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from gradcli.commands.errors import retold, usage
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 
 _FRAMES_SHOWN = 6
 _INSTEAD = "gradcli has its names"

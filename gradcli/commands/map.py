@@ -16,13 +16,13 @@ from gradcli.commands.options import Whole, cluster_options, expression_options,
 from gradcli.commands.points import OPEN, OpenCommand
 from gradcli.commands.progress import RowsBar
 from gradcli.commands.request import Request
-from gradcli.language.errors import LanguageError, did_you_mean, suggest
+from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
     from gradcli.streaming.row_job import RowJob, Tally
     from gradcli.tables.columns import Selection
     from gradcli.tables.parts import Part
-    from gradcli.tables.stream import Stream
+    from gradcli.tables.record_batches import Stream
     from gradcli.tables.writing import Sink
 
 OPERANDS = 2
@@ -124,10 +124,10 @@ def command(
     EXPR is the expression for one row. A variable that is the name of a column is that row's number; others
     are given as everywhere, and are the same for all rows.
     """
-    from gradcli.language.values import table_error
+    from gradcli.language.option_values import table_error
     from gradcli.tables import TableError
     from gradcli.tables.parts import Parts
-    from gradcli.tables.stream import Stream
+    from gradcli.tables.record_batches import Stream
 
     if table is None:
         raise usage("no table", hint="write gradcli map EXPR FILE, or - for standard input")
@@ -197,7 +197,7 @@ class Asked:
         detect_anomaly: bool,
     ) -> None:
         from gradcli.commands.uncertainty import take_from_cells
-        from gradcli.language.checks import free_names
+        from gradcli.language.scope_checks import free_names
         from gradcli.registry.table import CONSTANTS
         from gradcli.streaming.row_job import RowJob
 
@@ -261,7 +261,7 @@ class Asked:
         from gradcli.language.names import is_plain_function, meaning
         from gradcli.tables import TableError
         from gradcli.tables.columns import column
-        from gradcli.tables.errors import listed
+        from gradcli.tables.table_errors import listed
 
         try:
             return column(self.table_name, self.names, name, output.note)
@@ -402,7 +402,7 @@ class Asked:
         """The dtype of a variable; a column has the default one."""
         import numpy as np
 
-        from gradcli.language.values import as_tensor
+        from gradcli.language.option_values import as_tensor
 
         return (
             self.shared[name].dtype if name in self.shared else as_tensor(np.zeros(1)).array.dtype
@@ -439,7 +439,7 @@ class Asked:
         if not isinstance(text, str):
             return text
         from gradcli.commands.evaluation import read_value
-        from gradcli.tables.errors import listed
+        from gradcli.tables.table_errors import listed
 
         try:
             return read_value(text, f"{option}=").detach().array
@@ -480,7 +480,7 @@ def _by_workers(
 
 def say(tally: Tally, bad_rows: str) -> None:
     """What is worth a remark, once all rows are written."""
-    from gradcli.tables.errors import counted
+    from gradcli.tables.table_errors import counted
 
     if tally.bad:
         what = "left out" if bad_rows == "skip" else "nan"

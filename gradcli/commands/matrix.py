@@ -22,7 +22,7 @@ from gradcli.commands.request import Request
 
 if TYPE_CHECKING:
     from gradcli.calculus.matrices import Start
-    from gradcli.language.errors import LanguageError
+    from gradcli.language.located_errors import LanguageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -159,7 +159,7 @@ def summary(entry: Function) -> dict[str, Any]:
 
 def details(entry: Function) -> dict[str, Any]:
     """One function as JSON, whole."""
-    from gradcli.graphs.rules import rules_of
+    from gradcli.graphs.vjp_text import rules_of
 
     rows = [
         {"node": row.node, "saves": list(row.saves), "derivatives": rules_of(row)}
@@ -250,7 +250,7 @@ def show(name: str, style: output.Style) -> None:
 
 
 def _unknown(name: str) -> Exception:
-    from gradcli.language.errors import did_you_mean, suggest
+    from gradcli.language.located_errors import did_you_mean, suggest
     from gradcli.registry.table import names
 
     bare = re.sub(r"^[^\W\d]\w?\.|\(.*", "", name)  # `x.sin`, `sin(x)`

@@ -263,7 +263,7 @@ def _expression(found: Split, lenient: bool, operands: int = 1) -> str | None:
         )
     if lenient and path == "-":
         return None
-    from gradcli.language.errors import LanguageError
+    from gradcli.language.located_errors import LanguageError
 
     try:
         return read_text(path)
@@ -296,8 +296,8 @@ def read_text(path: str) -> str:
 
 def _looks_known(program: Program | None, name: str) -> bool:
     """The same without the operator table, which would import numpy: what is called is a function."""
-    from gradcli.language.checks import is_bare
     from gradcli.language.names import builtins, is_namespace
+    from gradcli.language.scope_checks import is_bare
 
     if name in _CONSTANTS or name in builtins():
         return True
@@ -308,7 +308,7 @@ def _looks_known(program: Program | None, name: str) -> bool:
 
 def where_read(program: Program, name: str) -> tuple[int, int] | None:
     """The span where a variable is first read."""
-    from gradcli.language.checks import free_reads
+    from gradcli.language.scope_checks import free_reads
 
     row = free_reads(program).get(name)
     return None if row is None else program.span(row)
@@ -351,7 +351,7 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
     allowed = operands - ("file" in found.given)
     if len(found.positionals) <= allowed:
         return
-    from gradcli.language.errors import did_you_mean, suggest
+    from gradcli.language.located_errors import did_you_mean, suggest
 
     for word in found.positionals:
         head = word.partition("=")[0]
@@ -402,7 +402,7 @@ def _check_names(
 
 
 def _no_variable(names: list[str], known: list[str], written: str, operand: str) -> Exception:
-    from gradcli.language.errors import did_you_mean, suggest
+    from gradcli.language.located_errors import did_you_mean, suggest
 
     variables = ", ".join(names) if names else "none"
     what = "is neither an option nor a variable" if written[:2] == "--" else "is no variable"
@@ -514,8 +514,8 @@ def _uncertainties(
     for name, text in texts.items():
         if not spread.is_marked(text):
             continue
-        from gradcli.language.errors import LanguageError
-        from gradcli.language.uncertain import split_uncertainty
+        from gradcli.language.located_errors import LanguageError
+        from gradcli.language.uncertain_values import split_uncertainty
 
         try:
             pair = split_uncertainty(text)
@@ -572,7 +572,7 @@ def _unbound(
         message = f"no value for {name}, which has the name of an option"
         return error(message, f"bind it with --let {name}=VALUE")
     if is_called(program, name):
-        from gradcli.language.errors import did_you_mean, suggest
+        from gradcli.language.located_errors import did_you_mean, suggest
         from gradcli.language.names import LEFT_OUT, suggestions
 
         hint = LEFT_OUT.get(name) or translated or did_you_mean(suggest(name, suggestions()))

@@ -233,7 +233,7 @@ def _check_written(value: Any) -> None:
     """Refuse lists of which there is no end."""
     budget.nested(value)
     if budget.is_cyclic(value):
-        from gradcli.language.errors import LanguageError
+        from gradcli.language.located_errors import LanguageError
 
         raise LanguageError("a list that holds itself has no end", kind="value", usage=False)
 
@@ -397,7 +397,7 @@ def write(text: str, *, styled: bool = False) -> None:
 
 def _standard_output() -> Any:
     if sys.stdout is None:
-        from gradcli.language.errors import LanguageError
+        from gradcli.language.located_errors import LanguageError
 
         raise LanguageError("standard output is closed", kind="file", usage=False)
     return sys.stdout
@@ -491,7 +491,7 @@ def write_file(path: str, text: str | bytes) -> None:
 
 def unwritable(path: str, error: Exception, *, usage: bool = True) -> Exception:
     """The error about a file that cannot be written; not of `usage` where it was begun."""
-    from gradcli.language.errors import LanguageError
+    from gradcli.language.located_errors import LanguageError
 
     words = getattr(error, "strerror", None) or error
     return LanguageError(f"cannot write {path}: {words}", kind="file", usage=usage)

@@ -26,13 +26,13 @@ class OpenCommand(ExpressionCommand):
 
     def is_variable(self, program: Program | None, name: str) -> bool:
         """So it may, where nothing needs a value."""
-        from gradcli.language.checks import may_be_variable
+        from gradcli.language.scope_checks import may_be_variable
 
         return program is not None and may_be_variable(program, name)
 
     def may_stay_open(self, ctx: click.Context, program: Program, name: str) -> bool:
         """Every variable may; what is only called is a function that nobody knows."""
-        from gradcli.language.checks import is_only_called
+        from gradcli.language.scope_checks import is_only_called
 
         if is_only_called(program, name):
             return False

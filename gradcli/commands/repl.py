@@ -26,7 +26,7 @@ from gradcli.commands.options import (
 from gradcli.commands.output import Style
 from gradcli.commands.request import SessionNames
 from gradcli.commands.terminal import is_terminal
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.system.budget import TooMany
 from gradcli.system.visible import visible
 from gradcli.version import __version__

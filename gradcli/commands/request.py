@@ -88,8 +88,8 @@ def variables(text: str | None, lenient: bool = False) -> tuple[Program | None, 
     if text is None:
         return None, []
     from gradcli.language import parse
-    from gradcli.language.checks import free_names
-    from gradcli.language.errors import LanguageError
+    from gradcli.language.located_errors import LanguageError
+    from gradcli.language.scope_checks import free_names
 
     try:
         program = parse(text)
@@ -102,7 +102,7 @@ def variables(text: str | None, lenient: bool = False) -> tuple[Program | None, 
 
 def is_known(program: Program | None, name: str) -> bool:
     """Whether the language gives the name a meaning of its own, as the program uses it."""
-    from gradcli.language.checks import is_variable
+    from gradcli.language.scope_checks import is_variable
 
     return program is None or not is_variable(program, name)
 
@@ -138,7 +138,7 @@ def name_list(
         raise usage(f"{option} needs a name", hint=f"as in {option} {(known or ['x'])[0]}")
     if every and "all" in words:
         return list(known)
-    from gradcli.language.errors import did_you_mean, suggest
+    from gradcli.language.located_errors import did_you_mean, suggest
 
     names = list(dict.fromkeys(map(normal, words)))
     for name in names:

@@ -18,7 +18,7 @@ from gradcli.commands.options import (
 )
 from gradcli.commands.request import Request
 from gradcli.language.display import is_displayed, pretty
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program

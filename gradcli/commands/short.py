@@ -15,7 +15,7 @@ from gradcli.commands import COMPLETION_VARIABLE
 from gradcli.commands.errors import show
 from gradcli.commands.output import Style
 from gradcli.commands.request import Request, is_known, variables
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 
 # Settings that options read.
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.backward import NO_GRAPH
 from gradcli.commands.errors import usage
-from gradcli.language.errors import LanguageError, did_you_mean, suggest
+from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
-    from gradcli.graphs.graph import Graph
+    from gradcli.graphs.inspection import Graph
     from gradcli.graphs.torch_watch import Watch
 
 
@@ -31,7 +31,7 @@ class Ran:
 
     def graph(self, wanted: str | None) -> Graph:
         """The graph of NAME, or of NAME,NAME; of `loss`, or else of what was made last."""
-        from gradcli.graphs.graph import torch_graph
+        from gradcli.graphs.inspection import torch_graph
 
         found = self._tensors(wanted)
         names = {n: v for n, v in self.names.items() if not n.startswith("__")}

@@ -37,7 +37,7 @@ class Share:
 
 def named(items: Iterable[str], option: str, count: int, known: Iterable[str]) -> dict[Any, str]:
     """`x=VALUE` or `x,y=VALUE` as names to text."""
-    from gradcli.language.errors import did_you_mean, suggest
+    from gradcli.language.located_errors import did_you_mean, suggest
 
     names = list(known)
     found: dict[Any, str] = {}
@@ -70,8 +70,8 @@ def named(items: Iterable[str], option: str, count: int, known: Iterable[str]) -
 def take_from_cells(request: Request) -> None:
     """Uncertainties that the cells of a table have, as if they stood behind the values."""
     from gradcli.commands.evaluation import files_of
-    from gradcli.language.errors import LanguageError
-    from gradcli.language.values import file_reference
+    from gradcli.language.located_errors import LanguageError
+    from gradcli.language.option_values import file_reference
     from gradcli.tables import TableError
 
     for name, text in request.texts.items():

@@ -268,7 +268,7 @@ class Compiled:
 
 def _placed(error: Exception, program: Program) -> Exception:
     """What the engine says about a program's value, with the place of it."""
-    from gradcli.language.errors import refused
+    from gradcli.language.located_errors import refused
 
     several = "created only for" in str(error)
     hint = "reduce the value, as in sum(…) or mean(…)" if several else None

@@ -9,19 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradcli.graphs.anomaly import Anomaly, find_anomaly
-    from gradcli.graphs.forward import watching
-    from gradcli.graphs.graph import Graph, inspect
-    from gradcli.graphs.trace import Trace, tracing
+    from gradcli.graphs.first_nonfinite import Anomaly, find_anomaly
+    from gradcli.graphs.forward_watch import watching
+    from gradcli.graphs.inspection import Graph, inspect
+    from gradcli.graphs.step_listing import Trace, tracing
 
 _HOME = {
-    "Anomaly": "gradcli.graphs.anomaly",
-    "find_anomaly": "gradcli.graphs.anomaly",
-    "watching": "gradcli.graphs.forward",
-    "Graph": "gradcli.graphs.graph",
-    "inspect": "gradcli.graphs.graph",
-    "Trace": "gradcli.graphs.trace",
-    "tracing": "gradcli.graphs.trace",
+    "Anomaly": "gradcli.graphs.first_nonfinite",
+    "find_anomaly": "gradcli.graphs.first_nonfinite",
+    "watching": "gradcli.graphs.forward_watch",
+    "Graph": "gradcli.graphs.inspection",
+    "inspect": "gradcli.graphs.inspection",
+    "Trace": "gradcli.graphs.step_listing",
+    "tracing": "gradcli.graphs.step_listing",
 }
 
 __all__ = ["Anomaly", "Graph", "Trace", "find_anomaly", "inspect", "tracing", "watching"]

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from gradcli.graphs import saved, values
+from gradcli.graphs import saved_fields as saved
+from gradcli.graphs import value_text as values
 
 PRECISION = 6
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gradcli.graphs import values
-from gradcli.graphs.modules import Modules, Part
-from gradcli.graphs.records import Totals
+from gradcli.graphs import value_text as values
+from gradcli.graphs.labels import plural
+from gradcli.graphs.module_view import Modules, Part
 from gradcli.graphs.styles import Line, Signs, length, padded, stripped
-from gradcli.graphs.text import plural
+from gradcli.graphs.traversal import Totals
 
 Row = tuple[Line, list[Line]]
 HEADINGS = ("module", "class", "nodes", "parameters", "keeps", "grad in", "grad of parameters")

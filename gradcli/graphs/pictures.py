@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import layers, values
-from gradcli.graphs.records import Describer, Record
-from gradcli.graphs.saved import Entry, Freed, SavedTensor
-from gradcli.graphs.text import shorten, title_of
+from gradcli.graphs import layered_layout as layers
+from gradcli.graphs import value_text as values
+from gradcli.graphs.labels import shorten, title_of
+from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
+from gradcli.graphs.traversal import Describer, Record
 from gradcli.graphs.view import Fold, Selection, View, fold_text
 from gradcli.system.visible import columns
 
@@ -103,7 +104,7 @@ class Picture:
         options: Options,
         groups: Any = None,
     ) -> None:
-        """groups: the modules, for `--by module` (`gradcli.graphs.modules.Modules`)."""
+        """groups: the modules, for `--by module` (`gradcli.graphs.module_view.Modules`)."""
         self.describer, self.forward, self.options = describer, forward, options
         self.modules = groups
         labels = describer.labels() if options.only is not None else None

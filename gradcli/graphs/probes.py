@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gradcli.graphs import saved
-from gradcli.graphs.values import default_dtype, dtype_name
+from gradcli.graphs import saved_fields as saved
+from gradcli.graphs.value_text import default_dtype, dtype_name
 
 
 class Output(NamedTuple):
@@ -126,7 +126,7 @@ class Probe:
         """
         from gradcli.core import backward_pass as backward
         from gradcli.core.observers import observing
-        from gradcli.graphs.recorder import Recorder
+        from gradcli.graphs.backward_steps import Recorder
 
         leaves = [node.variable for node in skeleton.nodes if hasattr(node, "variable")]
         recorder = Recorder(check=True)

@@ -10,7 +10,7 @@ import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gradcli.graphs import layers
+from gradcli.graphs import layered_layout as layers
 from gradcli.graphs.pictures import LINE_HEIGHT, MARGIN, PAD, Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
 from gradcli.system.visible import columns, visible_line

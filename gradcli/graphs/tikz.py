@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradcli.graphs import layers
+from gradcli.graphs import layered_layout as layers
 from gradcli.graphs.pictures import Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
 

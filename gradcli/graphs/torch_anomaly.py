@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import nonfinite, values
+from gradcli.graphs import nonfinite
+from gradcli.graphs import value_text as values
 from gradcli.graphs.probes import Place
 from gradcli.graphs.remedies import input_remedy, remedy
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gradcli.graphs.calls import Calls
+from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.torch_nodes import TorchProbe
 from gradcli.graphs.torch_notes import note_of
 

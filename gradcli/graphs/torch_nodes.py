@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradcli.core.node import FREED
-from gradcli.graphs import values
-from gradcli.graphs.calls import Calls
+from gradcli.graphs import value_text as values
+from gradcli.graphs.backward_steps import Step
+from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.probes import Output, Place, Probe
-from gradcli.graphs.recorder import Step
-from gradcli.graphs.records import LAST, Walk
 from gradcli.graphs.torch_notes import note_of
 from gradcli.graphs.torch_pass import TorchRecorder
+from gradcli.graphs.traversal import LAST, Walk
 
 AGAIN = "Trying to backward through the graph a second time"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from typing import Any
 
-from gradcli.graphs.calls import Calls
+from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.probes import Place
 
 KEY = "gradcli"  # in `node.metadata`

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradcli.graphs import nonfinite, values
-from gradcli.graphs.recorder import Pass, Step
-from gradcli.graphs.records import Walk, walk
+from gradcli.graphs import nonfinite
+from gradcli.graphs import value_text as values
+from gradcli.graphs.backward_steps import Pass, Step
 from gradcli.graphs.torch_notes import KEY, Note, note_of
+from gradcli.graphs.traversal import Walk, walk
 
 
 class TorchRecorder:

@@ -16,13 +16,14 @@ from importlib import import_module
 from types import FrameType, TracebackType
 from typing import Any
 
-from gradcli.graphs import nonfinite, values
-from gradcli.graphs.calls import Calls
-from gradcli.graphs.records import class_name
+from gradcli.graphs import nonfinite
+from gradcli.graphs import value_text as values
+from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.torch_anomaly import Found, in_backward, in_forward
 from gradcli.graphs.torch_nodes import address_of
 from gradcli.graphs.torch_notes import KEY, Note
 from gradcli.graphs.torch_pass import TorchRecorder
+from gradcli.graphs.traversal import class_name
 
 _LIBRARIES = tuple(
     dict.fromkeys(

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gradcli.graphs import values
-from gradcli.graphs.records import Describer, Record, Totals, class_name, totals
-from gradcli.graphs.saved import Entry, Freed, SavedTensor
+from gradcli.graphs import value_text as values
+from gradcli.graphs.labels import plural, shorten, title_of
+from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
 from gradcli.graphs.styles import UNICODE, Line, Signs, crop, length
-from gradcli.graphs.text import plural, shorten, title_of
-from gradcli.graphs.tree_rows import Kind, Row, rows
+from gradcli.graphs.traversal import Describer, Record, Totals, class_name, totals
+from gradcli.graphs.tree_items import Kind, Row, rows
 from gradcli.graphs.view import Fold, Selection, View, fold_text
 from gradcli.system.visible import columns, fitting
 

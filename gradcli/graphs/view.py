@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gradcli.graphs.records import Edge, Walk, class_name, matching
+from gradcli.graphs.traversal import Edge, Walk, class_name, matching
 
 AUTO_COLLAPSE_DEPTH = 24
 SHORTEST_FOLD = 3

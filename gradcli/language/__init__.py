@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradcli.language.errors import LanguageError as LanguageError
     from gradcli.language.interpreter import Machine as Machine
     from gradcli.language.interpreter import Result as Result
     from gradcli.language.interpreter import run as run
+    from gradcli.language.located_errors import LanguageError as LanguageError
+    from gradcli.language.option_values import as_tensor as as_tensor
+    from gradcli.language.option_values import evaluate as evaluate
+    from gradcli.language.option_values import read_value as read_value
     from gradcli.language.parser import parse as parse
     from gradcli.language.program import Program as Program
-    from gradcli.language.values import as_tensor as as_tensor
-    from gradcli.language.values import evaluate as evaluate
-    from gradcli.language.values import read_value as read_value
 
 _HOMES = {
-    "LanguageError": "gradcli.language.errors",
+    "LanguageError": "gradcli.language.located_errors",
     "Machine": "gradcli.language.interpreter",
     "Program": "gradcli.language.program",
     "Result": "gradcli.language.interpreter",
-    "as_tensor": "gradcli.language.values",
-    "evaluate": "gradcli.language.values",
+    "as_tensor": "gradcli.language.option_values",
+    "evaluate": "gradcli.language.option_values",
     "parse": "gradcli.language.parser",
-    "read_value": "gradcli.language.values",
+    "read_value": "gradcli.language.option_values",
     "run": "gradcli.language.interpreter",
 }
 __all__ = [*_HOMES]

@@ -1,6 +1,6 @@
 """Compile grammars/gradcli.lark into the tables that the parser's driver runs.
 
-    python -m gradcli.language.compile_grammar           writes gradcli/language/tables.py
+    python -m gradcli.language.compile_grammar           writes gradcli/language/parser_tables.py
     python -m gradcli.language.compile_grammar --check   exit code 1 if that file is not what the grammar says
 
 lark reads the grammar and computes the LALR(1) automaton. Here its states are renumbered (breadth first, so
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gradcli.language import tree
+from gradcli.language import tree_kinds as tree
 
 # Terminals whose numbers the driver knows by heart; the others are numbered after them.
 FIRST_TERMINALS = (
@@ -39,7 +39,7 @@ FIRST_TERMINALS = (
     "FORMAT_CLOSE",
 )
 
-FIRST_CHARACTER = 35  # tables.py writes token 0 as "#", token 1 as "$" and so on
+FIRST_CHARACTER = 35  # parser_tables.py writes token 0 as "#", token 1 as "$" and so on
 
 
 def grammar_path() -> Path:
@@ -62,7 +62,7 @@ def load_lark(**options: Any) -> Any:
 
 
 def build() -> dict[str, Any]:
-    """Everything in tables.py, by name."""
+    """Everything in parser_tables.py, by name."""
     from lark.lexer import PatternStr
 
     parser = load_lark(debug=True, strict=False)
@@ -252,7 +252,7 @@ def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) ->
 
 
 def render(tables: dict[str, Any]) -> str:
-    """The text of tables.py."""
+    """The text of parser_tables.py."""
     lines = [
         '"""LALR tables of grammars/gradcli.lark, by compile_grammar.py: do not edit."""',
         "",
@@ -274,12 +274,14 @@ def render(tables: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write tables.py, or with --check compare it."""
-    path = Path(__file__).with_name("tables.py")
+    """Write parser_tables.py, or with --check compare it."""
+    path = Path(__file__).with_name("parser_tables.py")
     text = render(build())
     if "--check" in arguments:
         fresh = path.is_file() and path.read_text(encoding="utf-8") == text
-        print("tables.py is fresh" if fresh else "tables.py is stale", file=sys.stderr)
+        print(
+            "parser_tables.py is fresh" if fresh else "parser_tables.py is stale", file=sys.stderr
+        )
         return 0 if fresh else 1
     path.write_text(text, encoding="utf-8")
     return 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from gradcli.language import tree
-from gradcli.language.checks import assigned_names, free_names
+from gradcli.language import tree_kinds as tree
 from gradcli.language.parser import parse
 from gradcli.language.program import Program
+from gradcli.language.scope_checks import assigned_names, free_names
 
 _AUGMENTED = frozenset(tree.KIND[f"{name}_assign"] for name in tree.BINARY)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import gradcli.system.budget as budget
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program

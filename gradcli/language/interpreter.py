@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.language import names as known
 from gradcli.language import operations as ops
-from gradcli.language import tree
-from gradcli.language.errors import Call, LanguageError, StepLimit, UnboundName, UnknownName
+from gradcli.language import tree_kinds as tree
+from gradcli.language.located_errors import Call, LanguageError, StepLimit, UnboundName, UnknownName
 from gradcli.language.operations import MARKED, bind, pop_many, simple, split_arguments
 from gradcli.language.program import Code, Program
-from gradcli.language.tree import (
+from gradcli.language.tree_kinds import (
     AND_JUMP,
     CHAIN,
     COLLECT,
@@ -34,7 +34,7 @@ from gradcli.language.tree import (
 from gradcli.system.visible import visible
 
 if TYPE_CHECKING:
-    from gradcli.language.lower import FunctionSpec
+    from gradcli.language.lowering import FunctionSpec
 
 MAX_DEPTH = 1000  # calls of a program's functions, as Python has it
 MAX_NESTED_RUNS = 40  # of those that come back through the engine: hooks and the like
@@ -105,7 +105,8 @@ class Machine:
             rows = zip(program.kinds, program.operands, range(len(program)), strict=True)
             code = Code(program, "", [rows])
         else:
-            from gradcli.language import frames, lower
+            from gradcli.language import control_flow as frames
+            from gradcli.language import lowering as lower
 
             self.seldom = frames.seldom
             code = lower.lower(program)
@@ -342,7 +343,7 @@ def _calls(frames: list[Frame]) -> tuple[Call, ...]:
 
 def _refused(machine: Machine, frame: Frame, error: Exception) -> LanguageError:
     """The error with its place in the source."""
-    from gradcli.language.refusals import called_from, refusal
+    from gradcli.language.runtime_errors import called_from, refusal
 
     program, row = frame.code.program, frame.row
     if isinstance(error, LanguageError):

@@ -10,9 +10,10 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import gradcli.system.budget as budget
-from gradcli.language import names, tree
-from gradcli.language.errors import LanguageError, Span, kind_of
-from gradcli.language.tree import KIND
+from gradcli.language import names
+from gradcli.language import tree_kinds as tree
+from gradcli.language.located_errors import LanguageError, Span, kind_of
+from gradcli.language.tree_kinds import KIND
 
 if TYPE_CHECKING:
     from gradcli.core.tensor import Tensor

@@ -15,8 +15,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from gradcli.language import tokens as tk
-from gradcli.language import tree
-from gradcli.language.errors import CannotAssign, LanguageError
+from gradcli.language import tree_kinds as tree
+from gradcli.language.located_errors import CannotAssign, LanguageError
 from gradcli.language.program import Program
 from gradcli.language.tokens import (
     CLOSE,
@@ -31,7 +31,7 @@ from gradcli.language.tokens import (
 )
 
 if TYPE_CHECKING:
-    from gradcli.language.layout import Layout
+    from gradcli.language.indentation import Layout
 
 _CHUNK = 1 << 16  # characters that are cut into tokens at a time
 _KNOWN = 5000  # tokens; of long numbers no more are remembered, for no two may be alike
@@ -270,7 +270,7 @@ def tables() -> Tables:
     global _tables
     if _tables is None:
         try:
-            from gradcli.language import tables as stored
+            from gradcli.language import parser_tables as stored
         except ImportError:
             from gradcli.language.compile_grammar import build
 
@@ -332,7 +332,7 @@ def parse(source: str, *, explain: bool = True) -> Program:
         pieces = _pieces(source, pattern)
     layout = None
     if full or "\n" in source or "\r" in source:
-        from gradcli.language.layout import Layout
+        from gradcli.language.indentation import Layout
 
         layout = Layout(source, pattern, comments=full)
     return _drive(source, pieces, layout, table, explain)
@@ -546,7 +546,7 @@ def _drive(
 
 def _refusal(source: str, table: Tables, *stopped: Any) -> LanguageError:
     """What is wrong with a text; stopped: state, token, where it ends, and what is wrong with it alone."""
-    from gradcli.language.complaints import syntax_error
+    from gradcli.language.syntax_errors import syntax_error
 
     refusal = syntax_error(source, table, *stopped)
     if not refusal.incomplete:

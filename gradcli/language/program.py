@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-from gradcli.language import tree
-from gradcli.language.errors import CannotAssign
+from gradcli.language import tree_kinds as tree
+from gradcli.language.located_errors import CannotAssign
 
 Nested = tuple[Any, ...]
 
@@ -51,7 +51,7 @@ class Program:
         self._kinds = bytes(rows[0::4].tolist())
         self.straight = max(self._kinds) < tree.CONTROL
         if not self.straight:
-            from gradcli.language.checks import check
+            from gradcli.language.scope_checks import check
 
             check(self)
 
@@ -123,14 +123,14 @@ class Program:
     def uses(self) -> dict[str, tuple[int, int, int]]:
         """How often each name is read, is called, has an attribute taken."""
         if self._uses is None:
-            from gradcli.language.checks import uses
+            from gradcli.language.scope_checks import uses
 
             self._uses = uses(self)
         return self._uses
 
     def free_variables(self) -> list[str]:
         """Names that are read before they are assigned and that stand for values."""
-        from gradcli.language.checks import free_names, is_variable
+        from gradcli.language.scope_checks import free_names, is_variable
 
         return [name for name in free_names(self) if is_variable(self, name)]
 

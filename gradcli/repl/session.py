@@ -11,9 +11,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from gradcli.language import tree
+from gradcli.language import tree_kinds as tree
 from gradcli.language.display import is_displayed, pretty
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 
 _COMPOUND = frozenset(
@@ -332,7 +332,7 @@ class Session:
         elif word == "load":
             self.run(self.frontend.read_file(argument).rstrip("\n"))
         else:
-            from gradcli.language.errors import did_you_mean, suggest
+            from gradcli.language.located_errors import did_you_mean, suggest
 
             raise LanguageError(
                 f"no command :{word}",

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core import random
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.streaming.passes import Told
 from gradcli.streaming.row_job import RowJob, Tally
 from gradcli.streaming.running_sums import Combine, NoPasses, Values, Work, totals

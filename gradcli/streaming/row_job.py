@@ -15,15 +15,15 @@ import numpy as np
 
 from gradcli.core import random
 from gradcli.language import parse
-from gradcli.language.errors import LanguageError, refused
-from gradcli.language.values import as_tensor, table_error
+from gradcli.language.located_errors import LanguageError, refused
+from gradcli.language.option_values import as_tensor, table_error
 from gradcli.streaming import uncertainty_law as uncertainty
 from gradcli.streaming.mapped_program import Results, Rows, direction, elements, jvp, nth
 from gradcli.system import dtypes
 from gradcli.tables import TableError
 from gradcli.tables.delimited import is_missing
-from gradcli.tables.errors import MISSING_HINT, other_columns
-from gradcli.tables.table import Cells, side_by_side, with_nan
+from gradcli.tables.named_columns import Cells, side_by_side, with_nan
+from gradcli.tables.table_errors import MISSING_HINT, other_columns
 
 if TYPE_CHECKING:
     from gradcli.tables import Table

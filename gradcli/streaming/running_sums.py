@@ -17,7 +17,7 @@ import numpy as np
 from gradcli.compiler.partition import Cut, Uncut
 from gradcli.core.observers import observing
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.registry import table
 from gradcli.system import dtypes
 from gradcli.system.cascaded_sums import Tree

@@ -11,15 +11,15 @@ import numpy as np
 
 from gradcli.compiler import compiled_function as plan
 from gradcli.compiler.compiled_function import as_array
-from gradcli.language.checks import free_names, may_be_variable
-from gradcli.language.errors import LanguageError, did_you_mean, suggest
+from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
+from gradcli.language.scope_checks import free_names, may_be_variable
 from gradcli.streaming.row_job import RowJob
 from gradcli.tables import POLICIES, TableError
 from gradcli.tables.arrow import ArrowTable
 from gradcli.tables.columns import column
-from gradcli.tables.errors import listed
-from gradcli.tables.extra import pyarrow
+from gradcli.tables.missing_library import pyarrow
 from gradcli.tables.parts import ROWS
+from gradcli.tables.table_errors import listed
 
 _OPTION = re.compile(r"--([a-z-]+) (skip|nan|error|stop)")
 
@@ -214,7 +214,7 @@ def _or_empty(arrow: Any, reader: Any) -> Iterator[Any]:
 
 
 def _run(job: RowJob, table: ArrowTable) -> Any:
-    from gradcli.language.values import in_python, table_error
+    from gradcli.language.option_values import in_python, table_error
 
     try:
         with np.errstate(all="ignore"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 
 _ROUNDING = 1e-9  # of what a covariance may be too large by
 

@@ -5,8 +5,8 @@ records.py and arrow.py read the other formats; table.py chooses columns by name
 empty; reading.py puts it together as `FILE:COLUMNS`. This room stands on NumPy alone.
 """
 
-from gradcli.tables.errors import TableError
-from gradcli.tables.reading import Expression, Json, Reader
-from gradcli.tables.table import POLICIES, Table
+from gradcli.tables.column_reading import Expression, Json, Reader
+from gradcli.tables.named_columns import POLICIES, Table
+from gradcli.tables.table_errors import TableError
 
 __all__ = ["POLICIES", "Expression", "Json", "Reader", "Table", "TableError"]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.delimited import Dialect
-from gradcli.tables.errors import TableError
-from gradcli.tables.extra import pyarrow
+from gradcli.tables.missing_library import pyarrow
+from gradcli.tables.named_columns import Cells, CellTable, Table
 from gradcli.tables.source import Opened
-from gradcli.tables.table import Cells, CellTable, Table
+from gradcli.tables.table_errors import TableError
 
 if TYPE_CHECKING:
     import numpy as np

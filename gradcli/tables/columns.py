@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from gradcli.tables.errors import TableError, listed
+from gradcli.tables.table_errors import TableError, listed
 
 Tell = Callable[[str], object]
 _INDEX = re.compile(r"__index_level_\d+__")

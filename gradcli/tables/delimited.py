@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 import gradcli.system.spread as spread
-from gradcli.tables.errors import TableError, counted
+from gradcli.tables.table_errors import TableError, counted
 
 SAMPLE = 20  # lines that are looked at to tell separators from each other
 _REMARK = re.compile(r"(?:^|(?<=[ \t]))#.*")

@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradcli.tables.binary import field_names, npy_header, npy_rows
-from gradcli.tables.errors import TableError, other_columns
-from gradcli.tables.reading import folder_keys, matching
+from gradcli.tables.column_reading import folder_keys, matching
+from gradcli.tables.named_columns import KeyedTable, Table, chosen, without_spread
+from gradcli.tables.numpy_files import field_names, npy_header, npy_rows
+from gradcli.tables.record_batches import Stream
 from gradcli.tables.source import STANDARD_INPUT, Opened, Stamp, check, opened
-from gradcli.tables.stream import Stream
-from gradcli.tables.table import KeyedTable, Table, chosen, without_spread
+from gradcli.tables.table_errors import TableError, other_columns
 
 if TYPE_CHECKING:
     import numpy as np

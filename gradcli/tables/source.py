@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, Any, BinaryIO, NamedTuple
 
 import gradcli.system.budget as budget
-from gradcli.tables.errors import TableError
+from gradcli.tables.table_errors import TableError
 
 STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 ENDINGS = {
@@ -232,7 +232,7 @@ def _unpacked(stream: BinaryIO, packing: str, name: str) -> Any:
         import lzma
 
         return _Worded(lzma.LZMAFile(stream), name)
-    from gradcli.tables.extra import pyarrow
+    from gradcli.tables.missing_library import pyarrow
 
     arrow = pyarrow(f"{name} is packed with zstd")
     return _Worded(arrow.CompressedInputStream(arrow.PythonFile(stream, "r"), "zstd"), name)

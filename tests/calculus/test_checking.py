@@ -236,7 +236,7 @@ def test_a_formula_against_the_gradient() -> None:
 
 def test_a_formula_of_another_shape() -> None:
     point = {"x": np.ones(3)}
-    with pytest.raises(language.errors.LanguageError, match=r"shape \(2,\)"):
+    with pytest.raises(language.located_errors.LanguageError, match=r"shape \(2,\)"):
         compare_formula(language.parse("sum(x**2)"), "2*x[:2]", point, "x")
 
 

@@ -231,7 +231,7 @@ def test_every_sample_of_the_table(text: str) -> None:
     source, tensors = samples.program(text)
     words = next((w for pattern, w in REFUSED.items() if re.search(pattern, text)), None)
     if words is not None:
-        with pytest.raises(language.errors.LanguageError, match=re.escape(words)):
+        with pytest.raises(language.located_errors.LanguageError, match=re.escape(words)):
             agree(f"sum(({source})*w_)", {**tensors, "w_": gradcli.ones(())})
         return
     outputs = samples.outputs(source, tensors)
@@ -286,7 +286,7 @@ def test_shapes_are_worked_out(source: str, expected: dict[str, tuple[int, ...]]
 
 def test_a_branch_needs_values() -> None:
     program = language.parse("x if x > 0 else -x")
-    with pytest.raises(language.errors.LanguageError, match="which way the program goes"):
+    with pytest.raises(language.located_errors.LanguageError, match="which way the program goes"):
         differentiate(program, {"x": np.float64(2)})
     assert to_text(differentiate(program, {"x": np.float64(2)}, follow=True).by["x"]) == "1"
 

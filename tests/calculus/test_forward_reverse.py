@@ -21,7 +21,7 @@ NO_SECOND_DERIVATIVE = re.compile(
     r"cdist\(|pdist\(|ctc_loss\(|multi_margin_loss\(|multilabel_margin_loss\(|embedding_bag\("
     r"|grid_sample|scaled_dot_product_attention\(|hardsigmoid\("
 )
-REFUSED = (RuntimeError, NotImplementedError, language.errors.LanguageError)
+REFUSED = (RuntimeError, NotImplementedError, language.located_errors.LanguageError)
 # Not differentiable at the sample, or defined by PyTorch in another way than the limit.
 NO_DIFFERENCES = (
     *("mode(", "unique", "padding_idx", "remainder(", "fmod(", "floor_divide", "heaviside"),

@@ -616,7 +616,7 @@ def test_many_batches_are_as_one(folder, monkeypatch):
     lines = "".join(f'{k},"a{k}\nb",{k % 7}\n' for k in range(3000))
     (folder / "t.csv").write_text("x,n,y\n" + lines)
     whole = run("map", "x*y", "t.csv")[1]
-    monkeypatch.setattr("gradcli.tables.stream.BLOCK", 97)
+    monkeypatch.setattr("gradcli.tables.record_batches.BLOCK", 97)
     assert run("map", "x*y", "t.csv")[1] == whole
     assert whole.count("\n") == 6001
 
@@ -657,7 +657,7 @@ def test_arrow_only_makes_it_faster(content, options, folder, monkeypatch):
     import sys
 
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("gradcli.tables.stream.BLOCK", 200)
+    monkeypatch.setattr("gradcli.tables.record_batches.BLOCK", 200)
     (folder / "t.csv").write_bytes(content.encode())
     argv = ["map", "x*y", "t.csv", "--bad-rows", "nan", *options]
     found = run(*argv)

@@ -160,7 +160,7 @@ def test_cells_are_numbers_and_carry_their_uncertainty(cell, value, uncertainty,
 
 
 def test_uncertainties_are_of_a_whole_column(folder, monkeypatch):
-    monkeypatch.setattr("gradcli.tables.stream.BLOCK", 64)  # bytes of a batch
+    monkeypatch.setattr("gradcli.tables.record_batches.BLOCK", 64)  # bytes of a batch
     for content, words in [
         ("x\n1±0.1\n2\n", "f.csv, line 3, column x: `2` has no uncertainty, and others"),
         ("x\n1±0.1\n" * 3, "f.csv, line 3, column x: `x` is not a number"),

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from gradcli.cli import main
 from gradcli.commands.uncertainty import with_uncertainty
 from gradcli.language import LanguageError
-from gradcli.language.uncertain import split_uncertainty
+from gradcli.language.uncertain_values import split_uncertainty
 from tests.sweep import sweep
 
 GOLDEN = json.loads(

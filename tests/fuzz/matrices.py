@@ -10,7 +10,7 @@ import numpy as np
 from gradcli import language
 from gradcli.calculus.generic import sample
 from gradcli.calculus.proof import Unproved, proved
-from gradcli.language.checks import free_names
+from gradcli.language.scope_checks import free_names
 from gradcli.system import dtypes
 from tests import fuzz
 

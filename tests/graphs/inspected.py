@@ -7,8 +7,8 @@ from typing import Any
 import fakes
 
 from gradcli.graphs.pictures import Options, Picture
-from gradcli.graphs.records import Describer, Record, records, walk
-from gradcli.graphs.tree import Tree
+from gradcli.graphs.traversal import Describer, Record, records, walk
+from gradcli.graphs.tree_format import Tree
 from gradcli.graphs.tree_lines import Options as TreeOptions
 
 

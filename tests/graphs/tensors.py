@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.tensor import wrap
-from gradcli.graphs.forward import watching
-from gradcli.graphs.graph import Graph, inspect
+from gradcli.graphs.forward_watch import watching
+from gradcli.graphs.inspection import Graph, inspect
 from gradcli.registry import table
 
 SOURCE = "y = a*x; z = (y + b)*y; z*z - c/(a*y)"

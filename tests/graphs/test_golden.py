@@ -16,7 +16,7 @@ import pytest
 from inspected import describer, picture, tree, tree_of
 
 from gradcli.graphs.dot import picture_to_dot
-from gradcli.graphs.json import view_to_json
+from gradcli.graphs.json_format import view_to_json
 from gradcli.graphs.mermaid import picture_to_mermaid
 from gradcli.graphs.svg import picture_to_svg
 from gradcli.graphs.tikz import picture_to_tikz

@@ -9,7 +9,7 @@ import pytest
 
 from gradcli.commands import output
 from gradcli.graphs import inspect, tracing
-from gradcli.graphs.norms import Table
+from gradcli.graphs.gradient_norms import Table
 from gradcli.graphs.styles import ANSI, STYLES
 
 import gradcli  # isort: skip

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from inspected import describer, picture, picture_of
 
-from gradcli.graphs import layers
+from gradcli.graphs import layered_layout as layers
 from gradcli.graphs.dot import picture_to_dot
 from gradcli.graphs.mermaid import escaped, picture_to_mermaid
 from gradcli.graphs.raster import svg_to_png
-from gradcli.graphs.records import Describer, records, walk
 from gradcli.graphs.svg import Frame, picture_to_svg
 from gradcli.graphs.tikz import picture_to_tikz
+from gradcli.graphs.traversal import Describer, records, walk
 from tests.sweep import sweep
 
 

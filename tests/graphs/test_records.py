@@ -9,7 +9,7 @@ import pytest
 from inspected import described
 
 import gradcli
-from gradcli.graphs.records import Describer, Record, records, totals, walk
+from gradcli.graphs.traversal import Describer, Record, records, totals, walk
 
 
 def test_ids_count_from_the_root_in_order_of_first_visit_depth_first() -> None:

@@ -13,10 +13,10 @@ import tensors
 
 from gradcli.core.tensor import wrap
 from gradcli.graphs import find_anomaly, inspect, tracing, watching
-from gradcli.graphs.recorder import Recorder
-from gradcli.graphs.rules import rules_by_edge, rules_of
+from gradcli.graphs.backward_steps import Recorder
+from gradcli.graphs.step_table import HEADINGS
 from gradcli.graphs.styles import fold
-from gradcli.graphs.trace_table import HEADINGS
+from gradcli.graphs.vjp_text import rules_by_edge, rules_of
 from gradcli.registry import table
 from tests.sweep import sweep
 
@@ -195,7 +195,7 @@ def test_rules(make: Callable[[Any], Any], rules: dict[str, str]) -> None:
 
 
 def test_every_rule_of_the_table_has_a_text() -> None:
-    from gradcli.graphs.rules import rule_text
+    from gradcli.graphs.vjp_text import rule_text
 
     for function in list(table.FUNCTIONS.values()):
         for row in getattr(function, "rows", None) or ():

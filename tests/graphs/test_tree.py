@@ -13,7 +13,7 @@ import rich.console
 from inspected import describer, tree, tree_of
 from test_records import unlink
 
-from gradcli.graphs.records import Describer, walk
+from gradcli.graphs.traversal import Describer, walk
 from tests.sweep import sweep
 
 
@@ -159,7 +159,8 @@ def test_rich_is_not_imported_for_plain_text() -> None:
     import sys
 
     code = (
-        "import sys; import gradcli.graphs.tree, gradcli.graphs.trace, gradcli.graphs.graph;"
+        "import sys; import gradcli.graphs.tree_format, gradcli.graphs.step_listing;"
+        "import gradcli.graphs.inspection;"
         "assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

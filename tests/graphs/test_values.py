@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.graphs import values
+from gradcli.graphs import value_text as values
 from tests.sweep import sweep
 
 

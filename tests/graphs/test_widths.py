@@ -10,10 +10,10 @@ import pytest
 
 import gradcli
 from gradcli.graphs import Graph, inspect
-from gradcli.graphs.norms import Table
-from gradcli.graphs.records import matching
+from gradcli.graphs.gradient_norms import Table
+from gradcli.graphs.labels import shorten
 from gradcli.graphs.styles import crop, fold
-from gradcli.graphs.text import shorten
+from gradcli.graphs.traversal import matching
 from gradcli.system.visible import columns, fitting
 from tests.sweep import sweep
 

@@ -15,9 +15,9 @@ import lark
 from lark import Token
 
 from gradcli.language import tokens as tk
-from gradcli.language import tree
+from gradcli.language import tree_kinds as tree
 from gradcli.language.compile_grammar import load_lark
-from gradcli.language.layout import Layout
+from gradcli.language.indentation import Layout
 from gradcli.language.parser import compiled, tables
 from gradcli.language.tokens import BLANKS
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gradcli.language import LanguageError, parse
-from gradcli.language.errors import edit_distance, suggest, underline
+from gradcli.language.located_errors import edit_distance, suggest, underline
 from tests.sweep import sweep
 
 GOLDEN = Path(__file__).with_name("refused.txt")

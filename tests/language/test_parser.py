@@ -239,7 +239,7 @@ built = cache(build)
 
 
 def test_tables_are_fresh() -> None:
-    stored = grammar_path().parent.parent / "gradcli" / "language" / "tables.py"
+    stored = grammar_path().parent.parent / "gradcli" / "language" / "parser_tables.py"
     assert stored.read_text(encoding="utf-8") == render(built())
 
 
@@ -250,7 +250,7 @@ def test_tables_are_built_in_memory_where_missing(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(driver, "_tables", None)
     monkeypatch.setattr("gradcli.language.compile_grammar.build", built)
-    monkeypatch.setitem(sys.modules, "gradcli.language.tables", None)
+    monkeypatch.setitem(sys.modules, "gradcli.language.parser_tables", None)
     monkeypatch.delattr(package, "tables", raising=False)
     assert parse("2*x").nested() == (
         "block",

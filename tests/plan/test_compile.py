@@ -15,7 +15,7 @@ import gradcli
 from gradcli import language
 from gradcli.cli import main
 from gradcli.compiler import executor
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from tests.sweep import sweep
 
 

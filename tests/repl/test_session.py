@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.repl.session import Leave, Session
 
 

@@ -19,8 +19,8 @@ from gradcli.streaming.cluster import Cluster
 from gradcli.streaming.passes import Threads, passes
 from gradcli.streaming.running_sums import Column, Work, expression
 from gradcli.system import dtypes
+from gradcli.tables.named_columns import ArrayTable
 from gradcli.tables.parts import ROWS, Part, Parts
-from gradcli.tables.table import ArrayTable
 
 LOSS = "mean((a*x + b - y)**2)"
 GROUP = 1 << 20  # rows in a part

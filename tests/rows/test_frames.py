@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from tests.sweep import sweep
 
 pa: Any = pytest.importorskip("pyarrow")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gradcli.tables import TableError
-from gradcli.tables.records import json_list
-from gradcli.tables.stream import Stream
+from gradcli.tables.json_records import json_list
+from gradcli.tables.record_batches import Stream
 from gradcli.tables.writing import sink
 from tests.sweep import sweep
 
@@ -110,7 +110,7 @@ def test_a_stream_tells_how_far_it_is(
     import pandas as pd
     from pyarrow import feather
 
-    from gradcli.tables import stream
+    from gradcli.tables import record_batches as stream
 
     monkeypatch.setattr(stream, "ROWS", 100)
     monkeypatch.setattr(stream, "BLOCK", 1000)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import gradcli
 from gradcli.cli import main
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from tests.sweep import sweep
 
 ANSWERS: list[tuple[str, str, dict[str, Any], Any]] = [

@@ -10,9 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from gradcli.tables import delimited
 from gradcli.tables.columns import Tell, is_pattern, own, select, words
 from gradcli.tables.delimited import Dialect, Row
-from gradcli.tables.errors import TableError, other_columns
-from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
-from gradcli.tables.table import (
+from gradcli.tables.named_columns import (
     ArrayTable,
     Cells,
     CellTable,
@@ -23,6 +21,8 @@ from gradcli.tables.table import (
     stacked,
     without_spread,
 )
+from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
+from gradcli.tables.table_errors import TableError, other_columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,7 +161,7 @@ class Reader:
         return self._tables[key]
 
     def _everything(self, path: str) -> Any:
-        from gradcli.tables.binary import Archive
+        from gradcli.tables.numpy_files import Archive
 
         content = self._content(path)
         if isinstance(content, Text) and content.one is not None:
@@ -197,7 +197,7 @@ def _is_table(content: Any) -> bool:
 def read_open(file: Opened) -> Any:
     """What a file holds: an array, an archive, a table, text or a value of JSON."""
     if file.kind == "npy":
-        from gradcli.tables.binary import field_columns, field_names, read_array
+        from gradcli.tables.numpy_files import field_columns, field_names, read_array
 
         array = read_array(file)
         if array.dtype.names is None:
@@ -205,7 +205,7 @@ def read_open(file: Opened) -> Any:
         columns = [column.ravel() for column in field_columns(array)]
         return ArrayTable(file.name, field_names(array.dtype), columns)
     if file.kind == "npz":
-        from gradcli.tables.binary import Archive
+        from gradcli.tables.numpy_files import Archive
 
         return Archive(file)
     if file.kind in ("parquet", "feather", "arrows"):
@@ -224,7 +224,7 @@ def _read_text(file: Opened) -> Any:
     told = kind not in ("", "text")  # by its ending
     one = None if told or "\n" in body else body
     if kind in ("json", "jsonl") or (not told and body[0] in "[{"):
-        from gradcli.tables.records import looks_like_lines
+        from gradcli.tables.json_records import looks_like_lines
 
         if kind != "jsonl":
             kind = "jsonl" if body[0] == "{" and looks_like_lines(body) else "json"
@@ -239,7 +239,13 @@ def _read_text(file: Opened) -> Any:
 
 
 def _read_json(text: str, name: str, kind: str) -> Any:
-    from gradcli.tables.records import from_records, is_records, json_lines, of_lists, parse_json
+    from gradcli.tables.json_records import (
+        from_records,
+        is_records,
+        json_lines,
+        of_lists,
+        parse_json,
+    )
 
     if kind == "jsonl":
         found, numbered = json_lines(text.split("\n"), name)
@@ -347,7 +353,7 @@ def numpy_numbers(text: str) -> Any:
 
 def _member(content: Any, wanted: str, path: str) -> Any:
     """A member of an archive or of a JSON text, or several of them side by side."""
-    from gradcli.tables.binary import Archive
+    from gradcli.tables.numpy_files import Archive
 
     if isinstance(content, Archive):
         names = content.names

@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
-from gradcli.language.errors import LanguageError, Span
+from gradcli.language.located_errors import LanguageError, Span
 from gradcli.language.operations import as_tensor as as_tensor
 from gradcli.language.operations import rectangular, tensor_of
 
@@ -80,7 +80,7 @@ def _plain_numbers(text: str) -> Any:
     if text.strip(_PLAIN):
         return None
     if len(text) > _LONG:
-        from gradcli.tables.reading import numpy_numbers
+        from gradcli.tables.column_reading import numpy_numbers
 
         return numpy_numbers(text)
     parts = text.split(",")
@@ -97,7 +97,7 @@ def _plain_numbers(text: str) -> Any:
 
 def _plain_table(text: str) -> Any:
     """A long matrix or bracketed list of nothing but numbers; None where it must be parsed."""
-    from gradcli.tables.reading import numpy_numbers
+    from gradcli.tables.column_reading import numpy_numbers
 
     if text[0] == "[" and not text.strip(_PLAIN + "[]"):
         inside = text[1:-1]
@@ -188,7 +188,7 @@ def _is_expression(program: Any) -> bool:
 
 
 def _variable_error(program: Any, name: str) -> LanguageError:
-    from gradcli.language.errors import did_you_mean, suggest
+    from gradcli.language.located_errors import did_you_mean, suggest
     from gradcli.language.names import all_names
 
     where = next(
@@ -316,8 +316,8 @@ def table_error(error: Any, text: str = "", span: Span | None = None) -> Languag
     """An error about a table, at its line of the file or else at the text that asked for the table."""
     hint = error.hint
     if error.wrong is not None and error.known:
-        from gradcli.language.errors import did_you_mean, suggest
-        from gradcli.tables.errors import listed
+        from gradcli.language.located_errors import did_you_mean, suggest
+        from gradcli.tables.table_errors import listed
 
         found = hint or f"there are: {listed(error.known)}"
         close = did_you_mean(suggest(error.wrong, error.known))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.tables.errors import TableError
+from gradcli.tables.table_errors import TableError
 
 EXTRA = 'pip install "gradcli[table]"'
 

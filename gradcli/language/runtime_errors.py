@@ -8,8 +8,8 @@ from typing import Any
 
 import gradcli.system.budget as budget
 from gradcli.language import names as known
-from gradcli.language import tree
-from gradcli.language.errors import (
+from gradcli.language import tree_kinds as tree
+from gradcli.language.located_errors import (
     Call,
     LanguageError,
     StepLimit,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gradcli.language import tree
-from gradcli.language.errors import CannotAssign, LanguageError
+from gradcli.language import tree_kinds as tree
+from gradcli.language.located_errors import CannotAssign, LanguageError
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program

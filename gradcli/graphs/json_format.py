@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from gradcli.graphs import saved, values
-from gradcli.graphs.records import Describer, Record
+from gradcli.graphs import saved_fields as saved
+from gradcli.graphs import value_text as values
+from gradcli.graphs.traversal import Describer, Record
 from gradcli.graphs.view import View
 from gradcli.system.garbage import uncollected
 

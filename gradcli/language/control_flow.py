@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import gradcli.system.budget as budget
 from gradcli.language import names as known
 from gradcli.language import operations as ops
-from gradcli.language import tree
-from gradcli.language.errors import UnknownName
+from gradcli.language import tree_kinds as tree
+from gradcli.language.located_errors import UnknownName
 from gradcli.language.operations import unpack
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradcli.graphs.recorder import Pass, Recorder
-from gradcli.graphs.records import Describer
+from gradcli.graphs.backward_steps import Pass, Recorder
+from gradcli.graphs.step_table import pass_to_json, table
 from gradcli.graphs.styles import Line, segments
-from gradcli.graphs.trace_table import pass_to_json, table
+from gradcli.graphs.traversal import Describer
 
 
 @contextmanager

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gradcli.core.node import FREED
-from gradcli.graphs import rules, saved, values
-from gradcli.graphs.recorder import Note, Pass, Step
-from gradcli.graphs.records import LEAF, Describer, class_name, walk
+from gradcli.graphs import saved_fields as saved
+from gradcli.graphs import value_text as values
+from gradcli.graphs import vjp_text as rules
+from gradcli.graphs.backward_steps import Note, Pass, Step
+from gradcli.graphs.labels import shorten
 from gradcli.graphs.styles import ASCII, UNICODE, Line, Signs, fold, length, padded, stripped
-from gradcli.graphs.text import shorten
+from gradcli.graphs.traversal import LEAF, Describer, class_name, walk
 
 WIDEST_SOURCE = 28  # in the table; a block has the whole
 WIDEST_RULE = 44

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import saved as saved_values
+from gradcli.graphs import saved_fields as saved_values
 from gradcli.graphs.probes import OWN, Output, Place, Probe
 from gradcli.system.garbage import uncollected
 

@@ -7,13 +7,13 @@ from collections.abc import Generator, Iterator
 from typing import IO, Any
 
 from gradcli.tables import delimited
-from gradcli.tables.binary import npy_header, npy_rows
+from gradcli.tables.column_reading import cell_table, folder_keys, matching, read_open
 from gradcli.tables.delimited import Dialect
-from gradcli.tables.errors import TableError
-from gradcli.tables.reading import cell_table, folder_keys, matching, read_open
-from gradcli.tables.records import looks_like_lines
+from gradcli.tables.json_records import looks_like_lines
+from gradcli.tables.named_columns import ArrayTable, CellTable, KeyedTable, Table
+from gradcli.tables.numpy_files import npy_header, npy_rows
 from gradcli.tables.source import Opened, opened
-from gradcli.tables.table import ArrayTable, CellTable, KeyedTable, Table
+from gradcli.tables.table_errors import TableError
 
 BLOCK = 1 << 20  # bytes of text in a batch
 ROWS = 1 << 16  # rows of the other formats in one
@@ -128,7 +128,7 @@ class Stream:
             yield block
 
     def _list(self, file: Opened, head: str) -> Iterator[Table]:
-        from gradcli.tables.records import from_records, is_records, json_list
+        from gradcli.tables.json_records import from_records, is_records, json_list
 
         if head != "[":
             table = read_open(file)
@@ -148,7 +148,7 @@ class Stream:
             raise TableError(f"{file.name}: this is not a table of rows", hint=_RECORDS)
 
     def _records(self, file: Opened) -> Iterator[Table]:
-        from gradcli.tables.records import from_records, json_lines
+        from gradcli.tables.json_records import from_records, json_lines
 
         names: list[str] | None = None
         for number, text in self._lines(file):
@@ -215,7 +215,7 @@ def _first_letter(file: Opened) -> str:
 
 
 def _array_table(file: Opened) -> Table:
-    from gradcli.tables.binary import Archive
+    from gradcli.tables.numpy_files import Archive
 
     found = read_open(file)
     if isinstance(found, Archive):

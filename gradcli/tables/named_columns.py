@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gradcli.system.spread as spread
 from gradcli.tables.delimited import Dialect, is_missing, place
-from gradcli.tables.errors import MISSING_HINT, TableError
+from gradcli.tables.table_errors import MISSING_HINT, TableError
 
 if TYPE_CHECKING:
     import numpy as np

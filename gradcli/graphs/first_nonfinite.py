@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import nonfinite, saved, values
-from gradcli.graphs.recorder import Recorder, Step
-from gradcli.graphs.records import class_name
+from gradcli.graphs import nonfinite
+from gradcli.graphs import saved_fields as saved
+from gradcli.graphs import value_text as values
+from gradcli.graphs.backward_steps import Recorder, Step
 from gradcli.graphs.remedies import input_remedy, remedy
+from gradcli.graphs.traversal import class_name
 
 
 @dataclass(slots=True)

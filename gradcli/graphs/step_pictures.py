@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from gradcli.graphs import values
+from gradcli.graphs import value_text as values
 from gradcli.graphs.pictures import Picture
-from gradcli.graphs.records import Walk, class_name
 from gradcli.graphs.svg import Frame, picture_to_svg
+from gradcli.graphs.traversal import Walk, class_name
 
 FLOW_WIDTH = 24
 

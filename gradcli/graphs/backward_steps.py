@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import nonfinite, values
+from gradcli.graphs import nonfinite
+from gradcli.graphs import value_text as values
 
 
 @dataclass(slots=True)

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gradcli.graphs import values
-from gradcli.graphs.records import Describer, class_name
+from gradcli.graphs import value_text as values
 from gradcli.graphs.remedies import change_remedy
 from gradcli.graphs.styles import (
     ASCII,
@@ -21,6 +20,7 @@ from gradcli.graphs.styles import (
     segments,
     stripped,
 )
+from gradcli.graphs.traversal import Describer, class_name
 from gradcli.system.visible import columns, fitting
 
 JUMP = 1e3  # a change of the norm by more than this, within a node or a module, is marked

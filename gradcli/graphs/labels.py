@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gradcli.graphs.records import Record
+from gradcli.graphs.traversal import Record
 from gradcli.system.visible import columns, fitting
 
 SOURCE_WIDTH = 32

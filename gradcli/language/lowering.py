@@ -12,10 +12,10 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-from gradcli.language import tree
-from gradcli.language.checks import local_names, parameters
+from gradcli.language import tree_kinds as tree
 from gradcli.language.names import Generator
 from gradcli.language.program import Code, Program
+from gradcli.language.scope_checks import local_names, parameters
 
 _K = tree.KIND
 

@@ -8,12 +8,14 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Protocol
 
-from gradcli.graphs import rules, saved, values
-from gradcli.graphs.modules import Modules
+from gradcli.graphs import saved_fields as saved
+from gradcli.graphs import value_text as values
+from gradcli.graphs import vjp_text as rules
+from gradcli.graphs.labels import plural, shorten, title_of
+from gradcli.graphs.module_view import Modules
 from gradcli.graphs.pictures import Options, detail_lines, saved_lines
-from gradcli.graphs.records import Describer, Edge, Record, Totals, Walk
-from gradcli.graphs.text import plural, shorten, title_of
-from gradcli.graphs.values import Stats
+from gradcli.graphs.traversal import Describer, Edge, Record, Totals, Walk
+from gradcli.graphs.value_text import Stats
 from gradcli.graphs.view import Fold, Selection, View
 
 PRECISION = 6

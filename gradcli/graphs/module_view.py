@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import values
-from gradcli.graphs.calls import Calls
-from gradcli.graphs.records import Describer
-from gradcli.graphs.text import plural
+from gradcli.graphs import value_text as values
+from gradcli.graphs.labels import plural
+from gradcli.graphs.module_calls import Calls
+from gradcli.graphs.traversal import Describer
 from gradcli.graphs.view import Fold
 
 

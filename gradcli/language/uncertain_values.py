@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gradcli.system.spread as spread
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 
 
 def split_uncertainty(text: str) -> tuple[str, str] | None:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gradcli.tables.errors import TableError
-from gradcli.tables.table import CellTable
+from gradcli.tables.named_columns import CellTable
+from gradcli.tables.table_errors import TableError
 
 LONGEST_NUMBER = 4000  # digits
 

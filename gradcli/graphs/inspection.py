@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.graphs.probes import OWN, Probe
-from gradcli.graphs.records import Describer, Record, Totals, records, totals, walk
+from gradcli.graphs.traversal import Describer, Record, Totals, records, totals, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.graphs.modules import Modules
+    from gradcli.graphs.module_view import Modules
     from gradcli.graphs.pictures import Picture
-    from gradcli.graphs.tree import Tree
+    from gradcli.graphs.tree_format import Tree
 
 
 class Graph:
@@ -29,7 +29,7 @@ class Graph:
         probe: Probe = OWN,
         calls: Any = None,
     ) -> None:
-        """calls: the modules' calls that made the nodes (`gradcli.graphs.calls.Calls`)."""
+        """calls: the modules' calls that made the nodes (`gradcli.graphs.module_calls.Calls`)."""
         self.probe, self.calls = probe, calls
         self.tensors, self.source = tensors, source
         self.names = {id(tensor): name for name, tensor in (names or {}).items()}
@@ -63,7 +63,7 @@ class Graph:
     def modules(self) -> Modules | None:
         """The modules of PyTorch's that made the nodes, where the forward pass was watched."""
         if self._modules is None and self.calls is not None:
-            from gradcli.graphs.modules import Modules
+            from gradcli.graphs.module_view import Modules
 
             self._modules = Modules(self.calls, self.describer)
         return self._modules
@@ -93,7 +93,7 @@ class Graph:
         Options: saved, values, grads, edges, legend, collapse, depth, only, width, precision,
         ascii, forward, wide.
         """
-        from gradcli.graphs.tree import Tree
+        from gradcli.graphs.tree_format import Tree
         from gradcli.graphs.tree_lines import Options
 
         chosen = Options(**self._usual(options))
@@ -128,7 +128,7 @@ class Graph:
         values: bool = False,
     ) -> dict[str, Any]:
         """Return the graph as JSON objects; ids are those of the whole graph."""
-        from gradcli.graphs.json import view_to_json
+        from gradcli.graphs.json_format import view_to_json
         from gradcli.graphs.view import Selection, View
 
         labels = self.describer.labels() if only is not None else None
@@ -182,30 +182,30 @@ class Graph:
 
         Backpropagates first if that has not been done.
         """
-        from gradcli.graphs.frames import frames
+        from gradcli.graphs.step_pictures import frames
 
         return frames(self._passed().picture(**options), self)
 
     def trace(self) -> Any:
         """Return the backward pass as a table, a row a step; backpropagates if that is to be done."""
-        from gradcli.graphs.trace import Trace
+        from gradcli.graphs.step_listing import Trace
 
         return Trace(self._passed().recorder, self.source, self.describer)
 
     def norms(self) -> Any:
         """Return the table of gradients' norms; backpropagates if that is to be done."""
-        from gradcli.graphs.norms import Norms
+        from gradcli.graphs.gradient_norms import Norms
 
         return Norms(self._passed())
 
     def to_html(self, *, title: str | None = None, **options: Any) -> str:
         """Return one self-contained page that shows the graph and plays the backward pass."""
-        from gradcli.graphs.html import graph_to_html
+        from gradcli.graphs.html_page import graph_to_html
 
         return graph_to_html(self, title=title, **options)
 
     def _repr_html_(self) -> str:
-        from gradcli.graphs.html import notebook_frame
+        from gradcli.graphs.html_page import notebook_frame
 
         return notebook_frame(self.to_html())
 

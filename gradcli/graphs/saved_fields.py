@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcli.core.node import FREED
 from gradcli.core.tensor import Tensor
-from gradcli.graphs import values
+from gradcli.graphs import value_text as values
 from gradcli.system import dtypes
 
 MOST_IN_JSON = 64  # elements of a tensor of PyTorch's that are written out

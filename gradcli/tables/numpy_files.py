@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
-from gradcli.tables.errors import TableError
+from gradcli.tables.named_columns import ArrayTable
 from gradcli.tables.source import Opened
-from gradcli.tables.table import ArrayTable
+from gradcli.tables.table_errors import TableError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from gradcli.language import tokens as tk
-from gradcli.language.errors import LanguageError, Span
+from gradcli.language.located_errors import LanguageError, Span
 from gradcli.language.tokens import BLANKS
 
 _UNKNOWN: dict[str, tuple[str, str]] = {

@@ -11,7 +11,7 @@ import re
 from itertools import accumulate
 
 from gradcli.language import tokens as tk
-from gradcli.language.errors import LanguageError
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.tokens import (
     BLANKS,
     CLOSE,
