@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus import batched
-from gradcli.calculus.vmap import vmap
 from gradcli.core import levels
 from gradcli.core import pytrees as trees
 from gradcli.core.backward_pass import gradients as pull
@@ -21,6 +19,8 @@ from gradcli.core.backward_pass import tell
 from gradcli.core.batch_levels import remove_batch_dim
 from gradcli.core.batched_arrays import Level, opened
 from gradcli.core.tensor import Tensor, wrap
+from gradcli.transforms import batched_passes as batched
+from gradcli.transforms.vmap import vmap
 
 Argnums = int | tuple[int, ...]
 
@@ -247,7 +247,7 @@ def jvp(
             "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
             f"{spec} and tangents with structure {other}"
         )
-    from gradcli.calculus import forward_ad
+    from gradcli.transforms import forward_mode as forward_ad
 
     with levels.Level(), forward_ad.nested_level():
         duals = [
@@ -327,7 +327,7 @@ def _check_directions(points: list[Any], directions: list[Any]) -> None:
 
 def _unpacked(result: Any, aux: Any, call: str) -> tuple[Any, list[Any], Any]:
     """What a function of dual numbers returns, without tangents; the tangent of each, or None; aux."""
-    from gradcli.calculus import forward_ad
+    from gradcli.transforms import forward_mode as forward_ad
 
     pairs = [forward_ad.unpack_dual(o) for o in _outputs(result, call)]
     primal = trees.unflatten([p.primal for p in pairs], trees.flatten(result)[1])
@@ -389,7 +389,7 @@ def jacfwd(
     randomness: str = "error",
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`: all columns in one run of forward mode."""
-    from gradcli.calculus import forward_ad
+    from gradcli.transforms import forward_mode as forward_ad
 
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:

@@ -126,7 +126,7 @@ def _against_differences(
     atol: float | None,
     second_order: bool,
 ) -> None:
-    from gradcli.calculus.checking import blame, check_point, gradient_function
+    from gradcli.transforms.finite_differences import blame, check_point, gradient_function
 
     checks = [("gradient", function)]
     if second_order:
@@ -151,9 +151,9 @@ def _against_expected(
     rtol: float,
     atol: float | None,
 ) -> None:
-    from gradcli.calculus.compare import Comparison
     from gradcli.core.backward_pass import grad
     from gradcli.core.tensor import Tensor, wrap
+    from gradcli.symbolic.formula_check import Comparison
 
     if not isinstance(expected, Mapping):
         if len(names) != 1:

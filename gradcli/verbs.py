@@ -26,9 +26,9 @@ from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 from gradcli.language.option_values import in_python
 
 if TYPE_CHECKING:
-    from gradcli.calculus.verdicts import Verdict
     from gradcli.graphs import Graph
     from gradcli.language.program import Program
+    from gradcli.transforms.verdicts import Verdict
 
 # pytest shows the line of the test, not these frames.
 __tracebackhide__ = True
@@ -202,7 +202,7 @@ def grad(
     that is no scalar needs one. order: how often to differentiate; from the second time on the gradient
     is summed up first. No `.grad` of a tensor that was given changes. Raises LanguageError.
     """
-    from gradcli.calculus.higher import gradients
+    from gradcli.transforms.higher_orders import gradients
 
     call = _Call(source, values, variables, wrt)
     leaves = call.leaves()
@@ -273,13 +273,13 @@ def _derivative(
 ) -> Any:
     from functools import partial
 
-    from gradcli.calculus.assumptions import read
-    from gradcli.calculus.derivative import differentiate
-    from gradcli.calculus.jacobians import way
-    from gradcli.calculus.printed import printed
-    from gradcli.calculus.proof import Unproved, proved
-    from gradcli.calculus.reading import NoExpression
-    from gradcli.calculus.shapes import made_up
+    from gradcli.symbolic.assumptions import read
+    from gradcli.symbolic.differentiate import differentiate
+    from gradcli.symbolic.lifting import NoExpression
+    from gradcli.symbolic.matrix_derivatives import way
+    from gradcli.symbolic.printed_text import printed
+    from gradcli.symbolic.proof import Unproved, proved
+    from gradcli.symbolic.shape_guesses import made_up
 
     if form not in ("text", "latex", "python", "numpy", "torch"):
         raise ValueError(
@@ -335,7 +335,7 @@ def jacobian(
     them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. Raises
     LanguageError.
     """
-    from gradcli.calculus import matrices
+    from gradcli.transforms import traced_matrices as matrices
 
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
@@ -358,7 +358,7 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
     Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
     differentiated by x, then by y. Raises LanguageError.
     """
-    from gradcli.calculus import matrices
+    from gradcli.transforms import traced_matrices as matrices
 
     call = _Call(source, values, variables, wrt)
     call.leaves()
@@ -431,9 +431,9 @@ def check(
     absolute (at most 1e-8 of the largest element if None). In tests `gradcli.testing.assert_gradients`
     says more, and takes functions. Raises LanguageError.
     """
-    from gradcli.calculus.checking import NotFinite
-    from gradcli.calculus.verdicts import verdicts
     from gradcli.system import dtypes
+    from gradcli.transforms.finite_differences import NotFinite
+    from gradcli.transforms.verdicts import verdicts
 
     before = dtypes.get_default_dtype()
     dtypes.set_default_dtype(dtypes.float64)

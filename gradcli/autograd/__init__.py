@@ -22,9 +22,9 @@ from gradcli.core.modes import (
 from gradcli.core.saved_tensors import Saved as SavedTensor
 
 _LATER = {
-    "gradcheck": "gradcli.calculus.gradcheck",
-    "gradgradcheck": "gradcli.calculus.gradcheck",
-    "GradcheckError": "gradcli.calculus.gradcheck",
+    "gradcheck": "gradcli.transforms.gradcheck",
+    "gradgradcheck": "gradcli.transforms.gradcheck",
+    "GradcheckError": "gradcli.transforms.gradcheck",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.calculus.forward_ad import (
+from gradcli.transforms.forward_mode import (
     UnpackedDualTensor,
     current_level,
     dual_level,
@@ -13,8 +13,8 @@ from gradcli.calculus.forward_ad import (
     make_dual,
     unpack_dual,
 )
-from gradcli.calculus.forward_ad import is_forward_enabled as _is_fwd_grad_enabled
-from gradcli.calculus.forward_ad import set_forward_enabled as _set_fwd_grad_enabled
+from gradcli.transforms.forward_mode import is_forward_enabled as _is_fwd_grad_enabled
+from gradcli.transforms.forward_mode import set_forward_enabled as _set_fwd_grad_enabled
 
 
 def __getattr__(name: str) -> Any:

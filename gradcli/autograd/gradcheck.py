@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from gradcli.calculus.gradcheck import (
+from gradcli.transforms.gradcheck import (
     GradcheckError,
     get_analytical_jacobian,
     get_numerical_jacobian,

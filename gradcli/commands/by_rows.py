@@ -538,10 +538,10 @@ def check_by_rows(
     """`check`: the gradients by numbers against differences; columns are moved as a whole."""
     import numpy as np
 
-    from gradcli.calculus.checking import RTOL, Checked
-    from gradcli.calculus.verdicts import Verdict
     from gradcli.streaming.running_sums import shift
     from gradcli.system import dtypes
+    from gradcli.transforms.finite_differences import RTOL, Checked
+    from gradcli.transforms.verdicts import Verdict
 
     made = Passes(ctx, request, table)
     wrt = made.wrt()

@@ -28,9 +28,9 @@ from gradcli.commands.shapes import shape_option
 from gradcli.language.located_errors import LanguageError, refused
 
 if TYPE_CHECKING:
-    from gradcli.calculus.checking import Checked
-    from gradcli.calculus.compare import Comparison
-    from gradcli.calculus.verdicts import Verdict
+    from gradcli.symbolic.formula_check import Comparison
+    from gradcli.transforms.finite_differences import Checked
+    from gradcli.transforms.verdicts import Verdict
 
 TRIES = 20  # random points until one has finite values
 # Where values are made up: how far from 0 the points lie. One point hides what holds there alone.
@@ -96,7 +96,7 @@ def command(
     if against is not None:
         _compare(ctx, request, points, wanted[0], against, rtol, atol)
         return
-    from gradcli.calculus.verdicts import verdicts
+    from gradcli.transforms.verdicts import verdicts
 
     reports: list[Verdict] = []
     for number, arrays in enumerate(points):
@@ -123,9 +123,9 @@ def _asked(
     """The points to check at, and the variables to differentiate by."""
     import numpy as np
 
-    from gradcli.calculus.switches import intervals
     from gradcli.language import parse
     from gradcli.system import dtypes
+    from gradcli.transforms.switches import intervals
 
     shape_at = None if against is None else _formula_shape(request, against)
     suits = None if shape_at is None else _suits(request, shape_at)
@@ -162,7 +162,7 @@ def _checked(request: Request, arrays: dict[str, Any]) -> Iterator[None]:
     """Where gradients are checked at a point: what is refused there is an error of the expression's."""
     import numpy as np
 
-    from gradcli.calculus.checking import NotFinite
+    from gradcli.transforms.finite_differences import NotFinite
 
     try:
         with np.errstate(all="ignore"), apart(request):
@@ -205,10 +205,10 @@ def _formula_shape(
     request: Request, text: str
 ) -> Callable[[Mapping[str, Any]], tuple[int, ...] | None]:
     """The shape of a formula's value at a point; None where it has no value."""
-    from gradcli.calculus.compare import formula_at
     from gradcli.core.operation_errors import REFUSALS
     from gradcli.core.tensor import wrap
     from gradcli.language import parse
+    from gradcli.symbolic.formula_check import formula_at
 
     formula = parse(text)
     free = frozenset(formula.free_variables())
@@ -256,9 +256,9 @@ def _readings(
     It may be meant for a number among arrays (`-2*sum(x - m)` for `sum((x - m)**2)` by m), for an
     array among numbers, or for arrays of one size (`2*(x - y)/x.numel()` for a loss).
     """
-    from gradcli.calculus.compare import compare_formula
-    from gradcli.calculus.generic import sample
-    from gradcli.calculus.verdicts import function_of
+    from gradcli.symbolic.formula_check import compare_formula
+    from gradcli.symbolic.generic_points import sample
+    from gradcli.transforms.verdicts import function_of
 
     if name in where.given:
         return [[]]
@@ -308,8 +308,8 @@ def _points(
     readings: the scalars that may be arrays then, in turn. spread: for each point, how far apart.
     suits: what else must hold at points of other sizes. drawn: random points of some shapes and ends.
     """
-    from gradcli.calculus.shapes import larger
-    from gradcli.calculus.verdicts import function_of
+    from gradcli.symbolic.shape_guesses import larger
+    from gradcli.transforms.verdicts import function_of
 
     function = function_of(request.program, request.loaded)
     shapes = {n: a.shape for n, a in where.arrays.items()}
@@ -354,9 +354,9 @@ def _on_other_sides(
     drawn: Callable[..., Iterator[dict[str, Any]]],
 ) -> Iterator[dict[str, Any]]:
     """Points at which the program, or the formula, does something else than at those that there are."""
-    from gradcli.calculus.switches import FAR, MOST, Sides
-    from gradcli.calculus.verdicts import function_of
     from gradcli.language import parse
+    from gradcli.transforms.switches import FAR, MOST, Sides
+    from gradcli.transforms.verdicts import function_of
 
     programs = [request.program, *([parse(against)] if against else [])]
     functions = [function_of(p, request.loaded) for p in programs]
@@ -392,7 +392,7 @@ def _drawn(
     """Random arrays: of both signs, then positive, with well-conditioned square matrices, and farther off."""
     import numpy as np
 
-    from gradcli.calculus.generic import sample
+    from gradcli.symbolic.generic_points import sample
 
     for tried, (low, high) in enumerate([*[limits] * TRIES, *(e for e in around for _ in "12")]):
         arrays = dict(where.arrays)
@@ -428,8 +428,8 @@ def _outputs(function: Any, arrays: dict[str, Any]) -> list[Any] | None:
     """The program's values there; None where it does not run."""
     import numpy as np
 
-    from gradcli.calculus.checking import outputs_of
     from gradcli.core.tensor import wrap
+    from gradcli.transforms.finite_differences import outputs_of
 
     with np.errstate(all="ignore"):
         try:
@@ -584,7 +584,7 @@ def _compare(
     atol: float | None,
 ) -> None:
     """Compare the gradient with a formula at the points, up to one where they differ."""
-    from gradcli.calculus.compare import RTOL, compare_formula
+    from gradcli.symbolic.formula_check import RTOL, compare_formula
 
     how: dict[str, Any] = {"rtol": RTOL if rtol is None else rtol, "atol": atol}
     agreed: list[dict[str, Any]] = []
@@ -611,7 +611,7 @@ def _compare(
         output.write(f"ok: {name} (max error {found.error:.1e}{suffix})")
     else:
         output.write("\n".join(_formula_lines(request, name, found, arrays)))
-        from gradcli.calculus.shapes import shapes_said
+        from gradcli.symbolic.shape_guesses import shapes_said
 
         if agreed and all(_shapes(a) != _shapes(arrays) for a in agreed):
             yes, no = (shapes_said(_shapes(a)) for a in (agreed[-1], arrays))

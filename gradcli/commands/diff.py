@@ -23,11 +23,11 @@ from gradcli.commands.shapes import shape_option
 from gradcli.language.located_errors import refused
 
 if TYPE_CHECKING:
-    from gradcli.calculus.assumptions import Assumptions
-    from gradcli.calculus.derivative import Derivatives
-    from gradcli.calculus.expressions import Expression
-    from gradcli.calculus.printed import Printed
-    from gradcli.calculus.steps import Step
+    from gradcli.symbolic.assumptions import Assumptions
+    from gradcli.symbolic.chain_rule_steps import Step
+    from gradcli.symbolic.differentiate import Derivatives
+    from gradcli.symbolic.expressions import Expression
+    from gradcli.symbolic.printed_text import Printed
 
 FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
 WIDEST = 40  # characters of a column of --show-steps before the next is pushed aside
@@ -94,7 +94,7 @@ def command(
     It holds for any sizes of the variables, or a note says for which it does: so does the text of a
     program (--format numpy), and "general" in --json, which is true or false.
     """
-    from gradcli.calculus.reading import NoExpression
+    from gradcli.symbolic.lifting import NoExpression
 
     if request.style.form == "json":
         form = "json"
@@ -153,7 +153,7 @@ def _printed(
         find = _assumed(assumed, where).around(find)
 
     def unproved() -> tuple[Derivatives, Printed]:
-        from gradcli.calculus.printed import printed
+        from gradcli.symbolic.printed_text import printed
 
         found = find(request.program, where.arrays, wanted, follow=given, names=names)
         made = printed(found, form, cse)
@@ -162,7 +162,7 @@ def _printed(
 
     if not verify:
         return unproved()
-    from gradcli.calculus.proof import Unproved, proved
+    from gradcli.symbolic.proof import Unproved, proved
 
     try:
         found, made, singular = proved(
@@ -192,20 +192,20 @@ def _printed(
 def _ways(where: Point, wanted: list[str], order: int, rows: bool) -> tuple[dict[str, Any], str]:
     """What finds the derivative and proves it, as `proved` names it; the command that has its value."""
     if rows or order > 1:
-        from gradcli.calculus.jacobians import way
+        from gradcli.symbolic.matrix_derivatives import way
 
         ways = way(where.arrays, wanted, order, rows)
         if ways:
             return ways, "jacobian" if rows else "hessian" if order == 2 else "grad"
-    from gradcli.calculus.derivative import differentiate
+    from gradcli.symbolic.differentiate import differentiate
 
     return {"find": partial(differentiate, order=order)}, "grad"
 
 
 def _squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
     """The point with square matrices where they are assumed and nobody gave a shape."""
-    from gradcli.calculus.assumptions import squares
-    from gradcli.calculus.shapes import made_up
+    from gradcli.symbolic.assumptions import squares
+    from gradcli.symbolic.shape_guesses import made_up
 
     shapes = {n: a.shape for n, a in where.arrays.items() if n not in where.given}
     wanted = {n: (shapes[n][0],) * 2 for n in squares(texts) if len(where.guessed.get(n, ())) == 2}
@@ -219,7 +219,7 @@ def _squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
 
 
 def _assumed(texts: tuple[str, ...], where: Point) -> Assumptions:
-    from gradcli.calculus.assumptions import BadAssumption, read
+    from gradcli.symbolic.assumptions import BadAssumption, read
 
     try:
         return read(texts, where.arrays, where.given)
@@ -310,7 +310,7 @@ def _write_text(
 
 def _left(label: str, found: Derivatives) -> str:
     """What a derivative is called in LaTeX."""
-    from gradcli.calculus.latex import derivative_of
+    from gradcli.symbolic.latex import derivative_of
 
     words = label.split(".")
     order = 2 if found.kind == "Hessian" else len(found.lower) + 1
@@ -361,7 +361,7 @@ def _write_json(
 
 # -- the chain rule, step by step -----------------------------------------------------------------
 def _steps(request: Request, where: Point, wanted: list[str]) -> list[Step]:
-    from gradcli.calculus.steps import steps
+    from gradcli.symbolic.chain_rule_steps import steps
 
     given = not set(where.arrays) - set(where.given)
     return steps(request.program, where.arrays, wanted, follow=given, names=request.loaded)
@@ -369,7 +369,7 @@ def _steps(request: Request, where: Point, wanted: list[str]) -> list[Step]:
 
 def _spelled(expression: Expression, form: str = "text") -> str:
     """In full, or three dots where only names of its parts would make it readable."""
-    from gradcli.calculus.printed import spelled_out
+    from gradcli.symbolic.printed_text import spelled_out
 
     return spelled_out(expression, form) or (r"\dots" if form == "latex" else "…")
 
@@ -392,8 +392,8 @@ def _step_lines(taken: list[Step], where: Point, request: Request, form: str) ->
 
 
 def _step_latex(taken: list[Step], where: Point, request: Request) -> list[str]:
-    from gradcli.calculus.derivative import positions
-    from gradcli.calculus.steps import piece
+    from gradcli.symbolic.chain_rule_steps import piece
+    from gradcli.symbolic.differentiate import positions
 
     places = positions(request.program)
 

@@ -38,7 +38,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     With several variables there is a line for each pair of them: `x.y.hessian` differentiates by x,
     then by y.
     """
-    from gradcli.calculus import matrices
+    from gradcli.transforms import traced_matrices as matrices
 
     if sparse:
         matrix.refuse_sparse(request.style)

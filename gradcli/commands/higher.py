@@ -42,7 +42,7 @@ def write_higher(
     evaluation = evaluate(ctx, request)
     value = evaluation.tensor("gradient")
     gradient = seed_of(evaluation, seed)
-    from gradcli.calculus.higher import gradients
+    from gradcli.transforms.higher_orders import gradients
 
     try:
         found = gradients(value, evaluation.leaves, gradient, order)

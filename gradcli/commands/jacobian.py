@@ -46,7 +46,7 @@ def command(
 
     Its shape is the value's, then the variable's.
     """
-    from gradcli.calculus import matrices
+    from gradcli.transforms import traced_matrices as matrices
 
     if sparse:
         matrix.refuse_sparse(request.style)

@@ -51,7 +51,7 @@ def command(
 
         jvp_by_rows(ctx, request, table, Threads(), vectors, show_value)
         return
-    from gradcli.calculus import matrices
+    from gradcli.transforms import traced_matrices as matrices
 
     evaluation, start = matrix.evaluated(ctx, request)
     evaluation.tensor("derivative")

@@ -21,15 +21,15 @@ from gradcli.commands.evaluation import (
 from gradcli.commands.request import Request
 
 if TYPE_CHECKING:
-    from gradcli.calculus.matrices import Start
     from gradcli.language.located_errors import LanguageError
+    from gradcli.transforms.traced_matrices import Start
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def evaluated(ctx: click.Context, request: Request) -> tuple[Evaluation, Start]:
     """The evaluation, and what the program started from: the derivative is that of this run."""
-    from gradcli.calculus.matrices import Start
+    from gradcli.transforms.traced_matrices import Start
 
     variables, integers = read_variables(ctx, request)
     start = Start()

@@ -74,8 +74,8 @@ def point(
     """
     import numpy as np
 
-    from gradcli.calculus.shapes import made_up
     from gradcli.commands.evaluation import files_of, read_variable, set_up
+    from gradcli.symbolic.shape_guesses import made_up
 
     set_up(ctx, request)
     tensors = {}

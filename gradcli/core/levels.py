@@ -4,7 +4,7 @@ Each `grad`, `vjp`, `jvp` or Jacobian at work is a level above those around it; 
 lowest. All levels record on one tape: an operation on tensors of several levels is recorded once, for each
 of them. What tells them apart is where the tape ends: a level has variables of its own, and nobody else
 ends there. Levels along tangents have no variables: their tangents are told apart by level
-(calculus.forward_ad). Three rules keep the others apart.
+(transforms.forward_mode). Three rules keep the others apart.
 
 1. A level differentiates by its own variables alone, which are new at every call, and records its
    derivative where that depends on anything below: see `Reverse.needs`.

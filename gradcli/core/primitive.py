@@ -590,7 +590,8 @@ def operator(
     of the function of its name with options of its names: a formula of its parameters; `WORD: OPTIONS`,
     another function, and what that calls them (`-` for one that it lacks, nothing where they are called
     the same); `WORD[0]: OPTIONS`, the first of its results; or the name of a form of
-    `gradcli.calculus.forms`. writes: how it may be written in place, in words: "shared", where several
+    `gradcli.symbolic.symbolic_rules`. writes: how it may be written in place, in words: "shared",
+    where several
     elements share memory, too; "apart", only where no operand lies in what is written; "read", the last
     operand was read before, and may lie anywhere. Nothing: operands lie there whole or not at all.
     own_order: the kernel says in which order in memory the result's dims are, whatever its operands' are.

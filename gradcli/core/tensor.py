@@ -73,7 +73,7 @@ class Tensor:
     retained = False
     # A leaf's AccumulateGrad (a weak reference): None where there is none, or where `edge` must look.
     accumulates: Any = staticmethod(lambda: None)
-    tangents: Any = None  # {level: tensor} in forward mode (calculus.forward_ad)
+    tangents: Any = None  # {level: tensor} in forward mode (transforms.forward_mode)
     _grad_dtype: Any = OWN  # the dtype of `.grad`, where it is not the tensor's; None: any
     __array_priority__ = 1000
     # Attached in engine/__init__: the backward pass from here, the node of a stale view, and the same

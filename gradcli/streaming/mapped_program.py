@@ -89,8 +89,8 @@ class Rows:
 
     def _mapped(self, batch: Arrays, rows: int) -> Results:
         """All rows at once, on batched arrays."""
-        from gradcli.calculus.vmap import vmap
         from gradcli.func import grad_and_value
+        from gradcli.transforms.vmap import vmap
 
         if self.alone is not None or not batch:
             return self._on_the_tape(batch, rows)

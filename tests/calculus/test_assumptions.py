@@ -11,11 +11,11 @@ from click.testing import CliRunner
 
 import gradcli
 from gradcli import language
-from gradcli.calculus.assumptions import KINDS, BadAssumption, read
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.generic import sample
-from gradcli.calculus.proof import Unproved, proved
 from gradcli.cli import main
+from gradcli.symbolic.assumptions import KINDS, BadAssumption, read
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.generic_points import sample
+from gradcli.symbolic.proof import Unproved, proved
 from tests.sweep import sweep
 
 B, Q = {"x": (3,), "B": (3, 3)}, {"x": (3,), "Q": (3, 3)}

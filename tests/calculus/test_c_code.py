@@ -15,11 +15,11 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.calculus.c_code import run_c, to_c
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.proof import proved
-from gradcli.calculus.reading import NoExpression
 from gradcli.language.scope_checks import free_names
+from gradcli.symbolic.c_code import run_c, to_c
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.lifting import NoExpression
+from gradcli.symbolic.proof import proved
 
 SOURCES = [
     "x**2", "x**3*sin(y)/2", "x/3 + 1/3", "x**y", "2**x", "x**-2", "x**0.5*y**1.5", "exp(-x**2)",

@@ -12,9 +12,9 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.calculus.checking import blame, check_point, gradient_function, is_analytic
-from gradcli.calculus.compare import compare_formula
+from gradcli.symbolic.formula_check import compare_formula
 from gradcli.testing import GradientMismatch, assert_gradients
+from gradcli.transforms.finite_differences import blame, check_point, gradient_function, is_analytic
 from tests.calculus import samples
 from tests.calculus.test_forward_reverse import case, run
 from tests.sweep import sweep

@@ -10,12 +10,12 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.calculus.code import to_code
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.generic import sample
-from gradcli.calculus.jax_code import to_jax
-from gradcli.calculus.proof import proved
-from gradcli.calculus.reading import NoExpression
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.generic_points import sample
+from gradcli.symbolic.jax_code import to_jax
+from gradcli.symbolic.lifting import NoExpression
+from gradcli.symbolic.proof import proved
+from gradcli.symbolic.python_code import to_code
 from tests.sweep import sweep
 
 PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [

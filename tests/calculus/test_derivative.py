@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import gradcli
 from gradcli import language
-from gradcli.calculus import simplify
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.generic import sample
-from gradcli.calculus.latex import to_latex
-from gradcli.calculus.reading import NoExpression
-from gradcli.calculus.shapes import infer
-from gradcli.calculus.text import to_text
+from gradcli.symbolic import simplify
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.expression_text import to_text
+from gradcli.symbolic.generic_points import sample
+from gradcli.symbolic.latex import to_latex
+from gradcli.symbolic.lifting import NoExpression
+from gradcli.symbolic.shape_guesses import infer
 from tests.calculus import samples
 from tests.calculus.test_formulas import ROWS, derivative, values
 from tests.sweep import sweep

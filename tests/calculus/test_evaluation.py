@@ -9,10 +9,10 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.calculus.derivative import differentiate, positions
-from gradcli.calculus.evaluation import evaluate
-from gradcli.calculus.expressions import name
-from gradcli.calculus.text import to_text
+from gradcli.symbolic.differentiate import differentiate, positions
+from gradcli.symbolic.expression_evaluation import evaluate
+from gradcli.symbolic.expression_text import to_text
+from gradcli.symbolic.expressions import name
 from tests.sweep import sweep
 
 POINTS: dict[str, Any] = {

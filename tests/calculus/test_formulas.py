@@ -12,10 +12,10 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.calculus.checking import check_point
-from gradcli.calculus.code import to_code
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.text import to_text
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.expression_text import to_text
+from gradcli.symbolic.python_code import to_code
+from gradcli.transforms.finite_differences import check_point
 from tests.sweep import sweep
 
 ROWS = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculus import forward_ad
+from gradcli.transforms import forward_mode as forward_ad
 from tests.calculus import samples
 from tests.calculus.test_forward_reverse import NO_SECOND_DERIVATIVE, REFUSED, case, run
 from tests.sweep import sweep

@@ -12,7 +12,7 @@ import pytest
 import gradcli
 from gradcli import language
 from gradcli.autograd import forward_ad
-from gradcli.calculus import matrices
+from gradcli.transforms import traced_matrices as matrices
 from tests.calculus import samples
 from tests.sweep import sweep
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from gradcli import language
-from gradcli.calculus import jacobians
-from gradcli.calculus.generic import sample
-from gradcli.calculus.printed import printed
-from gradcli.calculus.proof import Difference, prove, proved
-from gradcli.calculus.spelling import NoExpression
+from gradcli.symbolic import matrix_derivatives as jacobians
+from gradcli.symbolic.generic_points import sample
+from gradcli.symbolic.printed_text import printed
+from gradcli.symbolic.proof import Difference, prove, proved
+from gradcli.symbolic.spelling import NoExpression
 from tests.sweep import sweep
 
 X3, A43, A33 = {"x": (3,)}, {"A": (4, 3)}, {"A": (3, 3)}

@@ -14,11 +14,11 @@ import numpy as np
 
 import gradcli
 from gradcli import language
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.generic import sample
-from gradcli.calculus.jacobians import way
-from gradcli.calculus.proof import proved
-from gradcli.calculus.text import to_text
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.expression_text import to_text
+from gradcli.symbolic.generic_points import sample
+from gradcli.symbolic.matrix_derivatives import way
+from gradcli.symbolic.proof import proved
 from tests.calculus.measure import letters, operations
 from tests.sweep import sweep
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.calculus import matrices
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.expressions import Expression
-from gradcli.calculus.text import to_text
 from gradcli.core.primitive import NotImplementedNode
 from gradcli.registry import table
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.expression_text import to_text
+from gradcli.symbolic.expressions import Expression
+from gradcli.transforms import traced_matrices as matrices
 from tests.calculus import samples
 from tests.fuzz.pairs import Case, summed
 

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from gradcli import language
-from gradcli.calculus import matrices
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.text import to_text
 from gradcli.compiler.compiled_function import compile as compiled
 from gradcli.core import random
 from gradcli.core.backward_pass import grad
 from gradcli.core.tensor import Tensor, wrap
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.expression_text import to_text
+from gradcli.transforms import traced_matrices as matrices
 from tests.calculus import recording_programs
 from tests.sweep import sweep
 

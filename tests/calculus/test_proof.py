@@ -11,13 +11,13 @@ from click.testing import CliRunner
 
 import gradcli
 from gradcli import language
-from gradcli.calculus import proof
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.generic import Generic, sample
-from gradcli.calculus.printed import Printed, printed
-from gradcli.calculus.proof import Claim, Difference, points, prove
-from gradcli.calculus.sizes import other_sizes
 from gradcli.cli import main
+from gradcli.symbolic import proof
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.generic_points import Generic, sample
+from gradcli.symbolic.printed_text import Printed, printed
+from gradcli.symbolic.proof import Claim, Difference, points, prove
+from gradcli.symbolic.symbolic_shapes import other_sizes
 from tests.sweep import sweep
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 import gradcli
 from gradcli import language
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.text import to_text
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.expression_text import to_text
 from tests.calculus.measure import operations
 from tests.sweep import sweep
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from gradcli import language
-from gradcli.calculus import jacobians, sizes
-from gradcli.calculus.code import NumpyPrinter
-from gradcli.calculus.generic import sample
-from gradcli.calculus.latex import to_latex
-from gradcli.calculus.proof import proved
+from gradcli.symbolic import matrix_derivatives as jacobians
+from gradcli.symbolic import symbolic_shapes as sizes
+from gradcli.symbolic.generic_points import sample
+from gradcli.symbolic.latex import to_latex
+from gradcli.symbolic.proof import proved
+from gradcli.symbolic.python_code import NumpyPrinter
 from tests.sweep import sweep
 
 X, XY = {"x": (4,)}, {"x": (4,), "y": (4,)}

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 import gradcli
 from gradcli import language
-from gradcli.calculus import matrices
 from gradcli.cli import main
 from gradcli.core.sparse_batches import Scattered
+from gradcli.transforms import traced_matrices as matrices
 from tests.sweep import sweep
 
 X = np.random.default_rng(0).random(240)

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli import language
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.generic import sample
-from gradcli.calculus.steps import steps
-from gradcli.calculus.text import to_text
 from gradcli.cli import main
+from gradcli.symbolic.chain_rule_steps import steps
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.expression_text import to_text
+from gradcli.symbolic.generic_points import sample
 from tests.sweep import sweep
 
 

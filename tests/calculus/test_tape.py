@@ -14,9 +14,9 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.calculus import matrices
-from gradcli.calculus.batched import identity
 from gradcli.core.batched_arrays import Level, is_diagonal, opened
+from gradcli.transforms import traced_matrices as matrices
+from gradcli.transforms.batched_passes import identity
 from tests.calculus.tape_programs import PROGRAMS
 from tests.sweep import sweep
 

@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 
 from gradcli import language
-from gradcli.calculus.generic import sample
-from gradcli.calculus.proof import Unproved, proved
 from gradcli.language.scope_checks import free_names
+from gradcli.symbolic.generic_points import sample
+from gradcli.symbolic.proof import Unproved, proved
 from gradcli.system import dtypes
 from tests import fuzz
 

@@ -26,19 +26,19 @@ import numpy as np
 
 import gradcli
 from gradcli import language
-from gradcli.calculus import matrices
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.jacobians import way
-from gradcli.calculus.latex import to_latex
-from gradcli.calculus.proof import proved
-from gradcli.calculus.sharing import size_of
-from gradcli.calculus.spelling import NoExpression
 from gradcli.commands.diff import CODE
 from gradcli.compiler.compiled_function import Plan
 from gradcli.compiler.executor import Executor
 from gradcli.core import modes
 from gradcli.registry import table
 from gradcli.registry.schema import Parameter
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.latex import to_latex
+from gradcli.symbolic.matrix_derivatives import way
+from gradcli.symbolic.proof import proved
+from gradcli.symbolic.sharing import size_of
+from gradcli.symbolic.spelling import NoExpression
+from gradcli.transforms import traced_matrices as matrices
 from tests import fuzz
 from tests.calculus import samples
 from tests.fuzz import TooLong, cases, limited, ran_out

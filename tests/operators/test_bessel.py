@@ -9,10 +9,10 @@ import numpy as np
 
 import gradcli
 from gradcli import language
-from gradcli.calculus import matrices
-from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.text import to_text
 from gradcli.core.tensor import wrap
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.expression_text import to_text
+from gradcli.transforms import traced_matrices as matrices
 from tests.sweep import sweep
 
 # (function, x, derivative, second derivative), of mpmath's functions: golden/record_bessel.py

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from gradcli.calculus import formulas
-from gradcli.calculus.forms import FORMS
-from gradcli.calculus.simplify import number
 from gradcli.registry import table
+from gradcli.symbolic import formulas
+from gradcli.symbolic.simplify import number
+from gradcli.symbolic.symbolic_rules import FORMS
 from tests.sweep import sweep
 
 table.load()

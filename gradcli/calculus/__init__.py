@@ -1,1 +1,0 @@
-"""What is built on the engine: forward mode, Jacobians, Hessians, checks, derivatives as text."""

@@ -1,0 +1,1 @@
+"""The derivative as text: lifting, canonicalisation, printers, proof."""

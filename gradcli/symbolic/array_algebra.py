@@ -1,0 +1,473 @@
+"""The algebra of arrays: sums over dimensions, matrix products, transposes and shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.expressions import Expression, array, call, is_call, number, value_of
+from gradcli.system import dtypes
+from gradcli.tracing.calls import Value
+
+MOST_STACKED = 16  # elements of a vector that is written out one by one
+
+
+def in_full(own: Expression, given: Any) -> Expression:
+    """An operand in the shape of the value that it stands for, integers, truth values and complex
+    numbers as they are.
+    """
+    value = np.asarray(given.value if isinstance(given, Value) else getattr(given, "array", given))
+    kind = value.dtype.kind
+    if own.op == "number" and (kind in "biu" or (kind == "c" and not value.shape)):
+        return array(value)
+    made = alg.full(own, value.shape, kind in "biu")
+    if (kind == "c" and own.op == "number") or (kind in "biu" and is_call(own, "zeros")):
+        return of_dtype(made, value.dtype)  # zeros are floating, those of no element too
+    return made
+
+
+def of_dtype(own: Expression, kind: Any) -> Expression:
+    """The same numbers in another dtype."""
+    return call("to", [own], own.shape, [("", dtypes.of(np.dtype(kind)))])
+
+
+def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return tuple(range(ndim))
+    given = dim if isinstance(dim, (tuple, list)) else (dim,)
+    return tuple(d % ndim for d in given) if ndim else ()
+
+
+def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Expression:
+    """The sum over dimensions of a value of this shape: constant factors come out, and elements that
+    are equal along a dimension (which the expression then lacks, or has with one element) are counted.
+    """
+    axes = axes_of(dim, len(shape))
+    if any(shape[i] == 0 for i in axes):
+        return alg.zero
+    outer, own = alg.scalars_out(own)
+    if outer:
+        return alg.product([*outer, (total(own, shape, dim, keepdim), ONE)])
+    if is_call(own, "one_hot") and own.shape == shape and axes == (len(shape) - 1,):
+        return alg.one
+    if (
+        is_call(own, "softmax")
+        and own.shape == shape
+        and axes == axes_of(own.data[1][0][1], len(shape))
+    ):
+        return alg.one
+    if _deviates(own, shape, axes):
+        return alg.zero
+    chosen_ = _selected(own) if len(shape) == 1 and axes and own.shape == shape else None
+    if chosen_ is not None:
+        return chosen_
+    if keepdim and own.op == "product" and own.shape == shape:
+        apart = [p for p in powers(own) if _same_along(p, shape, axes)]
+        if apart and len(apart) < len(own.args):
+            rest = alg.product([p for p in powers(own) if p not in apart], own.data[0])
+            return alg.product([*apart, (total(rest, shape, dim, True), ONE)])
+    product = _weighted(own, shape, axes)
+    if product is not None:
+        return (
+            reshaped(product, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+            if keepdim
+            else product
+        )
+    lead = len(shape) - len(own.shape)
+    count = math.prod(shape[i] for i in axes if i < lead or own.shape[i - lead] == 1)
+    within = [i - lead for i in axes if i >= lead]
+    if all(own.shape[i] == 1 for i in within):
+        kept = (
+            own.shape if keepdim else tuple(n for i, n in enumerate(own.shape) if i not in within)
+        )
+        return alg.scale(Number.of(count), reshaped(own, kept))
+    return alg.scale(Number.of(count), summed(own, within, keepdim))
+
+
+def powers(own: Expression) -> list[tuple[Expression, Any]]:
+    """The factors of a product with their exponents."""
+    return list(zip(own.args, own.data[1], strict=True))
+
+
+def _same_along(
+    factor: tuple[Expression, Any], shape: tuple[int, ...], axes: tuple[int, ...]
+) -> bool:
+    """Whether a factor is the same along these dimensions, of which it has at most one element."""
+    base, e = factor
+    lead = len(shape) - len(base.shape)
+    single = all(i < lead or base.shape[i - lead] == 1 for i in axes)
+    return single and not isinstance(e, Expression)
+
+
+def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
+    """(u, dimensions) where the expression is u minus its mean over these dimensions."""
+    if own.op != "sum":
+        return None
+    terms = list(zip(own.args, own.data[0], strict=True))
+    for k, (mean, c) in enumerate(terms):
+        if is_call(mean, "mean") and c == -ONE and mean.args[0].shape == own.shape:
+            dim = mean.data[1][0][1] if mean.data[1] else None
+            axes = axes_of(dim, len(own.shape))
+            if mean.shape and len(mean.shape) != len(own.shape):
+                continue
+            rest = alg.combine([*terms[:k], *terms[k + 1 :], (alg.one, own.data[1])])
+            if rest is mean.args[0]:
+                return rest, axes
+    return None
+
+
+def _weighted(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> Expression | None:
+    """sum(a*b) is a@b, sum(A*b, 1) is A@b: of floating numbers of one kind, which products want."""
+    if own.op != "product" or own.data != (ONE, (ONE, ONE)) or not alg.one_dtype.get():
+        return None
+    if own.shape != shape or any(alg.is_truth(f) or alg.is_integral(f) for f in own.args):
+        return None
+    a, b = own.args
+    if len(shape) == 1:
+        return call("dot", [a, b], ()) if a.shape == b.shape == shape else None
+    if len(shape) != 2 or len(axes) != 1:
+        return None
+    if a.shape != shape:
+        a, b = b, a
+    if a.shape != shape:
+        return None
+    if axes == (1,) and b.shape == (shape[1],):
+        return matrix_product(a, b, shape[:1])
+    column = vector_of(b) if axes == (0,) and b.shape == (shape[0], 1) else None
+    return None if column is None else matrix_product(transposed(a), column, shape[1:])
+
+
+def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether the sum of `own` over these dimensions is that of deviations from a mean: nothing."""
+    if own.op != "sum" or own.shape != shape:
+        return False
+    found = deviations(own)
+    if found is not None:
+        return found[1] == axes
+    terms = list(zip(own.args, own.data[0], strict=True))
+    for k, (term, c) in enumerate(terms):
+        outer, mean = alg.scalars_out(term)
+        if not is_call(mean, "mean") or mean.args[0].shape != shape:
+            continue
+        dim = mean.data[1][0][1] if mean.data[1] else None
+        if axes_of(dim, len(shape)) != axes or (mean.shape and len(mean.shape) != len(shape)):
+            continue
+        every = alg.product([*outer, (mean.args[0], ONE)])
+        rest = [*terms[:k], *terms[k + 1 :], (alg.one, own.data[1]), (every, c)]
+        if alg.combine(rest) is alg.zero:
+            return True
+    return False
+
+
+def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
+    """`sum(own, axes)`, which has its dimensions; one element that is left needs none."""
+    if own.op == "array":
+        sums = np.asarray(own.data).sum(tuple(axes), keepdims=keepdim)
+        same = sums.size and (sums == sums.flat[0]).all()
+        return number(sums.flat[0]) if same else array(sums)
+    chosen = set(axes)
+    left = [n for i, n in enumerate(own.shape) if i not in chosen]
+    if all(n == 1 for n in left):
+        inner = own.args[0] if is_call(own, "reshape", "T", "permute") else own
+        found = call("sum", [inner], ())
+        return found if keepdim else reshaped(found, tuple(left))
+    if keepdim:
+        shape = tuple(1 if i in chosen else n for i, n in enumerate(own.shape))
+    else:
+        shape = tuple(n for i, n in enumerate(own.shape) if i not in chosen)
+    options: list[tuple[str, Any]] = [("", axes[0] if len(axes) == 1 else tuple(axes))]
+    if keepdim:
+        options.append(("", True))
+    return call("sum", [own], shape, options)
+
+
+def _selected(own: Expression) -> Expression | None:
+    """sum(x * (zeros with one element g at i)) is x[i]*g."""
+    pairs: list[Any] = [(own, ONE)]
+    if own.op == "product":
+        pairs = list(zip(own.args, own.data[1], strict=True))
+    spots = [b for b, e in pairs if e == ONE and is_call(b, "select_scatter")]
+    if len(spots) != 1 or not is_call(spots[0].args[0], "zeros"):
+        return None
+    index = spots[0].data[1][1][1]
+    rest = [
+        (call("select", [b], (), [("", 0), ("", index if b.shape != (1,) else 0)]), e)
+        if b.shape
+        else (b, e)
+        for b, e in pairs
+        if b is not spots[0]
+    ]
+    if any(isinstance(e, Expression) and e.shape for _, e in rest):
+        return None
+    return alg.product([(spots[0].args[1], ONE), *rest])
+
+
+def vector_of(own: Expression) -> Expression | None:
+    """The vector that a matrix of one row or column was made from."""
+    if is_call(own, "reshape", "expand") and own.args[0].shape == (math.prod(own.shape),):
+        return own.args[0]
+    if is_call(own, "ones"):
+        return call("ones", [], (math.prod(own.shape),), [("", (math.prod(own.shape),))])
+    if is_call(own, "T") and is_call(own.args[0], "reshape"):
+        return vector_of(own.args[0])
+    return None
+
+
+def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expression:
+    """`a @ b`: plain factors come out, the identity vanishes."""
+    if a.shape[-1] == 0:
+        return alg.zero
+    outer_a, a = alg.scalars_out(a)
+    outer_b, b = alg.scalars_out(b)
+    if outer_a or outer_b:
+        return alg.product([*outer_a, *outer_b, (matrix_product(a, b, shape), ONE)])
+    a, b = alg.floating(a), alg.floating(b)
+    if len(a.shape) == 2 and a.shape[0] == 1 and vector_of(a) is not None and len(b.shape) == 2:
+        row = vector_of(a)
+        assert row is not None
+        column = vector_of(b) if b.shape[0] == 1 else None
+        if column is None:
+            return reshaped(matrix_product(row, b, (shape[1],)), shape)
+    if len(b.shape) == 2 and b.shape[1] == 1 and vector_of(b) is not None and len(a.shape) == 2:
+        column = vector_of(b)
+        assert column is not None
+        return reshaped(matrix_product(a, column, (shape[0],)), shape)
+    if len(a.shape) == len(b.shape) == 2 and a.shape[1] == b.shape[0] == 1:
+        left, right = vector_of(a), vector_of(b)
+        if left is not None and right is not None:
+            return call("outer", [left, right], shape)
+    if len(a.shape) == 1 and is_call(b, "T"):
+        return matrix_product(b.args[0], a, shape)
+    if len(b.shape) == 1 and len(a.shape) == 1:
+        return call("dot", [a, b], ())
+    if len(shape) == 3 and shape[0] == 1:
+        inner = matrix_product(reshaped(a, a.shape[1:]), reshaped(b, b.shape[1:]), shape[1:])
+        return reshaped(inner, shape)
+    if is_call(a, "ones") and len(a.shape) == 1 and len(b.shape) == 2:
+        return total(b, b.shape, 0, False)
+    if is_call(b, "ones") and len(b.shape) == 1 and len(a.shape) == 2:
+        return (
+            total(a, a.shape, 1, False)
+            if not is_call(a, "T")
+            else total(a.args[0], a.args[0].shape, 0, False)
+        )
+    if is_call(a, "eye"):
+        return b
+    if is_call(b, "eye"):
+        return a
+    if is_call(b, "outer") and len(a.shape) == 2:
+        u, v = b.args
+        return call("outer", [product_of(a, u), v], shape)
+    if is_call(a, "outer") and len(b.shape) == 2:
+        u, v = a.args
+        return call("outer", [u, product_of(v, b)], shape)
+    return _cancelled(a, b) or call("matmul", [a, b], shape)
+
+
+def product_of(a: Expression, b: Expression) -> Expression:
+    """`a @ b` in its full shape, whose elements may be equal: v@ones(k, 1) is the one sum of v."""
+    shape = (*a.shape[:-1], *b.shape[1:])
+    return alg.full(matrix_product(a, b, shape), shape)
+
+
+def _cancelled(a: Expression, b: Expression) -> Expression | None:
+    """The product where an inverse meets what it is the inverse of: C@inv(A@B@C) is inv(A@B)."""
+    if not len(a.shape) == len(b.shape) == 2:
+        return None
+    before, left = _last(a)
+    after, right = _first(b)
+    rest: Expression | None = None
+    if is_call(right, "linalg.inv") and left.shape[0] == left.shape[1]:
+        own, end = _last(right.args[0])
+        if end is left:
+            rest = call("eye", [], left.shape) if own is None else inverse(own)
+    if rest is None and is_call(left, "linalg.inv") and right.shape[0] == right.shape[1]:
+        own, end = _first(left.args[0])
+        if end is right:
+            rest = call("eye", [], right.shape) if own is None else inverse(own)
+    if rest is None:
+        return None
+    if before is not None:
+        rest = product_of(before, rest)
+    return rest if after is None else product_of(rest, after)
+
+
+def _last(own: Expression) -> tuple[Expression | None, Expression]:
+    """(all but the last, the last) factor of a product of matrices."""
+    rest = None
+    while is_call(own, "matmul"):
+        a, own = own.args
+        rest = a if rest is None else product_of(rest, a)
+    return rest, own
+
+
+def _first(own: Expression) -> tuple[Expression | None, Expression]:
+    """(all but the first, the first) factor of a product of matrices."""
+    rest = None
+    while is_call(own, "matmul"):
+        own, b = own.args
+        rest = b if rest is None else product_of(b, rest)
+    return rest, own
+
+
+def transposed(own: Expression) -> Expression:
+    """`own.T` of a matrix: factors stay outside, twice is nothing."""
+    outer, own = alg.scalars_out(own)
+    if outer:
+        return alg.product([*outer, (transposed(own), ONE)])
+    if is_call(own, "T"):
+        return own.args[0]
+    if is_call(own, "ones", "zeros"):
+        shape = own.shape[::-1]
+        return call(own.data[0], [], shape, [("", shape)])
+    if is_call(own, "eye"):
+        return own
+    if is_call(own, "outer"):
+        return call("outer", own.args[::-1], own.shape[::-1])
+    if is_call(own, "linalg.inv", "matrix_exp") and transposed(own.args[0]) is own.args[0]:
+        return own
+    if vector_of(own) is not None and 1 in own.shape:
+        return reshaped(vector_of(own) or own, own.shape[::-1])
+    if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
+        a, b = own.args
+        return matrix_product(transposed(b), transposed(a), own.shape[::-1])
+    if own.op == "sum" and all(t.shape == own.shape for t in own.args):
+        coefficients, fixed = own.data
+        turned = [transposed(t) for t in own.args]
+        made = alg.combine([*zip(turned, coefficients, strict=True), (alg.one, fixed)])
+        if made is own or not any(is_call(alg.split(t)[1], "T") for t in turned):
+            return made
+        if all(is_call(alg.split(t)[1], "T", "matmul") for t in own.args):
+            return made
+    return call("T", [own], own.shape[::-1])
+
+
+def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expression:
+    """`own.permute(order)`; where only dimensions of one element move it is a reshape."""
+    ndim = len(shape)
+    if order == list(range(ndim)):
+        return own
+    outer, own = alg.scalars_out(own)
+    if outer:
+        return alg.product([*outer, (permuted(own, shape, order), ONE)])
+    lead = ndim - len(own.shape)
+    padded = (1,) * lead + own.shape
+    after = tuple(padded[i] for i in order)
+    moved = [i for i in order if padded[i] != 1]
+    if moved == sorted(moved):
+        return reshaped(own, after)
+    if lead:
+        own = reshaped(own, padded)
+    if len(moved) == 2:
+        flat = tuple(n for n in padded if n != 1)
+        return reshaped(transposed(reshaped(own, flat)), after)
+    if is_call(own, "permute"):
+        first = own.data[1][0][1]
+        return permuted(own.args[0], own.args[0].shape, [first[i] for i in order])
+    if is_call(own, "ones", "zeros"):
+        return call(own.data[0], [], after, [("", after)])
+    return call("permute", [own], after, [("", tuple(order))])
+
+
+def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
+    """The expression with another shape."""
+    if own.shape == shape or not own.shape:
+        return own
+    outer, own = alg.scalars_out(own)
+    if outer:
+        return alg.product([*outer, (reshaped(own, shape), ONE)])
+    if is_call(own, "reshape"):
+        return reshaped(own.args[0], shape)
+    if is_call(own, "ones", "zeros"):
+        return call(own.data[0], [], shape, [("", shape)])
+    kept = _squeezed(own, shape)
+    if kept is not None:
+        return kept
+    if is_call(own, "sum"):
+        # sum(x, 1).reshape(n, 1) is sum(x, 1, keepdim=True), and the other way round
+        axes = axes_of(own.data[1][0][1] if own.data[1] else None, len(own.args[0].shape))
+        for keepdim in (False, True):
+            found = summed(own.args[0], axes, keepdim)
+            if found.shape == shape:
+                return found
+    return call("reshape", [own], shape, [("", shape)])
+
+
+def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:
+    """The same with means that keep their dimensions, or do not, as the shape wants it."""
+    if not own.shape:
+        return own
+    if is_call(own, "mean") and own.data[1] and own.shape != shape:
+        dim = own.data[1][0][1]
+        keepdim = len(shape) == len(own.args[0].shape)
+        axes = axes_of(dim, len(own.args[0].shape))
+        left = [1 if i in axes else n for i, n in enumerate(own.args[0].shape)]
+        plain = tuple(left if keepdim else (n for i, n in enumerate(left) if i not in axes))
+        options = [("", dim), *([("", True)] if keepdim else [])]
+        return call("mean", own.args, shape, options) if plain == shape else None
+    if own.op not in ("sum", "product") or any(a.shape not in ((), own.shape) for a in own.args):
+        return None
+    args = [_squeezed(a, shape) for a in own.args]
+    if any(a is None for a in args):
+        return None
+    pairs: Any = zip(args, own.data[own.op == "product"], strict=True)
+    if own.op == "sum":
+        return alg.combine([*zip(args, own.data[0], strict=True), (alg.one, own.data[1])])  # type: ignore[list-item]
+    if any(isinstance(e, Expression) for e in own.data[1]):
+        return None
+    return alg.product(pairs, own.data[0])
+
+
+def inverse(own: Expression) -> Expression:
+    """`linalg.inv(own)`."""
+    if is_call(own, "linalg.inv"):
+        return own.args[0]
+    if is_call(own, "T"):
+        return transposed(inverse(own.args[0]))
+    if is_call(own, "matmul") and all(is_call(f, "T") for f in _factors(own)):
+        return transposed(inverse(transposed(own)))
+    return call("linalg.inv", [own], own.shape)
+
+
+def _factors(own: Expression) -> list[Expression]:
+    """The factors of a product of matrices."""
+    found, waiting = [], [own]
+    while waiting:
+        node = waiting.pop()
+        if is_call(node, "matmul"):
+            waiting += node.args[::-1]
+        else:
+            found.append(node)
+    return found
+
+
+# -- elements -------------------------------------------------------------------------------------
+def stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
+    """Numbers and tensors, or the rows of a matrix, one after the other: floats, numbers as a list."""
+    numbers = {value_of(item) for item in items}
+    if len(numbers) == 1 and None not in numbers:
+        return alg.full(items[0], shape)
+    lists = [found for item in items if (found := _listed(item)) is not None]
+    if len(lists) == len(items):
+        return alg.floating(call("tensor", [call("[]", lists, ())], shape))
+    items = [alg.floating(call("tensor", [i], ())) if alg.is_bare(i) else i for i in items]
+    return call("stack", [call("[]", items, ())], shape)
+
+
+def _listed(item: Expression) -> Expression | None:
+    """A number, or the list of the numbers that a vector is."""
+    if alg.is_bare(item):
+        return item
+    if is_call(item, "tensor") and is_call(item.args[0], "[]"):
+        bare = [i.args[0] if is_call(i, "float") else i for i in item.args[0].args]
+        return call("[]", bare, ())
+    coefficient, own = alg.split(item)
+    if is_call(own, "ones", "zeros") and len(own.shape) == 1 and own.shape[0] <= MOST_STACKED:
+        each = alg.scale(coefficient, alg.one if own.data[0] == "ones" else alg.zero)
+        return call("[]", [each] * own.shape[0], ())
+    return None

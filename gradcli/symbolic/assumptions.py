@@ -1,0 +1,338 @@
+"""What the user knows of variables: `B symmetric`. Derivatives are shorter for it.
+
+A derivative is still that by every element alone; what is printed of it holds where the assumptions do, and
+is proved at such points.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.primitives import lapack
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.array_algebra import inverse, matrix_product, transposed
+from gradcli.symbolic.chains import chain, multiplied
+from gradcli.symbolic.differentiate import Derivatives
+from gradcli.symbolic.exact_numbers import ZERO, Number
+from gradcli.symbolic.expressions import Expression, call, is_call, is_number, value_of
+from gradcli.symbolic.finish import simplified
+from gradcli.symbolic.rewriting import rewrite
+
+NEAR = 1e-8  # how far values may be from what is assumed of them, as they are rounded
+
+
+class Kind(NamedTuple):
+    """An assumption: whether it is one of square matrices; the nearest array of which it holds; what
+    says that it does not hold of an array."""
+
+    square: bool
+    nearest: Callable[[Any], Any]
+    fault: Callable[[Any], str | None]  # with the variable as {name}
+
+
+# -- the kinds --------------------------------------------------------------------------------------
+def _first(wrong: Any) -> tuple[int, ...] | None:
+    places = np.argwhere(wrong)
+    return tuple(int(i) for i in places[0]) if len(places) else None
+
+
+def _asymmetry(b: Any) -> str | None:
+    at = _first(~np.isclose(b, b.T, rtol=NEAR, atol=NEAR, equal_nan=True))
+    if at is None:
+        return None
+    i, j = at
+    return f"[{i}, {j}] is {b[i, j]:g} and [{j}, {i}] is {b[j, i]:g}"
+
+
+def _off_diagonal(b: Any) -> str | None:
+    at = _first((b != 0) & ~np.eye(len(b), dtype=bool))
+    return None if at is None else f"[{at[0]}, {at[1]}] is {b[at]:g}"
+
+
+def _not_orthogonal(q: Any) -> str | None:
+    product = q.T @ q
+    at = _first(~np.isclose(product, np.eye(len(q)), rtol=NEAR, atol=NEAR))
+    return None if at is None else f"[{at[0]}, {at[1]}] of {{name}}.T@{{name}} is {product[at]:g}"
+
+
+def _not_positive(x: Any) -> str | None:
+    at = _first(~(x > 0))
+    if at is None:
+        return None
+    return f"[{', '.join(map(str, at))}] is {x[at]:g}" if at else f"it is {x:g}"
+
+
+def _rotation(q: Any) -> Any:
+    left, _, right = lapack.svd(q)
+    return left @ right
+
+
+KINDS: dict[str, Kind] = {
+    "symmetric": Kind(True, lambda b: (b + b.T) / 2, _asymmetry),
+    "diagonal": Kind(True, lambda b: np.diag(np.diag(b)), _off_diagonal),
+    "orthogonal": Kind(True, _rotation, _not_orthogonal),
+    "positive": Kind(False, lambda x: np.where(x > 0, x, np.abs(x) + 0.1), _not_positive),
+}
+
+
+class BadAssumption(ValueError):
+    """An assumption that is none, or does not hold: what is wrong, and what to do about it."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+# -- reading them -----------------------------------------------------------------------------------
+def squares(texts: Iterable[str]) -> list[str]:
+    """The variables that are assumed to be square matrices."""
+    found = (_split(part) for whole in texts for part in whole.split(","))
+    return [word for word, kind in found if kind in KINDS and KINDS[kind].square]
+
+
+def _split(text: str) -> tuple[str, str]:
+    """(variable, kind) of `B symmetric`, or `B is symmetric`."""
+    match = re.fullmatch(r"\s*(\w+)\s+(?:is\s+)?(\w+)\s*", text)
+    return (match[1], match[2]) if match else ("", text.strip())
+
+
+def read(texts: Iterable[str], arrays: Mapping[str, Any], given: Iterable[str]) -> Assumptions:
+    """The assumptions of texts as `B symmetric`, or several with commas between them.
+
+    arrays: the variables; given: those whose values are the user's. Raises BadAssumption.
+    """
+    found: dict[str, list[str]] = {}
+    for text in (part for whole in texts for part in whole.split(",")):
+        word, kind = _split(text)
+        if kind not in KINDS:
+            raise BadAssumption(
+                f"{kind!r} is no assumption (there are: {', '.join(KINDS)})",
+                "as in --assume 'B symmetric'",
+            )
+        if word not in arrays:
+            known = ", ".join(arrays) if arrays else "none"
+            raise BadAssumption(f"{word!r} is no variable (there are: {known})")
+        value = np.asarray(arrays[word])
+        if value.dtype.kind == "c":
+            raise BadAssumption(f"{word} is complex, and assumptions are about real numbers")
+        if KINDS[kind].square and (value.ndim != 2 or value.shape[0] != value.shape[1]):
+            raise BadAssumption(
+                f"{word} has shape {value.shape}, and only a square matrix is {kind}",
+                None if word in given else f"say its shape: --shape {word}=3,3",
+            )
+        fault = KINDS[kind].fault(value) if word in given else None
+        if fault is not None:
+            raise BadAssumption(
+                f"{word} is not {kind}: {fault.format(name=word)}",
+                "give another value, or leave it out",
+            )
+        found.setdefault(word, []).append(kind)
+    return Assumptions(found)
+
+
+class Assumptions:
+    """What is assumed of variables: name -> words of KINDS."""
+
+    __slots__ = ("by",)
+
+    def __init__(self, by: Mapping[str, Iterable[str]]) -> None:
+        self.by = {n: tuple(kinds) for n, kinds in by.items()}
+
+    def fit(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether variables of these shapes can be so."""
+        shapes = [
+            np.shape(arrays[n]) for n, k in self.by.items() if any(KINDS[w].square for w in k)
+        ]
+        return all(s[0] == s[1] for s in shapes)
+
+    def nearest(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The point nearest to another where they hold; some of them are not both possible."""
+        made = dict(arrays)
+        for n, kinds in self.by.items():
+            own = np.asarray(made[n])
+            for kind in kinds:
+                own = KINDS[kind].nearest(own)
+            made[n] = np.asarray(own, np.asarray(made[n]).dtype)[()]
+        return made
+
+    def around(self, find: Callable[..., Derivatives]) -> Callable[..., Derivatives]:
+        """What finds derivatives, made to use them."""
+
+        def found(*args: Any, **options: Any) -> Derivatives:
+            made = find(*args, **options)
+            made.by = {n: self.applied(e) for n, e in made.by.items()}
+            made.assumed = self
+            return made
+
+        return found
+
+    def applied(self, expression: Expression) -> Expression:
+        """An expression in its shape, shorter for them."""
+        made = simplified(rewrite(expression, self._rule))
+        made = rewrite(made, self._rule)  # what is side by side only now
+        if made.shape == expression.shape:
+            return made
+        return alg.full(made, expression.shape)
+
+    def _is(self, node: Expression, *kinds: str) -> bool:
+        return node.op == "name" and any(k in kinds for k in self.by.get(node.data, ()))
+
+    # -- rules ------------------------------------------------------------------------------------
+    def _rule(self, node: Expression) -> Expression:
+        if node.op == "product":
+            return self._roots(node)
+        if node.op != "call":
+            return node
+        word, args = node.data[0], node.args
+        if word == "T":
+            return self._turned(args[0])
+        if word == "matmul":
+            return self._product(node)
+        if word == "dot":
+            return self._dot(*args)
+        if word == "norm" and not node.data[1]:
+            (own,) = args
+            return call("norm", [self._same_length(own)], ())
+        if word == "linalg.inv" and self._is(args[0], "orthogonal"):
+            return transposed(args[0])
+        if word == "linalg.inv":
+            return inverse(args[0])
+        if word in _TESTS and is_number(args[1], 0) and self.positive(args[0]):
+            return alg.one if word in ("gt", "ge", "ne") else alg.zero
+        if word in ("bitwise_and", "bitwise_or", "logical_and", "logical_or"):
+            return alg.function(word, *args)
+        if word == "where":
+            return alg.where(*args)
+        if word in ("abs", "relu") and self.positive(args[0]):
+            return args[0]
+        if word in ("sign", "sgn") and self.positive(args[0]):
+            return alg.one
+        if word == "maximum" and is_number(args[1], 0) and self.positive(args[0]):
+            return args[0]
+        return node
+
+    def _turned(self, own: Expression) -> Expression:
+        """The transpose: what is symmetric is its own."""
+        if self.symmetric(own):
+            return own
+        if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
+            return multiplied(tuple(self._turned(f) for f in chain(own)[::-1]))
+        if own.op == "sum" and all(t.shape == own.shape for t in own.args):
+            coefficients, constant = own.data
+            if any(map(self.symmetric, own.args)):
+                terms = [(self._turned(t), c) for t, c in zip(own.args, coefficients, strict=True)]
+                return alg.combine([*terms, (alg.one, constant)])
+        return transposed(own)
+
+    def _dot(self, a: Expression, b: Expression) -> Expression:
+        """The product of two vectors: x@B@y, not B@x@y; without a rotation of both."""
+        turns = [is_call(v, "matmul") and len(v.args[0].shape) == 2 for v in (a, b)]
+        if all(turns) and a.args[0] is b.args[0] and self._rotates(a.args[0]):
+            return self._dot(a.args[1], b.args[1])
+        if turns[0] and self.symmetric(a.args[0]):
+            a = call("matmul", a.args[::-1], a.shape)
+        return call("dot", [a, b], ())
+
+    def _same_length(self, own: Expression) -> Expression:
+        """A vector before an orthogonal matrix rotates it."""
+        if is_call(own, "matmul") and len(own.shape) == 1 and self._rotates(own.args[0]):
+            return own.args[1]
+        return own
+
+    def _rotates(self, matrix: Expression) -> bool:
+        own = matrix.args[0] if is_call(matrix, "T") else matrix
+        return self._is(own, "orthogonal")
+
+    def _product(self, node: Expression) -> Expression:
+        """A product of matrices without neighbours that cancel; x@B is B@x where B is symmetric."""
+        if any(len(a.shape) > 2 for a in node.args):
+            return node
+        a, b = node.args
+        if len(a.shape) == 1 and len(b.shape) == 1:
+            return self._dot(a, b)
+        if len(a.shape) == 1 and self.symmetric(b):
+            a, b = b, a
+        made: list[Expression] = []
+        factors = chain(call("matmul", [a, b], node.shape))
+        for factor in factors:
+            if made and self._cancel(made[-1], factor):
+                made.pop()
+            else:
+                made.append(factor)
+        if not made:
+            return call("eye", [], node.shape)
+        if len(made) == len(factors):
+            return matrix_product(a, b, node.shape)
+        return multiplied(tuple(made)) if len(made) > 1 else made[0]
+
+    def _cancel(self, a: Expression, b: Expression) -> bool:
+        """Whether two matrices are an orthogonal one and its transpose."""
+        for own, other in ((a, b), (b, a)):
+            if is_call(own, "T") and own.args[0] is other and self._is(other, "orthogonal"):
+                return True
+        return a is b and self._is(a, "orthogonal") and self._is(a, "symmetric", "diagonal")
+
+    def _roots(self, node: Expression) -> Expression:
+        """sqrt(x**2) is x where x is positive."""
+        pairs: list[tuple[Expression, Any]] = []
+        changed = False
+        for base, e in zip(node.args, node.data[1], strict=True):
+            inner = base.data[1] if base.op == "product" else ()
+            if (
+                isinstance(e, Number)
+                and inner
+                and all(isinstance(i, Number) for i in inner)
+                and any((i * e).integer is not None for i in inner)
+                and self.positive(base)
+            ):
+                changed = True
+                own = list(zip(base.args, inner, strict=True))
+                pairs += [(b, i * e) for b, i in own if (i * e).integer is not None]
+                rest = [(b, i) for b, i in own if (i * e).integer is None]
+                pairs.append((alg.product(rest, base.data[0]), e))
+            else:
+                pairs.append((base, e))
+        return alg.product(pairs, node.data[0]) if changed else node
+
+    # -- what follows of parts ----------------------------------------------------------------------
+    def symmetric(self, node: Expression) -> bool:
+        """Whether a matrix is its own transpose."""
+        if self._is(node, "symmetric", "diagonal") or is_call(node, "eye"):
+            return True
+        if is_call(node, "diag"):
+            return not node.data[1]
+        if is_call(node, "outer"):
+            return node.args[0] is node.args[1]
+        if is_call(node, "linalg.inv", "matrix_exp", "exp"):
+            return self.symmetric(node.args[0])
+        if node.op == "sum":
+            return all(not t.shape or self.symmetric(t) for t in node.args)
+        if node.op == "product":
+            powers = [e for e in node.data[1] if isinstance(e, Expression) and e.shape]
+            return not powers and all(not b.shape or self.symmetric(b) for b in node.args)
+        return False
+
+    def positive(self, node: Expression) -> bool:
+        """Whether all elements are positive numbers."""
+        n = value_of(node)
+        if n is not None:
+            return bool(n.exact and not n.negative and n != ZERO)
+        if self._is(node, "positive"):
+            return True
+        if node.op == "product":
+            return not node.data[0].negative and all(map(self.positive, node.args))
+        if node.op == "sum":
+            coefficients, constant = node.data
+            fine = not constant.negative and not any(c.negative for c in coefficients)
+            return fine and all(map(self.positive, node.args))
+        if is_call(node, "sum", "mean", "prod", "T", "expand", "reshape", "select", "slice"):
+            return 0 not in node.args[0].shape and self.positive(node.args[0])
+        return is_call(node, "exp", "cosh", "sigmoid", "softmax")
+
+
+_TESTS = frozenset(("gt", "ge", "ne", "lt", "le", "eq"))
+__all__ = ["KINDS", "Assumptions", "BadAssumption", "read", "squares"]

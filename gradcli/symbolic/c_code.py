@@ -1,0 +1,242 @@
+"""A derivative as a function in C: doubles, <math.h>, and nothing else.
+
+What is written is C and, but for the words `double` and `;`, Python too, so that `run_c` can read its
+characters back and prove them as all other formats are proved.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.symbolic.differentiate import Derivatives
+from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.expression_text import (
+    ATOM,
+    INFIX,
+    PRODUCT,
+    SUM,
+    Piece,
+    Printer,
+    enclosed,
+    numeral,
+)
+from gradcli.symbolic.expressions import Expression, order
+from gradcli.symbolic.lifting import NoExpression
+from gradcli.symbolic.program_reader import run_code
+from gradcli.symbolic.sharing import shared_parts
+from gradcli.symbolic.simplify import HALF
+from gradcli.symbolic.stable_forms import stable
+
+# <math.h>'s names of the language's functions of numbers, and what computes the same in NumPy.
+_SAME = (
+    *"sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan".split(),
+    *"asinh acosh atanh atan2 floor ceil trunc fmod hypot copysign erf erfc lgamma".split(),
+)
+_NAMES = {
+    **dict(zip(_SAME, _SAME, strict=True)),
+    **{"abs": "fabs", "maximum": "fmax", "minimum": "fmin", "fmax": "fmax", "fmin": "fmin"},
+    **{"round": "rint", "special.bessel_j0": "j0", "special.bessel_j1": "j1"},
+    **{"special.bessel_y0": "y0", "special.bessel_y1": "y1"},
+}
+_NUMPY = {
+    **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh"},
+    **{"acosh": "arccosh", "atanh": "arctanh", "atan2": "arctan2", "pow": "power", "fabs": "abs"},
+}
+# Functions that C lacks: their texts, printed before the derivative.
+HELPERS = {
+    "where": "double where(int c, double a, double b) { return c ? a : b; }",
+    "sigmoid": (
+        "double sigmoid(double x)\n{\n"
+        "    double e = exp(-fabs(x));  /* so that nothing overflows */\n"
+        "    return (x >= 0 ? 1 : e) / (1 + e);\n}"
+    ),
+    "silu": (
+        "double silu(double x)\n{\n"
+        "    double e = exp(-fabs(x));  /* so that nothing overflows */\n"
+        "    return x * (x >= 0 ? 1 : e) / (1 + e);\n}"
+    ),
+    "sech2": (
+        "double sech2(double x)\n{\n"
+        "    double e = exp(-2 * fabs(x));  /* 1 - tanh(x)**2 with all its digits */\n"
+        "    return 4 * e / ((1 + e) * (1 + e));\n}"
+    ),
+    "softplus": "double softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }",
+    "logsigmoid": "double logsigmoid(double x) { return fmin(x, 0) - log1p(exp(-fabs(x))); }",
+    "logaddexp": (
+        "double logaddexp(double x, double y) { return fmax(x, y) + log1p(exp(-fabs(x - y))); }"
+    ),
+    "rsqrt": "double rsqrt(double x) { return 1 / sqrt(x); }",
+    "square": "double square(double x) { return x * x; }",
+    "frac": "double frac(double x) { return x - trunc(x); }",
+    "relu": "double relu(double x) { return fmax(x, 0); }",
+    "sinc": (
+        "double sinc(double x)\n{\n"
+        "    double u = 3.141592653589793 * x;\n"
+        "    return u == 0 ? 1 : sin(u) / u;\n}"
+    ),
+    "sign": "double sign(double x) { return (x > 0) - (x < 0); }",
+    "remainder_": "double remainder_(double x, double y) { return x - y * floor(x / y); }",
+}
+_TAKEN = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int "
+    "long register restrict return short signed sizeof static struct switch typedef union unsigned void "
+    "volatile while gradient value_and_gradient INFINITY NAN pow".split()
+) | {*_NAMES.values(), *HELPERS}
+
+
+class CPrinter(Printer):
+    """Prints expressions of scalars as C; `helpers` are the functions that it needs besides."""
+
+    def __init__(self, names: Any = None) -> None:
+        super().__init__(names)
+        self.helpers: dict[str, None] = {}
+
+    def make_name(self, node: Expression) -> Piece:
+        is_pi = node.data == "pi" and node.position == -1
+        return (repr(math.pi) if is_pi else node.data), ATOM
+
+    def number(self, value: Number) -> Piece:
+        text, precedence = numeral(value)
+        text = {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text, text)
+        # 1/2 is 0 in C
+        return re.sub(r"(?<![\w.])(?<!\de[-+])(\d+)(?![\w.])", r"\1.0", text), precedence
+
+    def make_array(self, node: Expression) -> Piece:
+        raise NoExpression("C has no form for arrays")
+
+    def power(self, base: Expression, exponent: Any) -> Piece:
+        if isinstance(exponent, Number) and exponent != HALF and exponent != ONE:
+            text, precedence = self.of(base)
+            if exponent.integer in (2, 3) and precedence == ATOM and text.isidentifier():
+                return "*".join([text] * exponent.integer), PRODUCT
+            return f"pow({text}, {self.number(exponent)[0]})", ATOM
+        if isinstance(exponent, Number):
+            return super().power(base, exponent)
+        return f"pow({self.of(base)[0]}, {self.of(exponent)[0]})", ATOM
+
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
+        word = function.rpartition(".")[2]
+        if list(options) or not (function in _NAMES or word in HELPERS):
+            raise NoExpression(f"C has no function for {function}")
+        if function not in _NAMES:
+            self.helpers[word] = None
+        return f"{_NAMES.get(function, word)}({', '.join(a[0] for a in args)})", ATOM
+
+    def make_call(self, node: Expression) -> Piece:
+        function = node.data[0]
+        args = [self.of(a) for a in node.args]
+        if function == "remainder":
+            return self.call("remainder_", args)
+        if function == "floor_divide":
+            a, b = enclosed(args[0], PRODUCT), enclosed(args[1], PRODUCT + 1)
+            return f"floor({a}/{b})", ATOM
+        if function in INFIX:  # C's precedences of & and | are others
+            a, b = (enclosed(piece, SUM) for piece in args)
+            return f"({a}{INFIX[function][0]}{b})", ATOM
+        return super().make_call(node)
+
+    def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"({enclosed(args[0], SUM)} == 0)", ATOM
+
+    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return self.between(args[0][0], options, "fmax", "fmin"), ATOM
+
+    def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return args[0]
+
+    def _refused(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        raise NoExpression(f"C has no form for {node.data[0]}")
+
+    call_matmul = call_T = call_select = call_slice = call_index = call_reshape = _refused
+    call_ones = call_zeros = call_eye = call_expand = call_expand_as = _refused
+    call_to = call_index_put = _refused
+    special = {}  # noqa: RUF012
+
+
+def to_c(found: Derivatives) -> str:
+    """A function of doubles that returns the value and writes the gradient by each variable.
+
+    Raises NoExpression where a variable has dimensions, or C lacks a function.
+    """
+    for name, value in found.variables.items():
+        if np.ndim(value):
+            raise NoExpression(f"C is written for scalars, and {name} has shape {np.shape(value)}")
+    if found.shape:
+        raise NoExpression(f"C is written for scalars, and the value has shape {found.shape}")
+    roots = [stable(r) for r in (found.value, *found.by.values())]
+    names = {n: f"{n}_" if n in _TAKEN else n for n in found.variables}
+    printer = CPrinter()
+    for node in order(roots):
+        if node.op == "name" and node.data in names:
+            printer.names[id(node)] = names[node.data]
+    lines = []
+    for word, part in shared_parts(roots, taken=names.values()):
+        lines.append(f"    double {word} = {printer.text(part)};")
+        printer.names[id(part)] = word
+        printer.pieces.clear()
+    value, *gradients = [printer.names.get(id(r)) or printer.text(r) for r in roots]
+    word = found.kind.lower()
+    lines += [f"    {word}[{i}] = {text};" for i, text in enumerate(gradients)]
+    parameters = ", ".join(f"double {names[n]}" for n in found.variables)
+    source = found.heading.replace("*/", "* /").replace("\\", "\\\\")
+    text = "\n".join(
+        [
+            f"/* {found.title(source)} */",
+            f"double value_and_{word}({parameters}, double {word}[{len(gradients)}])",
+            "{",
+            *lines,
+            f"    return {value};",
+            "}",
+        ]
+    )
+    helpers = [f"static {HELPERS[h]}" for h in printer.helpers]
+    return "\n\n".join(["#include <math.h>", *helpers, text])
+
+
+def run_c(code: str, values: Sequence[Any]) -> Any:
+    """(value, gradients) of a printed function for these numbers, from its own characters."""
+    head, _, body = code.rpartition("\n{\n")
+    parameters = re.findall(r"double (\w+)(?:,|$)", head.rpartition("(")[2])
+    count = int(head.rpartition("[")[2].rstrip("])"))
+    lines = [line.strip().removeprefix("double ").rstrip(";") for line in body.splitlines()]
+    word = head.rpartition("[")[0].rpartition(" ")[2]
+    gradients = [line.partition(" = ")[2] for line in lines if line.startswith(f"{word}[")]
+    assert len(gradients) == count
+    kept = [line for line in lines if not line.startswith((f"{word}[", "return ", "}"))]
+    value = next(line for line in lines if line.startswith("return ")).removeprefix("return ")
+    python = [f"def value_and_gradient({', '.join(parameters)}):"]
+    python += [f"    {line}" for line in kept]
+    python.append(f"    return {value}, ({', '.join(gradients)},)")
+    doubles = [np.float64(v) for v in values]
+    found, by = run_code("\n".join(python), doubles, _functions())
+    return found, by if count > 1 else by[0]
+
+
+def _functions() -> dict[str, Any]:
+    """What the names of a printed function mean, computed by NumPy and by the language's own rows."""
+    from gradcli.registry.table import resolve
+
+    def of_row(word: str) -> Any:
+        row = resolve(word)
+        return lambda *args: row(*map(resolve("tensor"), args)).array
+
+    known: dict[str, Any] = {
+        name: getattr(np, _NUMPY.get(name, name), None) or of_row(language)
+        for language, name in _NAMES.items()
+    }
+    known |= {"pow": np.power, "INFINITY": math.inf, "NAN": math.nan}
+    known |= {"remainder_": np.remainder, "sech2": lambda x: 4 / (np.exp(x) + np.exp(-x)) ** 2}
+    own = [w for w in HELPERS if w not in known and w not in ("logsigmoid", "softplus")]
+    known |= {word: of_row(word) for word in own}
+    known |= {w: of_row(f"nn.functional.{w}") for w in ("logsigmoid", "softplus")}
+    return known
+
+
+__all__ = ["CPrinter", "run_c", "to_c"]

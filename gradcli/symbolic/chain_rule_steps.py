@@ -1,0 +1,130 @@
+"""The chain rule, step by step: what each node of the graph multiplies, and the product so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.core.observers import observing
+from gradcli.graphs.traversal import Describer, class_name, walk
+from gradcli.graphs.vjp_text import rules_by_edge
+from gradcli.language import LanguageError, Program, parse
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.differentiate import positions, recorded_run
+from gradcli.symbolic.expressions import Expression, is_number, name
+from gradcli.symbolic.finish import RULES
+from gradcli.symbolic.lifting import NoExpression, Reader
+from gradcli.symbolic.rewriting import rewrite
+from gradcli.tracing.calls import calls
+
+
+class Step(NamedTuple):
+    """One edge of the graph: from a piece of the program to one that it is made of.
+
+    local: the derivative of the one by the other, where it is a factor; else None, and `rule` says what
+    becomes of the product before it, `grad`. product: the product up to here, which is a term of a
+    variable's gradient where `is_leaf`.
+    """
+
+    of: str
+    by: str
+    local: Expression | None
+    rule: str
+    product: Expression
+    is_leaf: bool
+
+
+def steps(
+    program: Program,
+    arrays: Mapping[str, Any],
+    wrt: Sequence[str],
+    *,
+    follow: bool = False,
+    names: Mapping[str, Any] | None = None,
+) -> list[Step]:
+    """Every step of the backward pass of a program's value, summed up, in the engine's order.
+
+    arrays: the variables' values. wrt: those to differentiate by. follow: whether conditions go by the
+    values. Raises NoExpression where an operation has no form as an expression.
+    """
+    with np.errstate(all="ignore"):
+        result, recording = recorded_run(program, dict(arrays), wrt, follow, names or {})
+        if result.grad_fn is None:
+            return []
+        leaves = [recording.variables[n] for n in wrt]
+        known = {id(t): n for n, t in zip(wrt, leaves, strict=True)}
+        describer = Describer(walk([result.grad_fn]), program.source, known)
+        passed: list[tuple[Any, Any, tuple[Any, ...]]] = []  # node, what came in, what goes out
+        came: dict[Any, Any] = {}
+
+        def see(event: tuple[str, Any, Any]) -> None:
+            kind, node, data = event
+            if kind == "start" and len(data) == 1:
+                came[node] = recording.value_of(data[0])
+            elif kind == "finish" and node in came:
+                sent = (None if g is None else recording.value_of(g) for g in data)
+                passed.append((node, came[node], tuple(sent)))
+
+        given = {id(c) for c in calls([recording.value_of(result)])}
+        edges = {
+            node: (node.next_functions, rules_by_edge(node)) for node in describer.skeleton.nodes
+        }
+        with observing(see):
+            recording.gradients(result, leaves)
+        places = positions(program)
+        symbols = [
+            (v, name(n, tuple(v.shape), places.get(n, -1))) for n, v in recording.inputs.items()
+        ]
+        reader = Reader(symbols, given)
+        found = []
+        for node, grad, sent in passed:
+            (before,) = reader.read([grad])
+            for (target, _), rule, value in zip(*edges[node], sent, strict=True):
+                if target is None or value is None:
+                    continue
+                (product,) = reader.read([value])
+                local = _quotient(product, before)
+                of, by = _said(describer, node), _said(describer, target)
+                is_leaf = class_name(target) == "AccumulateGrad"
+                found.append(Step(of, by, local, rule, _short(product), is_leaf))
+        return found
+
+
+def piece(source: str, arrays: Mapping[str, Any], places: Mapping[str, int]) -> Expression | None:
+    """A piece of a program as an expression of its variables; None if it is no program by itself."""
+    try:
+        value, recording = recorded_run(parse(source), dict(arrays), [], False, {})
+        symbols = [
+            (v, name(n, tuple(v.shape), places.get(n, -1))) for n, v in recording.inputs.items()
+        ]
+        whole = recording.value_of(value)
+        return Reader(symbols, {id(c) for c in calls([whole])}).read([whole])[0]
+    except (LanguageError, NoExpression):
+        return None
+
+
+def _said(describer: Describer, node: Any) -> str:
+    i = describer.id_of(node)
+    assert i is not None
+    return describer.variable(node) or describer.piece(describer.span(i)) or class_name(node)
+
+
+def _short(expression: Expression) -> Expression:
+    for rule in RULES:
+        expression = rewrite(expression, rule)
+    return expression
+
+
+def _quotient(product: Expression, before: Expression) -> Expression | None:
+    """What a product was multiplied with; None if that is no factor of it."""
+    if is_number(before, 1):
+        return _short(product)
+    if is_number(before, 0) or before.shape != product.shape:
+        return None
+    local = _short(alg.divide(product, before))
+    return local if local.weight <= product.weight else None
+
+
+__all__ = ["Step", "piece", "steps"]

@@ -1,0 +1,316 @@
+"""Products of matrices as a person writes them: what the terms of a sum share stands once, transposes
+are as few as can be, products associate to the left where that costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.array_algebra import inverse, product_of, transposed
+from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
+from gradcli.symbolic.expressions import Expression, call, is_call, is_number
+from gradcli.symbolic.quotients import powers_of, terms_of
+
+MOST_TERMS = 24
+MOST_TRIED = 200  # sums, of one sum
+BRACKETS = 2  # characters that one product of matrices less is worth: (A + A.T)@x for x@A + A@x
+Chain = tuple[Expression, ...]
+Factors = list[tuple[Expression, Any]]
+Rule = Callable[[Expression], Expression]
+
+
+def chain(product: Expression) -> Chain:
+    """The factors of a product of matrices; a vector stands at the right end: v@A is A.T@v."""
+    found: list[Expression] = []
+    waiting = [product]
+    while waiting:
+        node = waiting.pop()
+        if not is_call(node, "matmul") or not 1 <= len(node.shape) <= 2:
+            found.append(node)
+            continue
+        a, b = node.args
+        if len(a.shape) == 1:
+            a, b = transposed(b), a
+        waiting += [b, a]
+    return tuple(found)
+
+
+def multiplied(factors: Chain) -> Expression:
+    """The product of a chain: with a vector from the right, else from the left."""
+    found, rest = factors[-1], factors[:-1]
+    if len(found.shape) == 1:
+        for factor in rest[::-1]:
+            found = product_of(factor, found)
+        return found
+    found = factors[0]
+    for factor in factors[1:]:
+        found = product_of(found, factor)
+    return found
+
+
+# -- what terms share -----------------------------------------------------------------------------
+def gathered(length: Callable[[Expression], int]) -> Rule:
+    """The rule: A@x + B@x is (A + B)@x, where that is no longer.
+
+    What is left of a sum is gathered in its turn, so that all ways of doing so are tried; of a long sum
+    the first `MOST_TRIED` of them, for they are as many as its subsets.
+    """
+
+    def rule(node: Expression) -> Expression:
+        known: dict[Expression, Expression] = {}
+
+        def best_of(node: Expression) -> Expression:
+            if node.op != "sum" or not node.shape or len(node.args) > MOST_TERMS:
+                return node
+            if node in known or len(known) > MOST_TRIED:
+                return known.get(node, node)
+            best, size = node, length(node)
+            known[node] = node
+            for found in _shared(node, best_of):
+                found = best_of(found)
+                if length(found) <= size + BRACKETS:
+                    best, size = found, length(found)
+            known[node] = best
+            return best
+
+        return best_of(node)
+
+    return rule
+
+
+def _shared(node: Expression, rule: Rule) -> Iterator[Expression]:
+    """The sum with one factor, that several of its products begin or end with, taken out of these."""
+    rows: list[tuple[Number, Factors, Chain]] = []
+    for c, t in terms_of(node):
+        outer, core = _core(t)
+        if core is not None and core.shape != node.shape:
+            core = None  # rows that are all equal: no product of the factor with them
+        rows.append((c, outer, chain(core) if core is not None else ()))
+    for end in (0, -1):
+        for word in ("matmul", "outer"):
+            ends: dict[Expression, list[int]] = {}
+            for k, (_, _, factors) in enumerate(rows):
+                own = _factors(factors, word)
+                if len(own) > 1:
+                    ends.setdefault(own[end], []).append(k)
+            for factor, members in ends.items():
+                if len(members) > 1:
+                    yield _without(node, rows, factor, members, end, word, rule)
+
+
+def _factors(factors: Chain, word: str) -> Chain:
+    """The factors of a chain, or the two vectors of an outer product."""
+    if word == "matmul":
+        return factors
+    return factors[0].args if len(factors) == 1 and is_call(factors[0], "outer") else ()
+
+
+def _core(term: Expression) -> tuple[Factors, Expression | None]:
+    """(factors without dimensions, the one factor with them) of a term."""
+    outer: Factors = []
+    core = None
+    for base, e in powers_of(term):
+        if not base.shape and not (isinstance(e, Expression) and e.shape):
+            outer.append((base, e))
+        elif core is None and e == ONE and is_call(base, "matmul", "outer"):
+            core = base
+        else:
+            return [], None
+    return outer, core
+
+
+def _without(
+    node: Expression,
+    rows: list[tuple[Number, Factors, Chain]],
+    factor: Expression,
+    members: list[int],
+    end: int,
+    word: str,
+    rule: Rule,
+) -> Expression:
+    parts = []
+    common = [p for p in rows[members[0]][1] if all(p in rows[k][1] for k in members)]
+    for k in members:
+        c, outer, factors = rows[k]
+        outer = [p for p in outer if p not in common]
+        own = _factors(factors, word)
+        rest = own[1:] if end == 0 else own[:-1]
+        inner = rest[0] if word == "outer" else multiplied(rest)
+        parts.append((alg.product([*outer, (inner, ONE)]), c))
+    parts.sort(key=lambda p: is_call(alg.split(p[0])[1], "T"))  # A + A.T, not A.T + A
+    inner = rule(alg.combine(parts))
+    terms = terms_of(node)
+    rest_terms = [(t, c) for k, (c, t) in enumerate(terms) if k not in members]
+    shape = alg.split(terms[members[0]][1])[1].shape
+    if is_number(inner, 0):
+        return alg.combine(rest_terms)
+    if not inner.shape:
+        return node
+    scalars, inner = alg.scalars_out(inner)
+    pair = (factor, inner) if end == 0 else (inner, factor)
+    if word == "outer":
+        made = call("outer", list(pair), shape)
+    else:
+        made = multiplied((*chain(pair[0]), *chain(pair[1])))
+    return alg.combine([*rest_terms, (alg.product([*common, *scalars, (made, ONE)]), ONE)])
+
+
+# -- transposes and association -------------------------------------------------------------------
+def transposes(node: Expression) -> Expression:
+    """A.T@B.T is (B@A).T, a sum of transposes the transpose of a sum."""
+    if node.op == "sum" and len(node.shape) == 2 and len(node.args) > 1:
+        coefficients, constant = node.data
+        if constant == ZERO and all(_turned(t) for t in node.args):
+            terms = [(_flipped(t), c) for t, c in zip(node.args, coefficients, strict=True)]
+            return call("T", [alg.combine(terms)], node.shape[::-1][::-1])
+        return node
+    if not is_call(node, "matmul") or len(node.shape) != 2:
+        return node
+    factors = chain(node)
+    turned = sum(is_call(f, "T") for f in factors)
+    straight = sum(not is_call(f, "T") and transposed(f) is not f for f in factors)
+    if 1 + straight < turned and all(len(f.shape) == 2 for f in factors):
+        inner = multiplied(tuple(transposed(f) for f in factors[::-1]))
+        return call("T", [inner], node.shape)
+    return node
+
+
+def _turned(term: Expression) -> bool:
+    """Whether it is a transpose but for factors without dimensions."""
+    return is_call(alg.scalars_out(term)[1], "T")
+
+
+def _flipped(term: Expression) -> Expression:
+    outer, own = alg.scalars_out(term)
+    return alg.product([*outer, (own.args[0], ONE)])
+
+
+def associated(node: Expression) -> Expression:
+    """A@(B@C) as A@B@C, where that takes no more multiplications."""
+    if not is_call(node, "matmul") or not all(len(a.shape) == 2 for a in node.args):
+        return node
+    a, right = node.args
+    if not is_call(right, "matmul") or not all(len(f.shape) == 2 for f in right.args):
+        return node
+    b, c = right.args
+    n, k, m, p = *a.shape, *c.shape
+    if n * k * m + n * m * p > k * m * p + n * k * p:
+        return node
+    left = associated(call("matmul", [a, b], (n, m)))
+    return call("matmul", [left, c], node.shape)
+
+
+# -- signs ----------------------------------------------------------------------------------------
+def without_sign(node: Expression) -> Expression:
+    """-2*(x - y) as 2*(y - x), -(x - y)@A as (y - x)@A."""
+    if node.op != "product" or not node.data[0].negative:
+        return node
+    coefficient, exponents = node.data
+    pairs = list(zip(node.args, exponents, strict=True))
+    for place, (base, e) in enumerate(pairs):
+        if not isinstance(e, Number) or e.integer is None or e.integer % 2 == 0:
+            continue
+        found = _opposite(base)
+        if found is not None:
+            pairs[place] = (found, e)
+            return alg.product(pairs, -coefficient)
+    return node
+
+
+def _opposite(own: Expression) -> Expression | None:
+    """Minus the expression, if that is as short: y - x for x - y."""
+    if own.op == "sum":
+        numbers = [*own.data[0], own.data[1]]
+        positive = [n for n in numbers if not n.negative and n != ZERO]
+        negative = [n for n in numbers if n.negative]
+        return alg.negate(own) if len(negative) >= len(positive) > 0 else None
+    if own.op == "product":
+        turned = without_sign(alg.negate(own))
+        return None if turned.op == "product" and turned.data[0].negative else turned
+    if is_call(own, "matmul", "outer", "T", "dot"):
+        for place, part in enumerate(own.args):
+            found = _opposite(part)
+            if found is not None:
+                args = [*own.args[:place], found, *own.args[place + 1 :]]
+                return call(own.data[0], args, own.shape, own.data[1])
+    return None
+
+
+# -- quotients of functions -----------------------------------------------------------------------
+def quotients(node: Expression) -> Expression:
+    """exp(u)/sum(exp(u)) as softmax(u), sinh(u)/cosh(u) as tanh(u)."""
+    if node.op != "product":
+        return node
+    coefficient, exponents = node.data
+    pairs = dict(zip(node.args, exponents, strict=True))
+    changed = False
+    for below, e in list(pairs.items()):
+        if not isinstance(e, Number) or e.integer is None or not e.negative:
+            continue
+        if is_call(below, "cosh", "cos"):
+            above, word = ("sinh", "tanh") if below.data[0] == "cosh" else ("sin", "tan")
+            over = call(above, below.args, below.shape)
+            n = pairs.get(over)
+            if isinstance(n, Number) and n == -e:
+                del pairs[below], pairs[over]
+                quotient = alg.function(word, *below.args)
+                pairs[quotient] = pairs.get(quotient, ZERO) + n
+                changed = True
+        elif is_call(below, "sum") and is_call(below.args[0], "exp"):
+            changed |= _softmax(pairs, below)
+    return alg.product(pairs.items(), coefficient) if changed else node
+
+
+def _softmax(pairs: dict[Expression, Any], total: Expression) -> bool:
+    """Put the softmax in the place of exp(u) over this sum, as often as they stand there."""
+    over = total.args[0]
+    u = over.args[0]
+    options = [v for _, v in total.data[1]]
+    if len(u.shape) == 1 and not options:
+        dim = 0
+    elif len(options) == 2 and isinstance(options[0], int) and options[1]:
+        dim = options[0]
+    else:
+        return False
+    made = call("softmax", [u], u.shape, [("", dim)])
+    changed = False
+    for base, e in list(pairs.items()):
+        if e != ONE:
+            continue
+        found = made if base is over else _linear(base, over, made) if not options else None
+        if found is None:
+            continue
+        changed = True
+        del pairs[base]
+        pairs[found] = pairs.get(found, ZERO) + ONE
+        pairs[total] = pairs[total] + ONE
+        if pairs[total] == ZERO:
+            del pairs[total]
+            break
+    return changed
+
+
+def _linear(own: Expression, part: Expression, other: Expression) -> Expression | None:
+    """A linear function with a factor of its argument replaced; None where that is no factor."""
+    if own is part:
+        return other
+    if own.op == "product":
+        for k, (base, e) in enumerate(zip(own.args, own.data[1], strict=True)):
+            found = _linear(base, part, other) if e == ONE else None
+            if found is not None:
+                rest = zip(own.args, own.data[1], strict=True)
+                pairs = [(found if i == k else b, x) for i, (b, x) in enumerate(rest)]
+                return alg.product(pairs, own.data[0])
+        return None
+    if is_call(own, "matmul", "outer", "T", "dot", "sum"):
+        for k, arg in enumerate(own.args):
+            found = _linear(arg, part, other)
+            if found is not None:
+                args = [*own.args[:k], found, *own.args[k + 1 :]]
+                return call(own.data[0], args, own.shape, own.data[1])
+    return None
+
+
+__all__ = ["associated", "chain", "gathered", "inverse", "quotients", "transposes", "without_sign"]

@@ -1,0 +1,410 @@
+"""The derivative of a program as an expression of its language.
+
+The program is recorded, the engine's backward pass over it as well, and what that leaves is read as
+expressions, simplified on the way. Higher orders differentiate these expressions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.language import run
+from gradcli.language.interpreter import say
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.language.scope_checks import free_names
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.constants import exact
+from gradcli.symbolic.exact_numbers import ONE
+from gradcli.symbolic.expression_evaluation import constants, evaluate
+from gradcli.symbolic.expressions import Expression, call, is_call, name, number, value_of
+from gradcli.symbolic.finish import finish
+from gradcli.symbolic.lifting import NoExpression, Reader
+from gradcli.symbolic.rewriting import rewrite
+from gradcli.tracing.calls import Value, calls
+from gradcli.tracing.tracer import Recording, record
+
+MOST_MOVED = 100  # names that are put in another order than that in which they are read
+CONSTANTS = {"pi": np.pi}  # kept by name in what is printed
+
+
+class Derivatives:
+    """Derivatives of one program.
+
+    variables: name -> value. value: the program's value as an expression. by: name -> its derivative.
+    branched: whether the program asked for the truth of a value, so that all holds on its path alone.
+    lower: the derivatives of the orders before, from the first on. kind: what each of `by` is called.
+    beyond: whether the value has memory outside of a view in it (`Recording.beyond`).
+    assumed: what they hold for, of the variables (`symbolic.assumptions`). alone: for which shapes they
+    hold, in words, as "for x of shape (3,) alone"; "" where they are not known to be wrong for others.
+    """
+
+    kind = "gradient"
+
+    __slots__ = (
+        *("alone", "assumed", "beyond", "branched", "by", "lower"),
+        *("program", "shape", "value", "variables"),
+    )
+
+    def __init__(
+        self,
+        program: Program,
+        variables: dict[str, Any],
+        value: Expression,
+        by: dict[str, Expression],
+        shape: tuple[int, ...],
+        branched: bool,
+        lower: Sequence[dict[str, Expression]] = (),
+    ) -> None:
+        self.program, self.variables, self.value = program, variables, value
+        self.by, self.shape, self.branched, self.lower = by, shape, branched, lower
+        self.assumed: Any = None
+        self.beyond = False
+        self.alone = ""
+
+    @property
+    def whole(self) -> Expression:
+        """The value in its full shape: two ones where `value` is the number 1."""
+        return self.value if self.value.shape == self.shape else alg.full(self.value, self.shape)
+
+    @property
+    def heading(self) -> str:
+        """The program in one line, of which blocks leave their first."""
+        first, *more = self.program.source.splitlines()
+        whole = first + " ..." if any(m[:1].isspace() for m in more) else "; ".join([first, *more])
+        return whole[:80]
+
+    @property
+    def what(self) -> str:
+        """What each of `by` is, in words."""
+        return f"derivative of order {len(self.lower) + 1}" if self.lower else self.kind
+
+    def title(self, source: str) -> str:
+        """What a function of them returns; source: the program, as a comment may have it."""
+        only = f", {self.alone}" if self.alone else ""
+        return f"{source} and its {self.what} by {', '.join(self.by)}{only}."
+
+
+def differentiate(
+    program: Program,
+    variables: Mapping[str, Any],
+    wrt: Iterable[str] | None = None,
+    *,
+    order: int = 1,
+    follow: bool = False,
+    names: Mapping[str, Any] | None = None,
+    guards: bool = False,
+) -> Derivatives:
+    """The derivatives of a program's value with respect to its variables.
+
+    variables: name -> array, which gives the shapes and dtypes; only with `follow` do the values decide
+    which way the program goes. A value that is no scalar is summed up first. names: what else the
+    program may read. guards: whether to keep what the rules do to keep a NaN out at single points.
+    """
+    with reading(program, variables, wrt) as (arrays, wanted):
+        return _differentiated(program, arrays, wanted, order, follow, names or {}, guards)
+
+
+@contextmanager
+def reading(
+    program: Program, variables: Mapping[str, Any], wrt: Iterable[str] | None
+) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """(the variables as arrays, those to differentiate by), while a program's derivatives are read.
+
+    What cannot be read is refused in the words of the program.
+    """
+    arrays = {
+        n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
+    }
+    token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
+    kinds = alg.kinds.set({n: v.dtype.kind for n, v in arrays.items()})
+    try:
+        yield arrays, list(arrays) if wrt is None else list(wrt)
+    except NoExpression as error:
+        raise error.within(program) from error
+    except OverflowError as error:
+        raise NoExpression("the derivative has a constant that no number holds") from error
+    finally:
+        alg.kinds.reset(kinds)
+        exact.reset(token)
+
+
+def _differentiated(
+    program: Program,
+    arrays: dict[str, Any],
+    wanted: list[str],
+    order: int,
+    follow: bool,
+    names: Mapping[str, Any],
+    guards: bool,
+) -> Derivatives:
+    first = first_order(program, arrays, wanted, follow, names, guards, order > 1)
+    by = first.by
+    places = positions(program)
+    lower = []
+    for left in reversed(range(1, order)):
+        lower.append(by)
+        by = {
+            n: finish(*slope(e, arrays, n, places, guards, left > 1, follow)) for n, e in by.items()
+        }
+    value = rewrite(first.value, released)
+    return Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
+
+
+def released(node: Expression) -> Expression:
+    """What is printed where something was held constant, to be differentiated again."""
+    return node.args[0] if is_call(node, "detach") else node
+
+
+def slope(
+    expression: Expression,
+    arrays: Mapping[str, Any],
+    word: str,
+    places: Mapping[str, int],
+    guards: bool = False,
+    more: bool = False,
+    follow: bool = False,
+) -> tuple[Expression, Expression]:
+    """(the derivative of an expression, summed up, before it is finished; the variable).
+
+    more: whether it is to be differentiated again. follow: whether it may go by the values.
+    """
+    own = {n: v for n, v in CONSTANTS.items() if n not in arrays}
+    symbols = {
+        n: name(n, tuple(np.shape(v)), places.get(n, -1)) for n, v in {**own, **arrays}.items()
+    }
+    fixed = constants([expression])
+    plain = evaluate(fixed, {symbols[n]: wrap(np.float64(v)) for n, v in own.items()})
+    kept = {f"#{k}": e for k, e in enumerate(fixed)}
+    numbers = {**own, **dict(zip(kept, map(_plain, plain), strict=True))}
+    symbols |= kept
+    with np.errstate(all="ignore"):
+        value, recording = record(
+            lambda **space: evaluate([expression], {symbols[n]: t for n, t in space.items()})[0],
+            arrays,
+            [word],
+            follow,
+            numbers,
+            again=more,
+        )
+        grad = None
+        if isinstance(value, Tensor):
+            (grad,) = recording.gradients(value, [recording.variables[word]])
+        if grad is None:
+            return alg.zero, symbols[word]
+        given = {id(c) for c in calls([recording.value_of(value)])}
+        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
+        with _numbers_of([recording.value_of(value), grad, *recording.inputs.values()]):
+            return reader.read([grad])[0], symbols[word]
+
+
+@contextmanager
+def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
+    """Inside, expressions are simplified as these recorded values are: real, of one floating dtype,
+    with means among them.
+    """
+    made = calls(values)
+    outputs = (o for m in made for o in m.outputs)
+    dtypes = {np.asarray(o.value).dtype for o in outputs} - {np.dtype(bool)}  # no conditions
+    dtypes |= {np.asarray(v.value).dtype for v in values}
+    real = alg.real.set(all(d.kind != "c" for d in dtypes))
+    uniform = alg.one_dtype.set(len(dtypes) == 1 and all(d.kind == "f" for d in dtypes))
+    integers = alg.integers.set(set())
+    averages = alg.averages.set(any(m.row.spelled == "mean" for m in made))
+    try:
+        yield
+    finally:
+        alg.averages.reset(averages)
+        alg.integers.reset(integers)
+        alg.real.reset(real)
+        alg.one_dtype.reset(uniform)
+
+
+def _plain(value: Any) -> Any:
+    """The array of a constant."""
+    found = value.array if hasattr(value, "array") else np.asarray(value, np.float64)
+    return np.asarray(found)[()]
+
+
+def recorded_run(
+    program: Program,
+    arrays: Mapping[str, Any],
+    wrt: Sequence[str],
+    follow: bool,
+    names: Mapping[str, Any],
+    again: bool = False,
+    said: bool = False,
+) -> tuple[Tensor, Recording]:
+    """A program's value and the recording of how it came about: see `gradcli.tracing`.
+
+    wrt: the variables that require grad. follow: whether conditions may go by the values. again:
+    whether the gradients are to be differentiated again. said: whether what the program prints is
+    printed. Raises LanguageError where the value is no tensor.
+    """
+    own = {n: v for n, v in names.items() if n not in arrays}
+    numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
+    printed: list[str] = []  # by the first run, so that a second one does not print it again
+
+    def recorded(numbers: Mapping[str, Any]) -> tuple[Any, Recording]:
+        before = iter([*printed])
+
+        def write(text: str) -> None:
+            if said and next(before, None) is None:
+                say(text)
+                printed.append(text)
+
+        return record(
+            lambda **space: run(program, {**space, **own}, write=write).value,
+            arrays,
+            wrt,
+            follow,
+            numbers,
+            again,
+        )
+
+    with _worded(program):
+        try:
+            value, recording = recorded(numbers)
+        except (RuntimeError, LanguageError) as error:
+            named = not numbers.keys().isdisjoint(free_names(program))
+            if isinstance(error, LanguageError) and not named:
+                raise
+            # what PyTorch refuses for its own reasons is refused in its words, and in its place
+            leaves = {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
+            run(program, {**leaves, **own}, write=lambda text: None)
+            if not named:
+                raise
+            value, recording = recorded({})  # with pi as a number, where no tensor fits
+    if isinstance(value, (bool, int, float, complex)):
+        value = wrap(np.asarray(value, np.float64)[()])
+    if not isinstance(value, Tensor):
+        raise _no_tensor(program, value)
+    return value, recording
+
+
+@contextmanager
+def _worded(program: Program) -> Iterator[None]:
+    """Refusals that stand nowhere in the program, as errors of the program."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LanguageError(
+            str(error),
+            kind="value",
+            source=program.source,
+            span=getattr(error, "span", None),
+            usage=False,
+        ) from error
+
+
+def _no_tensor(program: Program, value: Any) -> LanguageError:
+    what = "the program has no value" if value is None else "the value is not a tensor"
+    hint = "end it with an expression" if value is None else "choose one of its items: (…)[0]"
+    return LanguageError(
+        f"{what}: there is no derivative",
+        kind="type",
+        source=program.source,
+        span=program.value_span,
+        hint=hint,
+        usage=False,
+    )
+
+
+def first_order(
+    program: Program,
+    arrays: dict[str, Any],
+    wanted: Sequence[str],
+    follow: bool,
+    names: Mapping[str, Any],
+    guards: bool,
+    more: bool,
+) -> Derivatives:
+    """The gradients; more: whether they are to be differentiated again."""
+    with np.errstate(all="ignore"):
+        result, recording = recorded_run(program, arrays, wanted, follow, names, more, not guards)
+        value = recording.value_of(result)
+        forward = calls([value])
+        given = {id(c) for c in forward}
+        with _worded(program):
+            grads = recording.gradients(result, [recording.variables[n] for n in wanted])
+        places = positions(program)
+        symbols = {
+            n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in recording.inputs.items()
+        }
+        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
+        known = [g for g in grads if g is not None]
+        with _numbers_of([value, *known, *recording.inputs.values()]):
+            read = iter(reader.read(known))
+            by = {
+                n: finish(alg.zero if g is None else next(read), symbols[n])
+                for n, g in zip(wanted, grads, strict=True)
+            }
+            (whole,) = reader.read([value])
+    if more and not known and not alg.is_bare(whole):  # held constant, all of it
+        whole = call("detach", [whole], whole.shape)
+    found = Derivatives(program, arrays, whole, by, tuple(value.shape), recording.followed)
+    found.beyond = recording.beyond
+    return found
+
+
+def positions(program: Program) -> dict[str, int]:
+    """Where every name is first read: factors are printed in that order."""
+    found: dict[str, int] = {}
+    for kind, word, _, (start, _) in program.walk():
+        if kind == "name" and word not in found:
+            found[word] = start
+    order = _as_multiplied(program, sorted(found, key=found.__getitem__))
+    ranks = {word: i for i, word in enumerate(order)}
+    return {**ranks, **dict.fromkeys(CONSTANTS, -1)}
+
+
+def _as_multiplied(program: Program, words: list[str]) -> list[str]:
+    """The names in their order, but so that a product that is written `c*x` or `c*f(x)` stays so."""
+    ranks = {word: k for k, word in enumerate(words)}
+    before: dict[str, set[str]] = {}
+    for x, y in _pairs(program):
+        if ranks[x] > ranks[y] and len(words) <= MOST_MOVED and x not in _after(before, y):
+            before.setdefault(y, set()).add(x)
+    placed: list[str] = []
+    waiting = list(words) if before else []
+    while waiting:
+        first = next(w for w in waiting if not before.get(w, set()) & set(waiting) - {w})
+        waiting.remove(first)
+        placed.append(first)
+    return placed or words
+
+
+def _pairs(program: Program) -> Iterator[tuple[str, str]]:
+    """(c, x) of every product `c*f(x)` that begins with a name."""
+    rows = list(program.walk())
+    names = sorted((span[0], word) for kind, word, _, span in rows if kind == "name")
+    starts = [start for start, _ in names]
+    words = dict(names)
+    for (*_, right), (kind, _, _, whole) in pairwise(rows):
+        x = words.get(whole[0]) if kind == "mul" else None
+        if x is None or program.source[whole[0] + len(x) : right[0]].strip(" (") != "*":
+            continue
+        inside = names[bisect_left(starts, right[0]) : bisect_left(starts, right[1])]
+        yield from ((x, y) for y in {w for _, w in inside} - {x})
+
+
+def _after(before: Mapping[str, set[str]], word: str) -> set[str]:
+    """The names that must stand after a name."""
+    found: set[str] = set()
+    stack = [word]
+    while stack:
+        own = stack.pop()
+        new = {w for w, earlier in before.items() if own in earlier} - found
+        found |= new
+        stack += new
+    return found - {word}
+
+
+__all__ = ["ONE", "Derivatives", "call", "differentiate", "number", "value_of"]

@@ -1,0 +1,283 @@
+"""Elementwise rows as expressions."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.constants import as_number, known_number, stored
+from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, Number
+from gradcli.symbolic.expressions import (
+    Expression,
+    broadcast,
+    call,
+    is_call,
+    is_number,
+    number,
+    value_of,
+)
+from gradcli.symbolic.rule_interface import Handler, Reader
+from gradcli.symbolic.simplify import function
+from gradcli.symbolic.spelling import NoExpression
+from gradcli.system.dtypes import dtype as Dtype
+from gradcli.tracing.calls import Call, Value
+
+
+def _with_alpha(sign: Number) -> Handler:
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        a, b, alpha = args
+        return alg.combine([(as_number(a), ONE), (as_number(b), sign * Number.of(alpha))])
+
+    return handle
+
+
+def compare(word: str, a: Any, b: Any) -> Expression:
+    """A comparison, about the argument where the operand is a relu: relu(x) > 0 is x > 0."""
+    left, right = as_number(a), as_number(b)
+    x, y = value_of(left), value_of(right)
+    if x is not None and y is not None:
+        return number(_COMPARED[word](x.python(), y.python()))
+    if is_call(left, "relu") and is_number(right, 0) and word in ("gt", "le"):
+        left = left.args[0]
+    if is_number(right, 0) and left.op == "sum" and len(left.args) == 1:  # 1 - x > 0 is x < 1
+        (coefficient,), constant = left.data
+        if coefficient in (ONE, MINUS_ONE) and constant.exact:
+            left, right = left.args[0], number(-constant * coefficient)
+            word = _MIRRORED[word] if coefficient.negative else word
+    coefficient, rest = alg.split(left)
+    if is_number(right, 0) and coefficient != ONE and coefficient.exact and rest is not alg.one:
+        left = rest
+        word = _MIRRORED[word] if coefficient.negative else word
+    return function(word, left, right)
+
+
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    word: getattr(operator, word) for word in ("eq", "ne", "lt", "le", "gt", "ge")
+}
+_MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
+
+
+def where(reader: Reader, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
+    """`where`; what a rule does only to keep a NaN out at one point is left out."""
+    yes, no = as_number(a), as_number(b)
+    if not reader.guards and _negative_determinant(condition):
+        if is_number(yes, 0):  # the value is nan there
+            return no
+        if value_of(yes) is not None and is_call(no, "select"):
+            return call("logdet", no.args[0].args, no.shape)
+    if not _is_given(reader, made) and _single_points(condition):
+        if is_number(yes, 0):
+            return no
+        if is_number(no, 0) and is_call(condition, "ne"):
+            return yes
+        if is_number(yes, 1) and _is_zero(condition, no):  # of a divisor, or under a logarithm
+            return no
+    return alg.where(condition, yes, no)
+
+
+def _negative_determinant(condition: Expression) -> bool:
+    """Whether it is what logdet asks: it is nan where the determinant is negative."""
+    if not is_call(condition, "eq") or not is_number(condition.args[1], -1):
+        return False
+    sign = condition.args[0]
+    return is_call(sign, "select") and is_call(sign.args[0], "linalg.slogdet")
+
+
+def _is_given(reader: Reader, made: Call) -> bool:
+    """Whether a `where`, or the condition that it asks, is the program's own and not a rule's."""
+    if reader.guards:
+        return True
+    asked = [a.call for a in made.args if isinstance(a, Value) and a.value.dtype.kind == "b"]
+    return any(id(c) in reader.given for c in (made, *asked))
+
+
+def _single_points(condition: Expression) -> bool:
+    """Whether the condition is an equality, or demands one: true at single points only."""
+    if is_call(condition, "eq"):
+        return True
+    if is_call(condition, "bitwise_and", "logical_and"):
+        return any(_single_points(a) for a in condition.args)
+    if is_call(condition, "bitwise_or", "logical_or"):
+        return all(_single_points(a) for a in condition.args)
+    return False
+
+
+def _is_zero(condition: Expression, expression: Expression) -> bool:
+    """Whether the condition is that an expression, or a multiple of it, is 0."""
+    if not is_call(condition, "eq") or not is_number(condition.args[1], 0):
+        return False
+    return bool(alg.split(expression)[1] == condition.args[0])
+
+
+def _where_of(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    return where(reader, made, args[0], args[1], args[2])
+
+
+def _masked_fill(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, mask, given = args
+    value = stored(given, made.outputs[0].value.dtype)
+    if is_number(own, 0) and not _is_given(reader, made) and is_call(mask, "eq"):
+        # how a rule shares a gradient between equal elements
+        return alg.multiply(value, mask)
+    return where(reader, made, mask, value, own)
+
+
+def _filled(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    return stored(args[1], made.outputs[0].value.dtype)
+
+
+def _clamp(low: bool, high: bool) -> Handler:
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        own, *limits = args
+        pairs = []
+        if low and limits[0] is not None:
+            pairs.append(("min", limits[0]))
+        if high and limits[-1] is not None:
+            pairs.append(("max", limits[-1]))
+        operands = [own]
+        options: list[tuple[str, Any]] = []
+        for key, limit in pairs:
+            if isinstance(limit, Expression) and value_of(limit) is None:
+                operands.append(limit)
+                options.append((key, len(operands) - 1))
+            else:
+                options.append((key, limit if not isinstance(limit, Expression) else limit.data))
+        shape = broadcast(o.shape for o in operands)
+        known = [value_of(as_number(v)) for v in (own, *(limit for _, limit in pairs))]
+        if None not in known:  # as Python's, but for an upper limit below the lower one
+            n, *bounds = (v.python() for v in known if v is not None)
+            for (key, _), bound in zip(pairs, bounds, strict=True):
+                n = max(n, bound) if key == "min" else min(n, bound)
+            return number(n)
+        if len(operands) == 1:
+            return call("clamp", operands, shape, options)
+        if len(pairs) == 1:
+            return function("maximum" if pairs[0][0] == "min" else "minimum", *operands)
+        lower, upper = (as_number(limit) for _, limit in pairs)
+        return function("minimum", function("maximum", own, lower), upper)
+
+    return handle
+
+
+def _log_sigmoid(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    found = call("nn.functional.logsigmoid", args, args[0].shape)
+    return [found, alg.zero]
+
+
+def _gelu_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    g, u, approximate = args
+    slope = _tanh_gelu_slope(u) if approximate == "tanh" else _gelu_slope(u)
+    return alg.multiply(g, slope)
+
+
+def _gelu_slope(u: Expression) -> Expression:
+    root_two = alg.root(number(2))
+    cdf = alg.scale(alg.HALF, alg.add(alg.one, function("erf", alg.divide(u, root_two))))
+    density = alg.divide(
+        function("exp", alg.scale(-alg.HALF, alg.multiply(u, u))),
+        alg.root(alg.scale(Number.of(2), known_number(math.pi))),
+    )
+    return alg.add(cdf, alg.multiply(u, density))
+
+
+def _tanh_gelu_slope(u: Expression) -> Expression:
+    """Of u*(1 + t)/2 where t = tanh(c*(u + k*u**3))."""
+    k, square = 0.044715, alg.multiply(u, u)
+    c = alg.root(alg.divide(number(2), known_number(math.pi)))
+    inner = alg.multiply(c, alg.add(u, alg.scale(Number.of(k), alg.multiply(u, square))))
+    t = function("tanh", inner)
+    steep = alg.multiply(c, alg.add(alg.one, alg.scale(Number.of(3 * k), square)))
+    bent = alg.multiply(alg.subtract(alg.one, alg.multiply(t, t)), steep)
+    return alg.scale(alg.HALF, alg.add(alg.add(alg.one, t), alg.multiply(u, bent)))
+
+
+def _softplus_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    """The slope is a sigmoid, and 1 above the threshold: said where that is another number."""
+    g, u, beta, threshold = args
+    scaled = alg.scale(Number.of(beta), u)
+    slope = alg.multiply(g, function("sigmoid", scaled))
+    if threshold >= _ALIKE and not reader.guards:
+        return slope
+    return alg.where(compare("gt", scaled, threshold), g, slope)
+
+
+_ALIKE = 18  # from here on sigmoid is 1 but for 2e-8
+
+
+def _cast(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    """Between floating types nothing is printed: derivatives are mathematics. Complex ones are others."""
+    own: Expression = args[0]
+    wanted = made.outputs[0].value.dtype
+    given = made.args[0].value.dtype if isinstance(made.args[0], Value) else None
+    if wanted.kind == "f" or (given is not None and given.kind == wanted.kind):
+        return own
+    return call("to", [own], own.shape, [("", _dtype(wanted))])
+
+
+def _dtype(plain: Any) -> Any:
+    from gradcli.system import dtypes
+
+    return plain if isinstance(plain, Dtype) else dtypes.of(np.dtype(plain))
+
+
+def _conj(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    value = made.args[0]
+    if isinstance(value, Value) and value.value.dtype.kind != "c":
+        return args[0]  # type: ignore[no-any-return]
+    return function("conj", args[0])
+
+
+def _sgn(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    complex_ = made.outputs[0].value.dtype.kind == "c"
+    return function("sgn" if complex_ else "sign", *args)
+
+
+def _polygamma(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    operands = [a for a in args if isinstance(a, Expression)]
+    (order,) = (a for a in args if not isinstance(a, Expression))
+    if order == 0:
+        return function("digamma", *operands)
+    return call("polygamma", operands, operands[0].shape, [("", order), ("@", 0)])
+
+
+def _rounded(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    a, b, mode = args
+    if mode == "floor":
+        return function("floor_divide", a, b)
+    return function("trunc", alg.divide(a, b))
+
+
+def _elu(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, alpha, scale, inner = args
+    if inner != 1:
+        raise NoExpression(
+            "the derivative of an elu with an input scale has no form as an expression"
+        )
+    options = [] if alpha == 1 else [("alpha", alpha)]
+    return alg.scale(Number.of(scale), call("nn.functional.elu", [own], own.shape, options))
+
+
+ELEMENTWISE_FORMS: dict[str, Handler] = {
+    "plus": _with_alpha(ONE),
+    "minus": _with_alpha(MINUS_ONE),
+    "sgn": _sgn,
+    "polygamma": _polygamma,
+    "rounded quotient": _rounded,
+    "clamp": _clamp(True, True),
+    "clamp_min": _clamp(True, False),
+    "clamp_max": _clamp(False, True),
+    "where": _where_of,
+    "fill": _filled,
+    "masked_fill": _masked_fill,
+    "elu": _elu,
+    "slope of gelu": _gelu_backward,
+    "slope of softplus": _softplus_backward,
+    "logsigmoid": _log_sigmoid,
+    "to": _cast,
+    "conj": _conj,
+}

@@ -1,0 +1,434 @@
+"""The last steps of a derivative: common factors gathered where that is shorter, pieces put together,
+and its shape that of its variable.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from gradcli.symbolic import chains
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.array_algebra import (
+    MOST_STACKED,
+    axes_of,
+    deviations,
+    matrix_product,
+    stacked,
+)
+from gradcli.symbolic.elementwise_rules import compare
+from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
+from gradcli.symbolic.expressions import (
+    Expression,
+    broadcast,
+    call,
+    is_call,
+    is_number,
+    make,
+    order,
+    value_of,
+)
+from gradcli.symbolic.polynomials import collected
+from gradcli.symbolic.quotients import angles, one_sigmoid, partly, sigmoids, terms_of, together
+from gradcli.symbolic.rewriting import rewrite
+
+# What takes no integers beside floating numbers; and what writes one into the other, at places that are
+# its second operand.
+FLOATING = frozenset(
+    "matmul dot einsum mean cross linalg.cross linalg.solve linalg.solve_triangular cholesky_solve "
+    "linalg.lu_solve conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
+)
+WRITING = frozenset("scatter scatter_add index_put index_add index_copy put masked_scatter".split())
+
+
+def finish(expression: Expression, variable: Expression) -> Expression:
+    """The derivative as it is printed, in the shape of its variable."""
+    return shaped(alg.zero if 0 in variable.shape else simplified(expression), variable)
+
+
+def simplified(expression: Expression) -> Expression:
+    """The expression after the last steps, in whatever shape it has then."""
+    for rule in RULES:
+        expression = rewrite(expression, rule)
+    other = one_sigmoid(expression, _tidied)
+    made = expression if other is None else min((expression, other), key=length)
+    return rewrite(_over_one_number(collected(made, length)), _last)
+
+
+def _last(node: Expression) -> Expression:
+    """Signs out of chains of matrices; what is left there of masks, when factors went, is of floats."""
+    node = chains.without_sign(node)
+    if node.op != "call" or node.data[0] not in FLOATING | WRITING:
+        return node
+    places = node.args[1:2] if node.data[0] in WRITING else ()
+    given = [a if a in places else alg.floating(a) for a in node.args]
+    if all(a is b for a, b in zip(given, node.args, strict=True)):
+        return node
+    return call(node.data[0], given, node.shape, node.data[1])
+
+
+def shaped(expression: Expression, variable: Expression) -> Expression:
+    """The expression expanded to the shape of a variable."""
+    shape = variable.shape
+    if expression.shape == shape:
+        return expression
+    n = value_of(expression)
+    if n is not None and n in (ZERO, ONE):
+        return call("zeros_like" if n == ZERO else "ones_like", [variable], shape)
+    if alg.is_bare(expression):
+        return call("full_like", [variable, expression], shape)
+    if not any(_is_variable(node) for node in order([expression])):
+        return alg.multiply(expression, call("ones_like", [variable], shape))
+    return call("expand_as", [expression, variable], shape)
+
+
+def _is_variable(node: Expression) -> bool:
+    """True for a name that is not that of a constant, as `pi`."""
+    return node.op == "name" and node.position != -1
+
+
+# -- pieces of a vector ---------------------------------------------------------------------------
+def _gathered(node: Expression) -> Expression:
+    """Terms that write the elements of one vector, as the stack of these elements."""
+    terms = terms_of(node)
+    scattered = [(c, t) for c, t in terms if _scatter_of(t) is not None]
+    if not scattered:
+        return node
+    groups: dict[Any, list[tuple[Number, Expression]]] = {}
+    for c, t in scattered:
+        core = _scatter_of(t)
+        assert core is not None
+        groups.setdefault((core.shape, core.data[1][0][1] % len(core.shape)), []).append((c, t))
+    rest = [(t, c) for c, t in terms if _scatter_of(t) is None]
+    changed = False
+    for (shape, dim), members in groups.items():
+        size = shape[dim]
+        whole = shape[:dim] + shape[dim + 1 :]
+        if len(shape) != 1 or size > MOST_STACKED or (len(members) == 1 and size > 1):
+            rest += [(t, c) for c, t in members]
+            continue
+        parts: list[list[tuple[Expression, Number]]] = [[] for _ in range(size)]
+        for c, t in members:
+            core = _scatter_of(t)
+            assert core is not None
+            index = core.data[1][1][1] % size
+            outer, _ = _outside(t, core)
+            parts[index].append((alg.product([*outer, (core.args[1], ONE)]), c))
+        if not all(parts):
+            rest += [(t, c) for c, t in members]
+            continue
+        items = [alg.full(alg.combine(p), whole) for p in parts]
+        changed = True
+        rest.append((stacked(items, shape), ONE))
+    return alg.combine(rest) if changed else node
+
+
+def _scatter_of(term: Expression) -> Expression | None:
+    """The select_scatter into zeros that a term is, up to factors without a dimension."""
+    if is_call(term, "select_scatter") and is_call(term.args[0], "zeros"):
+        return term
+    if term.op == "product":
+        found = [b for b in term.args if b.shape]
+        if len(found) == 1 and is_call(found[0], "select_scatter"):
+            at = term.args.index(found[0])
+            if term.data[1][at] == ONE and is_call(found[0].args[0], "zeros"):
+                return found[0]
+    return None
+
+
+def _outside(term: Expression, core: Expression) -> tuple[list[Any], Expression]:
+    if term is core:
+        return [], core
+    pairs = zip(term.args, term.data[1], strict=True)
+    return [(b, e) for b, e in pairs if b is not core], core
+
+
+# -- common factors -------------------------------------------------------------------------------
+def _factored(node: Expression) -> Expression:
+    """A sum with the factors that all its terms share taken out, where that is shorter."""
+    if node.op != "sum":
+        return node
+    terms = terms_of(node)
+    shared: dict[Expression, Any] | None = None
+    for _, term in terms:
+        own = _powers(term)
+        if shared is None:
+            shared = dict(own)
+            continue
+        shared = {b: _least(e, own[b]) for b, e in shared.items() if b in own and _alike(e, own[b])}
+    if not shared or all(not isinstance(e, Expression) and e == ZERO for e in shared.values()):
+        content, rest = alg.content_of(node)
+        made = alg.scale(content, rest) if not content.negative else node
+        return made if length(made) <= length(node) else node
+    outer = list(shared.items())
+    inverse = [(b, alg.negate(e) if isinstance(e, Expression) else -e) for b, e in outer]
+    inner = alg.combine((alg.product([(t, ONE), *inverse]), c) for c, t in terms)
+    if broadcast([inner.shape, *(b.shape for b, _ in outer)]) != node.shape:
+        return node
+    made = alg.product([(inner, ONE), *outer])
+    return made if length(made) < length(node) else node
+
+
+def _powers(term: Expression) -> dict[Expression, Any]:
+    if term is alg.one:
+        return {}
+    if term.op == "product":
+        pairs = zip(term.args, term.data[1], strict=True)
+        return {b: e for b, e in pairs if b.op != "number"}
+    return {term: ONE}
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, Number) and isinstance(b, Number):
+        return a.exact and b.exact and a.negative == b.negative
+    return a is b
+
+
+def _least(a: Any, b: Any) -> Any:
+    if isinstance(a, Number) and isinstance(b, Number):
+        x, y = a.value, b.value
+        assert isinstance(x, Fraction) and isinstance(y, Fraction)
+        return a if abs(x) <= abs(y) else b
+    return a
+
+
+# -- branches -------------------------------------------------------------------------------------
+def _branches(node: Expression) -> Expression:
+    """Factors go into the branch of a `where` that is not zero; equal conditions are asked once."""
+    if node.op == "product":
+        return _into_branch(node)
+    if is_call(node, "where"):
+        return _rectified(node)
+    if node.op != "sum":
+        return node
+    by: dict[Expression, list[tuple[Number, Expression]]] = {}
+    rest: list[tuple[Expression, Number]] = []
+    for c, t in terms_of(node):
+        if is_call(t, "where"):
+            by.setdefault(t.args[0], []).append((c, t))
+        else:
+            rest.append((t, c))
+    if all(len(members) == 1 for members in by.values()):
+        return node
+    for condition, members in by.items():
+        a, b = (alg.combine((t.args[k], c) for c, t in members) for k in (1, 2))
+        rest.append((alg.where(condition, a, b), ONE))
+    return alg.combine(rest)
+
+
+def _rectified(node: Expression) -> Expression:
+    """where(u > 0, v*relu(u), 0) is v*relu(u)."""
+    condition, own, other = node.args
+    if not is_number(other, 0) or own.shape != node.shape:
+        return node
+    for base, e in _powers(alg.split(own)[1]).items():
+        if _is_positive(e) and is_call(base, "relu") and compare("gt", base, alg.zero) is condition:
+            return own
+    return node
+
+
+def _into_branch(node: Expression) -> Expression:
+    coefficient, exponents = node.data
+    pairs = list(zip(node.args, exponents, strict=True))
+    found = [(b, e) for b, e in pairs if is_call(b, "where") and _is_positive(e)]
+    found = [(b, e) for b, e in found if any(is_number(s, 0) for s in _sides(b))]
+    if not found:
+        return node
+    branches, power = found[0]
+    condition, sides = branches.args[0], _sides(branches)
+    rest = [(b, e) for b, e in pairs if b is not branches]
+    made = _rectified(
+        alg.where(condition, *(alg.product([(s, power), *rest], coefficient) for s in sides))
+    )
+    return made if branches.shape == node.shape or length(made) < length(node) else node
+
+
+def _sides(branches: Expression) -> list[Expression]:
+    """The two values of `where`, without a change of dtype around a number."""
+    return [s.args[0] if is_call(s, "float") else s for s in branches.args[1:]]
+
+
+def _is_positive(e: Any) -> bool:
+    return isinstance(e, Number) and e.exact and not e.negative
+
+
+# -- outer products and constants -----------------------------------------------------------------
+def _outer(node: Expression) -> Expression:
+    """`u[:, None]*v` is outer(u, v), `eye(n)*v` diag(v)."""
+    if node.op != "product" or len(node.shape) != 2:
+        return node
+    coefficient, exponents = node.data
+    columns, rows, rest, eyes = [], [], [], []
+    for base, e in zip(node.args, exponents, strict=True):
+        if is_call(base, "eye") and e == ONE:
+            eyes.append(base)
+        elif is_call(base, "reshape") and base.shape == (*base.args[0].shape, 1):
+            columns.append((base.args[0], e))
+        elif len(base.shape) == 1 and not isinstance(e, Expression):
+            rows.append((base, e))
+        elif not base.shape and not (isinstance(e, Expression) and e.shape):
+            rest.append((base, e))
+        else:
+            return node
+    if len(eyes) == 1 and (columns or rows):
+        made = call("diag", [alg.product([*columns, *rows])], node.shape)
+        return alg.product([*rest, (made, ONE)], coefficient)
+    if not columns or not rows or eyes:
+        return node
+    scales, (column, row) = [], (alg.product(columns), alg.product(rows))
+    for own in (column, row):
+        scales += alg.scalars_out(own)[0]
+    made = call("outer", [alg.scalars_out(v)[1] for v in (column, row)], node.shape)
+    return alg.product([*rest, *scales, (made, ONE)], coefficient)
+
+
+def _moments(node: Expression) -> Expression:
+    """mean((x - mean(x))**2) is a variance, (x - mean(x))/sqrt(variance + eps) layer_norm(x)."""
+    if is_call(node, "mean"):
+        own = node.args[0]
+        if own.op != "product" or own.data != (ONE, (Number.of(2),)):
+            return node
+        found = deviations(own.args[0])
+        dim = node.data[1][0][1] if node.data[1] else None
+        if found is None or found[1] != axes_of(dim, len(own.shape)):
+            return node
+        options: list[tuple[str, Any]] = [("correction", 0)]
+        if dim is not None:
+            options = [("", dim), *options, *([("keepdim", True)] if node.data[1][1:] else [])]
+        return call("var", [found[0]], node.shape, options)
+    if node.op != "product":
+        return node
+    pairs = list(zip(node.args, node.data[1], strict=True))
+    for base, e in pairs:
+        found = deviations(base) if e == ONE else None
+        if found is None:
+            continue
+        own, axes = found
+        sizes = own.shape[-len(axes) :]
+        if axes != tuple(range(len(own.shape)))[-len(axes) :]:
+            continue
+        for below, power in pairs:
+            eps = _spread_of(below, own, axes) if power == Number.of(Fraction(-1, 2)) else None
+            if eps is not None:
+                options = [("", sizes), *([] if eps == 1e-5 else [("eps", eps)])]
+                made = call("layer_norm", [own], own.shape, options)
+                rest = [p for p in pairs if p[0] is not base and p[0] is not below]
+                return alg.product([*rest, (made, ONE)], node.data[0])
+    return node
+
+
+def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> float | None:
+    """eps where the expression is the variance of `own` over these dimensions, plus eps."""
+    if below.op != "sum" or len(below.args) != 1 or below.data[0] != (ONE,):
+        return None
+    variance = below.args[0]
+    if not is_call(variance, "var") or variance.args[0] is not own:
+        return None
+    given = dict(variance.data[1])
+    if given.get("correction") != 0 or axes_of(given.get(""), len(own.shape)) != axes:
+        return None
+    return float(below.data[1].value)
+
+
+def _pulled(node: Expression) -> Expression:
+    """Numbers stand before products of matrices: -2*X.T@y for -X.T@(2*y)."""
+    if not is_call(node, "matmul", "outer", "dot"):
+        return node
+    if is_call(node, "matmul") and any(is_call(a, "outer") for a in node.args):
+        a, b = node.args
+        return matrix_product(a, b, node.shape)  # outer(A@x, y) for A@outer(x, y)
+    pairs = [alg.scalars_out_of_floats(a) for a in node.args]
+    scales = [p for outer, _ in pairs for p in outer]
+    if not scales:
+        return node
+    made = call(node.data[0], [own for _, own in pairs], node.shape)
+    return alg.product([*scales, (made, ONE)])
+
+
+def _averages(node: Expression) -> Expression:
+    """sum(x)/n is mean(x) of n elements, where the program speaks of means itself."""
+    if node.op != "product" or not alg.averages.get() or not node.data[0].exact:
+        return node
+    coefficient, exponents = node.data
+    for base, e in zip(node.args, exponents, strict=True):
+        if is_call(base, "sum") and not base.data[1] and e == ONE:
+            own = base.args[0]
+            size = math.prod(own.shape)
+            if size > 1 and coefficient.value.denominator % size == 0:
+                rest = [p for p in zip(node.args, exponents, strict=True) if p[0] is not base]
+                mean = call("mean", [alg.floating(own)], ())
+                return alg.product([*rest, (mean, ONE)], coefficient * Number.of(size))
+    return node
+
+
+def _constants(node: Expression) -> Expression:
+    """Zeros with a number written into them are a constant vector."""
+    if not is_call(node, "select_scatter") or not is_call(node.args[0], "zeros"):
+        return node
+    if len(node.shape) != 1 or node.shape[0] > MOST_STACKED or not alg.is_bare(node.args[1]):
+        return node
+    items = [alg.zero] * node.shape[0]
+    items[node.data[1][1][1]] = node.args[1]
+    return stacked(items, node.shape)
+
+
+def _over_one_number(node: Expression) -> Expression:
+    """(x - y)/4 for x/4 - y/4."""
+    if node.op != "sum":
+        return node
+    content, rest = alg.content_of(node)
+    return min((alg.scale(content, rest), node), key=length)
+
+
+_lengths: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
+
+
+def length(expression: Expression) -> int:
+    """How long the expression is when printed."""
+    from gradcli.symbolic.expression_text import to_text
+
+    if expression.weight >= 2000:
+        return expression.weight * 4
+    found = _lengths.get(expression)
+    if found is None:
+        found = _lengths[expression] = len(to_text(expression))
+    return found
+
+
+def _tidied(expression: Expression) -> Expression:
+    for rule in (_together, _factored):
+        expression = rewrite(expression, rule)
+    return expression
+
+
+_together = together(length)
+_products = chains.gathered(length)
+RULES = (
+    *(
+        _moments,
+        _branches,
+        _gathered,
+        _outer,
+        _pulled,
+        _factored,
+        chains.quotients,
+        _products,
+        _together,
+    ),
+    *(
+        _factored,
+        _moments,
+        partly(length),
+        angles,
+        sigmoids,
+        _constants,
+        _averages,
+        chains.transposes,
+        chains.associated,
+    ),
+)
+
+
+__all__ = ["finish", "is_number", "make", "shaped", "simplified"]

@@ -1,0 +1,91 @@
+"""Formulas of rows, as `grad_output * output * (1 - output)`, read as expressions of a call's operands.
+
+A formula is text of Python over the names of the row's parameters. Beside operators it calls `where`
+and elementwise functions of the language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache, partial
+from types import CodeType
+from typing import Any
+
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.constants import as_number
+from gradcli.symbolic.elementwise_rules import compare
+from gradcli.symbolic.expressions import Expression, number
+from gradcli.symbolic.simplify import function
+
+
+def _expression(value: Any) -> Expression:
+    return value.expression if type(value) is _Term else as_number(value)
+
+
+def _plain(value: Any) -> Expression:
+    """As a comparison and a branch have it: a number just as it was given."""
+    return value.expression if type(value) is _Term else number(value)
+
+
+def _on_terms(work: Callable[..., Expression], read: Callable[[Any], Any] = _expression) -> Any:
+    return lambda *args: _Term(work(*map(read, args)))
+
+
+def _sides(work: Callable[[Expression, Expression], Expression]) -> tuple[Any, Any]:
+    """The method of an operator, and that of its right operand."""
+
+    def reversed_(own: Expression, left: Expression) -> Expression:
+        return work(left, own)
+
+    return _on_terms(work), _on_terms(reversed_)
+
+
+def _compared(word: str) -> Any:
+    return _on_terms(partial(compare, word), _plain)
+
+
+class _Term:
+    """An expression with Python's operators."""
+
+    __slots__ = ("expression",)
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    __neg__ = _on_terms(alg.negate)
+    __add__, __radd__ = _sides(alg.add)
+    __sub__, __rsub__ = _sides(alg.subtract)
+    __mul__, __rmul__ = _sides(alg.multiply)
+    __truediv__, __rtruediv__ = _sides(alg.divide)
+    __pow__, __rpow__ = _sides(alg.power)
+    __and__ = _on_terms(partial(function, "bitwise_and"))
+    __eq__, __ne__ = _compared("eq"), _compared("ne")
+    __lt__, __le__ = _compared("lt"), _compared("le")
+    __gt__, __ge__ = _compared("gt"), _compared("ge")
+
+
+class _Names(dict[str, Any]):
+    """The names of a formula: its operands, and the language's functions."""
+
+    def __missing__(self, word: str) -> Any:
+        if word == "where":
+            return _on_terms(alg.where, _plain)
+        return _on_terms(partial(function, word.replace("__", ".")))
+
+
+@cache
+def _compiled(formula: str) -> CodeType:
+    # `special.xlog1py` as one name.
+    return compile(re.sub(r"(?<=[a-z])\.(?=[a-z])", "__", formula), "<formula>", "eval")
+
+
+def read(formula: str, names: tuple[str, ...], args: list[Any]) -> Expression:
+    """The expression of a formula, its names those of operands (expressions) and options (numbers)."""
+    known = {
+        n: _Term(a) if isinstance(a, Expression) else a for n, a in zip(names, args, strict=True)
+    }
+    return _expression(eval(_compiled(formula), {"__builtins__": {}}, _Names(known)))
+
+
+__all__ = ["read"]

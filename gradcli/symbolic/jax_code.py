@@ -1,0 +1,159 @@
+"""A derivative as a function for JAX: NumPy's notation, with JAX's functions where NumPy has none.
+
+JAX writes nothing in place, so the helpers that do have texts of their own here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gradcli.symbolic.differentiate import Derivatives
+from gradcli.symbolic.expression_text import ATOM, Piece
+from gradcli.symbolic.lifting import NoExpression
+from gradcli.symbolic.numpy_helpers import HELPERS
+from gradcli.symbolic.program_reader import run_code
+from gradcli.symbolic.python_code import NumpyPrinter, defined, function_text, modules, uses
+from gradcli.symbolic.stable_forms import stable
+
+# JAX's own functions of one argument.
+NN = {
+    **{w: f"jax.nn.{w}" for w in "sigmoid silu relu softplus".split()},
+    "nn.functional.mish": "jax.nn.mish",
+    **{"nn.functional.logsigmoid": "jax.nn.log_sigmoid", "rsqrt": "jax.lax.rsqrt"},
+    **{"nn.functional.hardswish": "jax.nn.hard_swish"},
+    **{"nn.functional.hardsigmoid": "jax.nn.hard_sigmoid"},
+    **{w: f"special.{w}" for w in ("erf", "erfc")},
+    **{"lgamma": "special.gammaln"},
+}
+_BESSEL = "bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1"
+MISSING = frozenset(
+    ("masked_select", *(f"special.{w}" for w in ("erfcx", *_BESSEL.split())))
+)  # what has a size that values decide; of scipy.special, in jax.scipy.special
+_SET = (
+    "    return jnp.moveaxis(jnp.moveaxis(jnp.asarray(x, float), dim, 0).at[{0}].{1}({2}), 0, dim)"
+)
+OWN = {
+    "select_scatter": "def select_scatter(x, src, dim, index):\n"
+    + _SET.format("index", "set", "src"),
+    "slice_scatter": (
+        "def slice_scatter(x, src, dim=0, start=None, end=None, step=1):\n"
+        + _SET.format("start:end:step", "set", "jnp.moveaxis(src, dim, 0)")
+    ),
+    "index_add": (
+        "def index_add(x, dim, index, source, alpha=1):\n"
+        "    index, source = jnp.atleast_1d(index), jnp.atleast_1d(source)\n"
+        + _SET.format("index", "add", "alpha * jnp.moveaxis(source, dim, 0)")
+    ),
+    "index_fill": (
+        "def index_fill(x, dim, index, value=1):\n" + _SET.format("index", "set", "value")
+    ),
+    "index_put": (
+        "def index_put(x, indices, values, accumulate=False):\n"
+        "    place = jnp.asarray(x, float).at[indices]\n"
+        "    return place.add(values) if accumulate else place.set(values)"
+    ),
+    "scatter": (
+        "def scatter(x, dim, index, src=None, value=None):\n"
+        "    src = value if src is None else src\n"
+        "    x = jnp.asarray(x, float)\n"
+        "    if not x.ndim:\n"
+        "        return x + (src - x)\n"
+        "    index = jnp.atleast_1d(index)\n"
+        "    inside = list(jnp.indices(jnp.shape(index)))\n"
+        "    src = jnp.broadcast_to(src, jnp.broadcast_shapes(jnp.shape(src), jnp.shape(index)))\n"
+        "    part = src[tuple(slice(n) for n in jnp.shape(index))]\n"
+        "    inside[dim] = index\n"
+        "    return x.at[tuple(inside)].set(part)"
+    ),
+    "scatter_add": (
+        "def scatter_add(x, dim, index, src):\n"
+        "    x = jnp.asarray(x, float)\n"
+        "    if not x.ndim:\n"
+        "        return x + src\n"
+        "    index, src = jnp.atleast_1d(index), jnp.atleast_1d(src)\n"
+        "    inside = list(jnp.indices(jnp.shape(index)))\n"
+        "    inside[dim] = index\n"
+        "    part = src[tuple(slice(n) for n in jnp.shape(index))]\n"
+        "    return x.at[tuple(inside)].add(part)"
+    ),
+    "diagonal_scatter": (
+        "def diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):\n"
+        "    view = jnp.moveaxis(jnp.asarray(x, float), (dim1, dim2), (-2, -1))\n"
+        "    rows = jnp.arange(jnp.shape(src)[-1])\n"
+        "    view = view.at[..., rows + max(-offset, 0), rows + max(offset, 0)].set(src)\n"
+        "    return jnp.moveaxis(view, (-2, -1), (dim1, dim2))"
+    ),
+    "matrix_exp": (
+        "def matrix_exp(x):\n    from jax.scipy.linalg import expm\n\n    return expm(x)"
+    ),
+    "nn.functional.gelu": (
+        "def gelu(x, approximate='none'):\n"
+        "    return jax.nn.gelu(x, approximate=approximate == 'tanh')"
+    ),
+    "nn.functional.binary_cross_entropy": (
+        "def binary_cross_entropy(x, y, weight=1, reduction='mean'):\n"
+        "    found = -y * jnp.maximum(jnp.log(x), -100)\n"
+        "    found = weight * (found - (1 - y) * jnp.maximum(jnp.log1p(-x), -100))\n"
+        "    return {'none': found, 'mean': jnp.mean(found), 'sum': jnp.sum(found)}[reduction]"
+    ),
+    "diag_embed": (
+        "def diag_embed(x, offset=0, dim1=-2, dim2=-1):\n"
+        "    x = jnp.asarray(x)\n"
+        "    n = x.shape[-1] + abs(offset)\n"
+        "    rows = jnp.arange(x.shape[-1])\n"
+        "    made = jnp.zeros((*x.shape[:-1], n, n))\n"
+        "    made = made.at[..., rows + max(-offset, 0), rows + max(offset, 0)].set(x)\n"
+        "    return jnp.moveaxis(made, (-2, -1), (dim1, dim2))"
+    ),
+}
+_IN_PLACE = re.compile(r"^    \S*\[.*\] = |\.at\(|vectorize|\.lib\.", re.M)
+HEADER = "import jax\nimport jax.numpy as jnp\n"
+WIDE = 'jax.config.update("jax_enable_x64", True)  # JAX computes in float32 otherwise'
+
+
+class JaxPrinter(NumpyPrinter):
+    """Prints expressions as NumPy code that means JAX's: `translated` renames the module."""
+
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
+        if function in NN and not list(options):
+            return f"{NN[function]}({', '.join(a[0] for a in args)})", ATOM
+        in_place = function not in OWN and _IN_PLACE.search(HELPERS.get(function, ""))
+        if in_place or function in MISSING:
+            raise NoExpression(f"JAX has no function for {function}")
+        return super().call(function, args, options)
+
+
+def to_jax(found: Derivatives) -> str:
+    """A function of the variables that returns the value and the gradients, for jax.jit and jax.vmap."""
+    roots = [stable(root) for root in (found.whole, *found.by.values())]
+    printer = JaxPrinter()
+    body = function_text(found, printer, roots)
+    helpers = dict.fromkeys(OWN.get(h) or HELPERS[h] for h in printer.helpers)
+    text = re.sub(r"(?<![\w.])np\.", "jnp.", "\n\n\n".join([*helpers, body]))
+    math = "import math\n" if uses(text, "math") else ""
+    special = "from jax.scipy import special\n" if uses(text, "special") else ""
+    return f"{math}{HEADER}{special}\n{WIDE}\n\n\n{text}"
+
+
+def run_jax(code: str, values: Sequence[Any]) -> Any:
+    """What a printed function returns for these values, on NumPy: JAX's own functions are its helpers."""
+    for own, shown in (
+        ("from jax.scipy", "from scipy"),
+        ("import jax.numpy as jnp", "import numpy as np"),
+    ):
+        code = code.replace(own, shown)
+    known = modules("numpy", code)
+    for word, name in NN.items():
+        code = code.replace(f"{name}(", f"{word.rpartition('.')[2]}(")
+    for word, text in HELPERS.items():
+        name = word.rpartition(".")[2]
+        if f"{name}(" in code:
+            known[name] = defined(text, name)
+    return run_code(re.sub(r"(?<![\w.])jnp\.", "np.", code), values, known)
+
+
+__all__ = ["run_jax", "to_jax"]

@@ -1,0 +1,250 @@
+"""From recorded calls to expressions: every row of the table as what a person would write.
+
+A row that the language has by name becomes a call of it, and one that says how it is spelled becomes
+that; rows that exist only inside of rules become the formulas that their kernels are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.tensor import Scalar, Tensor
+from gradcli.registry import table
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.array_algebra import in_full
+from gradcli.symbolic.constants import as_number, constant, known_number
+from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.expressions import Expression, broadcast, call, number
+from gradcli.symbolic.simplify import function
+from gradcli.symbolic.spelling import NoExpression, chosen, is_tensor, no_expression, shape_of
+from gradcli.symbolic.symbolic_rules import form_of
+from gradcli.tracing.calls import Call, Value, calls, operands_of
+from gradcli.tracing.tracer import expanded
+
+
+class Reader:
+    """Reads recorded values as expressions.
+
+    given: the calls that the user's own program made, whose conditions are all kept. guards: whether
+    those are kept too by which rules keep a NaN out at single points. again: whether the expressions
+    are to be differentiated again.
+    """
+
+    def __init__(
+        self,
+        variables: Iterable[tuple[Value, Expression]],
+        given: Collection[int] = (),
+        guards: bool = False,
+        again: bool = False,
+    ) -> None:
+        self.guards, self.again = guards, again
+        self.made: dict[int, Expression] = {id(t): e for t, e in variables}
+        self.kept: list[Value] = [t for t, _ in variables]  # so that no id is used again
+        self.given: Collection[int] = frozenset(given)
+        # The terms of sums that are read together with the one sum that they are in.
+        self.sums: dict[int, list[tuple[Expression, Number]]] = {}
+
+    def read(self, outputs: Sequence[Value]) -> list[Expression]:
+        """The expressions of these values."""
+        order = calls(outputs)
+        inner = _inner_sums([c for c in order if not self.says_nothing(c)], outputs)
+        for made in order:
+            if all(id(o) in self.made or id(o) in self.sums for o in made.outputs):
+                continue
+            if id(made) in inner:
+                self.sums[id(made.outputs[0])] = self.terms(made)
+                continue
+            if self.says_nothing(made):
+                self.made.update((id(o), alg.zero) for o in made.outputs)
+                continue
+            whole = alg.whole.set(made.outputs[0].value.dtype.kind in "iu")
+            try:
+                found = self.convert(made)
+            except NoExpression as error:
+                error.span = error.span or made.span
+                raise
+            finally:
+                alg.whole.reset(whole)
+            results = found if isinstance(found, list) else [found]
+            for output, expression in zip(made.outputs, results, strict=True):
+                self.made[id(output)] = _decided(expression, output)
+                if output.value.dtype.kind in "iu":
+                    alg.note_integers(expression)
+        self.kept += outputs
+        return [self.operand(o) for o in outputs]
+
+    def says_nothing(self, made: Call) -> bool:
+        """Whether it is a step of a rule that has no elements, as the slopes of a mean of nothing: 1/0."""
+        return id(made) not in self.given and all(0 in o.shape for o in made.outputs)
+
+    def terms(self, made: Call) -> list[tuple[Expression, Number]]:
+        """The terms of a sum, with those of the sums in it that nothing else reads."""
+        a, b, alpha = made.args
+        factor = Number.of(alpha) if made.row.spelled == "plus" else -Number.of(alpha)
+        found = self.sums.pop(id(a), None)
+        if found is None:
+            found = [(as_number(self.operand(a)), ONE)]
+        more = self.sums.pop(id(b), None)
+        if more is None:
+            more = [(as_number(self.operand(b)), ONE)]
+        found += more if factor == ONE else [(t, c * factor) for t, c in more]
+        return found
+
+    def operand(self, value: Any) -> Any:
+        """An operand as an expression; options stay what they are."""
+        if isinstance(value, Value):
+            found = self.made.get(id(value))
+            return constant(value.value) if found is None else found
+        if isinstance(value, (Tensor, Scalar)):
+            return constant(value.array)
+        if isinstance(value, np.ndarray | np.generic):
+            return constant(value)
+        if isinstance(value, (list, tuple)):
+            return [self.operand(v) for v in value]
+        return value
+
+    def convert(self, made: Call) -> Any:
+        """The expression of a call; a list where there are several outputs."""
+        row = made.row
+        if made.outputs[0].value.dtype.kind == "b":
+            of_truths = _OF_TRUTHS.get(table.public_name(row) or "")
+            if of_truths is not None:
+                return function(of_truths, *map(self.operand, made.args[:2]))
+        if any(id(a) in self.sums for a in made.args):
+            return alg.combine(self.terms(made))
+        args: list[Any] = []
+        for value, kind in zip(made.args, row.kinds, strict=True):
+            if kind == "option":
+                args.append(self.operand(value) if is_tensor(value) else value)
+            elif kind == "tensor" and isinstance(value, (bool, int, float, complex)):
+                args.append(known_number(value))
+            else:
+                args.append(self.operand(value))
+        if "b" in row.refuses or row.types == "own":
+            args = list(map(_of_floats, args, made.args))
+        if row.spelled:
+            return form_of(row.spelled)(self, made, args)
+        word = table.public_name(row)
+        if word is None:
+            return self.expand(made)
+        if row.batch == "elementwise":
+            if all(k == "tensor" for k in row.kinds):
+                return function(word, *args)
+            tensors = [a for a, k in zip(args, row.kinds, strict=True) if k == "tensor"]
+            options = chosen(row, args)
+            return call(word, tensors, broadcast(t.shape for t in tensors), options)
+        return self.general(word, made, args)
+
+    def general(self, word: str, made: Call, args: list[Any], names: str | None = None) -> Any:
+        """A call of a public function: operands in full shape, options that are not the defaults."""
+        row = made.row
+        operands: list[Expression] = []
+        options: list[tuple[str, Any]] = []
+        last = -1  # the last parameter that is an operand: those before it go by position
+        for i, (kind, given) in enumerate(zip(row.kinds, made.args, strict=True)):
+            if given is not None and (kind != "option" or is_tensor(given)):
+                last = i
+        plain = row.kinds[: last + 1].count("option") == 0
+        for i, (value, given, kind) in enumerate(zip(args, made.args, row.kinds, strict=True)):
+            if kind == "list":
+                parts = [self.whole(v, g) for v, g in zip(value, given, strict=True)]
+                operands.append(call("[]", parts, ()))
+            elif given is not None and (kind != "option" or is_tensor(given)):
+                operands.append(self.whole(value, given))
+            elif i < last and not plain:
+                options.append(("", value))
+                continue
+            else:
+                continue
+            if not plain:
+                options.append(("@", len(operands) - 1))
+        rest = chosen(row, args, names)
+        if not plain:
+            early = {n for n, k in zip(row.names[:last], row.kinds, strict=False) if k == "option"}
+            renamed = [k for k, _ in rest]
+            rest = (
+                []
+                if all(k == "" or k in early for k in renamed)
+                else [(k, v) for k, v in rest if k and k not in early]
+            )
+        options += rest
+        if len(made.outputs) == 1 and row.single:
+            return call(word, operands, made.outputs[0].shape, options)
+        whole = call(word, operands, (), options)
+        return [
+            call("select", [whole], o.shape, [("", 0), ("", k)]) for k, o in enumerate(made.outputs)
+        ]
+
+    def whole(self, value: Any, given: Any) -> Expression:
+        """An operand in its full shape; integers and truth values as they are."""
+        if isinstance(given, int):  # a number of Python's where a tensor of floats is wanted
+            return call("tensor", [call("float", [number(int(given))], ())], ())
+        own = value if isinstance(value, Expression) else self.operand(given)
+        made = in_full(own, given)
+        if not shape_of(given) and alg.is_bare(made):  # a tensor, as functions want one
+            return call("tensor", [call("float", [own], ())], ())
+        return made
+
+    def expand(self, made: Call) -> Any:
+        """The formula that an internal row stands for, by tracing its kernel."""
+        try:
+            results = expanded(made)
+        except (
+            *REFUSALS,
+            AttributeError,
+        ) as error:  # a recorded array lacks most methods of NumPy's
+            raise no_expression(made) from error
+        self.kept += results
+        read = self.read(results)
+        return read if len(made.outputs) > 1 else read[0]
+
+
+# Sums and products of truth values are truth values.
+_OF_TRUTHS = {"add": "bitwise_or", "mul": "bitwise_and"}
+
+
+def _of_floats(own: Any, given: Any) -> Any:
+    """An operand of a function that takes only floats: `(x > 0).double()` is `x > 0` until then."""
+    kind = given.value.dtype.kind if isinstance(given, Value) else ""
+    return alg.floating(own) if kind == "f" and isinstance(own, Expression) else own
+
+
+def _decided(expression: Expression, value: Value) -> Expression:
+    """The expression; a condition that no variable has a part in is True or False: pi > 0.1.
+
+    One that was read as ones and zeros is a condition again.
+    """
+    if value.value.dtype.kind != "b" or expression.op == "number":
+        return expression
+    fixed = expression.op == "call" and expression.position == -1 and not expression.shape
+    known = set(value.value.flat) if fixed else set()
+    if len(known) == 1:
+        return number(bool(known.pop()))
+    return expression if alg.is_truth(expression) else function("ne", expression, alg.zero)
+
+
+def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
+    """The sums that only another sum reads: a sum of n terms is one, and no chain of n."""
+    sums = [
+        c
+        for c in order
+        if c.row.spelled in ("plus", "minus")
+        and c.outputs[0].value.dtype.kind != "b"
+        and isinstance(c.args[2], int)
+        and not is_tensor(c.args[2])
+    ]
+    if len(sums) < 2:
+        return set()
+    uses: dict[int, int] = {id(o): 2 for o in outputs}
+    for made in order:
+        for v in operands_of(made):
+            uses[id(v)] = uses.get(id(v), 0) + 1
+    inside = {id(a) for c in sums for a in c.args[:2] if uses.get(id(a)) == 1}
+    return {id(c) for c in sums if id(c.outputs[0]) in inside}
+
+
+__all__ = ["NoExpression", "Reader"]

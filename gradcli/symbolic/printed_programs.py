@@ -1,0 +1,50 @@
+"""The formats that are programs: who writes each, and who runs what was written, from its characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gradcli.core.tensor import wrap
+from gradcli.symbolic.differentiate import Derivatives
+
+
+def write(found: Derivatives, form: str) -> str:
+    """A function of the variables that returns the value and the gradients: c, jax, or one of `to_code`."""
+    if form == "c":
+        from gradcli.symbolic.c_code import to_c
+
+        return to_c(found)
+    if form == "jax":
+        from gradcli.symbolic.jax_code import to_jax
+
+        return to_jax(found)
+    from gradcli.symbolic.python_code import to_code
+
+    return to_code(found, form)
+
+
+def run(code: str, form: str, arrays: Iterable[Any]) -> Any:
+    """(value, gradients) of a program for the arrays of its variables."""
+    values: list[Any]
+    if form == "torch":
+        values = [wrap(np.asarray(v)) for v in arrays]
+    else:
+        values = [np.asarray(v)[()] if np.ndim(v) else np.asarray(v).item() for v in arrays]
+    if form == "c":
+        from gradcli.symbolic.c_code import run_c
+
+        return run_c(code, values)
+    if form == "jax":
+        from gradcli.symbolic.jax_code import run_jax
+
+        return run_jax(code, values)
+    from gradcli.symbolic.program_reader import run_code
+    from gradcli.symbolic.python_code import modules
+
+    return run_code(code, values, modules(form, code))
+
+
+__all__ = ["run", "write"]

@@ -1,0 +1,660 @@
+"""The proof of a printed derivative: its characters are read back, run, and compared with the tape.
+
+At a few points of the variables' shapes, and of other sizes where nobody has fixed them. Orders above the
+first are proved one by one: each is what the tape makes of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gradcli.core.backward_pass import grad
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.language import parse, run
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.symbolic.differentiate import CONSTANTS, Derivatives, differentiate
+from gradcli.symbolic.expression_evaluation import evaluate
+from gradcli.symbolic.expressions import Expression, is_size, name, order
+from gradcli.symbolic.generic_points import (
+    Arrays,
+    Generic,
+    labelled,
+    labels,
+    laid,
+    near,
+    points,
+    quiet,
+)
+from gradcli.symbolic.printed_text import Printed, printed
+from gradcli.symbolic.size_conditions import Conditions
+from gradcli.symbolic.symbolic_shapes import (
+    FAR,
+    GENERIC,
+    REPEATED,
+    WITHIN,
+    Others,
+    alike_sizes,
+    all_of_one,
+    fewer,
+    is_alike,
+    is_same,
+    landmarks,
+    nearby,
+    other_sizes,
+    resized,
+    size_of,
+    sized,
+)
+from gradcli.system import dtypes
+from gradcli.transforms.higher_orders import gradients
+
+Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
+VALUE = "value"  # of a program that is printed, beside its derivatives
+_JUMP = 0.01  # of the largest value, or of what is left of larger ones
+_ROUNDED = 1e-6
+FEW = 1_000  # numbers that may become as many again in still larger sizes
+MOST = 100_000  # numbers that are compared at points besides the given one, and in other sizes
+
+
+class Difference(Exception):
+    """A printed derivative that is not what the tape gives: the variable, and both values."""
+
+    def __init__(self, variable: str, found: Any, expected: Any) -> None:
+        super().__init__(f"{variable}: {found} is not {expected}")
+        self.variable, self.found, self.expected = variable, found, expected
+
+
+class Unproved(Exception):
+    """A derivative that is not what the tape gives, or whose text does not run."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+class Claim:
+    """What is to be proved: `made` says the derivatives of the program that `found` is about.
+
+    names: what else the program may read. beside: where it says something at the user's point and
+    the tape, which is not finite there, another: no fault of either, but to be told.
+    """
+
+    __slots__ = ("beside", "found", "made", "names", "parsed", "wrt")
+
+    def __init__(self, found: Derivatives, made: Printed, names: Arrays) -> None:
+        self.found, self.made, self.names = found, made, names
+        self.beside: Difference | None = None
+        self.wrt = list(found.by)
+        shown = made if made.form in ("text", "json") else printed(found)
+        self.parsed = {n: parse("\n".join([*shown.lines, t])) for n, t in shown.by.items()}
+
+    def size(self, arrays: Arrays) -> int:
+        """About how many numbers are compared at a point."""
+        return sum(np.size(v) for v in arrays.values())
+
+    def holds(self, arrays: Arrays, given: bool = False) -> bool:
+        """Whether it holds at a point; False where nothing is finite there, so that it says nothing.
+
+        given: whether the point is the user's own, where it has to hold although the value is nan.
+        Raises Difference where it does not hold, and whatever the printed text raises; but Python's
+        math raises where others say inf or nan.
+        """
+        arrays = self.allowed(arrays)
+        with np.errstate(all="ignore"):
+            expected = self.of_program(arrays, given)
+            says = expected is not None and any(map(_says_something, expected.values()))
+            if expected is None or not (says or given):
+                return False
+            try:
+                pairs = self.pairs(arrays, expected, given)
+            except (ArithmeticError, ValueError, LanguageError, RuntimeError) as error:
+                if not given and not all(np.isfinite(e).all() for e in expected.values()):
+                    return False  # as the inverse of a matrix that is singular there
+                if isinstance(error, (LanguageError, RuntimeError)):
+                    raise
+                if not says:
+                    return False
+                if "math." not in self.made.code:
+                    raise
+                if given:
+                    name, value = next(iter(expected.items()))
+                    raise Difference(name, np.asarray(np.nan), value) from error
+                return False
+            nan = _nan_of_sign(pairs) if "np.sign(" in self.made.code else None
+            if nan is not None:
+                if given:
+                    raise nan
+                return False
+            if given:
+                self.beside = self._beside(*pairs[-1])
+            try:
+                return _agree(pairs)
+            except Difference:
+                # What a change in the last digits moves is the noise of the arithmetic.
+                kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
+                shaken = [self.allowed({**_shaken(arrays, seed), **kept}) for seed in (1, 2)]
+                there = [(a, self.of_program(a, given)) for a in shaken]
+                moved = [self.pairs(a, e, given) for a, e in there if e is not None]
+                noise = _noise(pairs, moved)
+                says = _agree(pairs, noise)
+                if given and _jumps(pairs, noise):
+                    raise  # elements that are equal but for their last digits
+                return says
+
+    def _beside(self, found: dict[str, Any], expected: dict[str, Any]) -> Difference | None:
+        """Where they differ in what is not finite in the second."""
+        for n in (n for n in expected if n != VALUE):
+            a, b = np.asarray(found[n]), np.asarray(expected[n])
+            apart = ~np.isfinite(b) & (a != b) & ~(np.isnan(a) & np.isnan(b))
+            if a.shape == b.shape and apart.any():
+                return Difference(n, a, b)
+        return None
+
+    def allowed(self, arrays: Arrays) -> Arrays:
+        """The point nearest to another at which the claim is made."""
+        assumed = self.found.assumed
+        return arrays if assumed is None else assumed.nearest(arrays)
+
+    def pairs(self, arrays: Arrays, expected: dict[str, Any], given: bool = False) -> Pairs:
+        """(what is claimed, what the tape gives), for each order and by each variable.
+
+        expected: the gradients of the program. given: whether higher orders are compared with what
+        `grad --order` makes of the program too: at single points that is another number.
+        """
+        whole = {VALUE: expected[VALUE]} if VALUE in expected else {}
+        expected = {n: e for n, e in expected.items() if n != VALUE}
+        found = []
+        for stage in self.found.lower:
+            values = _values(stage, arrays)
+            found.append((values, _where_finite(values, expected) if given else expected))
+            expected = _slopes(stage, arrays)
+        made = self.run(arrays)
+        found.append((made, {**expected, **whole}))
+        if given and 0 < len(self.found.lower) < 3:
+            found.append((made, self.repeated(arrays)))
+        return found
+
+    def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
+        """The gradients of the program's value; None where it does not run at that point, or is nan.
+
+        With the value itself, where that is printed too.
+        """
+        leaves = _leaves(arrays, self.wrt)
+        names = {**self.names, **leaves}
+        try:
+            value = run(self.found.program, names, write=lambda text: None).value
+            if not given and bool(np.any(np.isnan(_array(value)))):
+                return None
+            made = dict(self.of_value(value, leaves))
+            return {**made, VALUE: _array(value)} if self.made.code else made
+        except (LanguageError, RuntimeError):
+            return None
+
+    def runs(self, arrays: Arrays) -> bool:
+        """Whether the program runs at a point, at which what is assumed can hold."""
+        if self.found.assumed is not None and not self.found.assumed.fit(arrays):
+            return False
+        try:
+            names = {**self.names, **_leaves(arrays, ())}
+            with quiet():
+                run(self.found.program, names, write=lambda text: None)
+        except (LanguageError, RuntimeError):
+            return False
+        return True
+
+    def is_right(self, arrays: Arrays) -> bool:
+        """Whether it holds at a point, whatever the text does there."""
+        try:
+            return self.holds(arrays)
+        except Exception:  # what it says, or that it does not run, holds elsewhere alone
+            return False
+
+    def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
+        """What the tape gives; value: the program's, for these variables."""
+        return _gradients(value, {n: leaves[n] for n in self.wrt})
+
+    def repeated(self, arrays: Arrays) -> dict[str, Any]:
+        """What the tape gives if it is differentiated again and again; nothing where it refuses."""
+        leaves = _leaves(arrays, self.wrt)
+        try:
+            value = run(self.found.program, {**self.names, **leaves}, write=lambda text: None).value
+            seed = wrap(np.ones_like(_array(value)))
+            by = {n: leaves[n] for n in self.wrt}
+            made = gradients(value, by, seed, len(self.found.lower) + 1)
+        except (LanguageError, RuntimeError):
+            return {}
+        return {n: _array(g) for n, g in made.items()}
+
+    def run(self, arrays: Arrays) -> dict[str, Any]:
+        """The printed derivatives at a point."""
+        if self.made.code:
+            return self._run_code(arrays)
+        tensors = {n: wrap(np.asarray(v)) for n, v in arrays.items()}
+        with _as_exact_as(arrays):
+            return {n: _array(run(p, tensors).value) for n, p in self.parsed.items()}
+
+    def _run_code(self, arrays: Arrays) -> dict[str, Any]:
+        from gradcli.symbolic import printed_programs as programs
+
+        value, grads = programs.run(self.made.code, self.made.form, arrays.values())
+        listed = grads if len(self.wrt) > 1 else (grads,)
+        made = {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
+        return {**made, VALUE: _array(value)}
+
+
+def proved(
+    program: Program,
+    arrays: Arrays,
+    wrt: Iterable[str],
+    *,
+    given: bool,
+    order: int = 1,
+    form: str = "text",
+    cse: bool | None = None,
+    names: Arrays | None = None,
+    find: Callable[..., Derivatives] | None = None,
+    claim: type[Claim] = Claim,
+) -> tuple[Derivatives, Printed, Difference | None]:
+    """(the derivatives, what is printed of them, where that is not what the tape gives at the point).
+
+    given: whether the point is the user's own. find, claim: what finds derivatives, if not
+    `differentiate` does, and what is then to be proved of them. What is printed says whether it is
+    `general`. Where the short expression does not hold at the given point, what the rules do there is
+    kept too. Raises Unproved where nothing holds.
+    """
+    find, wrt = find or partial(differentiate, order=order), list(wrt)
+    kept: tuple[Derivatives, Printed, Difference | None] | None = None
+    said: Exception | None = None
+    for guards in (False, True):
+        found = find(program, arrays, wrt, follow=given, names=names, guards=guards)
+        made = printed(found, form, cse)
+        proof = claim(found, made, names or {})
+        try:
+            singular = prove(proof, arrays, given=given)
+        except (
+            Exception
+        ) as error:  # whatever stops the text from being run is a reason not to print it
+            said = said or error
+            continue
+        if kept is None or singular is None:
+            again = partial(find, program, wrt=wrt, follow=given, names=names, guards=guards)
+            claimed = partial(claim, names=names or {})
+            found, made = _of_any_size(found, made, again, claimed, arrays, given, cse)
+            kept = found, made, proof.beside if singular is None else singular
+        if singular is None:
+            break
+    if kept is None:
+        assert said is not None
+        raise Unproved(said) from said
+    return kept
+
+
+def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
+    """What is expected of an order that is not printed: not that it is finite at a single point."""
+    return {
+        n: np.where(np.isfinite(values[n]), e, values[n]) if values[n].shape == e.shape else e
+        for n, e in expected.items()
+    }
+
+
+# -- the verdict ------------------------------------------------------------------------------------
+@quiet()
+def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Difference | None:
+    """Prove a claim; given: whether the point is the user's own, and no made-up one.
+
+    Returns the difference at the given point if there is one although the claim holds all around it:
+    the point is singular. Raises Difference, or what the text raises, if the claim does not hold.
+    """
+    singular: Difference | None = None
+    branched, large = claim.found.branched, claim.size(arrays) > MOST
+    if given or branched or large:
+        try:
+            claim.holds(arrays, given)
+        except Difference as error:
+            if large or not given:
+                raise
+            singular = error
+    if large or (branched and singular is None):  # farther off the program may take another path
+        return None
+    if given:
+        try:
+            if _around(claim, near(arrays, seed)):
+                return singular
+        except Difference as error:  # the numbers are beyond the expression's: as x**2 for 1e200
+            singular = singular or error
+    held = not branched and _around(claim, points(arrays, seed))
+    if singular is not None and not held:
+        raise singular
+    return singular
+
+
+class Elsewhere:
+    """Other sizes in which the program of a claim runs: where it is to hold too, if it is general.
+
+    free: each size another where it can be. alike: where what is equal stays equal, and what is larger
+    larger. Values of a program that goes by them are its own, repeated, so that it goes the same way.
+    """
+
+    def __init__(self, claim: Claim, arrays: Arrays, given: bool) -> None:
+        self.claim, self.arrays, self.given = claim, arrays, given
+        self.branched = claim.found.branched
+        self.values = (REPEATED,) if self.branched else (GENERIC, WITHIN)
+        self.others = () if self.branched else (WITHIN, REPEATED)
+        self.near = landmarks(claim.found.program, arrays)
+        self.conditions = Conditions(claim.found.program, claim.names)
+        self.moved: list[tuple[Arrays, Callable[[Arrays], Others | None]]] = []
+        self.free: list[Arrays] = []
+        self.alike: list[Arrays] = []
+        self.tried, self.silent = True, False
+        if not any(map(np.ndim, arrays.values())):
+            return
+        base = arrays
+        if claim.size(arrays) > MOST:
+            small = fewer(arrays, claim.runs, self.values[0])
+            if small is None:
+                self.tried = False
+                return
+            base = self._labelled(small)
+            self.free.append(base)
+        self.conditions.is_new(base)
+        self._add(base)
+        if (several := all_of_one(base, claim.runs, self.values)) is not None:
+            self.free.append(self._labelled(several))
+            self._add(several)
+
+    def _add(self, base: Arrays) -> None:
+        """The sizes that can be changed from these."""
+        found = other_sizes(base, self.claim.runs, values=self.values)
+        if found is None or self.claim.size(found.arrays) > MOST:
+            return
+        self.moved.append((self._around(self.free, base, found), self._further))
+        if not is_alike(base, found.arrays):
+            alike = partial(alike_sizes, values=self.values[0])
+            found = alike(base)
+            if self.claim.size(found.arrays) <= MOST and self.claim.runs(found.arrays):
+                self.moved.append((self._around(self.alike, base, found), alike))
+
+    def _further(self, other: Arrays) -> Others | None:
+        few = self.claim.size(other) < FEW
+        return other_sizes(other, self.claim.runs, prime=few, values=self.values)
+
+    def _around(self, where: list[Arrays], base: Arrays, found: Others) -> Arrays:
+        """Add these sizes, and those beside which the program may do something else."""
+        other = self._labelled(found.arrays)
+        where.append(other)
+        if not self.branched:
+            where += islice(points(other, 0), 2)  # branches that generic values do not take
+        where += self._in(base, found, self.near)
+        for point in where:
+            self.conditions.is_new(point)
+        if self.conditions.open:
+            new = filter(self.conditions.is_new, self._in(base, found, FAR))
+            where += [p for p in new if all(map(np.size, p.values()))]  # nothing has no slope
+        return other
+
+    def _in(self, base: Arrays, found: Others, sizes: Iterable[int]) -> list[Arrays]:
+        """The points with these sizes for those that can be changed, as far as they are not too large."""
+        made = map(self._labelled, nearby(base, found.moves, sizes, self.values[0]))
+        return [point for point in made if self.claim.size(point) <= MOST]
+
+    def _labelled(self, other: Arrays) -> Arrays:
+        return labelled(other, self.arrays, self.claim.wrt)
+
+    def pairs(self) -> Iterator[tuple[Arrays, Arrays]]:
+        """Two sets of sizes that are other than the given ones and than each other, in both orders.
+
+        What is alike in one set of sizes, as that of a matrix and of an index into it, is not in another.
+        At last with the values of the given point, repeated, if there are zeros: a derivative at these may
+        be another.
+        """
+        zeros = self.given and any((np.asarray(v) == 0).any() for v in self.arrays.values())
+        for other, further_sizes in self.moved:
+            found = further_sizes(other)
+            if found is not None and self.claim.size(found.arrays) <= MOST:
+                further = self._labelled(found.arrays)
+                yield other, further
+                yield further, other
+                if zeros and not self.branched:
+                    yield self._repeated(other), self._repeated(further)
+
+    def _repeated(self, other: Arrays, values: int = REPEATED) -> Arrays:
+        return resized(self.arrays, {n: np.shape(v) for n, v in other.items()}, values)
+
+    def tell(self, claim: Claim) -> bool:
+        """Note on what is printed where a claim holds; whether in all sizes.
+
+        What no other sizes can make wrong, as the program runs in none, is general; what a condition on
+        sizes guards that went one way only is not. What differs where values decide may be right on
+        another path.
+        """
+        made = claim.made
+        held, wrong = self._tried(claim, self.free)
+        open_ = not self.tried or self.conditions.open or wrong is not None
+        made.general = not open_ and (held or not self.free)
+        self.silent = not open_ and not made.general
+        made.wrong = None if self.branched else wrong
+        made.alike = wrong is not None and self._tried(claim, self.alike) == (True, None)
+        return made.general
+
+    def _tried(self, claim: Claim, where: list[Arrays]) -> tuple[bool, Arrays | None]:
+        """(whether it holds at any of these points, the first at which it does not)."""
+        held = False
+        for point in where:
+            try:
+                held |= claim.holds(point) or (
+                    not held and any(claim.holds(self._repeated(point, v)) for v in self.others)
+                )
+            except Exception:  # what it says, or that it does not run, holds elsewhere alone
+                return held, point
+        return held, None
+
+
+@quiet()
+def _of_any_size(
+    found: Derivatives,
+    made: Printed,
+    find: Callable[..., Derivatives],
+    claim: Callable[..., Claim],
+    arrays: Arrays,
+    given: bool,
+    cse: bool | None,
+) -> tuple[Derivatives, Printed]:
+    """The derivatives with names for the sizes that stand in them as numbers, proved in other sizes.
+
+    As they are where they hold there already, or where no names make them: then they say so.
+    """
+    elsewhere = Elsewhere(claim(found, made), arrays, given)
+    if elsewhere.tell(claim(found, made)):
+        return found, made
+    for pair in elsewhere.pairs():
+        try:
+            if elsewhere.silent and is_same(found, find(pair[0])):  # nothing is finite there
+                made.general = True
+                break
+            better = sized(found, find, pair)
+            if better is None:
+                continue
+            shown = printed(better, made.form, cse)
+            proof = claim(better, shown)
+            if prove(proof, arrays, given=given) is not None or not all(map(proof.holds, pair)):
+                continue
+            if elsewhere.tell(proof) or (shown.alike and not made.alike):
+                found, made = better, shown
+            if made.general:
+                break
+        except Exception:  # then the numbers are printed, which are proved
+            continue
+    if made.code and not made.general:
+        found.alone = made.where(arrays)
+        made.code = printed(found, made.form, cse).code
+    return found, made
+
+
+def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
+    """At how many points the claim holds: two are enough."""
+    proved = 0
+    for point in where:
+        proved += claim.holds(point)
+        if proved == 2:
+            break
+    return proved
+
+
+@contextmanager
+def _as_exact_as(arrays: Arrays) -> Iterator[None]:
+    """Inside, the numbers that a text makes, as sqrt(2) and ones(3), are doubles beside doubles."""
+    before = dtypes.get_default_dtype()
+    if any(np.asarray(v).dtype.char in "dD" for v in arrays.values()):
+        dtypes.set_default_dtype(dtypes.float64)
+    try:
+        yield
+    finally:
+        dtypes.set_default_dtype(before)
+
+
+# -- the tape ---------------------------------------------------------------------------------------
+def _leaves(arrays: Arrays, wrt: Iterable[str]) -> dict[str, Tensor]:
+    return {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
+
+
+def _gradients(value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
+    found: tuple[Any, ...] = (None,) * len(leaves)
+    if isinstance(value, Tensor) and value.requires_grad:
+        seed = wrap(np.ones_like(value.array))
+        found = grad([value], list(leaves.values()), [seed], allow_unused=True)
+    return {
+        n: np.zeros_like(leaf.array) if g is None else np.asarray(g.array)
+        for (n, leaf), g in zip(leaves.items(), found, strict=True)
+    }
+
+
+def _slopes(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
+    """The derivative of each expression, summed up, by its own variable."""
+    made: dict[str, Any] = {}
+    for n, expression in by.items():
+        leaves = _leaves(arrays, [n])
+        made |= _gradients(_evaluated([expression], leaves)[0], {n: leaves[n]})
+    return made
+
+
+def _values(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
+    values = _evaluated(list(by.values()), _leaves(arrays, ()))
+    return {n: _array(v) for n, v in zip(by, values, strict=True)}
+
+
+def _evaluated(roots: list[Expression], tensors: Mapping[str, Tensor]) -> list[Any]:
+    known: dict[Expression, Any] = {}
+    for root in roots:
+        for node in variables_of(root):
+            if node.data in tensors:
+                known[node] = tensors[node.data]
+            elif is_size(node):
+                known[node] = size_of(node.data, tensors)
+    known |= {name(n, (), -1): v for n, v in CONSTANTS.items()}
+    return evaluate(roots, known)
+
+
+def variables_of(root: Expression) -> list[Expression]:
+    """The variables that an expression reads."""
+    return [node for node in order([root]) if node.op == "name"]
+
+
+# -- agreement --------------------------------------------------------------------------------------
+def _agree(pairs: Pairs, noise: list[dict[str, float]] | None = None) -> bool:
+    """Whether all agree, and the last of them says something. Raises Difference."""
+    proved = False
+    for k, (found, expected) in enumerate(pairs):
+        said = [
+            agree(n, found[n], e, 0.0 if noise is None else noise[k][n])
+            for n, e in expected.items()
+        ]
+        proved = any(said)
+    return proved
+
+
+def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
+    """Whether two values agree to the accuracy of the arithmetic, where the tape's is finite.
+
+    False if it is finite nowhere. Raises Difference.
+    """
+    if np.shape(found) != np.shape(expected):
+        raise Difference(variable, found, expected)
+    fine = np.isfinite(expected)
+    if not _says_something(expected):
+        return False
+    kind = np.result_type(np.asarray(expected).dtype, np.float32)
+    eps = float(np.finfo(kind).eps)
+    a, b = (np.asarray(v)[fine] * np.float32(1) for v in (found, expected))  # truth values too
+    size = float(np.max(np.abs(b), initial=0))
+    slack = eps**0.45 * np.maximum(np.abs(b), size * 1e-3) + 16 * eps
+    if not bool(np.all(np.abs(a - b) <= slack + 100 * noise)):
+        raise Difference(variable, found, expected)
+    return True
+
+
+def _says_something(expected: Any) -> bool:
+    """Whether there is anything to compare with: a finite element, or none at all."""
+    return np.size(expected) == 0 or bool(np.isfinite(expected).any())
+
+
+def _shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
+    """The point with other last digits."""
+    numbers = Generic(seed)
+    made = dict(arrays)
+    for n, v in arrays.items():
+        own = np.asarray(v)
+        if own.dtype.kind in "fc":
+            eps = float(np.finfo(own.dtype).eps)
+            made[n] = laid(own * (1 + 64 * eps * numbers.uniform(-1, 1, own.shape)), own)
+    return made
+
+
+def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:
+    """How far what is claimed and what is expected move together with the last digits of a point."""
+    return [
+        {
+            n: max(
+                (_distance(m[k][i][n], pairs[k][i][n]) for m in moved for i in (0, 1)), default=0.0
+            )
+            for n in pair[1]
+        }
+        for k, pair in enumerate(pairs)
+    ]
+
+
+def _jumps(pairs: Pairs, noise: list[dict[str, float]]) -> bool:
+    """Whether the last digits of a point decide about more than the accuracy of the values."""
+    return any(
+        noise[k][n] > _JUMP * float(np.max(np.abs(e), initial=_ROUNDED, where=np.isfinite(e)))
+        for k, (_, expected) in enumerate(pairs)
+        for n, e in expected.items()
+    )
+
+
+def _nan_of_sign(pairs: Pairs) -> Difference | None:
+    """Where code is nan and the tape is not: NumPy's sign of nan is nan, and PyTorch's is 0."""
+    for found, expected in pairs:
+        for n, e in expected.items():
+            if np.shape(found[n]) == np.shape(e) and np.any(np.isnan(found[n]) & np.isfinite(e)):
+                return Difference(n, found[n], e)
+    return None
+
+
+def _distance(a: Any, b: Any) -> float:
+    if np.shape(a) != np.shape(b):
+        return 0.0
+    apart = np.abs(np.asarray(a) - np.asarray(b))
+    return float(np.max(apart, initial=0, where=np.isfinite(apart)))
+
+
+def _array(value: Any) -> Any:
+    return np.asarray(value.array if hasattr(value, "array") else value)
+
+
+__all__ = ["Claim", "Difference", "Unproved", "prove", "proved"]

@@ -1,0 +1,517 @@
+"""A derivative as a function in Python: with NumPy alone, with math where all is scalar, or with torch."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gradcli.registry import torch_namespaces as namespaces
+from gradcli.symbolic.differentiate import Derivatives
+from gradcli.symbolic.exact_numbers import Number
+from gradcli.symbolic.expression_text import ATOM, Piece, Printer, enclosed, literal
+from gradcli.symbolic.expressions import Expression, is_call, order
+from gradcli.symbolic.lifting import NoExpression
+from gradcli.symbolic.numpy_helpers import HELPERS, SCALAR, SPECIAL
+from gradcli.symbolic.sharing import shared_parts
+from gradcli.symbolic.simplify import HALF, is_truth
+from gradcli.symbolic.stable_forms import stable
+
+# What NumPy calls the language's functions, where the name is another.
+NUMPY = {
+    **{"abs": "abs", "sgn": "sign", "pow": "power", "bitwise_not": "logical_not"},
+    **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "kron": "kron", "diff": "diff"},
+    **{"norm": "linalg.norm", "eye": "eye", "fmod": "fmod", "einsum": "einsum"},
+    **{"mul": "multiply"},
+    **{"det": "linalg.det", "round": "round", "clamp": "clip", "remainder": "remainder"},
+    **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all", "diag": "diag"},
+}
+_REDUCTIONS = frozenset("sum mean prod amax amin max min std var any all".split())
+# Those that NumPy has by the same name, but that a row's kernel is not: see `_ufunc`.
+_SAME = frozenset(
+    "sign floor ceil trunc logaddexp where dot outer ones_like zeros_like full_like cumsum cumprod "
+    "tril triu trace floor_divide square heaviside copysign sinc deg2rad rad2deg flip conj real imag "
+    "angle nan_to_num stack permute transpose diag vdot".split()
+)
+_MATH = frozenset(
+    "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan atan2 "
+    "asinh acosh atanh erf erfc lgamma floor ceil trunc fmod hypot copysign".split()
+)
+_RENAMED_DIM = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def parameters_of(function: str) -> list[str]:
+    """The names of what a function takes whose text is printed too."""
+    word = function.rpartition(".")[2]
+    found = re.search(rf"^def {word}\((.*?)\):", HELPERS[function], re.M | re.S)
+    return re.findall(r"[a-z_]\w*", found[1]) if found else []
+
+
+def _entry(function: str) -> Any:
+    """The table's function of this name; None where the language has it from elsewhere."""
+    from gradcli.registry import table
+
+    table.load()
+    return table.FUNCTIONS.get(function)
+
+
+@cache
+def _ufunc(function: str) -> str | None:
+    """What NumPy calls a function of the language whose kernel is one of its own; else None."""
+    entry = _entry(function)
+    kernels = {row.kernel for row in entry.rows} if entry is not None else set()
+    kernel = kernels.pop() if len(kernels) == 1 else None
+    return kernel.__name__ if isinstance(kernel, np.ufunc) else None
+
+
+def _spelled(argument: str, module: str) -> str:
+    """An argument of a call in which a bare inf or nan is the module's."""
+    return re.sub(r"^(\w+=)?(-?)(inf|nan)$", rf"\g<1>\g<2>{module}.\g<3>", argument)
+
+
+def _listed(values: Any, module: str) -> str:
+    """The elements of an array, inf and nan as the module has them."""
+    return re.sub(r"\b(inf|nan)\b", rf"{module}.\1", str(np.asarray(values).tolist()))
+
+
+class NumpyPrinter(Printer):
+    """Prints expressions as NumPy code; `helpers` are the functions that it needs besides."""
+
+    texts = HELPERS
+
+    def __init__(self, names: Any = None) -> None:
+        super().__init__(names)
+        self.helpers: list[str] = []
+
+    def text(self, expression: Expression) -> str:
+        """The code of an expression."""
+        return super().text(expression).replace(".numel()", ".size")  # in names, shapes and options
+
+    def make_name(self, node: Expression) -> Piece:
+        word = node.data
+        return ("np.pi" if word == "pi" and node.position == -1 else word), ATOM
+
+    def number(self, value: Number) -> Piece:
+        text, precedence = super().number(value)
+        return {"inf": "np.inf", "nan": "np.nan", "-inf": "-np.inf"}.get(text, text), precedence
+
+    def make_array(self, node: Expression) -> Piece:
+        return f"np.array({_listed(node.data, 'np')})", ATOM
+
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
+        given = list(options)
+        parts = [a[0] for a in args]
+        if function in ("max", "min") and given:
+            function = f"{function}_with_index"
+        if function == "norm" and given:  # NumPy's norms of matrices are others
+            function = "linalg.vector_norm"
+        if function in _REDUCTIONS:
+            names = iter(("axis", "keepdims"))
+            given = [(_RENAMED_DIM.get(k, k) if k else next(names), v) for k, v in given]
+            shown = f"np.{function}"
+            if function in ("std", "var"):
+                correction = dict(given).get("correction", 1)
+                given = [(k, v) for k, v in given if k != "correction"] + [("ddof", correction)]
+        elif function == "linalg.pinv" and "atol" in dict(given):
+            raise NoExpression("NumPy's pinv takes no atol")
+        elif function in HELPERS:
+            lacking = [k for k, _ in given if k.isidentifier() and k not in parameters_of(function)]
+            if lacking:
+                raise NoExpression(f"{function}, as it is written here, takes no {lacking[0]}")
+            shown = self.helped(function)
+        elif function in NUMPY:
+            shown = f"np.{NUMPY[function]}"
+            given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
+        elif function in _SAME or _ufunc(function):
+            shown = f"np.{_ufunc(function) or function}"
+            given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
+        elif function == "logit" and given:
+            ((_, eps),) = given
+            return f"special.logit(np.clip({parts[0]}, {eps}, {1 - eps}))", ATOM
+        elif function in SPECIAL:
+            shown = f"special.{SPECIAL[function]}"
+            given = [(k if k == "@" else "", v) for k, v in given]
+        elif function == "tensor":
+            shown = "np.array"
+        elif function == "cat":
+            shown = "np.concatenate"
+        elif function in ("ones", "zeros"):
+            return f"np.{function}(({', '.join(parts)}{',' if len(parts) == 1 else ''}))", ATOM
+        else:
+            raise NoExpression(f"NumPy has no function for {function}")
+        return f"{shown}({', '.join(self.arguments(args, given))})", ATOM
+
+    def helped(self, function: str) -> str:
+        """The name of a function whose text is printed too."""
+        if function not in self.helpers:
+            self.helpers.append(function)
+        return function.rpartition(".")[2]
+
+    def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
+        return [_spelled(part, "np") for part in super().arguments(args, options)]
+
+    def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"np.broadcast_to({args[0][0]}, {literal(node.shape)})", ATOM
+
+    def call_expand_as(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"np.broadcast_to({args[0][0]}, np.shape({args[1][0]}))", ATOM
+
+    def call_cumsum(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return self.call("cumsum", args, options) if node.shape else args[0]  # NumPy's is a vector
+
+    def call_cumprod(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return self.call("cumprod", args, options) if node.shape else args[0]
+
+    def call_permute(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"np.transpose({args[0][0]}, {literal(options[0][1])})", ATOM
+
+    def call_transpose(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        dims = ", ".join(literal(v) for _, v in options)
+        return f"np.swapaxes({args[0][0]}, {dims})", ATOM
+
+    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        given = {k: literal(v.python() if isinstance(v, Number) else v) for k, v in options}
+        return f"np.clip({args[0][0]}, {given.get('min')}, {given.get('max')})", ATOM
+
+    def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        kind = literal(options[0][1])
+        return f"np.asarray({args[0][0]}).astype({kind!r})", ATOM
+
+    def call_index(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        if not node.args[0].shape:  # a number, which Python has no index for
+            args = [(f"np.asarray({args[0][0]})", ATOM), *args[1:]]
+        return super().call_index(args, options, node)
+
+    def call_index_put(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return self.call("index_put", args, options)
+
+    def call_contiguous(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return args[0]  # what reads memory here reads elements in their order
+
+    def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        word = "logical_not" if is_truth(node.args[0]) else "invert"
+        return f"np.{word}({args[0][0]})", ATOM
+
+
+class MathPrinter(NumpyPrinter):
+    """Prints expressions of scalars as plain Python with the module math."""
+
+    texts = SCALAR
+
+    def make_name(self, node: Expression) -> Piece:
+        return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
+
+    def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        raise NoExpression("Python's numbers have no shape")
+
+    call_expand_as = call_expand
+
+    def number(self, value: Number) -> Piece:
+        text, precedence = Printer.number(self, value)
+        return {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}.get(
+            text, text
+        ), precedence
+
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
+        parts = [a[0] for a in args]
+        if function in _MATH and not list(options):
+            return f"math.{function}({', '.join(parts)})", ATOM
+        inner = parts[0] if parts else ""
+        if function == "abs":
+            return f"abs({inner})", ATOM
+        if function in SCALAR and not list(options):
+            return f"{self.helped(function)}({', '.join(parts)})", ATOM
+        if function == "relu":
+            return f"max({inner}, 0)", ATOM
+        if function in ("maximum", "minimum"):
+            return f"{function[:3]}({', '.join(parts)})", ATOM
+        if function == "sign":
+            return f"(({inner} > 0) - ({inner} < 0))", ATOM
+        raise NoExpression(f"math has no function for {function}")
+
+    def make_call(self, node: Expression) -> Piece:
+        if node.data[0] == "where":
+            condition, a, b = (self.of(x)[0] for x in node.args)
+            return f"({a} if {condition} else {b})", ATOM
+        return super().make_call(node)
+
+    def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"(not {args[0][0]})", ATOM
+
+    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return self.between(args[0][0], options, "max", "min"), ATOM
+
+
+class TorchPrinter(Printer):
+    """Prints expressions as code for torch; like: the variable whose dtype new tensors have."""
+
+    def __init__(self, names: Any = None, like: str = "") -> None:
+        super().__init__(names)
+        self.like = like
+
+    def make_name(self, node: Expression) -> Piece:
+        return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
+
+    def number(self, value: Number) -> Piece:
+        text, precedence = super().number(value)
+        return _MATH_NUMBERS.get(text, text), precedence
+
+    def make_array(self, node: Expression) -> Piece:
+        values = np.asarray(node.data)
+        made = "torch.tensor" if values.dtype.kind in "biu" else f"{self.like}.new_tensor"
+        return f"{made}({_listed(values, 'math')})", ATOM
+
+    def power(self, base: Expression, exponent: Any) -> Piece:
+        if is_scalar_constant(base) and isinstance(exponent, Number) and exponent == HALF:
+            return f"math.sqrt({self.of(base)[0]})", ATOM
+        return super().power(base, exponent)
+
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
+        if function in ("tensor", "zeros", "ones"):
+            return super().call(f"{self.like}.new_{function}", args, options)
+        text, precedence = super().call(self.spelled(function), args, options)
+        return text, precedence
+
+    def spelled(self, function: str) -> str:
+        """`torch.sin`, `F.silu`: where torch has the function."""
+        function = function.removeprefix("torch.")
+        if function.startswith("nn.functional."):
+            return f"F.{function.rpartition('.')[2]}"
+        return f"F.{function}" if knows_functional(function) else f"torch.{function}"
+
+    def make_call(self, node: Expression) -> Piece:
+        function, options = node.data
+        if is_scalar_constant(node):
+            # torch's functions take no bare numbers: log(2) is a number of math's
+            return f"math.{function}({self.of(node.args[0])[0]})", ATOM
+        if function == "tensor":
+            return f"{self.like}.new_tensor({self.bare_number(node.args[0])})", ATOM
+        args = [self.of(a) for a in node.args]
+        if hasattr(self, f"call_{function}"):
+            return super().make_call(node)
+        made = self.tensors(args, node)
+        if not _of_numbers(node):
+            wanted = _wants_tensors(function)
+            made = [
+                m if k in wanted else a for k, (m, a) in enumerate(zip(made, args, strict=True))
+            ]
+        if made != args:
+            return self.call(function, made, options)
+        return super().make_call(node)
+
+    def bare_number(self, item: Expression) -> str:
+        """What a tensor that is spelled out is made of."""
+        if is_call(item, "[]"):
+            return f"[{', '.join(map(self.bare_number, item.args))}]"
+        if is_call(item, "float"):
+            return super().call_float([self.of(item.args[0])], (), item)[0]
+        return self.of(item)[0]
+
+    def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"{self.like}.new_tensor({super().call_float(args, options, node)[0]})", ATOM
+
+    def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return super().call_expand(self.tensors(args[:1], node), options, node)
+
+    def call_expand_as(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return super().call_expand_as([*self.tensors(args[:1], node), *args[1:]], options, node)
+
+    def tensors(self, args: list[Piece], node: Expression) -> list[Piece]:
+        """The operands of a call, numbers of Python's as tensors."""
+        return [
+            (f"{self.like}.new_tensor({a[0]})", ATOM) if is_scalar_constant(own) else a
+            for a, own in zip(args, node.args, strict=False)
+        ]
+
+    def call_where(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        """Of two numbers it would be integers, or float32: whatever the variables are."""
+        if all(map(is_scalar_constant, node.args[1:])):
+            args = [args[0], (f"{self.like}.new_tensor({args[1][0]})", ATOM), args[2]]
+        return self.call("where", args, options)
+
+    def call_sum(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        """Truth values are counted in the variables' dtype, or what is divided by it is float32."""
+        text, precedence = self.call("sum", args, options)
+        if is_truth(node.args[0]):
+            text = f"{text.removesuffix(')')}, dtype={self.like}.dtype)"
+        return text, precedence
+
+    def call_eye(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"torch.eye({node.shape[0]}, dtype={self.like}.dtype)", ATOM
+
+    def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        (own,) = self.tensors(args, node)
+        return f"{enclosed(own, ATOM)}.to(torch.{literal(options[0][1])})", ATOM
+
+    def call_index_put(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        own, _, values = self.tensors(args, node)
+        return super().call_index_put([own, args[1], values], options, node)
+
+    def call_unfold(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        """Windows along a dimension are a method: F.unfold is of images."""
+        given = ", ".join(literal(v) for _, v in options)
+        return f"{enclosed(args[0], ATOM)}.unfold({given})", ATOM
+
+    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        text, precedence = super().call_clamp(self.tensors(args, node), options, node)
+        return f"torch.{text}", precedence
+
+    def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
+        return [_spelled(part, "math") for part in super().arguments(args, options)]
+
+
+def is_scalar_constant(node: Expression) -> bool:
+    """Whether it is a number of Python's where torch's names are math's: sqrt(2), log(5) + 1."""
+    return (
+        node.position == -1  # reads no variable
+        and not node.shape
+        and all(
+            n.op in ("number", "name", "sum", "product")
+            or (is_call(n, *_MATH) and len(n.args) == 1 and not n.data[1])
+            for n in order([node])
+        )
+    )
+
+
+@cache
+def _wants_tensors(function: str) -> frozenset[int | str]:
+    """The places of a function's operands that take no bare numbers."""
+    entry = _entry(function)
+    if entry is None or any(row.numbers for row in entry.rows):
+        return frozenset()
+    places: frozenset[int | str] = entry.tensor_args
+    return places
+
+
+def _of_numbers(node: Expression) -> bool:
+    """Whether it is an elementwise function of bare numbers alone."""
+    function = _entry(node.data[0])
+    if function is None:
+        return False
+    rows = function.rows or (function.target,)
+    elementwise = all(getattr(row, "batch", None) == "elementwise" for row in rows)
+    return elementwise and bool(node.args) and all(map(is_scalar_constant, node.args))
+
+
+_MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}
+
+
+@cache
+def knows_functional(function: str) -> bool:
+    """Whether torch has a function in nn.functional alone, although the language has it by itself."""
+    return _entry(f"nn.functional.{function}") is not None and function not in _BOTH
+
+
+_BOTH = frozenset("relu sigmoid tanh softmax log_softmax".split())
+
+
+def to_code(found: Derivatives, form: str) -> str:
+    """A function of the variables that returns the value and the gradients."""
+    roots = [found.whole, *found.by.values()]
+    if form != "torch":
+        roots = [stable(root) for root in roots]
+    printer, header = _printer(found, form, roots)
+    body = function_text(found, printer, roots)
+    helpers = dict.fromkeys(printer.texts[h] for h in getattr(printer, "helpers", []))
+    text = "\n\n\n".join([*helpers, body])
+    imports = [i for i in header if uses(text, i.split()[-1])]
+    imports = [f"{i}  # for what NumPy lacks" if "scipy" in i else i for i in imports]
+    return "\n".join(imports) + "\n\n\n" + text if imports else text
+
+
+def uses(text: str, module: str) -> bool:
+    """Whether code names a module, and not the program alone that it quotes."""
+    return re.search(rf"(?<![\w.]){module}\.", re.sub('""".*?"""', "", text)) is not None
+
+
+def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> str:
+    """The function itself; roots: the value, then the gradients."""
+    variables = list(found.variables)
+    names = {n: _parameter(n) for n in variables}
+    shared = shared_parts(roots, taken=names.values())
+    for node in order(roots):
+        if node.op == "name" and node.data in names:
+            printer.names[id(node)] = names[node.data]
+    lines = []
+    for word, part in shared:
+        lines.append(f"    {word} = {printer.text(part)}")
+        printer.names[id(part)] = word
+        printer.pieces.clear()
+    texts = [printer.names.get(id(r)) or printer.text(r) for r in roots]
+    grads = texts[1] if len(texts) == 2 else f"({', '.join(texts[1:])})"
+    signature = ", ".join(names[n] for n in variables)
+    title = found.title(repr(found.heading))
+    head = [
+        f"def value_and_{found.kind.lower()}({signature}):",
+        '    """' + title.replace("\\", "\\\\") + '"""',
+    ]
+    return "\n".join([*head, *lines, f"    value = {texts[0]}", f"    return value, {grads}"])
+
+
+def modules(form: str, code: str) -> dict[str, Any]:
+    """What a printed program imports and defines before its last function, by name."""
+    if form == "torch":
+        torch = namespaces.torch
+        return {"math": math, "torch": torch, "F": torch.nn.functional}
+    found: dict[str, Any] = {"math": math} if "import math\n" in code else {}
+    if "import numpy as np\n" in code:
+        found["np"] = np
+    if "from scipy import special" in code:
+        from scipy import special
+
+        found["special"] = special
+    for table in (HELPERS, SCALAR):
+        for word, text in table.items():
+            if f"{text}\n" in code:
+                name = word.rpartition(".")[2]
+                found[name] = defined(text, name)
+    return found
+
+
+@cache
+def defined(text: str, name: str) -> Any:
+    """The function of a helper's text, which is a constant of gradcli's own."""
+    space: dict[str, Any] = {"np": np, "math": math}
+    if "special." in text:
+        from scipy import special
+
+        space["special"] = special
+    exec(text, space)
+    return space[name]
+
+
+_MODULES = ("np", "math", "torch", "jax", "jnp", "special", "F")
+
+
+def _parameter(name: str) -> str:
+    return f"{name}_" if keyword.iskeyword(name) or name in _MODULES else name
+
+
+def _printer(found: Derivatives, form: str, roots: list[Expression]) -> tuple[Any, list[str]]:
+    if form == "torch":
+        like = next(n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "fc")
+        header = ["import math", "import torch", "import torch.nn.functional as F"]
+        return TorchPrinter(like=_parameter(like)), header
+    if form == "python" and all(np.ndim(v) == 0 for v in found.variables.values()):
+        printer = MathPrinter()
+        try:
+            texts = [printer.text(root) for root in roots]
+        except NoExpression:
+            texts = ["np."]
+        if not any(uses(text, "np") for text in texts):  # arrays are NumPy's
+            return MathPrinter(), ["import math"]
+    return NumpyPrinter(), ["import math", "import numpy as np", "from scipy import special"]
+
+
+__all__ = ["NumpyPrinter", "defined", "function_text", "modules", "to_code"]

@@ -1,0 +1,294 @@
+"""Sums of quotients over one denominator, and products multiplied out, where that is shorter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
+from gradcli.symbolic.expressions import Expression, is_call, is_number, number, order
+from gradcli.symbolic.rewriting import rewrite
+
+MOST_TERMS = 24  # of a sum that is multiplied out
+MOST_SHARED = 64  # terms of a sum that is looked through for what some share
+LEAST_WON = 3  # characters that another form of it has to save
+TWO = Number.of(2)
+HEAVIEST = 400  # what is larger stays as it is: a formula of that size has no short form
+
+Term = tuple[Number, Expression]
+
+
+def together(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
+    """The rule, for a measure of what is short."""
+
+    def rule(node: Expression) -> Expression:
+        if node.weight > HEAVIEST:
+            return node
+        if node.op == "sum":
+            return min((node, *_sums(node)), key=length)
+        if node.op == "product":
+            return min((node, *_products(node, length)), key=length)
+        return node
+
+    return rule
+
+
+def terms_of(node: Expression) -> list[Term]:
+    """(coefficient, term) of a sum; the constant last."""
+    if node.op != "sum":
+        return [alg.split(node)]
+    coefficients, constant = node.data
+    found = list(zip(coefficients, node.args, strict=True))
+    return [*found, (constant, alg.one)] if constant != ZERO else found
+
+
+def powers_of(term: Expression) -> list[tuple[Expression, Any]]:
+    """The factors of a term with their exponents."""
+    if term is alg.one:
+        return []
+    if term.op == "product":
+        return list(zip(term.args, term.data[1], strict=True))
+    return [(term, ONE)]
+
+
+def _sums(node: Expression) -> Iterable[Expression]:
+    """Other forms of a sum."""
+    under: dict[Expression, Number] = {}
+    for _, term in terms_of(node):
+        for base, e in powers_of(term):
+            if isinstance(e, Number) and e.exact and e.negative and base.op != "number":
+                had = under.get(base, ZERO)
+                under[base] = -e if (-e).value > had.value else had
+    yield from _over(terms_of(node), list(under.items()), node)
+    if len(under) > 1 and len(node.args) > 2:  # those terms alone that have the denominator
+        for base, e in under.items():
+            with_it = [(c, t) for c, t in terms_of(node) if base in dict(powers_of(t))]
+            rest = [(t, c) for c, t in terms_of(node) if (c, t) not in with_it]
+            if rest and len(with_it) > 1:
+                part = alg.combine([(t, c) for c, t in with_it])
+                for made in _over(with_it, [(base, e)], part):
+                    found = alg.combine([(made, ONE), *rest])
+                    if _spans(found, node):
+                        yield found
+
+
+def _over(terms: list[Term], scale: list[Any], node: Expression) -> Iterable[Expression]:
+    """The terms of a sum over one denominator, as they are and multiplied out."""
+    over = [(c, alg.product([(t, ONE), *scale])) for c, t in terms]
+    inverse = [(b, -e) for b, e in scale]
+    for made in (over if scale else None, expanded(over)):
+        if made is None:
+            continue
+        top = alg.combine([(t, c) for c, t in made])
+        found = alg.product([(top, ONE), *inverse])
+        if _spans(found, node):
+            yield found
+
+
+def _spans(found: Expression, node: Expression) -> bool:
+    """Whether it still has the dimensions of the sum that it replaces."""
+    return found.shape == node.shape or is_number(found, 0)
+
+
+def expanded(terms: Iterable[Term]) -> list[Term] | None:
+    """Products of sums multiplied out; None if that is long, or nothing is to be done."""
+    waiting = list(terms)
+    found: list[Term] = []
+    changed = False
+    while waiting:
+        coefficient, term = waiting.pop()
+        own, rest = alg.split(term)
+        pairs = powers_of(rest)
+        at = next(
+            (
+                i
+                for i, (b, e) in enumerate(pairs)
+                if b.op == "sum" and isinstance(e, Number) and e.integer in (1, 2, 3)
+            ),
+            None,
+        )
+        if at is None:
+            found.append((coefficient * own, rest))
+        else:
+            changed = True
+            base, e = pairs[at]
+            others = [*pairs[:at], *pairs[at + 1 :], (base, e + MINUS_ONE)]
+            for c, t in terms_of(base):
+                waiting.append((coefficient * own * c, alg.product([(t, ONE), *others])))
+        if len(found) + len(waiting) > MOST_TERMS:
+            return None
+    return found[::-1] if changed else None
+
+
+def _products(node: Expression, length: Callable[[Expression], int]) -> Iterable[Expression]:
+    """Other forms of a product: with the denominators of its sums taken out."""
+    coefficient, exponents = node.data
+    pairs = list(zip(node.args, exponents, strict=True))
+    changed: list[tuple[Expression, Any]] = []
+    for base, e in pairs:
+        if base.op == "sum" and isinstance(e, Number) and e.exact:
+            made = [f for f in _sums(base) if f.op == "product"]
+            if made and e.integer is not None:
+                changed.append((min(made, key=length), e))
+                continue
+            content, rest = alg.content_of(base)
+            if e.integer is None and not content.negative and content.power(e) is not None:
+                changed += [(number(content), e), (rest, e)]
+                continue
+        changed.append((base, e))
+    if changed != pairs:
+        found = alg.product(changed, coefficient)
+        if found.shape == node.shape:
+            yield found
+
+
+def partly(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
+    """The rule: what some terms of a sum share stands once, if it is a function or a sum itself."""
+
+    def rule(node: Expression) -> Expression:
+        if node.op != "sum" or not 2 < len(node.args) + (node.data[1] != ZERO) <= MOST_SHARED:
+            return node
+        members: dict[tuple[Expression, bool], list[tuple[Number, Expression]]] = {}
+        for c, t in terms_of(node):
+            for base, e in powers_of(t):
+                if base.op in ("sum", "call") and isinstance(e, Number) and e.integer:
+                    members.setdefault((base, e.negative), []).append((c, t))
+        often = max(members.items(), key=lambda m: len(m[1]), default=None)
+        if often is None or len(often[1]) < 2:
+            return node
+        found = _apart(node, often[0][0], often[1], rule)
+        return found if length(found) + LEAST_WON <= length(node) else node
+
+    return rule
+
+
+def _apart(
+    node: Expression,
+    base: Expression,
+    with_it: list[Term],
+    rule: Callable[[Expression], Expression],
+) -> Expression:
+    """The sum with a power of the base taken out of these terms."""
+    powers = [dict(powers_of(t))[base] for _, t in with_it]
+    least = min(powers, key=lambda e: abs(e.value))
+    inner = alg.combine((alg.product([(t, ONE), (base, -least)]), c) for c, t in with_it)
+    rest = [(t, c) for c, t in terms_of(node) if (c, t) not in with_it]
+    found = alg.combine([(alg.product([(rule(inner), ONE), (base, least)]), ONE), *rest])
+    return found if found.shape == node.shape else node
+
+
+def angles(node: Expression) -> Expression:
+    """2*sin(u)*cos(u) is sin(2*u); cos(u)**2 + sin(u)**2 is 1, cos(u)**2 - sin(u)**2 is cos(2*u)."""
+    if node.op == "product":
+        coefficient, exponents = node.data
+        pairs = dict(zip(node.args, exponents, strict=True))
+        for base in node.args:
+            other = alg.function("cos", *base.args) if is_call(base, "sin") else None
+            if other is None or pairs[base] != ONE or pairs.get(other) != ONE:
+                continue
+            half = Number(coefficient.value / 2) if coefficient.exact else None
+            if half is not None and half.integer is not None:
+                del pairs[base], pairs[other]
+                twice = alg.function("sin", alg.scale(Number.of(2), base.args[0]))
+                return alg.product([*pairs.items(), (twice, ONE)], half)
+        return node
+    return _squares(node) if node.op == "sum" and len(node.args) <= MOST_SHARED else node
+
+
+def _squares(node: Expression) -> Expression:
+    terms = terms_of(node)
+    for k, (c, t) in enumerate(terms):
+        for base, e in powers_of(t):
+            if not is_call(base, "cos") or e != TWO:
+                continue
+            rest = alg.product([(t, ONE), (base, -TWO)])
+            square = alg.product([(rest, ONE), (alg.function("sin", *base.args), TWO)])
+            for i, (d, other) in enumerate(terms):
+                if other is square and d in (c, -c):
+                    left = [(x, n) for j, (n, x) in enumerate(terms) if j not in (i, k)]
+                    made = rest
+                    if d == -c:
+                        twice = alg.scale(TWO, base.args[0])
+                        made = alg.multiply(rest, alg.function("cos", twice))
+                    found = alg.combine([(made, c), *left])
+                    return angles(found) if _spans(found, node) else node
+    return node
+
+
+def sigmoids(node: Expression) -> Expression:
+    """The logistic function by its name."""
+    if node.op != "product":
+        return node
+    coefficient, exponents = node.data
+    found = _logistic(list(zip(node.args, exponents, strict=True)))
+    return node if found is None else alg.product(found, coefficient)
+
+
+def _logistic(pairs: list[tuple[Expression, Any]]) -> list[tuple[Expression, Any]] | None:
+    """exp(u)**a/(1 + exp(u))**k is sigmoid(u)**a*sigmoid(-u)**(k - a), which overflows nowhere."""
+    for base, e in pairs:
+        if not isinstance(e, Number) or e.integer is None or e.integer >= 0 or base.op != "sum":
+            continue
+        if base.data != ((ONE,), ONE) or not is_call(base.args[0], "exp"):
+            continue
+        u = base.args[0].args[0]
+        a, k = 0, -e.integer
+        rest = []
+        for b, exponent in pairs:
+            if b is base:
+                continue
+            times = _multiple(b.args[0], u) if is_call(b, "exp") and exponent == ONE else None
+            if times is None:
+                rest.append((b, exponent))
+            else:
+                a = times
+        if not 0 <= a <= k:
+            continue
+        up, down = alg.function("sigmoid", u), alg.function("sigmoid", alg.negate(u))
+        return [(up, Number.of(a)), (down, Number.of(k - a)), *rest]
+    return None
+
+
+def one_sigmoid(root: Expression, rules: Callable[[Expression], Expression]) -> Expression | None:
+    """The same in terms of sigmoid(u) alone, where sigmoid(-u) or exp(u) stand beside it."""
+    nodes = order([root])
+    inner = {_upright(n.args[0]) for n in nodes if is_call(n, "sigmoid")}
+    known: dict[Expression, Expression] = {}
+    for u in inner:
+        s, down = alg.function("sigmoid", u), alg.negate(u)
+        rest = alg.subtract(alg.one, s)
+        known[alg.function("sigmoid", down)] = rest
+        for n in nodes:
+            times = _multiple(n.args[0], u) if is_call(n, "exp") else None
+            if times is not None:
+                known[n] = alg.power(alg.divide(s, rest), number(times))
+    if not any(n in known for n in nodes):
+        return None
+    return rules(rewrite(root, lambda node: known.get(node, node)))
+
+
+def _upright(u: Expression) -> Expression:
+    """The one of u and -u that has no minus sign before it."""
+    return alg.negate(u) if alg.leads_negative(u) else u
+
+
+def _multiple(v: Expression, u: Expression) -> int | None:
+    """n where v is n*u."""
+    c, rest = alg.split(v)
+    d, other = alg.split(u)
+    if rest is not other or not c.exact or not d.exact:
+        return None
+    return Number(c.value / d.value).integer
+
+
+__all__ = [
+    "angles",
+    "expanded",
+    "one_sigmoid",
+    "partly",
+    "powers_of",
+    "sigmoids",
+    "terms_of",
+    "together",
+]

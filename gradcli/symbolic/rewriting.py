@@ -1,0 +1,66 @@
+"""A rule applied to every part of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.expressions import Expression, call, is_number, order
+
+# What a number is the same after: they are methods, which no number has.
+_SAME_NUMBER = ("detach", "expand", "expand_as", "reshape", "contiguous")
+_OF_ZERO = ("matmul", "dot", "sum", "T")  # 0 of 0
+
+
+def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expression:
+    """The expression with a rule applied to every part, from the leaves up."""
+    made: dict[Expression, Expression] = {}
+    changed = False
+    for node in order([root]):
+        made[node] = new = rule(_rebuilt(node, made) if changed else node)
+        changed = changed or new is not node
+    return made[root]
+
+
+def _rebuilt(node: Expression, made: dict[Expression, Expression]) -> Expression:
+    args = tuple(made[a] for a in node.args)
+    if node.op == "product":
+        coefficient, exponents = node.data
+        powers = [made[e] if isinstance(e, Expression) else e for e in exponents]
+        if args == node.args and all(a is b for a, b in zip(powers, exponents, strict=True)):
+            return node
+        pairs: list[Any] = [
+            (a, p.data if isinstance(p, Expression) and p.op == "number" else p)
+            for a, p in zip(args, powers, strict=True)
+        ]
+        return alg.product(pairs, coefficient)
+    if args == node.args:
+        return node
+    if node.op == "sum":
+        coefficients, constant = node.data
+        return alg.combine([*zip(args, coefficients, strict=True), (alg.one, constant)])
+    return _recalled(node, args)
+
+
+def _recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
+    """A call with other operands: what has become smaller than it was is written in full."""
+    word, options = node.data
+    if word == "where":
+        return alg.where(*args)
+    if word in _SAME_NUMBER and alg.is_bare(args[0]):
+        return args[0]
+    if word in _OF_ZERO and any(is_number(a, 0) for a in args):
+        return alg.zero
+    if word == "detach":
+        return call(word, args, args[0].shape, options)
+    args = tuple(
+        new
+        if new.shape == old.shape
+        else alg.full(new, old.shape, alg.is_truth(old) or alg.is_integral(old))
+        for new, old in zip(args, node.args, strict=True)
+    )
+    return call(word, args, node.shape, options)
+
+
+__all__ = ["rewrite"]

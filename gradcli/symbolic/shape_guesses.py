@@ -1,0 +1,407 @@
+"""Shapes of variables that have none: what the program does with them says what they are.
+
+A variable is a scalar unless something asks for more:
+
+1. an operator that takes no scalars (a product of matrices, `det`, `x[0]`): the smallest ranks on which the
+   program runs, those of capital letters from matrices downwards;
+2. an operator that works along a dimension or takes all elements together (`sum`, `mean`, `norm`,
+   `softmax`): what it takes is a vector, or a matrix if its name begins with a capital. In
+   `sum((y - a*x - b)**2)` the names that people give to data are (`x`, `y`, `weights`), and parameters
+   (`a`, `b`, `mu`) stay numbers;
+3. a sum with an array, where the variable fits at one size alone: the `b` of `A@x - b`.
+
+Then dimensions that need not be equal are made different. Those that an operator's `index` calls by one
+letter (`ii` of `trace`) are equal. No rule looks at values: NaN is a matter of the point, not of the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.language.scope_checks import free_names
+from gradcli.symbolic.differentiate import recorded_run
+from gradcli.symbolic.generic_points import quiet, sample
+from gradcli.system import dtypes
+from gradcli.tracing.calls import Call, Value, calls, operands_of
+
+Shape = tuple[int, ...]
+Sizes = tuple[int | str, ...]  # a shape in which letters stand for sizes
+Shapes = dict[str, Shape]
+Suits = Callable[[Mapping[str, Any]], bool]
+
+SIZE = 3  # of every dimension while ranks are tried
+EVEN = 4  # the same for what is cut in halves
+MOST_TRIES = 400
+MOST = 300  # numbers in all, where sizes may be chosen
+
+_DATA = frozenset("pqrstuvwxyz")
+_GREEK = frozenset(
+    "alpha beta gamma delta epsilon eps zeta eta theta iota kappa lambda lambd lamda lam mu nu xi rho "
+    "sigma tau phi chi psi omega".split()
+)
+_ADDED = frozenset("bfgh")  # what is no data, and may be a vector all the same
+
+
+class _Trial(NamedTuple):
+    """A run of the program: its value's shape, and the calls that made it."""
+
+    shape: Shape
+    calls: list[Call]
+
+    @property
+    def is_square(self) -> bool:
+        """Whether dimensions are equal that an operator calls by one letter."""
+        return all(
+            len({n for n, k in zip(v.shape, letters, strict=False) if k == letter}) <= 1
+            for call in self.calls
+            for v, letters in zip(operands_of(call), call.row.index.split(","), strict=False)
+            for letter in letters
+        )
+
+
+class Inference:
+    """The search for the shapes of a program's free variables.
+
+    arrays: the values that there are. declared: shapes that were said. names: what else the program may
+    read. suits: what else has to hold of values of such shapes.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        arrays: Mapping[str, Any],
+        declared: Mapping[str, Shape],
+        free: Sequence[str],
+        names: Mapping[str, Any],
+        suits: Suits | None = None,
+    ) -> None:
+        self.program, self.arrays, self.declared = program, arrays, declared
+        self.free, self.names, self.suits = free, names, suits
+        self._tried: dict[tuple[Shape, ...], _Trial | None] = {}
+
+    def trial(self, shapes: Mapping[str, Shape]) -> _Trial | None:
+        """A run on values of these shapes; None where the program refuses them, or they do not suit."""
+        key = tuple(shapes[n] for n in self.free)
+        if key not in self._tried:
+            self._tried[key] = self._run(shapes)
+        return self._tried[key]
+
+    def _run(self, shapes: Mapping[str, Shape]) -> _Trial | None:
+        every = enumerate({**self.declared, **shapes}.items())
+        given = {**self.arrays, **{n: sample(s, k) for k, (n, s) in every}}
+        try:
+            with quiet():
+                found, recording = recorded_run(self.program, given, (), True, self.names)
+        except LanguageError:
+            return None
+        if self.suits and not self.suits(given):
+            return None
+        value = recording.value_of(found)
+        return _Trial(value.shape, calls([value]))
+
+    def shapes(self) -> Shapes | None:
+        """The shapes; None where the program runs on none that were tried."""
+        sizes = {n for a in self.arrays.values() for n in a.shape}
+        sizes |= {n for s in self.declared.values() for n in s}
+        every = sorted({SIZE, *sizes})
+        for group in (every if len(every) < 4 else [SIZE]), [EVEN]:
+            for ranks in _ranks(self.free)[:MOST_TRIES]:
+                for size in group:
+                    found = {n: (size,) * r for n, r in zip(self.free, ranks, strict=True)}
+                    if self.trial(found):
+                        if any(ranks):
+                            found = self._added(self._lowered(found), size)
+                        return self._loosened(self._reduced(found, size))
+        return self._fitted(sorted(sizes))
+
+    # -- vectors ----------------------------------------------------------------------------------
+    def _added(self, shapes: Shapes, size: int) -> Shapes:
+        """Scalars as arrays that fit at their size alone: the b of `A@x - b`; beside data, `X@w + b - y`,
+        it is a number.
+        """
+        result = self.trial(shapes)
+        scalars = [n for n, s in shapes.items() if not s]
+        data = [n for n in scalars if _is_data(n)]
+        for names in (data, [n for n in scalars if n not in data and n in _ADDED]):
+            found = shapes
+            for name in names:
+                more = self.trial({**found, name: _array(name, size)})
+                if result is None or more is None or more.shape != result.shape:
+                    continue
+                if self.trial({**found, name: _array(name, size + 1)}) is None:
+                    found = {**found, name: _array(name, size)}
+            if found is not shapes:
+                return found
+        return shapes
+
+    def _lowered(self, shapes: Shapes) -> Shapes:
+        """The shapes with a number for every capital letter that may as well be one: the C of `C*sum(x)`."""
+        for name in [n for n, s in shapes.items() if s and n[:1].isupper()]:
+            if self.trial({**shapes, name: ()}):
+                shapes = {**shapes, name: ()}
+        return shapes
+
+    def _reduced(self, shapes: Shapes, size: int) -> Shapes:
+        """Scalars as arrays that an operator takes together, or works along."""
+        for _ in self.free:
+            trial = self.trial(shapes)
+            asked = _asked(trial.calls if trial else [], {n for n, s in shapes.items() if not s})
+            fewer = ([n for n in names if n != one] for names in asked for one in (None, *names))
+            larger = ({**shapes, **{n: _array(n, size) for n in names}} for names in fewer if names)
+            better = next((s for s in larger if self.trial(s)), None)
+            if better is None:
+                break
+            shapes = better
+        return shapes
+
+    # -- sizes ------------------------------------------------------------------------------------
+    def _loosened(self, shapes: Shapes) -> Shapes:
+        """The shapes with dimensions that need not be equal made different."""
+        axes = [(n, i) for n, s in shapes.items() for i in range(len(s))]
+        current = shapes
+        left = axes
+        size = SIZE
+        while left:
+            first, *others = left
+            for group in _groups(first, others):
+                trial = {
+                    n: tuple(size + 1 if (n, i) in group else k for i, k in enumerate(s))
+                    for n, s in current.items()
+                }
+                found = self.trial(trial)
+                if found and found.is_square:
+                    break
+            else:
+                left = others
+                continue
+            if len(group) == len(axes):
+                return shapes  # all equal: nothing is won by another size
+            current, size = trial, size + 1
+            left = [a for a in others if a not in group]
+        return current if _count(current) <= MOST else shapes
+
+    def _fitted(self, sizes: list[int]) -> Shapes | None:
+        """Shapes put together from the sizes of the variables that have some."""
+        if len(self.free) > 2 or len(sizes) > 4 or not sizes:
+            return None
+        choices: list[Shape] = [(n,) for n in sizes] + list(product(sizes, repeat=2))
+        every = product(choices, repeat=len(self.free))
+        found = (dict(zip(self.free, shapes, strict=True)) for shapes in every)
+        return next((shapes for shapes in found if self.trial(shapes)), None)
+
+
+def infer(
+    program: Program,
+    arrays: Mapping[str, Any],
+    declared: Mapping[str, Shape],
+    free: Sequence[str],
+    names: Mapping[str, Any],
+    *suits: Suits,
+) -> Shapes:
+    """Shapes of the free variables (see `Inference`); scalars where none will do: then the program says why.
+
+    suits: what values of such shapes have to satisfy; the first that some do counts, none where none does.
+    """
+    for suit in (*suits, None) if free else ():
+        found = Inference(program, arrays, declared, free, names, suit).shapes()
+        if found:
+            return found
+    return dict.fromkeys(free, ())
+
+
+def shapes_said(shapes: Mapping[str, Shape]) -> str:
+    """`x of shape (3,), y of shape ()`."""
+    return ", ".join(f"{n} of shape {s}" for n, s in shapes.items())
+
+
+def sizes_said(arrays: Mapping[str, Any]) -> str:
+    """The shapes of all variables that are no single numbers."""
+    return shapes_said({n: np.shape(v) for n, v in arrays.items() if np.ndim(v)})
+
+
+def larger(shapes: Mapping[str, Shape], guessed: Mapping[str, Shape]) -> Shapes:
+    """The shapes with every size that nobody gave made larger, equal ones equally; empty if none is.
+
+    Empty, too, where those would be too many numbers.
+    """
+    fixed = {n for name, s in shapes.items() if name not in guessed for n in s}
+    free = {n for s in guessed.values() for n in s} - fixed
+    found = {n: tuple(k + 2 if k in free else k for k in s) for n, s in shapes.items()}
+    return found if found != dict(shapes) and _count(found) <= MOST else {}
+
+
+def _count(shapes: Mapping[str, Shape]) -> int:
+    return sum(map(prod, shapes.values()))
+
+
+def _ranks(free: Sequence[str]) -> list[tuple[int, ...]]:
+    """Ranks in the order in which they are likely."""
+    likely = [(2, 1, 0) if n[:1].isupper() else (0, 1, 2) for n in free]
+    scalars = (0,) * len(free)
+    if len(free) > 6:
+        firsts = tuple(order[0] for order in likely)
+        return [scalars, firsts, (1,) * len(free), (2,) * len(free)]
+    places = [{r: i for i, r in enumerate(order)} for order in likely]
+    every = product(*likely)
+    found = sorted(every, key=lambda ranks: sum(p[r] for p, r in zip(places, ranks, strict=True)))
+    found = [scalars, *found]
+    if len(free) > 3:
+        return found
+    batched = (ranks for ranks in product(range(5), repeat=len(free)) if max(ranks) > 2)
+    return found + sorted(batched, key=lambda ranks: (max(ranks), -sum(ranks)))
+
+
+def _groups(first: Any, others: list[Any]) -> Iterator[list[Any]]:
+    """The axes that may have to change together with the first."""
+    yield [first]
+    yield from ([first, o] for o in others)
+    yield from ([first, a, b] for i, a in enumerate(others) for b in others[i + 1 :])
+    if len(others) > 2:
+        yield [first, *others]
+
+
+# -- what a program asks for ----------------------------------------------------------------------
+def _asked(made: Sequence[Call], scalars: set[str]) -> Iterator[list[str]]:
+    """The scalars that each operator of a program asks to be vectors, in the program's order."""
+    for call in made:
+        if _is_elementwise(call) or not _takes_together(call):
+            continue
+        operands = [v for v in operands_of(call) if not v.constant and v.ndim < 2]
+        reached = [n for n in dict.fromkeys(_reached(operands)) if n in scalars]
+        names = [n for n in reached if _is_data(n)]
+        if not names and all(v.ndim == 0 for v in operands):
+            names = reached
+        if names:
+            yield names
+
+
+def _is_elementwise(call: Call) -> bool:
+    return "elementwise" in (call.row.kind, call.row.batch)
+
+
+def _takes_together(call: Call) -> bool:
+    """Whether an operator makes a number of vectors, or works along their dimension."""
+    vector = sample((SIZE,))
+
+    def larger(arg: Any) -> Any:
+        if not isinstance(arg, Value):
+            return arg
+        return arg.value if arg.constant or arg.ndim else vector.astype(arg.value.dtype)
+
+    try:
+        with quiet():
+            found = call.row.compute([larger(a) for a in call.args])
+    except Exception:  # it takes no vectors
+        return False
+    shape = np.shape(found if call.row.single else found[0])
+    return shape == () or (shape == (SIZE,) and bool(call.row.axes))
+
+
+def _reached(values: Sequence[Value]) -> Iterator[str]:
+    """The variables that values are elementwise functions of."""
+    seen: set[int] = set()
+    stack = list(values)[::-1]
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if value.name is not None:
+            yield value.name
+        elif value.call is not None and _is_elementwise(value.call):
+            stack += operands_of(value.call)[::-1]
+
+
+def _array(name: str, size: int) -> Shape:
+    """A vector, or a matrix for a capital letter."""
+    return (size,) * (2 if name[:1].isupper() else 1)
+
+
+def _is_data(name: str) -> bool:
+    """Whether it is what people call data and unknown vectors, rather than a parameter."""
+    if len(name) == 1:
+        return name in _DATA or name.isupper()
+    return name.lower() not in _GREEK
+
+
+# -- values ----------------------------------------------------------------------------------------
+def made_up(
+    program: Program,
+    arrays: Mapping[str, Any],
+    declared: Mapping[str, Sizes],
+    names: Sequence[str],
+    known: Mapping[str, Any],
+    *suits: Suits,
+) -> tuple[dict[str, Any], Shapes]:
+    """(values of all variables in the order of the program, the shapes of which nobody gave a size).
+
+    arrays: the values that there are. names: the variables without one; declared: the shapes of some of
+    them, in numbers and letters. known: what else the program may read. suits: see `infer`. Made-up
+    values have the default dtype, and lie where the program has a value that is not NaN, if such a point
+    is found.
+    """
+    free = [n for n in names if n not in declared]
+    lettered = {n for n, s in declared.items() if any(isinstance(k, str) for k in s)}
+    for shapes in _numbered(declared, arrays):
+        guessed = infer(program, arrays, shapes, free, known, *suits)
+        if not lettered or Inference(program, arrays, {**shapes, **guessed}, [], known).trial({}):
+            break
+    else:  # no sizes will do, and the program says why
+        shapes = next(_numbered(declared, arrays))
+    shapes |= guessed
+    guessed |= {n: shapes[n] for n in lettered}
+    dtype = dtypes.get_default_dtype().dtype
+    found = dict(arrays)
+    for point in _points({n: shapes[n] for n in names}) if names else ():
+        made = {**arrays, **{n: v.astype(dtype)[()] for n, v in point.items()}}
+        value = _value(program, made, known)
+        if value is None and found.keys() == made.keys():
+            continue
+        found = made
+        if value is not None and not np.isnan(value).all():
+            break
+    order = [n for n in free_names(program) if n in found]
+    return {n: found[n] for n in [*order, *(n for n in found if n not in order)]}, guessed
+
+
+def _numbered(declared: Mapping[str, Sizes], arrays: Mapping[str, Any]) -> Iterator[Shapes]:
+    """Declared shapes with numbers for their letters: sizes of their own first, then those that there are."""
+    letters = list(dict.fromkeys(k for s in declared.values() for k in s if isinstance(k, str)))
+    there = {n for a in arrays.values() for n in a.shape}
+    there |= {k for s in declared.values() for k in s if isinstance(k, int)}
+    own = (n for n in range(SIZE, SIZE + len(there) + len(letters)) if n not in there)
+    choices = [(next(own), *sorted(there)) for _ in letters]
+    for sizes in islice(product(*choices), MOST_TRIES):
+        number = dict(zip(letters, sizes, strict=True))
+        yield {n: tuple(number.get(k, k) for k in s) for n, s in declared.items()}  # type: ignore[arg-type]
+
+
+def _points(shapes: Mapping[str, Shape]) -> Iterator[dict[str, Any]]:
+    """Points of these shapes: positive numbers about 1, probabilities, then farther and farther apart."""
+    base = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
+    yield base
+    yield {n: v - 0.5 for n, v in base.items()}
+    for spread in (2.0, 6.0, 30.0):
+        for turn in range(4):  # which are the large ones
+            factors = (spread ** ((3 * k + turn) % 4 - 1) for k in range(len(base)))
+            yield {n: v * f for (n, v), f in zip(base.items(), factors, strict=True)}
+
+
+def _value(program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
+    """The program's value; None where it refuses the arrays."""
+    try:
+        with quiet():
+            found, recording = recorded_run(program, arrays, (), True, names)
+    except LanguageError:
+        return None
+    return recording.value_of(found).value
+
+
+__all__ = ["Shape", "infer", "larger", "made_up"]

@@ -1,0 +1,148 @@
+"""Conditions of a program on the sizes of its variables: both of their ways are to be seen.
+
+Which conditions may depend on a size is read off the tree: a size is what a word like `shape` gives, and
+what is assigned from one, or given to a function. Which way each goes is seen in a run of the program in
+which it is the argument of a function that looks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.language import parse, run
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.language.tree_kinds import COMPARISONS, KIND, NAME
+from gradcli.symbolic.generic_points import quiet
+
+READS = frozenset("shape size len numel nelement".split())  # words that make a number of a size
+RANKS = frozenset("ndim dim ndimension".split())  # and those that say how many there are
+SEEN = "seen_condition"  # no name of a program's
+
+_COMPARED = frozenset(KIND[f"{p}{word}"] for word in COMPARISONS for p in ("", "chain_"))
+_CALLS = frozenset((KIND["call"], KIND["call_keywords"]))
+_CHAINS = frozenset(KIND[f"chain_{word}"] for word in COMPARISONS)
+_TESTS = {KIND[word]: 0 for word in "if if_else while".split()} | {KIND["conditional"]: 1}
+_ASSERTS = frozenset((KIND["assert"], KIND["assert_message"]))
+_FUNCTIONS = frozenset((KIND["function"], KIND["function_annotated"]))
+_GIVES = frozenset(KIND[word] for word in "assign walrus for".split())
+_TARGETS = frozenset((KIND["target"], KIND["parameter"]))
+_ATTRIBUTE = KIND["attribute"]
+_WORDS = frozenset((NAME, _ATTRIBUTE))
+
+
+class Conditions:
+    """The conditions of a program on sizes, and which ways they went in the runs so far.
+
+    names: what the program may read besides its variables.
+    """
+
+    def __init__(self, program: Program, names: Mapping[str, Any]) -> None:
+        self.names = names
+        self.ways: dict[int, set[bool]] = defaultdict(set)
+        self.program: Program | None = None
+        if not READS.isdisjoint(program.words) and (rows := _conditions(program)):
+            self.program = parse(_looked_at(program, rows))
+
+    def is_new(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether a condition goes a way at a point that it never went before."""
+        if self.program is None:
+            return False
+        before = sum(map(len, self.ways.values()))
+        space = {**self.names, **{n: wrap(v) for n, v in arrays.items()}, SEEN: self._see}
+        try:
+            with quiet():
+                run(self.program, space, write=lambda text: None)
+        except (LanguageError, RuntimeError):
+            pass  # refused one way, or further on
+        return sum(map(len, self.ways.values())) > before
+
+    def _see(self, number: int, value: Any) -> Any:
+        if not isinstance(value, Tensor):  # whose truth is not one of sizes
+            self.ways[number].add(bool(value))
+        return value
+
+    @property
+    def open(self) -> bool:
+        """Whether a condition went one way only."""
+        return any(len(ways) == 1 for ways in self.ways.values())
+
+
+def _conditions(program: Program) -> list[int]:
+    """The rows of comparisons and tests that may depend on a size, but those of `assert`."""
+    sized = _sized(program)
+    found: set[int] = set()
+    left_out: set[int] = set()
+    for row, kind in enumerate(program.kinds):
+        if kind in _ASSERTS:
+            first = program.children(row)[0]
+            left_out.update(range(program.subtree(first), first + 1))
+        elif kind in _TESTS:
+            found.add(program.children(row)[_TESTS[kind]])
+        elif kind in _COMPARED:
+            found.add(row)
+        if kind in _CHAINS:
+            left_out.add(program.children(row)[0])  # a part of the whole chain
+    return sorted(row for row in found - left_out if sized[row])
+
+
+def _sized(program: Program) -> bytearray:
+    """For each row, whether its value may depend on a size."""
+    kinds, flags, words = program.kinds, bytearray(len(program)), set[str]()
+    functions = [row for row, kind in enumerate(kinds) if kind in _FUNCTIONS]
+    before = -1
+    while before < len(words):
+        before = len(words)
+        for row, kind in enumerate(kinds):
+            children = program.children(row)
+            word = _word(program, row)
+            own = word in READS or (kind == NAME and word in words)
+            is_rank = word in RANKS or (kind in _CALLS and _is_rank(program, children))
+            flags[row] = not is_rank and (own or any(flags[c] for c in children))
+            if kind in _GIVES and flags[children[1 if kind == KIND["for"] else -1]]:
+                words.update(_targets(program, children))
+            elif kind in _CALLS and any(flags[c] for c in children):
+                for function in functions:
+                    words.update(_targets(program, program.children(function)[1:-1]))
+    return flags
+
+
+def _word(program: Program, row: int) -> str:
+    """The name or the attribute that a row is; "" for any other."""
+    return program.words[program.rows[4 * row + 1]] if program.kinds[row] in _WORDS else ""
+
+
+def _is_rank(program: Program, children: list[int]) -> bool:
+    """len(x.shape), len(x.size())"""
+    if len(children) != 2 or _word(program, children[0]) != "len":
+        return False
+    given = children[1]
+    if program.kinds[given] in _CALLS:
+        given = program.children(given)[0]
+    return program.kinds[given] == _ATTRIBUTE and _word(program, given) in ("shape", "size")
+
+
+def _targets(program: Program, rows: Iterable[int]) -> set[str]:
+    """The names that are assigned in these subtrees."""
+    places = (at for row in rows for at in range(program.subtree(row), row + 1))
+    return {
+        program.words[program.rows[4 * at + 1]] for at in places if program.kinds[at] in _TARGETS
+    }
+
+
+def _looked_at(program: Program, rows: list[int]) -> str:
+    """The program's text with a call around each of these rows."""
+    marks = []
+    for number, row in enumerate(rows):
+        start, end = program.span(row)
+        marks += [(start, 1, -end, f"{SEEN}({number}, ("), (end, 0, -start, "))")]
+    text = program.source
+    for place, _, _, mark in sorted(marks, reverse=True):
+        text = text[:place] + mark + text[place:]
+    return text
+
+
+__all__ = ["READS", "Conditions"]

@@ -1,0 +1,113 @@
+"""How the language calls a row of the table, and how it spells its options."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from gradcli.core.tensor import Scalar, Tensor
+from gradcli.language.program import Program
+from gradcli.symbolic.expressions import Expression
+from gradcli.tracing.calls import Call, Value
+
+
+class NoExpression(NotImplementedError):
+    """An operation that the language has no expression for.
+
+    row: the operation, where it is one of the table. span: where the program has its function.
+    """
+
+    def __init__(self, message: str, row: Any = None, span: tuple[int, int] | None = None) -> None:
+        super().__init__(message)
+        self.row, self.span = row, span
+
+    def within(self, program: Program) -> NoExpression:
+        """The same in the words of a program: the function that it calls, and where."""
+        found = None if self.row is None else _called(program, _stem(self.row), self.span)
+        if found is None:
+            return self
+        word, span = found
+        message = f"the derivative of {word} has no form as an expression"
+        return NoExpression(message, self.row, span)
+
+
+def _stem(row: Any) -> str:
+    """What the nodes of an operation and of its derivatives share: `Unfold` of UnfoldBackward0."""
+    return re.sub(r"(Double)?(Backward\d*)+$", "", row.node or "")
+
+
+def _called(
+    program: Program, stem: str, within: tuple[int, int] | None
+) -> tuple[str, tuple[int, int]] | None:
+    """The function of a program with such a row, and its place; `within` a piece that is known."""
+    from gradcli.registry import table
+
+    for kind, word, _, span in program.walk():
+        if kind not in ("name", "attribute") or not stem:
+            continue
+        if within is not None and not within[0] <= span[0] < within[1]:
+            continue
+        for name in (program.source[slice(*span)], word, f"nn.functional.{word}"):
+            function = table.FUNCTIONS.get(name)
+            rows = () if function is None else (*function.rows, function.target)
+            if any(_stem(row) == stem for row in rows if getattr(row, "node", None)):
+                return name, span
+    return None
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, (Value, Tensor, Scalar, np.ndarray))
+
+
+def no_expression(made: Call) -> NoExpression:
+    """The error for a row without a form."""
+    return NoExpression(
+        f"the derivative needs {made.row.title}, which has no form as an expression",
+        made.row,
+        made.span,
+    )
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an operand as it was given."""
+    return tuple(value.shape) if hasattr(value, "shape") else ()
+
+
+def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[str, Any]]:
+    """The options of a call that differ from their defaults, by keyword; `dim` by position.
+
+    names: what the public function calls them, in the order of the row's options.
+    """
+    found: list[tuple[str, Any]] = []
+    renamed = iter(names.split()) if names is not None else None
+    leading = True
+    by_position = len(row.names) - row.keyword_only
+    for i, (word, kind, value) in enumerate(zip(row.names, row.kinds, args, strict=True)):
+        if kind != "option":
+            continue
+        shown = next(renamed, "-") if renamed is not None else word
+        if shown == "-" or isinstance(value, Expression) or is_tensor(value):
+            leading = False
+            continue
+        if value == row.defaults.get(word, DEFAULTS.get(shown, row)):
+            leading = False
+            continue
+        if shown == "dim" and isinstance(value, (tuple, list)) and len(value) == 1:
+            value = value[0]
+        known = shown in ("dim", "dim0", "dim1", "diagonal", "dims", "offset")
+        positional = leading and known and i < by_position
+        found.append(("" if positional else shown, value))
+        leading = leading and positional
+    return found
+
+
+DEFAULTS: dict[str, Any] = {
+    "keepdim": False,
+    "dtype": None,
+    "alpha": 1,
+    "beta": 1,
+    "descending": False,
+    "accumulate": False,
+}

@@ -1,0 +1,47 @@
+"""What loses its digits where it is computed as it is written, as something that keeps them.
+
+A derivative in terms of the function's own value reads well: 1 - tanh(x)**2. Where that value is close to
+1, the difference has no digits left. Code is run, not read, so it gets the form that is right everywhere.
+"""
+
+from __future__ import annotations
+
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
+from gradcli.symbolic.expressions import Expression, call, is_call
+from gradcli.symbolic.rewriting import rewrite
+
+TWO = Number.of(2)
+
+
+def stable(root: Expression) -> Expression:
+    """The same value: 1 - tanh(u)**2 as sech2(u), 1 - sigmoid(u) as sigmoid(-u), expm1(u) + 1 as exp(u)."""
+    return rewrite(root, _differences)
+
+
+def _differences(node: Expression) -> Expression:
+    if node.op != "sum" or node.data[1] == ZERO:
+        return node
+    coefficients, constant = node.data
+    terms = list(zip(node.args, coefficients, strict=True))
+    for place, (term, coefficient) in enumerate(terms):
+        found = _complement(term) if coefficient == -constant else None
+        if found is None and coefficient == constant and is_call(term, "expm1"):
+            found = alg.function("exp", term.args[0])
+        if found is not None:
+            rest = [*terms[:place], *terms[place + 1 :]]
+            return alg.combine([*rest, (found, constant)])
+    return node
+
+
+def _complement(term: Expression) -> Expression | None:
+    """What 1 - term is: term a sigmoid, or the square of a tanh."""
+    if is_call(term, "sigmoid"):
+        return alg.function("sigmoid", alg.negate(term.args[0]))
+    if term.op == "product" and term.data == (ONE, (TWO,)) and is_call(term.args[0], "tanh"):
+        u = term.args[0].args[0]
+        return call("sech2", [u], u.shape)
+    return None
+
+
+__all__ = ["stable"]

@@ -1,0 +1,598 @@
+"""Rows as expressions: what a person would write for each, where it is no plain call of a function."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gradcli.symbolic import formulas
+from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.array_algebra import (
+    axes_of,
+    in_full,
+    inverse,
+    matrix_product,
+    of_dtype,
+    permuted,
+    reshaped,
+    total,
+    transposed,
+    vector_of,
+)
+from gradcli.symbolic.constants import as_number
+from gradcli.symbolic.elementwise_rules import ELEMENTWISE_FORMS
+from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, Number
+from gradcli.symbolic.expressions import Expression, array, call, is_call, is_number, number, order
+from gradcli.symbolic.layer_rules import LAYER_FORMS
+from gradcli.symbolic.rule_interface import Handler, Reader
+from gradcli.symbolic.simplify import full, function
+from gradcli.symbolic.spelling import NoExpression, chosen, no_expression, shape_of
+from gradcli.tracing.calls import Call, Value
+
+
+def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    shape = shape_of(made.args[0])
+    dim, keepdim = (args[1], args[2]) if "dim" in made.row.names else (None, False)
+    masked = _masked(reader, made.args[0], axes_of(dim, len(shape)))
+    if masked is not None:
+        return reshaped(total(*masked, False), made.outputs[0].shape)
+    return total(args[0], shape, dim, keepdim)
+
+
+def _masked(
+    reader: Reader, summed: Any, axes: tuple[int, ...]
+) -> tuple[Expression, tuple[int, ...], tuple[int, ...]] | None:
+    """(expression, its shape, dimensions) of a sum of what a mask selects: zeros for what it leaves out.
+
+    How many elements those are depends on the numbers, so nothing may be made of their count. None for
+    other sums.
+    """
+    picked = getattr(summed, "call", None)
+    if picked is None or 0 not in axes:
+        return None
+    if picked.row.spelled == "masked_select:":
+        shape = np.broadcast_shapes(*map(shape_of, picked.args))
+        own, mask = (reader.operand(a) for a in picked.args)
+        return alg.where(mask, own, alg.zero), shape, tuple(range(len(shape)))
+    if picked.row.spelled != "index" or len(picked.args[1]) != 1:
+        return None
+    own, (mask,) = picked.args
+    shape, marked = shape_of(own), shape_of(mask)
+    if mask is None or mask.value.dtype.kind != "b":
+        return None
+    rest = tuple(i - 1 + len(marked) for i in axes if i)
+    condition = reshaped(
+        reader.whole(reader.operand(mask), mask), marked + (1,) * (len(shape) - len(marked))
+    )
+    chosen = alg.where(condition, reader.operand(own), alg.zero)
+    return chosen, shape, (*range(len(marked)), *rest)
+
+
+def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    shape = shape_of(made.args[0])
+    dim, keepdim = (args[1], args[2]) if "dim" in made.row.names else (None, False)
+    outer, own = alg.scalars_out(args[0])
+    axes = axes_of(dim, len(shape))
+    if not own.shape and all(shape[i] for i in axes):  # of nothing it is nan
+        return args[0]  # type: ignore[no-any-return]
+    options: list[tuple[str, Any]] = []
+    if len(axes) == len(shape):  # one number, whatever dimensions of one element it has
+        found = call("mean", [full(own, shape)], ())
+        return alg.product([*outer, (found, ONE)])
+    if keepdim or len(axes) != len(shape):
+        options.append(("", axes[0] if len(axes) == 1 else axes))
+        if keepdim:
+            options.append(("", True))
+    found = call("mean", [full(own, shape)], made.outputs[0].shape, options)
+    return alg.product([*outer, (found, ONE)]) if outer else found
+
+
+def _moment(word: str) -> Handler:
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Any:
+        _, dim, correction, keepdim = args
+        options: list[tuple[str, Any]] = []
+        if dim is not None and shape_of(made.args[0]):
+            options.append(("", dim))
+        if correction not in (None, 1):
+            options.append(("correction", correction))
+        if keepdim:
+            options.append(("keepdim", True))
+        own = full(args[0], shape_of(made.args[0]))
+        if len(made.outputs) == 1:
+            return call(word, [own], made.outputs[0].shape, options)
+        whole = call(word, [own], (), options)
+        return [
+            call("select", [whole], o.shape, [("", 0), ("", k)]) for k, o in enumerate(made.outputs)
+        ]
+
+    return handle
+
+
+def _flip(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """What has no dimension is turned round as it is."""
+    return reader.general("flip", made, args, "dims") if shape_of(made.args[0]) else args[0]
+
+
+def _matmul(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    a, b = map(in_full, args, made.args)
+    return matrix_product(a, b, made.outputs[0].shape)
+
+
+def _dot(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    shape = shape_of(made.args[0])
+    if shape == (0,):
+        return alg.zero
+    outer_a, a = alg.scalars_out(args[0])
+    outer_b, b = alg.scalars_out(args[1])
+    if a.shape != shape or b.shape != shape:
+        found = total(alg.multiply(a, b), shape, None, False)
+    else:
+        found = call("dot", [alg.floating(a), alg.floating(b)], ())
+    return alg.product([*outer_a, *outer_b, (found, ONE)])
+
+
+def _transpose(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, *dims = args
+    shape = shape_of(made.args[0])
+    ndim = len(shape)
+    if ndim < 2 or not own.shape:
+        return own  # type: ignore[no-any-return]
+    order = list(range(ndim))
+    if dims and isinstance(dims[0], (tuple, list)):
+        order = [d % ndim for d in dims[0]]
+    else:
+        i, k = (d % ndim for d in dims) if dims else (0, 1)
+        order[i], order[k] = order[k], order[i]
+    return permuted(own, shape, order)
+
+
+def _reshape(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, shape, after = args[0], shape_of(made.args[0]), tuple(made.outputs[0].shape)
+    if not own.shape or math.prod(own.shape) == 1:
+        return own if not own.shape else reshaped(own, (1,) * len(after))
+    core = _core(shape)
+    if core == _core(after):  # dimensions in front are broadcasting's
+        return reshaped(own, own.shape[max(len(own.shape) - len(core), 0) :])
+    return reshaped(in_full(own, made.args[0]), after)
+
+
+def _core(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape without the dimensions of one element in front."""
+    return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
+
+
+def _unsqueeze(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, dim = args
+    shape = shape_of(made.args[0])
+    if not own.shape:
+        return own  # type: ignore[no-any-return]
+    at = dim % (len(shape) + 1)
+    lead = len(shape) - len(own.shape)
+    if at <= lead:  # a dimension in front is broadcasting's
+        return own  # type: ignore[no-any-return]
+    at -= lead
+    return reshaped(own, (*own.shape[:at], 1, *own.shape[at:]))
+
+
+def _getitem(word: str) -> Handler:
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        own, *where_ = args
+        shape = shape_of(made.args[0])
+        if not own.shape:
+            return own  # type: ignore[no-any-return]
+        if word == "slice":
+            dim, start, end, step = where_
+            size = shape[dim]
+            if (start or 0) == 0 and (end is None or end >= size) and step == 1:
+                return own  # type: ignore[no-any-return]
+        return call(
+            word, [in_full(own, made.args[0])], made.outputs[0].shape, [("", w) for w in where_]
+        )
+
+    return handle
+
+
+def _zeros(shape: Any) -> Expression:
+    shape = tuple(int(n) for n in shape)
+    return call("zeros", [], shape, [("", shape)])
+
+
+def _scattered(word: str) -> Handler:
+    """The gradient of a selection: zeros with the gradient written where it was read."""
+
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        g, sizes, *where_ = args
+        if is_number(g, 0):
+            return alg.zero
+        outer, g = alg.scalars_out(g)
+        names = _SCATTER[word]
+        operand = full(g, shape_of(made.args[0]))
+        options = [(n, w) for n, w in zip(names, where_, strict=True)]
+        if word == "slice_scatter":
+            size = sizes[where_[0]]
+            options = [
+                (n, w)
+                for n, w in options
+                if not (n == "end" and (w is None or w >= size))
+                and not (n == "step" and w == 1)
+                and not (n == "start" and not w)
+            ]
+        if word == "diagonal_scatter":
+            options = [(n, w) for (n, w), d in zip(options, (0, 0, 1), strict=True) if w != d]
+        kind = made.outputs[0].value.dtype
+        empty = of_dtype(_zeros(sizes), kind) if kind.kind == "c" else _zeros(sizes)
+        made_ = call(word, [empty, operand], tuple(sizes), options)
+        return alg.product([*outer, (made_, ONE)]) if outer else made_
+
+    return handle
+
+
+_SCATTER = {
+    "select_scatter": ("", ""),
+    "slice_scatter": ("dim", "start", "end", "step"),
+    "diagonal_scatter": ("offset", "dim1", "dim2"),
+}
+
+
+def _index(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, indices = args
+    parts = [
+        call(":", [], ()) if i is None else reader.whole(i, given)
+        for i, given in zip(indices, made.args[1], strict=True)
+    ]
+    return call("index", [reader.whole(own, made.args[0]), *parts], made.outputs[0].shape)
+
+
+def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, indices, values, accumulate = args
+    shape = shape_of(made.args[0])
+    mask = made.args[1][0]
+    chosen_ = len(indices) == 1 and indices[0] is not None and mask.value.dtype.kind == "b"
+    if chosen_ and shape_of(mask) == shape:
+        before, value = as_number(own), as_number(values)
+        if not shape:  # PyTorch has no index_put of a number
+            if 0 in shape_of(made.args[2]):
+                return before
+            value = reshaped(value, ())
+        if not value.shape:
+            return alg.where(indices[0], alg.add(before, value) if accumulate else value, before)
+    if any(i is None for i in indices):
+        raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
+    wholes = [reader.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]
+    tuple_ = call("()", wholes, ())
+    given = reader.whole(values, made.args[2])
+    if made.outputs[0].value.dtype.kind in "fb":
+        given = alg.floating(given)  # a whole number is taken, a tensor of integers is not
+    operands = [full(own, shape), tuple_, given]
+    options = [("", True)] if accumulate else []
+    return call("index_put", operands, shape, options)
+
+
+def _named(word: str, names: str | None = None) -> Handler:
+    """A row that is another name's function."""
+    return lambda reader, made, args: reader.general(word, made, args, names)
+
+
+def _first(word: str, names: str = "") -> Handler:
+    """A row of several outputs of which the public function returns the first."""
+
+    def handle(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+        operands = [
+            in_full(v, g)
+            for v, g, k in zip(args, made.args, made.row.kinds, strict=True)
+            if k == "tensor"
+        ]
+        found = call(word, operands, made.outputs[0].shape, chosen(made.row, args, names))
+        return [found, *(alg.zero for _ in made.outputs[1:])]
+
+    return handle
+
+
+def _one_hot(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own = full(args[0], shape_of(made.args[0]), discrete=True)
+    return call("one_hot", [own], made.outputs[0].shape, [("", args[1])])
+
+
+def _dist(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """Its slopes ask which differences are the largest: of the same expression, to the last digit."""
+    a, b, order = args
+    if abs(order) != math.inf:
+        return reader.general("dist", made, args, "p")
+    apart = full(alg.subtract(a, b), np.broadcast_shapes(a.shape, b.shape))
+    return call("norm", [apart], (), [("", order)])
+
+
+def _cholesky(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """linalg.cholesky, or cholesky_ex where that would refuse a matrix."""
+    if np.any(made.outputs[1].value):
+        return reader.general("linalg.cholesky_ex", made, args, "upper")
+    return _first("linalg.cholesky", "upper -")(reader, made, args)
+
+
+def _softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    g, output, dim = args[:3]
+    shape = made.outputs[0].shape
+    weighted = alg.multiply(g, output)
+    inner = total(weighted, shape, dim, True)
+    return alg.multiply(output, alg.subtract(g, inner))
+
+
+def _log_softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    g, output, dim = args[:3]
+    inner = total(g, made.outputs[0].shape, dim, True)
+    return alg.subtract(g, alg.multiply(function("exp", output), inner))
+
+
+def _targets(reader: Reader, made: Call, own: Any, at: int) -> tuple[Expression, int]:
+    """(which class counts for each element, as ones among zeros; how many do)."""
+    target, ignored = made.args[at], made.args[at + 3]
+    if not isinstance(target, Value):
+        raise no_expression(made)
+    classes = np.asarray(target.value).astype(np.int64)
+    counts = classes != ignored
+    if not target.constant:
+        if len(shape_of(own)) != 2 or not counts.all():
+            raise no_expression(made)
+        size = shape_of(own)[1]
+        return call("one_hot", [reader.operand(target)], shape_of(own), [("", size)]), counts.size
+    chosen_ = np.zeros(shape_of(own))
+    axis = 0 if chosen_.ndim == 1 else 1
+    if classes.size:
+        wide = classes.reshape(1) if chosen_.ndim == 1 else np.expand_dims(classes, axis)
+        ones = counts.reshape(1) if chosen_.ndim == 1 else np.expand_dims(counts, axis)
+        np.put_along_axis(chosen_, np.where(ones, wide, 0), ones.astype(float), axis)
+    return array(chosen_), int(counts.sum())
+
+
+def _nll(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    """`nll_loss`, and how many targets count."""
+    own, _, _, reduction, ignored = args
+    _, count = _targets(reader, made, made.args[0], 1)
+    target, weight = made.args[1], made.args[2]
+    classes = array(target.value) if target.constant else reader.operand(target)
+    total_: Expression = number(count if reduction else 0)
+    if weight is not None:
+        if count != np.size(target.value):
+            raise no_expression(made)
+        picked = _picked(reader, weight, target)
+        total_ = total(picked, picked.shape, None, False) if reduction else alg.zero
+    options: list[tuple[str, Any]] = [] if ignored == -100 else [("ignore_index", ignored)]
+    if reduction != 1:
+        options.append(("reduction", "none" if reduction == 0 else "sum"))
+    operands = [full(own, shape_of(made.args[0])), classes]
+    if weight is not None:
+        operands.append(full(reader.operand(weight), shape_of(weight)))
+    found = call("nn.functional.nll_loss", operands, made.outputs[0].shape, options)
+    return [found, total_]
+
+
+def _picked(reader: Reader, weight: Any, target: Any) -> Expression:
+    """The weight of each element's class."""
+    classes = array(target.value) if target.constant else reader.operand(target)
+    own = full(reader.operand(weight), shape_of(weight))
+    return call("index", [own, classes], shape_of(target))
+
+
+def _nll_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    g, shape = as_number(args[0]), shape_of(made.args[1])
+    ones, count = _targets(reader, made, made.args[1], 2)
+    weight, target = made.args[3], made.args[2]
+    if weight is not None and (count != np.size(target.value) or len(shape) != 2):
+        raise no_expression(made)
+    if args[4] == 1:
+        if not count:
+            raise no_expression(made)
+        g = alg.divide(g, number(count) if weight is None else args[6])
+    if weight is not None:
+        g = alg.multiply(g, _picked(reader, weight, target))
+    if g.shape and len(shape) > 1:
+        g = reshaped(g, (shape[0], 1, *shape[2:]))
+    return alg.negate(alg.multiply(g, ones))
+
+
+def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, order, dim, keepdim = args[:4]
+    if dim is not None and len(axes_of(dim, len(shape_of(made.args[0])))) == len(
+        shape_of(made.args[0])
+    ):
+        dim, keepdim, shape = None, False, ()
+    else:
+        shape = made.outputs[0].shape
+    word = "norm" if dim is None and not keepdim else "linalg.vector_norm"
+    options: list[tuple[str, Any]] = [] if order == 2 else [("", order)]
+    if dim is not None:
+        options.append(("dim", dim[0] if isinstance(dim, (tuple, list)) and len(dim) == 1 else dim))
+    if keepdim:
+        options.append(("keepdim", True))
+    own = full(own, shape_of(made.args[0]))
+    return call(word, [own], shape, options)
+
+
+def _inverse(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    own = full(args[0], shape_of(made.args[0]))
+    outer, own = alg.scalars_out_of_floats(own)
+    found = inverse(own)
+    inverted = [(b, MINUS_ONE if e == ONE else -e) for b, e in outer]  # type: ignore[operator]
+    return [alg.product([*inverted, (found, ONE)]), alg.zero]
+
+
+def _addmm(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, a, b, beta, alpha = args
+    a, b = map(in_full, (a, b), made.args[1:3])
+    product = matrix_product(a, b, made.outputs[0].shape)
+    return alg.combine([(own, Number.of(beta)), (product, Number.of(alpha))])
+
+
+def _unbind(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    own, dim = in_full(args[0], made.args[0]), args[1]
+    return [
+        call("select", [own], o.shape, [("", dim), ("", k)]) for k, o in enumerate(made.outputs)
+    ]
+
+
+def _split(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    own = in_full(args[0], made.args[0])
+    found, start, dim = [], 0, args[2]
+    for o in made.outputs:
+        end = start + o.shape[dim]
+        where_ = [("", dim), ("", start), ("", end), ("", 1)]
+        found.append(call("slice", [own], o.shape, where_))
+        start = end
+    return found
+
+
+def _diag_embed(reader: Reader, made: Call, args: list[Any]) -> Any:
+    own, *where_ = args
+    shape = made.outputs[0].shape
+    if is_number(own, 1) and where_ == [0, -2, -1] and len(shape) == 2:
+        return call("eye", [], shape)
+    same = own.args[0] if is_call(own, "expand") else own
+    if not same.shape and where_ == [0, -2, -1] and len(shape) == 2:
+        return alg.multiply(same, call("eye", [], shape))
+    return reader.general("diag_embed", made, args)
+
+
+def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
+    a, b = map(in_full, args[:2], made.args[:2])
+    outer, b = alg.scalars_out_of_floats(b)
+    if is_call(b, "eye"):
+        found = transposed(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
+    else:
+        options = [] if args[2] else [("left", False)]
+        shape = made.outputs[0].shape
+        column = vector_of(b) if args[2] and len(a.shape) == 2 and b.shape[1:] == (1,) else None
+        if column is None:
+            found = call("linalg.solve", [a, b], shape, options)
+        else:
+            found = reshaped(call("linalg.solve", [a, column], column.shape), shape)
+    found = alg.product([*outer, (found, ONE)]) if outer else found
+    return [found, *(alg.zero for _ in made.outputs[1:])]
+
+
+def _pinv(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, *given = args
+    options: list[tuple[str, Any]] = []
+    for key, value in zip(("atol", "rtol"), given, strict=False):
+        limit = as_number(value) if value is not None else None
+        if limit is not None:
+            if limit.op != "number":
+                raise no_expression(made)
+            options.append((key, float(limit.data.python())))
+    if given[2]:
+        options.append(("hermitian", True))
+    return call("linalg.pinv", [in_full(own, made.args[0])], made.outputs[0].shape, options)
+
+
+def _diagonal(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """The diagonal; of a matrix, whose two dimensions are those that there are."""
+    own, offset, dim1, dim2 = args
+    if len(shape_of(made.args[0])) != 2 or offset or dim1 % 2 or not dim2 % 2:
+        return reader.general("diagonal", made, args)
+    return call("diagonal", [in_full(own, made.args[0])], made.outputs[0].shape)
+
+
+def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
+    own, _, _, value = args
+    shape = made.outputs[0].shape
+    spots = made.args[2]
+    n = math.isqrt(shape[0]) if len(shape) == 1 else 0
+    square = n and n * n == shape[0] and is_number(own, 0)
+    if square and np.array_equal(getattr(spots, "value", ()), np.arange(0, n * n, n + 1)):
+        eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
+        return alg.multiply(as_number(value), eye)  # the gradient of a trace
+    if isinstance(value, float) and made.outputs[0].value.dtype.kind in "iu":
+        args[3] = int(value)
+    return reader.general("index_fill", made, args)
+
+
+# What leaves elements elsewhere in memory than in their order.
+_LAID = frozenset("expand expand_as T permute select slice diagonal".split())
+
+
+def _view_as_complex(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    """A view of pairs that lie side by side in memory: of no transpose, and of nothing expanded."""
+    own = _row_by_row(full(args[0], shape_of(made.args[0])))
+    return call("view_as_complex", [own], made.outputs[0].shape)
+
+
+def _row_by_row(own: Expression) -> Expression:
+    """What lies in memory in its order."""
+    laid = any(is_call(node, *_LAID) for node in order([own]))
+    return call("contiguous", [own], own.shape) if laid else own
+
+
+def _as_strided_scatter(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """Of what lies row by row: of anything else PyTorch's slopes by its ways are not the same."""
+    own = made.args[0]
+    if isinstance(own, Value) and not own.value.flags.c_contiguous:
+        raise NoExpression(
+            "as_strided_scatter of what does not lie row by row has no formula: contiguous() lays it so"
+        )
+    return reader.general("as_strided_scatter", made, [_row_by_row(args[0]), *args[1:]])
+
+
+def _held(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """What is held constant is said only to be differentiated again."""
+    own = as_number(args[0])
+    return call("detach", [own], own.shape) if reader.again and not alg.is_bare(own) else own
+
+
+FORMS: dict[str, Handler] = {
+    "one_hot": _one_hot,
+    **ELEMENTWISE_FORMS,
+    **LAYER_FORMS,
+    "held": _held,
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "unsqueeze": _unsqueeze,
+    "select": _getitem("select"),
+    "slice": _getitem("slice"),
+    "select_scatter": _scattered("select_scatter"),
+    "slice_scatter": _scattered("slice_scatter"),
+    "diagonal": _diagonal,
+    "diagonal_scatter": _scattered("diagonal_scatter"),
+    "index": _index,
+    "index_put": _index_put,
+    "index_fill": _index_fill,
+    "unbind": _unbind,
+    "split": _split,
+    "diag_embed": _diag_embed,
+    "sum": _sum,
+    "mean": _mean,
+    "var": _moment("var"),
+    "std": _moment("std"),
+    "var_mean": _moment("var_mean"),
+    "std_mean": _moment("std_mean"),
+    "norm": _norm,
+    "slope of softmax": _softmax_backward,
+    "slope of log_softmax": _log_softmax_backward,
+    "nll_loss": _nll,
+    "slope of nll_loss": _nll_backward,
+    "dot": _dot,
+    "matmul": _matmul,
+    "addmm": _addmm,
+    "linalg.inv": _inverse,
+    "dist": _dist,
+    "linalg.cholesky": _cholesky,
+    "flip": _flip,
+    "linalg.solve": _solve,
+    "linalg.pinv": _pinv,
+    "view_as_complex": _view_as_complex,
+    "as_strided_scatter": _as_strided_scatter,
+}
+
+
+@cache
+def form_of(spelled: str) -> Handler:
+    """The way to read a row that is spelled so: see `gradcli.core.primitive.operator`."""
+    if spelled in FORMS:
+        return FORMS[spelled]
+    word, call_, names = spelled.partition(":")
+    if not call_:
+        return lambda reader, made, args: formulas.read(spelled, made.row.names, args)
+    if word.endswith("[0]"):
+        return _first(word.removesuffix("[0]"), names)
+    return _named(word, names or None)

@@ -1,0 +1,1 @@
+"""grad, vjp, jvp, vmap, jacobian, hessian, gradcheck: each once, over levels."""

@@ -1,0 +1,222 @@
+"""Jacobians and Hessians of programs, all rows or all columns at once.
+
+A program runs once, on the engine's own tensors under the engine's own modes, as for `grad`; so what it
+says with `no_grad`, `detach` or a write in place means the same here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import random
+from gradcli.core.backward_pass import grad
+from gradcli.core.batch_levels import remove_batch_dim
+from gradcli.core.batched_arrays import Level, opened
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.language import run
+from gradcli.language.program import Program
+from gradcli.system import dtypes
+from gradcli.transforms import batched_passes as batched
+from gradcli.transforms import forward_mode as forward_ad
+
+Names = Mapping[str, Any] | None
+
+
+class Matrices:
+    """Jacobians by name, and how they were found.
+
+    method: "forward" (all columns in one pass) or "reverse" (all rows). slow: the operators that ran
+    entry by entry in that pass. shape: the value's.
+    """
+
+    __slots__ = ("by", "method", "shape", "slow")
+
+    def __init__(
+        self, by: dict[str, Any], method: str, shape: tuple[int, ...], slow: Sequence[str]
+    ) -> None:
+        self.by, self.method, self.shape, self.slow = by, method, shape, list(slow)
+
+
+class Start:
+    """What a program starts from besides its variables, so that it can run again as it ran before."""
+
+    __slots__ = ("drawn", "dtype")
+
+    def __init__(self) -> None:
+        self.drawn, self.dtype = random.snapshot(), dtypes.get_default_dtype()
+
+    def again(self) -> None:
+        """Go back: the same random numbers come, and plain numbers have the same dtype."""
+        random.rewind(self.drawn)
+        if dtypes.get_default_dtype() is not self.dtype:
+            dtypes.set_default_dtype(self.dtype)
+
+
+def _recorded(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names
+) -> tuple[Any, list[Tensor]]:
+    """(the program's value, the variables it was recorded for)."""
+    leaves = _leaves(tensors, wrt)
+    value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
+    return value, list(leaves.values())
+
+
+def _said(text: str) -> None:
+    """Nothing: what the program prints, it has printed when it was evaluated."""
+
+
+def _leaves(tensors: Mapping[str, Tensor], wrt: Sequence[str]) -> dict[str, Any]:
+    return {n: tensors[n].detach().clone().requires_grad_() for n in wrt}
+
+
+def _pushed(
+    program: Program, tensors: Mapping[str, Tensor], vectors: Mapping[str, Any], names: Names
+) -> tuple[Any, list[Tensor], Any]:
+    """(value, variables, the derivative along the vectors), by tangents beside the tape.
+
+    The derivative is None where the tape alone knows it: operations that users wrote, and hooks.
+    """
+    leaves = _leaves(tensors, list(vectors))
+    with (level := forward_ad.taped_level()):
+        for n, leaf in leaves.items():
+            forward_ad.carry(leaf, vectors[n])
+        value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
+        found = forward_ad.unpack_dual(value).tangent if value.requires_grad else None
+    if level.refused or batched.watched(value):
+        return value, list(leaves.values()), None
+    zeros = wrap(np.zeros_like(value.array))
+    return value, list(leaves.values()), zeros if found is None else found
+
+
+def jacobian(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    wrt: Sequence[str],
+    names: Names = None,
+    mode: str | None = None,
+) -> Matrices:
+    """The Jacobian of a program's value by each variable: value.shape + variable.shape.
+
+    By columns or by rows, whichever are fewer, unless mode ("forward" or "reverse") says; by rows where
+    an operation cannot be differentiated twice.
+    """
+    value: Any = None
+    leaves: list[Tensor] = []
+    found: list[Tensor] | None = None
+    columns = sum(tensors[n].numel() for n in wrt)
+    method, level = "forward", Level(columns, linear=True)
+    start = Start()
+    if mode != "forward":
+        value, leaves = _recorded(program, tensors, wrt, names)
+    if mode == "forward" or (mode is None and columns < value.numel()):
+        start.again()
+        value, leaves, found = _columns(program, tensors, wrt, names, level)
+    if found is None:
+        method, level = "reverse", Level(value.numel(), linear=True)
+        found = batched.reverse(value, leaves, level)
+    by = {n: f.array for n, f in zip(wrt, found, strict=True)}
+    return Matrices(by, method, tuple(value.shape), list(level.slow))
+
+
+def _columns(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names, level: Level
+) -> tuple[Any, list[Tensor], list[Tensor] | None]:
+    """(value, variables, its Jacobians by all columns at once), the last None where rows are needed."""
+    units = batched.units([tensors[n] for n in wrt], level)
+    with opened(level):
+        value, leaves, every = _pushed(program, tensors, dict(zip(wrt, units, strict=True)), names)
+        if every is None:
+            real = all(t.array.dtype.kind == "f" for t in [value, *leaves])
+            return value, leaves, batched.forward(value, leaves, level) if real else None
+        every = remove_batch_dim(every, value.ndim, level)
+    return value, leaves, batched.blocks(every, leaves, tuple(value.shape))
+
+
+def sparse_jacobian(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+) -> Matrices:
+    """As `jacobian`, by rows and without the zeros: each of `by` is a `batched.Sparse`."""
+    value, leaves = _recorded(program, tensors, wrt, names)
+    level = Level(value.numel(), linear=True)
+    by = dict(zip(wrt, batched.sparse(value, leaves, level), strict=True))
+    return Matrices(by, "reverse", tuple(value.shape), list(level.slow))
+
+
+def hessian(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    wrt: Sequence[str],
+    names: Names = None,
+    sparse: bool = False,
+) -> dict[str, Matrices]:
+    """The second derivatives of a program's scalar value: [x].by[y] has shape x.shape + y.shape.
+
+    The backward pass is recorded, and the Jacobian of the gradient taken with all rows at once.
+    sparse: without the zeros, each of `by` a `batched.Sparse`.
+    """
+    value, leaves = _recorded(program, tensors, wrt, names)
+    slopes: Sequence[Any] = [None] * len(leaves)
+    if value.requires_grad:
+        slopes = grad(value.sum(), leaves, create_graph=True, allow_unused=True)
+    found = {}
+    for n, own, slope in zip(wrt, leaves, slopes, strict=True):
+        level = Level(own.numel(), linear=True)
+        if sparse:
+            missing = wrap(np.zeros(own.shape, own.array.dtype))
+            parts = batched.sparse(missing if slope is None else slope, leaves, level)
+            by: dict[str, Any] = dict(zip(wrt, parts, strict=True))
+            found[n] = Matrices(by, "reverse", tuple(own.shape), list(level.slow))
+            continue
+        made = [wrap(np.zeros((*own.shape, *t.shape), t.array.dtype)) for t in leaves]
+        if slope is not None:
+            made = batched.reverse(slope, leaves, level)
+        by = {m: np.asarray(b.array)[()] for m, b in zip(wrt, made, strict=True)}
+        found[n] = Matrices(by, "reverse", tuple(own.shape), list(level.slow))
+    return found
+
+
+def jvp(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    vectors: Mapping[str, Tensor],
+    names: Names = None,
+) -> tuple[Any, Any]:
+    """(value, its derivative along the vectors), in forward mode.
+
+    Where the tape alone knows it, the Jacobian's rows are found and multiplied.
+    """
+    value, leaves, found = _pushed(program, tensors, vectors, names)
+    if found is None:
+        found = batched.product(value, leaves, list(vectors.values()))
+    return value.detach(), found.detach()
+
+
+def hvp(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    vectors: Mapping[str, Tensor],
+    names: Names = None,
+) -> dict[str, Any]:
+    """The Hessian of a program's scalar value times the vectors, without the matrix."""
+    value, leaves = _recorded(program, tensors, list(vectors), names)
+    found: Sequence[Any] = [None] * len(leaves)
+    if value.requires_grad:
+        slopes = grad(value.sum(), leaves, create_graph=True, allow_unused=True)
+        used = [
+            (s, v)
+            for s, v in zip(slopes, vectors.values(), strict=True)
+            if s is not None and s.requires_grad
+        ]
+        if used:
+            parts, along = zip(*used, strict=True)
+            found = grad(parts, leaves, along, allow_unused=True)
+    return {
+        n: wrap(np.zeros_like(t.array)) if g is None else g
+        for n, g, t in zip(vectors, found, leaves, strict=True)
+    }
+
+
+__all__ = ["Matrices", "Start", "hessian", "hvp", "jacobian", "jvp", "sparse_jacobian"]

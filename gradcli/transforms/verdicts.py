@@ -1,0 +1,101 @@
+"""Whether a program's gradients are right at a point: what `gradcli check` says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gradcli.language import run
+from gradcli.language.program import Program
+from gradcli.transforms.finite_differences import (
+    RTOL,
+    Checked,
+    Part,
+    blame,
+    check_point,
+    gradient_function,
+    is_analytic,
+)
+from gradcli.transforms.traced_matrices import Start
+
+
+class Verdict:
+    """A check at one point: of gradients or, with `second`, of second derivatives.
+
+    arrays: the point. by: name -> both gradients. part: the operation to blame, if one is known.
+    """
+
+    __slots__ = ("arrays", "by", "part", "second")
+
+    def __init__(
+        self, arrays: dict[str, Any], by: dict[str, Checked], second: bool, part: Part | None
+    ) -> None:
+        self.arrays, self.by, self.second, self.part = arrays, by, second, part
+
+    @property
+    def ok(self) -> bool:
+        """Whether all gradients are right."""
+        return all(c.ok for c in self.by.values())
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether a gradient is wrong only for having no finite value to be compared with."""
+        return any(c.at_edge for c in self.by.values() if not c.ok)
+
+
+def function_of(
+    program: Program, names: Mapping[str, Any], says: bool = False
+) -> Callable[..., Any]:
+    """The program as a function of its variables; a random one draws the same at every point.
+
+    says: whether what the program prints is printed, the first time.
+    """
+    start = Start()
+
+    def function(**tensors: Any) -> Any:
+        nonlocal says
+        start.again()
+        write, says = None if says else _silent, False
+        return run(program, {**names, **tensors}, write=write).value
+
+    return function
+
+
+def _silent(text: str) -> None:
+    """Nothing: it has been printed."""
+
+
+def verdicts(
+    program: Program,
+    arrays: dict[str, Any],
+    wanted: Sequence[str],
+    names: Mapping[str, Any],
+    *,
+    number: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+    second_order: bool = False,
+) -> list[Verdict]:
+    """The verdict on the gradients at a point; then, if they are right, on the second derivatives.
+
+    wanted: the variables. names: what else the program may read. number: which point it is, so that
+    each has cotangents of its own. rtol, atol: see `compare.allowed`. Raises NotFinite where the value
+    has no finite value, and what the program raises.
+    """
+    function = function_of(program, names, says=number == 0)
+    rtol = RTOL if rtol is None else rtol
+    analytic = is_analytic(program, arrays, names)
+    by = check_point(
+        function, arrays, wanted, number=number, rtol=rtol, atol=atol, analytic=analytic
+    )
+    found = [Verdict(arrays, by, False, None)]
+    if not found[0].ok:
+        found[0].part = None if found[0].at_edge else blame(function, arrays, wanted, analytic)
+    elif second_order:
+        slopes = gradient_function(function, list(wanted), number)
+        second = check_point(slopes, arrays, wanted, number=number + 1, rtol=rtol, atol=atol)
+        found.append(Verdict(arrays, second, True, None))
+    return found
+
+
+__all__ = ["Verdict", "function_of", "verdicts"]
