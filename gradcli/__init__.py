@@ -49,7 +49,9 @@ _HOME = {
     "inspect": "gradcli.graphs",
     "compile": "gradcli.streaming.table_functions",
     "vmap": "gradcli.func",
-    **dict.fromkeys(["check", "diff", "grad", "graph", "hessian", "jacobian"], "gradcli.verbs"),
+    **dict.fromkeys(
+        ["check", "diff", "grad", "graph", "hessian", "jacobian"], "gradcli.commands.verbs"
+    ),
 }
 _NAMESPACES = frozenset(
     [

@@ -74,7 +74,7 @@ class Program(click.Group):
         """As click does; a word that is no command may be an expression, and then says so."""
         word = args[0]
         if word not in COMMANDS and not ctx.resilient_parsing:
-            from gradcli.commands.errors import unknown_command
+            from gradcli.commands.command_errors import unknown_command
 
             raise unknown_command(word, COMMANDS)
         return super().resolve_command(ctx, args)
@@ -125,7 +125,7 @@ class Program(click.Group):
 
 
 def _show(error: Exception, arguments: list[str], meta: dict[str, Any]) -> int:
-    from gradcli.commands.errors import show
+    from gradcli.commands.command_errors import show
 
     return show(error, arguments, meta)
 

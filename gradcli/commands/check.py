@@ -12,19 +12,13 @@ import click
 from click.core import ParameterSource
 
 from gradcli.commands import output
-from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS, apart
+from gradcli.commands.command_errors import usage
+from gradcli.commands.compiled_evaluation import large_table
+from gradcli.commands.free_points import OpenCommand, Point, note_guesses, point, wanted_names
 from gradcli.commands.options import Whole, by_rows_option, expression_options
-from gradcli.commands.planned import large_table
-from gradcli.commands.points import (
-    OpenCommand,
-    Point,
-    note_guesses,
-    point,
-    wanted_names,
-)
 from gradcli.commands.request import Request
-from gradcli.commands.shapes import shape_option
+from gradcli.commands.request_evaluation import ENGINE_ERRORS, apart
+from gradcli.commands.shape_option import shape_option
 from gradcli.language.located_errors import LanguageError, refused
 
 if TYPE_CHECKING:
@@ -87,7 +81,7 @@ def command(
         for option, given in {**others, "--second-order": second_order, "--atol": atol}.items():
             if given:
                 raise usage(f"{option} does not go with --by-rows", hint="leave out one of them")
-        from gradcli.commands.by_rows import check_by_rows
+        from gradcli.commands.large_columns import check_by_rows
         from gradcli.streaming.passes import Threads
 
         _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])

@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.commands import output
-from gradcli.commands.errors import usage
+from gradcli.commands.command_errors import usage
+from gradcli.commands.free_points import OpenCommand, Point, note_guesses, point, wanted_names
 from gradcli.commands.options import Whole, expression_options, where_read
-from gradcli.commands.points import (
-    OpenCommand,
-    Point,
-    note_guesses,
-    point,
-    wanted_names,
-)
 from gradcli.commands.request import Request
-from gradcli.commands.shapes import shape_option
+from gradcli.commands.shape_option import shape_option
 from gradcli.language.located_errors import refused
 
 if TYPE_CHECKING:

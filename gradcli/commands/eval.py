@@ -7,8 +7,14 @@ from typing import Any
 import click
 
 from gradcli.commands import output
-from gradcli.commands.errors import usage
-from gradcli.commands.inspection import evaluate_watched, refuse_anomalies
+from gradcli.commands.command_errors import usage
+from gradcli.commands.compiled_evaluation import (
+    evaluate_planned,
+    large_table,
+    rows_wanted,
+    write_plan,
+)
+from gradcli.commands.inspected import evaluate_watched, refuse_anomalies
 from gradcli.commands.options import (
     ExpressionCommand,
     array_options,
@@ -18,7 +24,6 @@ from gradcli.commands.options import (
     expression_options,
     plan_option,
 )
-from gradcli.commands.planned import evaluate_planned, large_table, rows_wanted, write_plan
 from gradcli.commands.request import Request
 
 
@@ -51,7 +56,7 @@ def command(
     """Print the value of EXPR."""
     by_rows = rows_wanted(by_rows, workers, cluster)
     if (table := large_table(request, by_rows)) is not None and (by_rows or not detect_anomaly):
-        from gradcli.commands.by_rows import eval_by_rows, runner
+        from gradcli.commands.large_columns import eval_by_rows, runner
 
         if detect_anomaly:
             raise usage("--detect-anomaly does not go with --by-rows", hint="leave out one of them")

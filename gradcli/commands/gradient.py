@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward import backward, note_not_finite, retained, seed_of
-from gradcli.commands.planned import (
+from gradcli.commands.backward_passes import backward, note_not_finite, retained, seed_of
+from gradcli.commands.compiled_evaluation import (
     Planned,
     evaluate_planned,
     large_table,
@@ -17,8 +17,8 @@ from gradcli.commands.planned import (
 from gradcli.commands.request import Request, name_list
 
 if TYPE_CHECKING:
-    from gradcli.commands.evaluation import Evaluation
-    from gradcli.commands.inspection import Values
+    from gradcli.commands.inspected import Values
+    from gradcli.commands.request_evaluation import Evaluation
     from gradcli.commands.uncertainty import Uncertainties
     from gradcli.graphs import Trace
     from gradcli.system.process import AnyContext
@@ -75,7 +75,7 @@ def run(ctx: AnyContext, request: Request, **given: Any) -> None:
         take_from_cells(request)
     errors = _uncertainties(request, options)
     if options.order > 1:
-        from gradcli.commands.higher import write_higher
+        from gradcli.commands.higher_orders import write_higher
 
         others = [option for option in options.of_one_tape() if option != "--order"]
         write_higher(ctx, request, options.order, options.seed, options.show_value, others)
@@ -122,7 +122,7 @@ def _is_by_rows(ctx: AnyContext, request: Request, options: Options) -> bool:
     altered = options.of_one_tape() + ["an uncertainty"] * options.uncertain(request)
     if altered and not wanted:
         return False
-    from gradcli.commands.by_rows import grad_by_rows, runner
+    from gradcli.commands.large_columns import grad_by_rows, runner
 
     with runner(options.workers, options.cluster) as runs:
         grad_by_rows(ctx, request, table, runs, options.seed, options.show_value, altered)
@@ -146,7 +146,7 @@ def _evaluated(
 ) -> tuple[Planned, Values | None]:
     """The evaluation, by a plan where nothing needs the tape; watched where anomalies are looked for."""
     if options.detect_anomaly:
-        from gradcli.commands.inspection import evaluate_watched
+        from gradcli.commands.inspected import evaluate_watched
 
         evaluation, values = evaluate_watched(ctx, request, True)
         return Planned(evaluation, False, None), values
@@ -174,7 +174,7 @@ def _passed(
     if not (options.show_trace or anomalies):
         propagate()
         return None
-    from gradcli.commands.inspection import observed
+    from gradcli.commands.inspected import observed
 
     return observed(
         propagate, evaluation, trace=options.show_trace, anomalies=anomalies, values=values
@@ -237,7 +237,7 @@ def _hooks(request: Request, texts: tuple[str, ...]) -> Callable[[Evaluation], N
         return None
     from functools import partial
 
-    from gradcli.commands.hooks import register_hooks, split_hooks
+    from gradcli.commands.hook_option import register_hooks, split_hooks
 
     return partial(register_hooks, hooks=split_hooks(request, texts))
 

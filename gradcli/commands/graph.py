@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.commands import COMMANDS, completers
-from gradcli.commands.drawn import FORMATS, run
-from gradcli.commands.errors import usage
+from gradcli.commands.command_errors import usage
+from gradcli.commands.drawn_graph import FORMATS, run
 from gradcli.commands.options import (
     ExpressionCommand,
     Whole,

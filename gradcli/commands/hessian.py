@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gradcli.commands import matrix, output
-from gradcli.commands.errors import usage
+from gradcli.commands.command_errors import usage
 from gradcli.commands.options import (
     ExpressionCommand,
     array_options,

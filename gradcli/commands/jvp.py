@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from gradcli.commands import matrix, output
+from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.options import (
     ExpressionCommand,
     array_options,
@@ -14,7 +15,6 @@ from gradcli.commands.options import (
     drawn_option,
     expression_options,
 )
-from gradcli.commands.planned import large_table
 from gradcli.commands.request import Request
 
 
@@ -46,7 +46,7 @@ def command(
     A variable without a vector stays where it is.
     """
     if (table := large_table(request, by_rows)) is not None:
-        from gradcli.commands.by_rows import jvp_by_rows
+        from gradcli.commands.large_columns import jvp_by_rows
         from gradcli.streaming.passes import Threads
 
         jvp_by_rows(ctx, request, table, Threads(), vectors, show_value)

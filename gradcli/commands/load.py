@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from gradcli.commands.errors import retold, usage
+from gradcli.commands.command_errors import retold, usage
 from gradcli.language.located_errors import LanguageError
 
 _FRAMES_SHOWN = 6

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.commands import COMMANDS, completers, output
-from gradcli.commands.errors import usage, without_name
-from gradcli.commands.evaluation import cannot_require_grad, files_of, read_variable, set_up
+from gradcli.commands.command_errors import usage, without_name
+from gradcli.commands.free_points import OPEN, OpenCommand
 from gradcli.commands.options import Whole, cluster_options, expression_options, uncertainty_options
-from gradcli.commands.points import OPEN, OpenCommand
 from gradcli.commands.progress import RowsBar
 from gradcli.commands.request import Request
+from gradcli.commands.request_evaluation import cannot_require_grad, files_of, read_variable, set_up
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
@@ -438,7 +438,7 @@ class Asked:
         """The array that an option gives for all rows."""
         if not isinstance(text, str):
             return text
-        from gradcli.commands.evaluation import read_value
+        from gradcli.commands.request_evaluation import read_value
         from gradcli.tables.table_errors import listed
 
         try:
@@ -459,7 +459,7 @@ def _by_workers(
     address: str | None,
 ) -> Tally:
     """Map the parts of the table by other processes, into a folder of as many files."""
-    from gradcli.commands.by_rows import runner
+    from gradcli.commands.large_columns import runner
 
     if path is None or form not in ("parquet", "feather"):
         raise usage(
@@ -518,8 +518,8 @@ class _opened:
             sys.stdout.flush()
             stream = sys.stdout.buffer
         if self.form == "table":
-            from gradcli.commands.table import TerminalTable
             from gradcli.commands.terminal import width
+            from gradcli.commands.terminal_table import TerminalTable
 
             return TerminalTable(
                 stream, lambda array: output.numerals(array, precision), width(sys.stdout)

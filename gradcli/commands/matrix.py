@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gradcli.commands import output
-from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import (
+from gradcli.commands.command_errors import usage
+from gradcli.commands.request import Request
+from gradcli.commands.request_evaluation import (
     ENGINE_ERRORS,
     Evaluation,
     cannot_require_grad,
@@ -18,7 +19,6 @@ from gradcli.commands.evaluation import (
     read_variables,
     run,
 )
-from gradcli.commands.request import Request
 
 if TYPE_CHECKING:
     from gradcli.language.located_errors import LanguageError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.commands import COMMANDS, completers, output
-from gradcli.commands.errors import usage
+from gradcli.commands.command_errors import usage
 from gradcli.commands.help import Command
 from gradcli.commands.options import chosen_form, style_options
 

@@ -22,7 +22,7 @@ import click
 
 import gradcli.system.spread as spread
 from gradcli.commands import completers
-from gradcli.commands.errors import quoted, usage
+from gradcli.commands.command_errors import quoted, usage
 from gradcli.commands.help import Command
 from gradcli.commands.output import Style, note
 from gradcli.commands.request import (
@@ -35,7 +35,7 @@ from gradcli.commands.request import (
     normal,
     variables,
 )
-from gradcli.commands.shapes import shape_option, shapes_of
+from gradcli.commands.shape_option import shape_option, shapes_of
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -488,8 +488,8 @@ def _loaded(ctx: click.Context, paths: Iterable[str]) -> dict[str, Any]:
     """The names that the files of --load bring."""
     if not paths:
         return {}
-    from gradcli.commands.evaluation import prepare
     from gradcli.commands.load import load_files
+    from gradcli.commands.request_evaluation import prepare
 
     prepare(ctx, ctx.params["dtype"], ctx.params["manual_seed"])
     return load_files(ctx, paths)
@@ -756,7 +756,7 @@ def _style(params: dict[str, Any]) -> Style:
     form = chosen_form(**asked)
     if path is None and form not in ("lines", "csv"):
         return Style.of(form, precision, colour)
-    from gradcli.commands.arrays import form_of, write_arrays
+    from gradcli.commands.array_output import form_of, write_arrays
 
     if path is not None:
         chosen, form = form, form_of(path)

@@ -478,7 +478,7 @@ def write_file(path: str, text: str | bytes) -> None:
         else:
             write(text.removesuffix("\n"))
         return
-    from gradcli.commands.errors import without_name
+    from gradcli.commands.command_errors import without_name
 
     if not path:
         raise without_name()
@@ -518,7 +518,7 @@ class Replacement:
     """A file that is written in place of another, and takes its name once it is complete."""
 
     def __init__(self, path: str) -> None:
-        from gradcli.commands.errors import without_name
+        from gradcli.commands.command_errors import without_name
 
         if not path:
             raise without_name()
@@ -570,7 +570,7 @@ class Folder:
     def __init__(self, path: str) -> None:
         import tempfile
 
-        from gradcli.commands.errors import usage
+        from gradcli.commands.command_errors import usage
 
         self.path = os.path.realpath(os.path.expanduser(path))
         try:

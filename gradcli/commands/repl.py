@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from gradcli.commands import COMMANDS, output
-from gradcli.commands.errors import as_report, quoted, to_text, usage
+from gradcli.commands.command_errors import as_report, quoted, to_text, usage
 from gradcli.commands.help import Command
 from gradcli.commands.options import (
     colour_option,
@@ -145,9 +145,9 @@ def command(
     A value is shown as a notebook shows it. `help` lists what else there is. In a pipe there are no
     prompts; the exit code is 1 or 2 if a line was refused.
     """
-    from gradcli.commands.evaluation import prepare
-    from gradcli.repl import editor
-    from gradcli.repl.session import Leave, Session
+    from gradcli.commands import line_editor as editor
+    from gradcli.commands.request_evaluation import prepare
+    from gradcli.commands.session import Leave, Session
     from gradcli.system.interrupts import as_python
 
     prepare(ctx, dtype, manual_seed)

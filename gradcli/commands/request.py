@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.errors import usage
+from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradcli.commands import COMMANDS, completers, output
-from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import machine
+from gradcli.commands.command_errors import usage
 from gradcli.commands.options import (
     ExpressionCommand,
     Split,
@@ -17,6 +16,7 @@ from gradcli.commands.options import (
     read_text,
 )
 from gradcli.commands.request import Request
+from gradcli.commands.request_evaluation import machine
 from gradcli.language.display import is_displayed, pretty
 from gradcli.language.located_errors import LanguageError
 

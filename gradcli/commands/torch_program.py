@@ -14,8 +14,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.backward import NO_GRAPH
-from gradcli.commands.errors import usage
+from gradcli.commands.backward_passes import NO_GRAPH
+from gradcli.commands.command_errors import usage
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:

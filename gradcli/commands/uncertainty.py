@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.errors import usage
+from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
-    from gradcli.commands.evaluation import Evaluation
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
+    from gradcli.commands.request_evaluation import Evaluation
 
 DIGITS = 2  # of an uncertainty that are shown
 _LARGEST, _SMALLEST = 15, -5  # powers of ten between which numbers are written out
@@ -69,7 +69,7 @@ def named(items: Iterable[str], option: str, count: int, known: Iterable[str]) -
 
 def take_from_cells(request: Request) -> None:
     """Uncertainties that the cells of a table have, as if they stood behind the values."""
-    from gradcli.commands.evaluation import files_of
+    from gradcli.commands.request_evaluation import files_of
     from gradcli.language.located_errors import LanguageError
     from gradcli.language.option_values import file_reference
     from gradcli.tables import TableError
@@ -150,7 +150,7 @@ class Uncertainties:
 
     def propagate(self, evaluation: Evaluation) -> None:
         """Work the uncertainty out, once the gradients are there."""
-        from gradcli.commands.evaluation import cannot_require_grad
+        from gradcli.commands.request_evaluation import cannot_require_grad
 
         value = evaluation.value
         if value.is_complex():
@@ -221,7 +221,7 @@ def _read(text: Any, option: str) -> Any:
     """The array of an uncertainty: of a text, or one itself."""
     if not isinstance(text, str):
         return text
-    from gradcli.commands.evaluation import read_value
+    from gradcli.commands.request_evaluation import read_value
 
     return read_value(text, f"{option}=").detach().array
 

@@ -137,7 +137,7 @@ def test_the_text_of_a_large_array_is_one_pass() -> None:
 
 
 def test_lines_come_in_blocks() -> None:
-    from gradcli.commands.arrays import BLOCK, lines
+    from gradcli.commands.array_output import BLOCK, lines
 
     array = np.arange(BLOCK + 3)
     pieces = list(lines(array, None))

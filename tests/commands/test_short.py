@@ -15,7 +15,9 @@ from click.testing import CliRunner
 
 from gradcli import __main__
 from gradcli.cli import main
-from gradcli.commands import drawn, grad, gradient, graph, short
+from gradcli.commands import drawn_graph as drawn
+from gradcli.commands import grad, gradient, graph
+from gradcli.commands import short_lines_of_argv as short
 from gradcli.commands.request import Request
 from tests.sweep import sweep
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradcli.repl.completion import complete, hint, signature
+from gradcli.commands.cursor_completion import complete, hint, signature
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def test_signature_of_what_has_none():
 
 
 def test_listing():
-    from gradcli.repl.completion import Candidate
-    from gradcli.repl.editor import listing
+    from gradcli.commands.cursor_completion import Candidate
+    from gradcli.commands.line_editor import listing
 
     few = [
         Candidate("softmax(", "softmax(input, dim)"),

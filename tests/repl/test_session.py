@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from gradcli.commands.session import Leave, Session
 from gradcli.language.located_errors import LanguageError
-from gradcli.repl.session import Leave, Session
 
 
 class Recorder:

@@ -313,7 +313,7 @@ def test_what_is_no_file_is_refused() -> None:
 
 
 def test_a_large_table_is_read_by_rows_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.commands import by_rows
+    from gradcli.commands import large_columns as by_rows
     from gradcli.system import budget
 
     monkeypatch.setattr(by_rows, "_LARGE", 0)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from gradcli.repl.completion import Candidate, complete, hint
+from gradcli.commands.cursor_completion import Candidate, complete, hint
 from gradcli.system.visible import visible
 
 PROMPT, MORE = ">>> ", "... "

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradcli.commands import output
-from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import (
+from gradcli.commands.command_errors import usage
+from gradcli.commands.request_evaluation import (
     ENGINE_ERRORS,
     Evaluation,
     cannot_require_grad,

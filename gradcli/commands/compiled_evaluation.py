@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward import seed_array
-from gradcli.commands.evaluation import Evaluation, read_variables, run
+from gradcli.commands.backward_passes import seed_array
+from gradcli.commands.request_evaluation import Evaluation, read_variables, run
 
 if TYPE_CHECKING:
-    from gradcli.commands.by_rows import Table
+    from gradcli.commands.large_columns import Table
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
     from gradcli.system.process import AnyContext
@@ -24,7 +24,7 @@ def large_table(request: Request, wanted: bool | None) -> Table | None:
     """The table that is to be read by rows, if there is one: see `by_rows.large_table`."""
     if not wanted and (wanted is False or not any("@" in t for t in request.texts.values())):
         return None
-    from gradcli.commands import by_rows
+    from gradcli.commands import large_columns as by_rows
 
     return by_rows.large_table(request, wanted)
 
@@ -37,7 +37,7 @@ def rows_wanted(by_rows: bool | None, workers: int | None, cluster: str | None) 
     if workers is None and cluster is None:
         return by_rows
     if by_rows is False:
-        from gradcli.commands.errors import usage
+        from gradcli.commands.command_errors import usage
 
         raise usage("--whole does not go with --workers and --cluster", hint="leave out one")
     return True

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from gradcli.commands.session import COLON_COMMANDS, VERBS
 from gradcli.language import names as known
-from gradcli.repl.session import COLON_COMMANDS, VERBS
 
 _CHAIN = re.compile(r"([^\W\d]\w*(?:\.\w+)*|[)\]])\.(\w*)$")
 _WORD = re.compile(r"(?<![\w.])([^\W\d]\w*)?$")

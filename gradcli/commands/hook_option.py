@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
+from gradcli.commands.command_errors import usage
 from gradcli.commands.request import name_list
+from gradcli.commands.request_evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.language.scope_checks import assigned_names
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from gradcli.commands import output
-from gradcli.commands.errors import usage, without_name
+from gradcli.commands.command_errors import usage, without_name
 from gradcli.language.located_errors import kind_of
 
 BLOCK = 1 << 16  # numbers that are text at a time

@@ -7,10 +7,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward import NO_GRAPH, explained, seed_of
-from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
-from gradcli.commands.inspection import evaluate_watched, graph_of, raise_anomaly, refuse_anomalies
+from gradcli.commands.backward_passes import NO_GRAPH, explained, seed_of
+from gradcli.commands.command_errors import usage
+from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, refuse_anomalies
+from gradcli.commands.request_evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.located_errors import did_you_mean, suggest
 

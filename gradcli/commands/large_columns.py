@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import gradcli.system.budget as budget
 from gradcli.commands import output
-from gradcli.commands.backward import NO_GRAPH, note_not_finite, seed_array
-from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import files_of, read_value, read_variable, set_up
+from gradcli.commands.backward_passes import NO_GRAPH, note_not_finite, seed_array
+from gradcli.commands.command_errors import usage
 from gradcli.commands.progress import RowsBar
 from gradcli.commands.request import Request
+from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.language.located_errors import LanguageError, refused
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Passes:
 
     def wrt(self) -> list[str]:
         """The variables to differentiate by."""
-        from gradcli.commands.evaluation import cannot_require_grad
+        from gradcli.commands.request_evaluation import cannot_require_grad
 
         request = self.request
         for name in request.wrt or ():

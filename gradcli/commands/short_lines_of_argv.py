@@ -12,7 +12,7 @@ import os
 
 import gradcli.system.process as process
 from gradcli.commands import COMPLETION_VARIABLE
-from gradcli.commands.errors import show
+from gradcli.commands.command_errors import show
 from gradcli.commands.output import Style
 from gradcli.commands.request import Request, is_known, variables
 from gradcli.language.located_errors import LanguageError
@@ -50,7 +50,7 @@ def run(words: list[str]) -> int | None:
     if words[0] == "grad":
         from gradcli.commands.gradient import run as work
     else:
-        from gradcli.commands.drawn import run as work
+        from gradcli.commands.drawn_graph import run as work
     with process.Context() as context:
         return process.shown(
             lambda: work(context, request), lambda error: show(error, words, context.meta)

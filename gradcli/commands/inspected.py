@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.evaluation import Evaluation, evaluate
+from gradcli.commands.request_evaluation import Evaluation, evaluate
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request

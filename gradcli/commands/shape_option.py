@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcli.commands.errors import usage
+from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
     from typing import TypeVar

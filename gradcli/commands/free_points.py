@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.commands import output
-from gradcli.commands.errors import usage
+from gradcli.commands.command_errors import usage
 from gradcli.commands.options import ExpressionCommand
 from gradcli.commands.request import Request
-from gradcli.commands.shapes import shapes_of
+from gradcli.commands.shape_option import shapes_of
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -74,7 +74,7 @@ def point(
     """
     import numpy as np
 
-    from gradcli.commands.evaluation import files_of, read_variable, set_up
+    from gradcli.commands.request_evaluation import files_of, read_variable, set_up
     from gradcli.symbolic.shape_guesses import made_up
 
     set_up(ctx, request)
@@ -104,7 +104,7 @@ def point(
 
 def wanted_names(request: Request, point: Point) -> list[str]:
     """The variables to differentiate by: --wrt, or all of a floating dtype but --no-grad."""
-    from gradcli.commands.evaluation import cannot_require_grad
+    from gradcli.commands.request_evaluation import cannot_require_grad
 
     able = [n for n, a in point.arrays.items() if a.dtype.kind in "fc"]
     for name in request.wrt or ():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.errors import usage
+from gradcli.commands.command_errors import usage
 from gradcli.language.located_errors import refused
 
 if TYPE_CHECKING:

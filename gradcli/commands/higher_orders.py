@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward import seed_of
-from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
+from gradcli.commands.backward_passes import seed_of
+from gradcli.commands.command_errors import usage
 from gradcli.commands.request import Request
+from gradcli.commands.request_evaluation import ENGINE_ERRORS, evaluate
 
 if TYPE_CHECKING:
     from gradcli.system.process import AnyContext
