@@ -25,23 +25,29 @@ ROOT = Path(__file__).parents[1]
 SHARE_CAUGHT = 48 / 50
 # What holds each room, the likeliest to notice first: files, and folders for what else they hold.
 ROWS = [
-    *("tests/operators/test_samples.py", "tests/operators/test_complex.py"),
-    "tests/operators/test_refusals.py",
-    *("tests/operators/test_against_torch.py", "tests/operators/test_nn_recorded.py"),
-    *("tests/test_torch_answers.py", "tests/operators", "tests/test_torch_says.py"),
-    *("tests/calculus/test_forward_reverse.py", "tests/calculus/test_forward_over_reverse.py"),
+    *("tests/registry/test_samples.py", "tests/registry/test_complex.py"),
+    "tests/registry/test_refusals.py",
+    *("tests/registry/test_against_torch.py", "tests/composites/test_nn_recorded.py"),
+    *("tests/test_torch_answers.py", "tests/registry", "tests/test_torch_says.py"),
+    *("tests/movement", "tests/primitives", "tests/composites"),
+    *("tests/transforms/test_forward_reverse.py", "tests/transforms/test_forward_over_reverse.py"),
 ]
 TESTS = {
-    "operators": [*ROWS, "tests/plan/test_bits.py"],
-    "engine": ["tests/test_torch_says.py", "tests/engine", "tests/test_random_programs.py", *ROWS],
+    **{
+        room: [*ROWS, "tests/compiler/test_bits.py"]
+        for room in ("registry", "movement", "primitives", "composites")
+    },
+    "core": ["tests/test_torch_says.py", "tests/core", "tests/test_random_programs.py", *ROWS],
+    "system": ["tests/system", "tests/core", "tests/compiler", "tests/commands"],
     "language": ["tests/language", "tests/commands"],
     "graphs": ["tests/graphs", "tests/commands/test_command_graph.py"],
-    "recording": ["tests/plan", "tests/calculus"],
-    "calculus": [
-        *("tests/calculus", "tests/commands/test_diff.py", "tests/commands/test_check.py"),
+    "tracing": ["tests/compiler", "tests/tracing", "tests/symbolic"],
+    "transforms": ["tests/transforms", "tests/commands/test_check.py"],
+    "symbolic": [
+        *("tests/symbolic", "tests/commands/test_diff.py", "tests/commands/test_check.py"),
         "tests/test_torch_says.py",
     ],
-    "plan": ["tests/plan"],
+    "compiler": ["tests/compiler"],
 }
 FIRST = 3  # files to try before the others
 PATIENCE = 900  # seconds; what takes longer for being broken is noticed
@@ -107,7 +113,12 @@ def chosen(seed: int, count: int) -> list[Change]:
     by_kind: dict[str, list[Change]] = {"rule": [], "shape": [], "guard": []}
     for room in TESTS:
         for path in sorted((ROOT / "gradcli" / room).rglob("*.py")):
-            if path.name not in ("tables.py", "index.py", "make_index.py", "compile_grammar.py"):
+            if path.name not in (
+                "parser_tables.py",
+                "index.py",
+                "make_index.py",
+                "compile_grammar.py",
+            ):
                 for found in _changes(path):
                     by_kind[found.kind].append(found)
     rnd = random.Random(seed)

@@ -3,9 +3,9 @@
 A test of its own for each of fifteen thousand samples costs more than the samples do. So a sweep is a few
 tests; each runs its part of the rows, every row as if it were alone, and its failure names the rows:
 
-    FAILED tests/operators/test_samples.py::test_as_torch[3] - Failed: 1 of 76: cumsum(x, 0)
+    FAILED tests/registry/test_samples.py::test_as_torch[3] - Failed: 1 of 76: cumsum(x, 0)
 
-`pytest tests/operators/test_samples.py --row "cumsum("` runs only the rows whose names contain these words.
+`pytest tests/registry/test_samples.py --row "cumsum("` runs only the rows whose names contain these words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Derivatives on arrays where PyTorch's formula loses its digits and a better one is known.
 
 The node, what it saves, and what `create_graph` records stay PyTorch's: these are numbers alone, of the same
-formula rearranged. docs/accuracy.md has the table of what was gained, tests/operators/test_accurate.py
+formula rearranged. docs/accuracy.md has the table of what was gained, tests/primitives/test_accurate.py
 the exact values. `self` is an array of a real dtype in all of them.
 """
 

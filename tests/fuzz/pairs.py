@@ -40,9 +40,9 @@ from gradcli.symbolic.sharing import size_of
 from gradcli.symbolic.spelling import NoExpression
 from gradcli.transforms import traced_matrices as matrices
 from tests import fuzz
-from tests.calculus import samples
 from tests.fuzz import TooLong, cases, limited, ran_out
 from tests.fuzz.composing import STATEMENTS, Maker, Shape, any_shape
+from tests.registry import samples
 
 # A maker of programs, and what it makes one of: a sample's text, or the number of an entry.
 Turn = tuple[Callable[..., "Case"], Any]

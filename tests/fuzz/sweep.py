@@ -27,9 +27,9 @@ from gradcli.compiler.executor import Executor
 from gradcli.core import modes
 from gradcli.language.parser import parses
 from gradcli.registry import table
-from tests.calculus import samples
 from tests.fuzz import TooLong, limited, once_round, pairs, ran_out
 from tests.fuzz.pairs import Case, Differ, same, tape
+from tests.registry import samples
 
 Values = dict[str, Any]
 LAYOUTS = {

@@ -1,0 +1,68 @@
+"""Derivatives of everyday formulas: no more operations than in the better of SymPy's two forms."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import gradcli
+from gradcli import language
+from gradcli.symbolic.differentiate import differentiate
+from gradcli.symbolic.expression_text import to_text
+from tests.sweep import sweep
+from tests.symbolic.measure import operations
+
+SCALARS = Path(__file__).parent / "scalar_derivatives.tsv"
+HIGH = Path(__file__).parent / "high_orders.tsv"
+ORDER = 8
+
+
+def rows(file: Path) -> list[list[str]]:
+    """The rows of a table."""
+    lines = file.read_text().splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")]
+
+
+def variables(formula: str) -> list[str]:
+    """The variables of a formula."""
+    found = re.findall(r"[A-Za-z_]\w*(?![\w(])", formula)
+    return list(dict.fromkeys(n for n in found if n != "pi"))
+
+
+@cache
+def printed(formula: str, by: str, order: int = 1) -> str:
+    """The derivative as gradcli prints it."""
+    values = {n: np.float64(0.5 + 0.1 * k) for k, n in enumerate(variables(formula))}
+    found = differentiate(language.parse(formula), values, [by], order=order)
+    return to_text(found.by[by])
+
+
+@sweep(("formula", "by", "plain", "simplified", "expected"), lambda: rows(SCALARS), often=2)
+def test_prints(formula: str, by: str, plain: str, simplified: str, expected: str) -> None:
+    assert printed(formula, by) == expected
+    point = {n: gradcli.tensor(0.45 + 0.07 * k) for k, n in enumerate(variables(formula))}
+    leaf = point[by].clone().requires_grad_()
+    language.run(language.parse(formula), {**point, by: leaf}).value.backward()
+    found = language.run(language.parse(expected), point).value
+    found = found.item() if hasattr(found, "item") else found
+    np.testing.assert_allclose(found, leaf.grad.item(), rtol=1e-3, atol=1e-5)
+
+
+def test_as_short_as_the_better_of_sympy() -> None:
+    own = sum(operations(printed(formula, by)) for formula, by, *_ in rows(SCALARS))
+    assert own <= sum(min(int(a), int(b)) for _, _, a, b, _ in rows(SCALARS))
+
+
+@sweep(("formula", "size"), lambda: rows(HIGH), often=1)
+def test_high_orders_are_at_most_twice_as_long(formula: str, size: str) -> None:
+    assert len(printed(formula, "x", ORDER)) <= 2 * int(size)
+
+
+def test_continued_fractions_stay_nested() -> None:
+    formula = "x"
+    for _ in range(20):
+        formula = f"x + 1/({formula})"
+    assert len(printed(formula, "x")) <= 1759  # SymPy's
