@@ -153,7 +153,7 @@ def _against_expected(
 ) -> None:
     from gradcli.core.backward_pass import grad
     from gradcli.core.tensor import Tensor, wrap
-    from gradcli.symbolic.formula_check import Comparison
+    from gradcli.transforms.tolerances import Comparison
 
     if not isinstance(expected, Mapping):
         if len(names) != 1:

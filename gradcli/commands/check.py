@@ -22,8 +22,8 @@ from gradcli.commands.shape_option import shape_option
 from gradcli.language.located_errors import LanguageError, refused
 
 if TYPE_CHECKING:
-    from gradcli.symbolic.formula_check import Comparison
     from gradcli.transforms.finite_differences import Checked
+    from gradcli.transforms.tolerances import Comparison
     from gradcli.transforms.verdicts import Verdict
 
 TRIES = 20  # random points until one has finite values
@@ -578,7 +578,8 @@ def _compare(
     atol: float | None,
 ) -> None:
     """Compare the gradient with a formula at the points, up to one where they differ."""
-    from gradcli.symbolic.formula_check import RTOL, compare_formula
+    from gradcli.symbolic.formula_check import compare_formula
+    from gradcli.transforms.tolerances import RTOL
 
     how: dict[str, Any] = {"rtol": RTOL if rtol is None else rtol, "atol": atol}
     agreed: list[dict[str, Any]] = []

@@ -12,49 +12,7 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
-
-RTOL = 1e-9  # of two exact evaluations
-OF_SCALE = 1e-12  # how much of the largest element rounding may take from a small one
-
-
-def allowed(a: Any, b: Any, rtol: float, atol: float | None, of_scale: float = OF_SCALE) -> Any:
-    """How far the elements of two gradients may be apart: an array of their shape.
-
-    rtol: relative to each element. atol: absolute; None: `of_scale` of the largest finite element.
-    """
-    size = np.maximum(np.abs(a), np.abs(b))
-    if atol is None:
-        atol = of_scale * float(np.max(size, initial=0.0, where=np.isfinite(size)))
-    return atol + rtol * size
-
-
-class NotFinite(ArithmeticError):
-    """The function's value is infinite or NaN at the point: there is no slope to compare with."""
-
-    def __init__(self, array: Any) -> None:
-        bad = np.asarray(array)[~np.isfinite(array)].ravel()[0]
-        super().__init__(f"the value is {'nan' if np.isnan(bad) else bad} there")
-
-
-class Comparison:
-    """Both gradients, and the largest relative error. derivative: the true one as an expression."""
-
-    __slots__ = ("derivative", "error", "given", "index", "ok", "true")
-
-    def __init__(self, given: Any, true: Any, rtol: float, atol: float | None) -> None:
-        self.given, self.true = given, true
-        difference, size = np.abs(given - true), np.maximum(np.abs(given), np.abs(true))
-        both = (given == true) | (np.isnan(given) & np.isnan(true))
-        with np.errstate(all="ignore"):
-            relative = np.where(both, 0.0, difference / np.where(size == 0, 1.0, size))
-        relative = np.where(np.isnan(relative), np.inf, relative)
-        self.ok = bool((both | (difference <= allowed(given, true, rtol, atol))).all())
-        at = int(np.argmax(relative)) if relative.size else 0
-        self.index = (
-            tuple(int(i) for i in np.unravel_index(at, relative.shape)) if true.size else ()
-        )
-        self.error = float(relative[self.index]) if true.size else 0.0
-        self.derivative: str | None = None
+from gradcli.transforms.tolerances import RTOL, Comparison, NotFinite
 
 
 def compare_formula(
@@ -124,4 +82,4 @@ def _derivative(
     return spelled_out(found.by[name])
 
 
-__all__ = ["Comparison", "NotFinite", "allowed", "compare_formula", "formula_at"]
+__all__ = ["compare_formula", "formula_at"]

@@ -19,7 +19,7 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.symbolic.differentiate import CONSTANTS, Derivatives, differentiate
+from gradcli.symbolic.differentiate import Derivatives, differentiate
 from gradcli.symbolic.expression_evaluation import evaluate
 from gradcli.symbolic.expressions import Expression, is_size, name, order
 from gradcli.symbolic.generic_points import (
@@ -54,6 +54,7 @@ from gradcli.symbolic.symbolic_shapes import (
 )
 from gradcli.system import dtypes
 from gradcli.transforms.higher_orders import gradients
+from gradcli.transforms.traced_run import CONSTANTS
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 VALUE = "value"  # of a program that is printed, beside its derivatives

@@ -26,10 +26,10 @@ import numpy as np
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
-from gradcli.symbolic.differentiate import recorded_run
 from gradcli.symbolic.generic_points import quiet, sample
 from gradcli.system import dtypes
 from gradcli.tracing.calls import Call, Value, calls, operands_of
+from gradcli.transforms.traced_run import recorded_run
 
 Shape = tuple[int, ...]
 Sizes = tuple[int | str, ...]  # a shape in which letters stand for sizes

@@ -21,9 +21,9 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.registry import table
-from gradcli.symbolic.differentiate import recorded_run
-from gradcli.symbolic.formula_check import NotFinite, allowed
 from gradcli.tracing.calls import calls
+from gradcli.transforms.tolerances import NotFinite, allowed
+from gradcli.transforms.traced_run import recorded_run
 
 Function = Callable[..., Any]
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.symbolic.differentiate import recorded_run
 from gradcli.symbolic.matrix_derivatives import jacobian
 from gradcli.symbolic.spelling import NoExpression
+from gradcli.transforms.traced_run import recorded_run
 from tests.fuzz import pairs
 
 TEXTS = [name for name in pairs.PAIRS if name.startswith("--") or name == "text"]

@@ -1,0 +1,89 @@
+"""Complex numbers of their parts: `complex` and `polar`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradcli.primitives.elementwise import sgn
+from gradcli.registry.argument_errors import type_name
+from gradcli.registry.rule_helpers import is_python_number
+from gradcli.registry.table import Array, operator
+from gradcli.system import dtypes
+from gradcli.system.array_memory import as_operands
+from gradcli.system.dtypes import scalar_name
+
+FAMILY = "creation"  # as `ops` calls it
+
+
+def _check_parts(name: str, real: str, a: Array, b: Array) -> None:
+    for i, (argument, part) in enumerate(((real, a), ("imag" if real == "real" else "angle", b))):
+        if is_python_number(part):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
+                f"{type_name(part)}"
+            )
+    names = [scalar_name(x) for x in (a, b)]
+    if a.dtype.kind != "f" or b.dtype.kind != "f":
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{names[0]} and {names[1]}"
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second "
+            "argument"
+        )
+
+
+def _complex(real: Array, imag: Array) -> Array:
+    _check_parts("complex", "real", real, imag)
+    if real.dtype.itemsize == 2:
+        raise RuntimeError(dtypes.NO_COMPLEX_HALF)
+    return _combined(real, imag)
+
+
+def _combined(real: Array, imag: Array) -> Array:
+    shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
+    out = np.empty(shape, np.complex128 if real.dtype.itemsize == 8 else np.complex64)
+    out.real, out.imag = real, imag
+    return as_operands(out, real, imag) if out.ndim else out[()]
+
+
+def _polar(abs: Array, angle: Array) -> Array:
+    _check_parts("polar", "abs", abs, angle)
+    if abs.dtype.itemsize == 2:
+        raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
+    return _combined(abs * np.cos(angle), abs * np.sin(angle))
+
+
+_PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), rand(0))")
+
+
+@operator(
+    _complex,
+    "ComplexBackward0",
+    method=False,
+    name="complex",
+    samples=tuple(s.format("complex") for s in _PARTS),
+    batch="elementwise",
+    spelled="torch.complex:",
+)
+class complex_:
+    """Complex numbers with the given real and imaginary parts."""
+
+    real = lambda g, real: g.real
+    imag = lambda g, imag: g.imag
+
+
+@operator(
+    _polar,
+    "PolarBackward0",
+    method=False,
+    samples=tuple(s.format("polar") for s in _PARTS),
+    batch="elementwise",
+)
+class polar:
+    """Complex numbers with the given absolute values and angles."""
+
+    abs = lambda g, result: (g.conj() * sgn(result)).real
+    angle = lambda g, result: (g.conj() * (result * 1j)).real

@@ -1,0 +1,103 @@
+"""A program run once on recorded arrays, and what its errors say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.language import run
+from gradcli.language.interpreter import say
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.language.scope_checks import free_names
+from gradcli.tracing.tracer import Recording, record
+
+CONSTANTS = {"pi": np.pi}  # kept by name in what is printed
+
+
+def recorded_run(
+    program: Program,
+    arrays: Mapping[str, Any],
+    wrt: Sequence[str],
+    follow: bool,
+    names: Mapping[str, Any],
+    again: bool = False,
+    said: bool = False,
+) -> tuple[Tensor, Recording]:
+    """A program's value and the recording of how it came about: see `gradcli.tracing`.
+
+    wrt: the variables that require grad. follow: whether conditions may go by the values. again:
+    whether the gradients are to be differentiated again. said: whether what the program prints is
+    printed. Raises LanguageError where the value is no tensor.
+    """
+    own = {n: v for n, v in names.items() if n not in arrays}
+    numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
+    printed: list[str] = []  # by the first run, so that a second one does not print it again
+
+    def recorded(numbers: Mapping[str, Any]) -> tuple[Any, Recording]:
+        before = iter([*printed])
+
+        def write(text: str) -> None:
+            if said and next(before, None) is None:
+                say(text)
+                printed.append(text)
+
+        return record(
+            lambda **space: run(program, {**space, **own}, write=write).value,
+            arrays,
+            wrt,
+            follow,
+            numbers,
+            again,
+        )
+
+    with _worded(program):
+        try:
+            value, recording = recorded(numbers)
+        except (RuntimeError, LanguageError) as error:
+            named = not numbers.keys().isdisjoint(free_names(program))
+            if isinstance(error, LanguageError) and not named:
+                raise
+            # what PyTorch refuses for its own reasons is refused in its words, and in its place
+            leaves = {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
+            run(program, {**leaves, **own}, write=lambda text: None)
+            if not named:
+                raise
+            value, recording = recorded({})  # with pi as a number, where no tensor fits
+    if isinstance(value, (bool, int, float, complex)):
+        value = wrap(np.asarray(value, np.float64)[()])
+    if not isinstance(value, Tensor):
+        raise _no_tensor(program, value)
+    return value, recording
+
+
+@contextmanager
+def _worded(program: Program) -> Iterator[None]:
+    """Refusals that stand nowhere in the program, as errors of the program."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LanguageError(
+            str(error),
+            kind="value",
+            source=program.source,
+            span=getattr(error, "span", None),
+            usage=False,
+        ) from error
+
+
+def _no_tensor(program: Program, value: Any) -> LanguageError:
+    what = "the program has no value" if value is None else "the value is not a tensor"
+    hint = "end it with an expression" if value is None else "choose one of its items: (…)[0]"
+    return LanguageError(
+        f"{what}: there is no derivative",
+        kind="type",
+        source=program.source,
+        span=program.value_span,
+        hint=hint,
+        usage=False,
+    )
