@@ -89,7 +89,7 @@ class Rows:
 
     def _mapped(self, batch: Arrays, rows: int) -> Results:
         """All rows at once, on batched arrays."""
-        from gradcli.func import grad_and_value
+        from gradcli.transforms.grad import grad_and_value
         from gradcli.transforms.vmap import vmap
 
         if self.alone is not None or not batch:

@@ -1,0 +1,97 @@
+"""Gradients of functions, as functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import levels
+from gradcli.core import pytrees as trees
+from gradcli.core.backward_pass import gradients as pull
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.transforms.arguments import (
+    Argnums,
+    _chosen,
+    _closed,
+    _split_aux,
+    _tensors,
+)
+
+
+def _gradients(outputs: Sequence[Tensor], chosen: Any, seeds: Any, keep: bool, retain: Any) -> Any:
+    """The gradients of outputs, in the structure of what they were chosen by; zeros where none come."""
+    leaves, spec = trees.flatten(chosen)
+    pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+    found: Sequence[Any] = [None] * len(leaves)
+    if pairs:
+        found = pull(
+            [o for o, _ in pairs],
+            leaves,
+            [s for _, s in pairs],
+            retain_graph=retain,
+            create_graph=keep,
+            allow_unused=True,
+        )
+    made = [
+        wrap(np.zeros_like(v.array)) if g is None else g for g, v in zip(found, leaves, strict=True)
+    ]
+    return trees.unflatten(made, spec)
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, a scalar, and its value."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        call = "grad_and_value(f)(*args)"
+        with levels.Reverse() as level:
+            given, chosen = _chosen(args, argnums, level.variable)
+            result, aux = _split_aux(func(*given, **kwargs), has_aux, call)
+            if not isinstance(result, Tensor):
+                raise RuntimeError(
+                    f"{call}: Expected f(*args) to return a Tensor, got {type(result)}"
+                )
+            if result.ndim:
+                raise RuntimeError(
+                    f"{call}: Expected f(*args) to return a scalar Tensor, got tensor with "
+                    f"{result.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
+            keep = level.needs([result, *_tensors(aux)])
+            grads = _gradients([result], chosen, [None], keep, keep)
+            grads, result, aux = _closed(level, grads, result, aux)
+        return (grads, (result, aux)) if has_aux else (grads, result)
+
+    return wrapper
+
+
+def value_and_grad(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the value of `func`, a scalar, and its gradient (JAX's order)."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        grads, value = both(*args, **kwargs)
+        return value, grads
+
+    return wrapper
+
+
+def grad(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, a scalar."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        grads, value = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return wrapper

@@ -1,0 +1,108 @@
+"""Jacobians of functions: by rows of one pass back, or by columns of tangents."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import levels
+from gradcli.core import pytrees as trees
+from gradcli.core.backward_pass import tell
+from gradcli.core.batch_levels import remove_batch_dim
+from gradcli.core.batched_arrays import Level, opened
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.transforms import batched_passes as batched
+from gradcli.transforms.arguments import (
+    Argnums,
+    _chosen,
+    _closed,
+    _outputs,
+    _refuse_complex,
+    _split_aux,
+    _tensors,
+    _unpacked,
+)
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`: all rows in one backward pass.
+
+    chunk_size: how many rows at once.
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any) -> Any:
+        _refuse_complex("jacrev", args)
+        with levels.Reverse() as level:
+            given, chosen = _chosen(args, argnums, level.variable)
+            result, aux = _split_aux(func(*given), has_aux, "vjp(f, *primals)")
+            outputs = _outputs(result, "vjp(f, *primals)")
+            leaves, spec = trees.flatten(chosen)
+            keep = level.needs([*outputs, *_tensors(aux)])
+            rows = []
+            for out in outputs:
+                batch = Level(out.numel(), linear=True)
+                found = batched.reverse(out, leaves, batch, keep, chunk_size)
+                tell(batch)
+                rows.append(trees.unflatten(found, spec))
+            made = trees.unflatten(rows, trees.flatten(result)[1])
+            made, aux = _closed(level, made, aux)
+        return (made, aux) if has_aux else made
+
+    return wrapper
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`: all columns in one run of forward mode."""
+    from gradcli.transforms import forward_mode as forward_ad
+
+    @functools.wraps(func)
+    def wrapper(*args: Any) -> Any:
+        _refuse_complex("jacfwd", args)
+        call = "jvp(f, primals, tangents)"
+        with levels.Level(), forward_ad.nested_level():
+            points, spec = trees.flatten(_chosen(args, argnums, lambda v: v)[1])
+            batch = Level(sum(p.numel() for p in points), randomness, linear=True)
+            with opened(batch):
+                units = batched.units(points, batch)
+                duals = iter(list(map(forward_ad.make_dual, points, units)))
+                given, _ = _chosen(args, argnums, lambda _: next(duals))
+                result, aux = _split_aux(func(*given), has_aux, call)
+                result, tangents, aux = _unpacked(result, aux, call)
+                columns = []
+                for out, pushed in zip(_tensors(result), tangents, strict=True):
+                    pushed = wrap(np.zeros_like(out.array)) if pushed is None else pushed
+                    every = remove_batch_dim(pushed, out.ndim, batch)
+                    columns.append(_blocks(every, out, points, spec))
+            tell(batch)
+            made = trees.unflatten(columns, trees.flatten(result)[1])
+        return (made, aux) if has_aux else made
+
+    return wrapper
+
+
+def _blocks(every: Tensor, out: Tensor, points: list[Any], spec: trees.Spec) -> Any:
+    """The columns of each variable, in its shape."""
+    if len(points) == 1:
+        return trees.unflatten([every.reshape((*out.shape, *points[0].shape))], spec)
+    parts = every.split([p.numel() for p in points], -1)
+    shaped = [part.reshape((*out.shape, *p.shape)) for part, p in zip(parts, points, strict=True)]
+    return trees.unflatten(shaped, spec)

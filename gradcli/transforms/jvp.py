@@ -1,0 +1,109 @@
+"""Products of a Jacobian with a vector: tangents beside the tape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.core import levels
+from gradcli.core import pytrees as trees
+from gradcli.core.backward_pass import gradients as pull
+from gradcli.core.tensor import Tensor, wrap
+from gradcli.transforms import batched_passes as batched
+from gradcli.transforms.arguments import (
+    _check_directions,
+    _checked,
+    _closed,
+    _split_aux,
+    _unpacked,
+)
+
+
+def jvp(
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
+    """(value, its derivative along the tangents), in forward mode; primals and tangents are tuples."""
+    call = "jvp(f, primals, tangents)"
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{call}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    points, spec = trees.flatten(primals)
+    directions, other = trees.flatten(tangents)
+    if str(spec) != str(other):
+        raise RuntimeError(
+            f"{call}: Expected primals and tangents to have the same python structure. For example, "
+            "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
+            f"{spec} and tangents with structure {other}"
+        )
+    from gradcli.transforms import forward_mode as forward_ad
+
+    with levels.Level(), forward_ad.nested_level():
+        duals = [
+            forward_ad.make_dual(_checked(p), t) for p, t in zip(points, directions, strict=True)
+        ]
+        result, aux = _split_aux(func(*trees.unflatten(duals, spec)), has_aux, call)
+        result, pushed, aux = _unpacked(result, aux, call)
+        leaves, out_spec = trees.flatten(result)
+        if strict and any(t is None for t in pushed):
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the "
+                "inputs. This is not allowed with strict=True."
+            )
+        filled = [
+            wrap(np.zeros_like(o.array)) if t is None else t
+            for o, t in zip(leaves, pushed, strict=True)
+        ]
+        found = trees.unflatten(filled, out_spec)
+    return (result, found, aux) if has_aux else (result, found)
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """(value, function of tangents that gives the derivative along them), both of one run of `func`."""
+    points, spec = trees.flatten(primals)
+    for point in map(_checked, points):
+        if not (point.is_floating_point() or point.is_complex()):
+            raise ValueError(
+                f"Expected primal to be floating point or complex, but got: {point.dtype}"
+            )
+    with levels.Reverse() as level:
+        given = [level.variable(p) for p in points]
+        leaves, out_spec = trees.flatten(func(*trees.unflatten(given, spec)))
+        level.forget_below([o for o in leaves if isinstance(o, Tensor)])
+        backs = [
+            batched.Transposed(o, given) if isinstance(o, Tensor) and o.requires_grad else None
+            for o in leaves
+        ]
+        for back in filter(None, backs):
+            back.seed.level = level
+        shown = _closed(level, trees.unflatten(leaves, out_spec), again=True)
+
+    def along(out: Any, back: batched.Transposed | None, directions: list[Any]) -> Any:
+        if not isinstance(out, Tensor):
+            return out
+        used = back.used(directions) if back is not None else []
+        if back is None or not used:
+            return wrap(np.zeros_like(out.array))
+        slopes, own = zip(*used, strict=True)
+        return pull(slopes, back.seed, own, retain_graph=True, create_graph=True)[0]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        directions, other = trees.flatten(tangents)
+        if str(spec) != str(other):
+            raise RuntimeError(
+                f"Expected the tangents {other} to have the same argspec as the primals {spec}"
+            )
+        _check_directions(points, directions)
+        with levels.Reverse() as again:
+            made = [along(o, b, directions) for o, b in zip(leaves, backs, strict=True)]
+            again.needs(v for v in made if isinstance(v, Tensor))
+            return _closed(again, trees.unflatten(made, out_spec), again=True)
+
+    return shown, jvp_fn

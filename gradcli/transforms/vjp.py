@@ -1,0 +1,53 @@
+"""Products of a vector with a Jacobian: one pass back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradcli.core import levels
+from gradcli.core import pytrees as trees
+from gradcli.transforms.arguments import (
+    _brief,
+    _chosen,
+    _closed,
+    _outputs,
+    _split_aux,
+    _tensors,
+)
+from gradcli.transforms.grad import _gradients
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """(value, function of a cotangent that gives a tuple of gradients)."""
+    call = "vjp(f, *primals)"
+    with levels.Reverse() as level:
+        given = tuple(_chosen(primals, tuple(range(len(primals))), level.variable)[0])
+        result, aux = _split_aux(func(*given), has_aux, call)
+        outputs = _outputs(result, call)
+        for out in outputs:
+            if not (out.is_floating_point() or out.is_complex()):
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
+                    f"Tensor with dtype {out.dtype}"
+                )
+        level.forget_below([*outputs, *_tensors(aux)])
+        shown, aux = _closed(level, result, aux, again=True)
+
+    def pullback(
+        cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
+    ) -> Any:
+        leaves, spec = trees.flatten(cotangents)
+        own = trees.flatten(result)[1]
+        if str(spec) != str(own):
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of "
+                f"outputs to the function. cotangents: {_brief(spec)}, primal output: {_brief(own)}"
+            )
+        with levels.Reverse() as again:
+            keep = again.needs([*outputs, *_tensors(cotangents)])
+            keep = keep if create_graph is None else create_graph
+            grads = _gradients(outputs, given, leaves, keep, retain_graph)
+            return _closed(again, grads, again=True)
+
+    return (shown, pullback, aux) if has_aux else (shown, pullback)
