@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gradcli.testing import GradientMismatch
+from gradcli.transforms.assertions import GradientMismatch
 
 
 def softplus_slope(x):

@@ -14,7 +14,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(name="assert_gradients")
 def assert_gradients_fixture() -> Callable[..., None]:
-    """`gradcli.testing.assert_gradients`: compare gradients with differences, or with what is expected."""
-    from gradcli.testing import assert_gradients
+    """`gradcli.transforms.assertions.assert_gradients`: compare gradients with differences, or
+    with what is expected."""
+    from gradcli.transforms.assertions import assert_gradients
 
     return assert_gradients

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.transforms.forward_mode import (
-    UnpackedDualTensor,
-    current_level,
     dual_level,
     enter_dual_level,
     exit_dual_level,
@@ -15,6 +13,7 @@ from gradcli.transforms.forward_mode import (
 )
 from gradcli.transforms.forward_mode import is_forward_enabled as _is_fwd_grad_enabled
 from gradcli.transforms.forward_mode import set_forward_enabled as _set_fwd_grad_enabled
+from gradcli.transforms.forward_state import UnpackedDualTensor, current_level
 
 
 def __getattr__(name: str) -> Any:

@@ -199,7 +199,7 @@ def _formula_shape(
     request: Request, text: str
 ) -> Callable[[Mapping[str, Any]], tuple[int, ...] | None]:
     """The shape of a formula's value at a point; None where it has no value."""
-    from gradcli.core.operation_errors import REFUSALS
+    from gradcli.core.promotion import REFUSALS
     from gradcli.core.tensor import wrap
     from gradcli.language import parse
     from gradcli.symbolic.formula_check import formula_at

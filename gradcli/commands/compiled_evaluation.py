@@ -91,7 +91,7 @@ def _planned(
     from gradcli import language
     from gradcli.compiler import Untraceable, record
     from gradcli.compiler.compiled_function import Plan
-    from gradcli.core.operation_errors import REFUSALS
+    from gradcli.core.promotion import REFUSALS
     from gradcli.core.tensor import Tensor, wrap
     from gradcli.system.garbage import uncollected
 

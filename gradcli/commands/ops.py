@@ -203,7 +203,7 @@ def _with_variables(sample: str) -> tuple[str, dict[str, str]]:
 def _verb(expression: str, values: dict[str, str]) -> str | None:
     """What can be done with the sample: `grad`, `grad --seed ones`, `eval`, or nothing."""
     from gradcli import language
-    from gradcli.core.operation_errors import REFUSALS
+    from gradcli.core.promotion import REFUSALS
 
     try:
         variables = {n: language.read_value(text).requires_grad_() for n, text in values.items()}

@@ -428,7 +428,8 @@ def check(
     """Compare the gradients of an expression with numerical ones, in float64, at the given point.
 
     `assert check("sum(sin(x))", x=[1, 2])`. rtol: relative to each element (1e-6 if None). atol:
-    absolute (at most 1e-8 of the largest element if None). In tests `gradcli.testing.assert_gradients`
+    absolute (at most 1e-8 of the largest element if None). In tests
+    `gradcli.transforms.assertions.assert_gradients`
     says more, and takes functions. Raises LanguageError.
     """
     from gradcli.system import dtypes

@@ -12,7 +12,7 @@ from gradcli.compiler import executor
 from gradcli.compiler import program_listing as text
 from gradcli.compiler.straight_line_code import program
 from gradcli.core import pytrees as trees
-from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.promotion import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.registry import table
 from gradcli.system import dtypes

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.compiler.straight_line_code import program
-from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.promotion import REFUSALS
 from gradcli.system.array_memory import arranged, as_operands
 from gradcli.system.blocked_products import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.system.cascaded_sums import add_reduce

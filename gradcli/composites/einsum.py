@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.core.tensor import Tensor
 from gradcli.primitives.matrix_products import bmm
-from gradcli.registry.schema import Parser
+from gradcli.registry.binder import Parser
 from gradcli.registry.table import function
 
 FAMILY = "linalg"

@@ -10,10 +10,10 @@ import numpy as np
 from gradcli.composites.linear_layers import check_indices, renorm_rows
 from gradcli.composites.losses import MEAN, SUM, reduction_number
 from gradcli.core.tensor import Tensor, wrap
+from gradcli.registry.binder import Parser
 from gradcli.registry.derivative_pairs import last, passing
 from gradcli.registry.dimensions import not_differentiable
 from gradcli.registry.rule_helpers import implemented, total
-from gradcli.registry.schema import Parser
 from gradcli.registry.table import Array, function, operator, resolve
 from gradcli.system.dtypes import scalar_name
 

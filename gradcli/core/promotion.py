@@ -85,3 +85,6 @@ def mismatch(shapes: list[tuple[int, ...]]) -> RuntimeError | None:
                 )
         total = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
     return None
+
+
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError)

@@ -10,8 +10,8 @@ import numpy as np
 
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.movement import nested_data as nested
+from gradcli.registry.binder import Parser
 from gradcli.registry.factory_arguments import finish, nonnegative
-from gradcli.registry.schema import Parser
 from gradcli.registry.table import FUNCTIONS, Function
 from gradcli.system import dtypes
 

@@ -27,6 +27,7 @@ from gradcli.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.core.views import as_strided_array
 from gradcli.movement.strides import unique_dims
 from gradcli.registry import batching_helpers as batches
+from gradcli.registry.binder import Parser
 from gradcli.registry.dimensions import as_dims
 from gradcli.registry.rule_helpers import (
     cat,
@@ -39,7 +40,6 @@ from gradcli.registry.rule_helpers import (
     total,
     unrecorded,
 )
-from gradcli.registry.schema import Parser
 from gradcli.registry.table import (
     Array,
     choice,

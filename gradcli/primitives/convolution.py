@@ -11,9 +11,9 @@ import numpy as np
 
 from gradcli.movement.strides import of_images
 from gradcli.registry import batching_helpers as batches
+from gradcli.registry.binder import Parser
 from gradcli.registry.derivative_pairs import of_dimensions
 from gradcli.registry.rule_helpers import dtype_of, expect_alike, implemented, total
-from gradcli.registry.schema import Parser
 from gradcli.registry.table import Array, function, operator
 from gradcli.system.dtypes import c_type, scalar_name
 

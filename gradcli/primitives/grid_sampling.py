@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.primitives.matrix_products import bmm
 from gradcli.primitives.resampling import cubic_weights
+from gradcli.registry.binder import Parser
 from gradcli.registry.derivative_pairs import last, passing
 from gradcli.registry.rule_helpers import (
     constant,
@@ -19,7 +20,6 @@ from gradcli.registry.rule_helpers import (
     total,
     transposed,
 )
-from gradcli.registry.schema import Parser
 from gradcli.registry.table import Array, Row, function, operator
 
 FAMILY = "nn"

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, sized_dim, wrap_dim
+from gradcli.registry.binder import Parser
 from gradcli.registry.rule_helpers import (
     conj,
     constant,
@@ -21,7 +22,6 @@ from gradcli.registry.rule_helpers import (
     transposed,
     unsqueeze,
 )
-from gradcli.registry.schema import Parser
 from gradcli.registry.table import Array, Arrays, function, operator, resolve, row
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS, as_operands

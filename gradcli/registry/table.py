@@ -22,7 +22,8 @@ from gradcli.core import OfEngine, tensor
 from gradcli.core import generated_calls as compiled
 from gradcli.core import primitive as engine
 from gradcli.core.tensor import NUMPY, Scalar, Tensor, wrap
-from gradcli.registry.schema import Adapt, Gather, Parser, Python
+from gradcli.registry.binder import Parser
+from gradcli.registry.schema import Adapt, Gather, Python
 from gradcli.system import dtypes
 
 Array = Any

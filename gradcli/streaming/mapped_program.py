@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.compiler.straight_line_code import program
-from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.promotion import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import LanguageError, kind_of
 from gradcli.tracing.numpy_program import live

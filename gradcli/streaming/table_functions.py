@@ -17,9 +17,8 @@ from gradcli.streaming.row_job import RowJob
 from gradcli.tables import POLICIES, TableError
 from gradcli.tables.arrow import ArrowTable
 from gradcli.tables.columns import column
-from gradcli.tables.missing_library import pyarrow
 from gradcli.tables.parts import ROWS
-from gradcli.tables.table_errors import listed
+from gradcli.tables.table_errors import listed, pyarrow
 
 _OPTION = re.compile(r"--([a-z-]+) (skip|nan|error|stop)")
 

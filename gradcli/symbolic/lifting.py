@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.promotion import REFUSALS
 from gradcli.core.tensor import Scalar, Tensor
 from gradcli.registry import table
 from gradcli.symbolic import simplify as alg

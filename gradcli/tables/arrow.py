@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.delimited import Dialect
-from gradcli.tables.missing_library import pyarrow
 from gradcli.tables.named_columns import Cells, CellTable, Table
 from gradcli.tables.source import Opened
-from gradcli.tables.table_errors import TableError
+from gradcli.tables.table_errors import TableError, pyarrow
 
 if TYPE_CHECKING:
     import numpy as np

@@ -232,7 +232,7 @@ def _unpacked(stream: BinaryIO, packing: str, name: str) -> Any:
         import lzma
 
         return _Worded(lzma.LZMAFile(stream), name)
-    from gradcli.tables.missing_library import pyarrow
+    from gradcli.tables.table_errors import pyarrow
 
     arrow = pyarrow(f"{name} is packed with zstd")
     return _Worded(arrow.CompressedInputStream(arrow.PythonFile(stream, "r"), "zstd"), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class TableError(Exception):
@@ -50,3 +51,15 @@ def other_columns(name: str, names: Iterable[str], before: Iterable[str]) -> Tab
         f"{name} has other columns than the files before it",
         hint=f"it has {listed(names)}; they have {listed(before)}",
     )
+
+
+EXTRA = 'pip install "gradcli[table]"'
+
+
+def pyarrow(what: str) -> Any:
+    """The library; TableError where it is not installed."""
+    try:
+        import pyarrow as found
+    except ImportError:
+        raise TableError(f"{what}: this needs pyarrow", hint=EXTRA) from None
+    return found

@@ -55,7 +55,7 @@ def packing(path: str, form: str, stream: BinaryIO) -> Any:
         return gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)  # the same bytes
     if kind is None:
         return None
-    from gradcli.tables.missing_library import pyarrow
+    from gradcli.tables.table_errors import pyarrow
 
     arrow = pyarrow(f"{path} is packed with zstd")
     return arrow.CompressedOutputStream(arrow.PythonFile(stream, "w"), kind)
@@ -242,7 +242,7 @@ class Arrow(Sink):
 
     def __init__(self, stream: BinaryIO, numerals: Any, kind: str) -> None:
         super().__init__(stream, numerals)
-        from gradcli.tables.missing_library import pyarrow
+        from gradcli.tables.table_errors import pyarrow
 
         self.arrow, self.kind = pyarrow(f"to write {kind.title()}"), kind
         self.schema: Any = None

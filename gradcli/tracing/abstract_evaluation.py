@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.promotion import REFUSALS
 from gradcli.primitives import lapack
 from gradcli.system.blocked_products import rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.system.cascaded_sums import NARROW, add_reduce

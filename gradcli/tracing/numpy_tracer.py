@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.core import modes
 from gradcli.core import pytrees as trees
-from gradcli.core.operation_errors import REFUSALS
+from gradcli.core.promotion import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.tracing import abstract_evaluation as functions
 from gradcli.tracing.abstract_arrays import Abstract, Untraceable, _argument

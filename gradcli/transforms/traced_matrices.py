@@ -21,6 +21,7 @@ from gradcli.language.program import Program
 from gradcli.system import dtypes
 from gradcli.transforms import batched_passes as batched
 from gradcli.transforms import forward_mode as forward_ad
+from gradcli.transforms import forward_state
 
 Names = Mapping[str, Any] | None
 
@@ -82,7 +83,7 @@ def _pushed(
     leaves = _leaves(tensors, list(vectors))
     with (level := forward_ad.taped_level()):
         for n, leaf in leaves.items():
-            forward_ad.carry(leaf, vectors[n])
+            forward_state.carry(leaf, vectors[n])
         value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
         found = forward_ad.unpack_dual(value).tangent if value.requires_grad else None
     if level.refused or batched.watched(value):

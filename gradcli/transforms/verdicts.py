@@ -7,11 +7,10 @@ from typing import Any
 
 from gradcli.language import run
 from gradcli.language.program import Program
+from gradcli.transforms.fault_search import Part, blame
 from gradcli.transforms.finite_differences import (
     RTOL,
     Checked,
-    Part,
-    blame,
     check_point,
     gradient_function,
     is_analytic,

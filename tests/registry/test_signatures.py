@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from gradcli import tensor
-from gradcli.registry.schema import Parser, Signature
+from gradcli.registry.binder import Parser
+from gradcli.registry.schema import Signature
 from tests.sweep import sweep
 
 X = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

@@ -13,8 +13,9 @@ import pytest
 import gradcli
 from gradcli import language
 from gradcli.symbolic.formula_check import compare_formula
-from gradcli.testing import GradientMismatch, assert_gradients
-from gradcli.transforms.finite_differences import blame, check_point, gradient_function, is_analytic
+from gradcli.transforms.assertions import GradientMismatch, assert_gradients
+from gradcli.transforms.fault_search import blame
+from gradcli.transforms.finite_differences import check_point, gradient_function, is_analytic
 from tests.registry import samples
 from tests.sweep import sweep
 from tests.transforms.test_forward_reverse import case, run
