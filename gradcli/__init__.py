@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from gradcli.registry import torch_namespaces as namespaces
+from gradcli.registry import torch_namespaces
 from gradcli.version import __version__
 
 TYPE_CHECKING = False  # typing takes milliseconds, in which Ctrl-C would not be ours yet
@@ -71,7 +71,7 @@ _NAMESPACES = frozenset(
     ]
 )
 
-namespaces.torch = sys.modules[__name__]
+torch_namespaces.torch = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> Any:

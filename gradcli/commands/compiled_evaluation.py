@@ -24,9 +24,9 @@ def large_table(request: Request, wanted: bool | None) -> Table | None:
     """The table that is to be read by rows, if there is one: see `by_rows.large_table`."""
     if not wanted and (wanted is False or not any("@" in t for t in request.texts.values())):
         return None
-    from gradcli.commands import large_columns as by_rows
+    from gradcli.commands import large_columns
 
-    return by_rows.large_table(request, wanted)
+    return large_columns.large_table(request, wanted)
 
 
 def rows_wanted(by_rows: bool | None, workers: int | None, cluster: str | None) -> bool | None:

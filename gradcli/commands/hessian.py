@@ -38,7 +38,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     With several variables there is a line for each pair of them: `x.y.hessian` differentiates by x,
     then by y.
     """
-    from gradcli.transforms import traced_matrices as matrices
+    from gradcli.transforms import traced_matrices
 
     if sparse:
         matrix.refuse_sparse(request.style)
@@ -56,7 +56,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     if vectors:
         given = matrix.vectors_of(vectors, evaluation, wanted)
         with matrix.again(evaluation, start):
-            products = matrices.hvp(request.program, tensors, given, request.loaded)
+            products = traced_matrices.hvp(request.program, tensors, given, request.loaded)
 
         def products_as_object() -> dict[str, Any]:
             shown = {n: output.to_json(v, precision) for n, v in products.items()}
@@ -70,7 +70,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
         matrix.write(request, named, products_as_object)
         return
     with matrix.again(evaluation, start):
-        found = matrices.hessian(request.program, tensors, wanted, request.loaded, sparse)
+        found = traced_matrices.hessian(request.program, tensors, wanted, request.loaded, sparse)
     matrix.note_slow([name for row in found.values() for name in row.slow])
 
     def as_object() -> dict[str, Any]:

@@ -46,7 +46,7 @@ def command(
 
     Its shape is the value's, then the variable's.
     """
-    from gradcli.transforms import traced_matrices as matrices
+    from gradcli.transforms import traced_matrices
 
     if sparse:
         matrix.refuse_sparse(request.style)
@@ -62,7 +62,7 @@ def command(
     if vectors:
         given = matrix.vectors_of(vectors, evaluation, wanted)
         with matrix.again(evaluation, start):
-            _, found = matrices.jvp(request.program, tensors, given, request.loaded)
+            _, found = traced_matrices.jvp(request.program, tensors, given, request.loaded)
         matrix.write(
             request,
             [("jvp", found)],
@@ -76,9 +76,13 @@ def command(
     chosen = None if mode == "auto" else mode
     with matrix.again(evaluation, start):
         if sparse:
-            found = matrices.sparse_jacobian(request.program, tensors, wanted, request.loaded)
+            found = traced_matrices.sparse_jacobian(
+                request.program, tensors, wanted, request.loaded
+            )
         else:
-            found = matrices.jacobian(request.program, tensors, wanted, request.loaded, chosen)
+            found = traced_matrices.jacobian(
+                request.program, tensors, wanted, request.loaded, chosen
+            )
     matrix.note_slow(found.slow)
 
     def as_object() -> dict[str, Any]:

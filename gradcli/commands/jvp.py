@@ -51,7 +51,7 @@ def command(
 
         jvp_by_rows(ctx, request, table, Threads(), vectors, show_value)
         return
-    from gradcli.transforms import traced_matrices as matrices
+    from gradcli.transforms import traced_matrices
 
     evaluation, start = matrix.evaluated(ctx, request)
     evaluation.tensor("derivative")
@@ -60,7 +60,7 @@ def command(
         raise matrix.no_direction(wanted)
     given = matrix.vectors_of(vectors, evaluation, wanted)
     with matrix.again(evaluation, start):
-        value, found = matrices.jvp(request.program, tensors, given, request.loaded)
+        value, found = traced_matrices.jvp(request.program, tensors, given, request.loaded)
     precision = request.style.precision
     results: list[tuple[str, Any]] = [("value", value)] if show_value else []
 

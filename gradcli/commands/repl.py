@@ -145,7 +145,7 @@ def command(
     A value is shown as a notebook shows it. `help` lists what else there is. In a pipe there are no
     prompts; the exit code is 1 or 2 if a line was refused.
     """
-    from gradcli.commands import line_editor as editor
+    from gradcli.commands import line_editor
     from gradcli.commands.request_evaluation import prepare
     from gradcli.commands.session import Leave, Session
     from gradcli.system.interrupts import as_python
@@ -163,9 +163,9 @@ def command(
     try:
         if interactive:
             click.echo(BANNER)
-            editor.read_terminal(session, lambda: session.machine.names)
+            line_editor.read_terminal(session, lambda: session.machine.names)
         else:
-            editor.read_pipe(session, stdin)
+            line_editor.read_pipe(session, stdin)
     except Leave:
         pass
     if not interactive and session.failed is not None:

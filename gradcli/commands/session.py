@@ -11,15 +11,16 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.display import is_displayed, pretty
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 
 _COMPOUND = frozenset(
-    tree.KIND[name] for name in "if if_else while for with try function function_annotated".split()
+    tree_kinds.KIND[name]
+    for name in "if if_else while for with try function function_annotated".split()
 )
-_FUNCTIONS = frozenset(tree.KIND[name] for name in ("function", "function_annotated"))
+_FUNCTIONS = frozenset(tree_kinds.KIND[name] for name in ("function", "function_annotated"))
 _CLAUSE = re.compile(r"(else|elif|except|finally)\b")
 _HELP = re.compile(r"help(?:\s+([\w.]+))?|([\w.]+)\s*\?{1,2}|\?{1,2}\s*([\w.]+)")
 _GRAPH = re.compile(r"graph\s+(?!(?:if|in|is|and|or|not)\b)([\w(].*?)((?:\s+--?\w.*)?)")

@@ -335,17 +335,17 @@ def jacobian(
     them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. Raises
     LanguageError.
     """
-    from gradcli.transforms import traced_matrices as matrices
+    from gradcli.transforms import traced_matrices
 
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
     call = _Call(source, values, variables, wrt)
     call.leaves()
-    start = matrices.Start()
+    start = traced_matrices.Start()
     call.run("Jacobian")
     start.again()
     try:
-        found = matrices.jacobian(call.program, call.tensors, call.wanted, call.names, mode)
+        found = traced_matrices.jacobian(call.program, call.tensors, call.wanted, call.names, mode)
     except _ENGINE_ERRORS as error:
         raise call.refused(error) from error
     return call.result({n: wrap(array) for n, array in found.by.items()})
@@ -358,11 +358,11 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
     Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
     differentiated by x, then by y. Raises LanguageError.
     """
-    from gradcli.transforms import traced_matrices as matrices
+    from gradcli.transforms import traced_matrices
 
     call = _Call(source, values, variables, wrt)
     call.leaves()
-    start = matrices.Start()
+    start = traced_matrices.Start()
     value, _ = call.run("Hessian")
     if value.numel() != 1:
         error = call.refused(RuntimeError("the Hessian is that of a scalar"))
@@ -370,7 +370,7 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
         raise error
     start.again()
     try:
-        found = matrices.hessian(call.program, call.tensors, call.wanted, call.names)
+        found = traced_matrices.hessian(call.program, call.tensors, call.wanted, call.names)
     except _ENGINE_ERRORS as error:
         raise call.refused(error) from error
     blocks = {n: {m: wrap(b) for m, b in row.by.items()} for n, row in found.items()}

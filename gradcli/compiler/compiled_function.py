@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.compiler import executor
-from gradcli.compiler import program_listing as text
+from gradcli.compiler import executor, program_listing
 from gradcli.compiler.straight_line_code import program
-from gradcli.core import pytrees as trees
+from gradcli.core import pytrees
 from gradcli.core.promotion import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.registry import table
@@ -61,12 +60,12 @@ class Plan:
         """The plan as text."""
         found = self.recording
         if self.executor is None:
-            return text.straight_text(found.outputs)
+            return program_listing.straight_text(found.outputs)
         roles = {o.index: "value" for o in (found.value, *found.more)}
         for name, g in found.gradients.items():
             if g is not None and g.function is not None:
                 roles[g.index] = f"{name}.grad"
-        return text.executor_text(self.executor, roles)
+        return program_listing.executor_text(self.executor, roles)
 
 
 def _owned(run: Callable[..., Any], outputs: Sequence[Operation]) -> Callable[..., Any]:
@@ -166,9 +165,9 @@ class Compiled:
     def _text(self, key: Any) -> str:
         plan = self.plans[key]
         if isinstance(plan, Untraceable):
-            return text.described({}, text.reason_text(plan), self.title)
+            return program_listing.described({}, program_listing.reason_text(plan), self.title)
         title = f"{self.title}{' and gradients' if key[0] else ''}"
-        return text.described(plan.recording.inputs, plan.lines(), title)
+        return program_listing.described(plan.recording.inputs, plan.lines(), title)
 
     # -- the way to a plan -------------------------------------------------------------------------
     def _arrays(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], bool]:
@@ -244,7 +243,7 @@ class Compiled:
         except REFUSALS:  # the tape's words, and where in the program they belong
             return self._tape(given, gradients)
         spec = plan.recording.spec
-        return values if spec is None else (trees.unflatten(values, spec),)
+        return values if spec is None else (pytrees.unflatten(values, spec),)
 
     def _tape(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
         names = self._differentiated(given) if gradients else []
@@ -294,8 +293,8 @@ def _result(value: Any, tensors: bool) -> Any:
 
 def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
     """The function on whatever is in nested tuples, lists and dicts."""
-    leaves, spec = trees.flatten(value)
-    return trees.unflatten(map(function, leaves), spec)
+    leaves, spec = pytrees.flatten(value)
+    return pytrees.unflatten(map(function, leaves), spec)
 
 
 def compile(

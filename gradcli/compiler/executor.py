@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.compiler import buffer_donation as memory
+from gradcli.compiler import buffer_donation
 from gradcli.compiler.block_sizes import Cuts, row_blocks, tree_blocks
 from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.compiler.region_code import Kernel
@@ -137,11 +137,11 @@ class RegionStep:
         parts = sum(o.size * o.dtype.itemsize for o in self.kernel.folds)
         return parts + sum(b.row_bytes() * self.most for b in self.kernel.buffers)
 
-    def run(self, values: dict[int, Any], threads: int, results: memory.Results) -> None:
+    def run(self, values: dict[int, Any], threads: int, results: buffer_donation.Results) -> None:
         """Work out the sinks."""
         kernel, region = self.kernel, self.region
         flat = region.flat
-        made = [memory.array_for(o, values, self.reuse, results) for o in kernel.results]
+        made = [buffer_donation.array_for(o, values, self.reuse, results) for o in kernel.results]
         given: list[Any] = [
             values[o.index].reshape(-1) if flat else values[o.index] for o in kernel.rows
         ]
@@ -218,13 +218,13 @@ class WholeStep:
         """Nothing: its operands are read to the end."""
         return []
 
-    def run(self, values: dict[int, Any], threads: int, results: memory.Results) -> None:
+    def run(self, values: dict[int, Any], threads: int, results: buffer_donation.Results) -> None:
         """Work it out."""
         op = self.op
         args = [_value(a, values) for a in op.args]
         options = {k: _value(v, values) for k, v in op.options}
         if self.reuse:
-            options["out"] = memory.array_for(op, values, self.reuse, results)
+            options["out"] = buffer_donation.array_for(op, values, self.reuse, results)
         values[op.index] = op.function(*args, **options)
 
 
@@ -263,10 +263,10 @@ class Executor:
         ]
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
         kept = {*self.constants, *[o.index for o in self.outputs]}
-        self.dying = memory.plan(self.steps, kept)
+        self.dying = buffer_donation.plan(self.steps, kept)
         written = {o.index for step in self.steps for o in step.arrays}
         self.lasting = written & {o.index for o in self.outputs}
-        self.results = memory.Results()
+        self.results = buffer_donation.Results()
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         values: dict[int, Any] = dict(self.constants)

@@ -11,7 +11,7 @@ import numpy as np
 from gradcli.compiler.buffer_donation import aligned
 from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.registry.dimensions import maximum_reduce, minimum_reduce, sum_over_few
-from gradcli.system import short_lines as short_rows
+from gradcli.system import short_lines
 from gradcli.system.blocked_products import FOLDS, part_dots, vector_dot
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.tracing.abstract_evaluation import at_each, method_call, put_along, put_less
@@ -271,7 +271,7 @@ class Kernel:
         elif f is cast:
             self._lines.append(f"copyto({name}, {given[0]}, 'unsafe')")
         elif self._of_short_rows(o):
-            into = self._constant(short_rows.into)
+            into = self._constant(short_lines.into)
             self._lines.append(f"{into}({self._constant(f)}, {', '.join(given)}, {name})")
         elif f is np.take_along_axis:
             index = f"{self._constant(at_each)}({', '.join(given[1:])})"
@@ -303,7 +303,7 @@ class Kernel:
         if len(given) < 2 or any(v.dtype != o.dtype or v.kind == "fill" for v in given):
             return False
         a, b = given
-        return o.dtype.char in "fd" and bool(short_rows.way(o.function, a.shape, b.shape))
+        return o.dtype.char in "fd" and bool(short_lines.way(o.function, a.shape, b.shape))
 
     def _reduce(self, o: Operation) -> None:
         if o in self.folds:

@@ -13,7 +13,7 @@ from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, wrap_dim
 from gradcli.primitives.arithmetic import add_scalar, sub
 from gradcli.primitives.reductions import sum_
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import not_differentiable
 from gradcli.registry.factory_arguments import real
 from gradcli.registry.rule_helpers import (
@@ -194,12 +194,14 @@ def _cdist_slope(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> A
     return add_reduce(slopes, axis=-2)
 
 
-@operator(_cdist_slope, "CdistBackwardBackward0", public=False, batch=batches.last(2, 2, 2, 2))
+@operator(
+    _cdist_slope, "CdistBackwardBackward0", public=False, batch=batching_helpers.last(2, 2, 2, 2)
+)
 class cdist_backward:
     grad = x1 = x2 = cdist = lambda g: not_differentiable("_cdist_backward")
 
 
-@operator(_cdist, "CdistBackward0", public=False, batch=batches.last(2, 2))
+@operator(_cdist, "CdistBackward0", public=False, batch=batching_helpers.last(2, 2))
 class _cdist_forward:
     x1 = lambda g, x1, x2, p, result: cdist_backward(g, x1, x2, p, result)
     x2 = lambda g, x1, x2, p, result: cdist_backward(turned(g), x2, x1, p, turned(result))
@@ -215,7 +217,7 @@ def _euclidean_backward(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any
     return x1 * across - ratio @ x2, x2 * down - ratio.mT @ x1
 
 
-@operator(_euclidean, "EuclideanDistBackward0", public=False, batch=batches.last(2, 2))
+@operator(_euclidean, "EuclideanDistBackward0", public=False, batch=batching_helpers.last(2, 2))
 class euclidean_dist:
     x1__x2 = _euclidean_backward
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from gradcli.core import modes
 from gradcli.core.tensor import Tensor, wrap, wrap_dim
-from gradcli.primitives import factorisations as rows
-from gradcli.primitives import lapack
+from gradcli.primitives import factorisations, lapack
 from gradcli.primitives.matrix_products import matmul, mm
 from gradcli.registry.named_results import results, return_type
 from gradcli.registry.rule_helpers import refuse_grad
@@ -46,49 +45,54 @@ def _values(x: Any) -> Any:
 # -- determinants ---------------------------------------------------------------------------------
 @function(
     "linalg.det(Tensor A, *, Tensor? out=None)",
-    rows=[rows.det_row],
+    rows=[factorisations.det_row],
     samples=[f"linalg.det({_REGULAR})", "linalg.det(randn(2,3,3))", "linalg.det(randn(0,0))"],
 )
 def linalg_det(A: Array) -> Any:
     """The determinants of square matrices."""
-    return rows.det_row(A)[0]
+    return factorisations.det_row(A)[0]
 
 
 @function(
-    "det(Tensor input)", rows=[rows.det_row], samples=[f"det({_REGULAR})"], numpy=np.linalg.det
+    "det(Tensor input)",
+    rows=[factorisations.det_row],
+    samples=[f"det({_REGULAR})"],
+    numpy=np.linalg.det,
 )
 def det(input: Array) -> Any:
     """The determinants of square matrices."""
-    return rows.det_row(input)[0]
+    return factorisations.det_row(input)[0]
 
 
 @function(
     "linalg.slogdet(Tensor A, *, Tensor[]? out=None)",
-    rows=[rows.slogdet_row],
+    rows=[factorisations.slogdet_row],
     samples=[f"linalg.slogdet({_REGULAR})"],
 )
 def linalg_slogdet(A: Array) -> Any:
     """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
-    return _SLOGDET(rows.slogdet_row(A)[:2])
+    return _SLOGDET(factorisations.slogdet_row(A)[:2])
 
 
 @function(
     "slogdet(Tensor input, *, Tensor[]? out=None)",
-    rows=[rows.slogdet_row],
+    rows=[factorisations.slogdet_row],
     samples=[f"slogdet({_REGULAR})"],
 )
 def slogdet(input: Array) -> Any:
     """(sign, logabsdet), see linalg.slogdet."""
-    return _SLOGDET_OLD(rows.slogdet_row(input)[:2])
+    return _SLOGDET_OLD(factorisations.slogdet_row(input)[:2])
 
 
 @function(
-    "logdet(Tensor input)", rows=[rows.slogdet_row], samples=["logdet(eye(3)*3 + randn(3,3)*0.1)"]
+    "logdet(Tensor input)",
+    rows=[factorisations.slogdet_row],
+    samples=["logdet(eye(3)*3 + randn(3,3)*0.1)"],
 )
 def logdet(input: Array) -> Any:
     """The logarithm of the determinant; NaN where it is negative."""
-    rows.check_inputs("logdet", _values(input))
-    sign, logabsdet = rows.slogdet_row(input)[:2]
+    factorisations.check_inputs("logdet", _values(input))
+    sign, logabsdet = factorisations.slogdet_row(input)[:2]
     if _values(input).dtype.kind == "c":
         return sign.log() + logabsdet
     return resolve("where")(sign == -1.0, float("nan"), logabsdet)
@@ -96,14 +100,14 @@ def logdet(input: Array) -> Any:
 
 # -- inverses and solves --------------------------------------------------------------------------
 def _inverse(A: Any, name: str) -> Any:
-    inverse, info = rows.inv_ex(A)
-    lapack.refuse_failed(name, _values(info), rows.INVERSE_FAILED, made=_values(inverse))
+    inverse, info = factorisations.inv_ex(A)
+    lapack.refuse_failed(name, _values(info), factorisations.INVERSE_FAILED, made=_values(inverse))
     return inverse
 
 
 @function(
     "linalg.inv(Tensor A, *, Tensor? out=None)",
-    rows=[rows.inv_ex],
+    rows=[factorisations.inv_ex],
     samples=[f"linalg.inv({_REGULAR})", "linalg.inv(eye(2) + rand(4,2,2))"],
     numpy=np.linalg.inv,
 )
@@ -115,7 +119,7 @@ def linalg_inv(A: Array) -> Any:
 @function(
     "inverse(Tensor input, *, Tensor? out=None)",
     aliases="linalg.inverse",
-    rows=[rows.inv_ex],
+    rows=[factorisations.inv_ex],
     samples=[f"inverse({_REGULAR})"],
 )
 def inverse(input: Array) -> Any:
@@ -125,7 +129,7 @@ def inverse(input: Array) -> Any:
 
 linalg_inv_ex = results(
     "linalg.inv_ex(Tensor A, *, bool check_errors=False, Tensor[]? out=None)",
-    rows.inv_ex,
+    factorisations.inv_ex,
     doc="(inverse, info): as linalg.inv, reporting failures instead of raising.",
     module=__name__,
     samples=[f"linalg.inv_ex({_REGULAR})"],
@@ -135,7 +139,7 @@ linalg_inv_ex = results(
 @function(
     "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
     numpy=np.linalg.solve,
-    rows=[rows.solve_ex],
+    rows=[factorisations.solve_ex],
     samples=[
         f"linalg.solve({_REGULAR}, randn(3))",
         f"linalg.solve({_REGULAR}, randn(3,2))",
@@ -144,8 +148,8 @@ linalg_inv_ex = results(
 )
 def linalg_solve(A: Array, B: Array, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
-    result, _, _, info = rows.solve_ex(A, B, left=left)
-    failed = rows.SOLVE_FAILED
+    result, _, _, info = factorisations.solve_ex(A, B, left=left)
+    failed = factorisations.SOLVE_FAILED
     lapack.refuse_failed("torch.linalg.solve", _values(info), failed, made=_values(result))
     return result
 
@@ -153,19 +157,19 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
 @function(
     "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, "
     "Tensor[]? out=None)",
-    rows=[rows.solve_ex],
+    rows=[factorisations.solve_ex],
     samples=[f"linalg.solve_ex({_REGULAR}, randn(3))"],
 )
 def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
     """(result, info): as linalg.solve, reporting failures instead of raising."""
-    result, _, _, info = rows.solve_ex(A, B, left=left, check_errors=check_errors)
+    result, _, _, info = factorisations.solve_ex(A, B, left=left, check_errors=check_errors)
     return _SOLVE_EX((result, info))
 
 
 triangular_solve = results(
     "triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, "
     "bool unitriangular=False, *, Tensor[]? out=None)",
-    rows.triangular_solve_row,
+    factorisations.triangular_solve_row,
     doc="(solution, cloned_coefficient): X with A X = input for a triangular A.",
     module=__name__,
     samples=["triangular_solve(randn(3,2), randn(3,3) + 3*eye(3))"],
@@ -174,7 +178,7 @@ triangular_solve = results(
 
 @function(
     "linalg.tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
-    rows=[rows.inv_ex],
+    rows=[factorisations.inv_ex],
     samples=["linalg.tensorinv(eye(4).reshape(2,2,4), ind=2)"],
 )
 def linalg_tensorinv(A: Array, ind: int) -> Any:
@@ -190,15 +194,15 @@ def linalg_tensorinv(A: Array, ind: int) -> Any:
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
             f"prod(self.shape[:ind]), but got {columns} != {rows_count}"
         )
-    inverse, info = rows.inv_ex(A.reshape(rows_count, columns))
-    failed = rows.INVERSE_FAILED
+    inverse, info = factorisations.inv_ex(A.reshape(rows_count, columns))
+    failed = factorisations.INVERSE_FAILED
     lapack.refuse_failed("linalg.inv", _values(info), failed, made=_values(inverse))
     return inverse.reshape(*rest, *first)
 
 
 @function(
     "linalg.tensorsolve(Tensor input, Tensor other, int[]? dims=None, *, Tensor? out=None)",
-    rows=[rows.solve_ex],
+    rows=[factorisations.solve_ex],
     samples=["linalg.tensorsolve(eye(4).reshape(2,2,4), randn(2,2))"],
 )
 def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
@@ -220,13 +224,13 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
 # -- Cholesky -------------------------------------------------------------------------------------
 @function(
     "linalg.cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
-    rows=[rows.cholesky_ex_row],
+    rows=[factorisations.cholesky_ex_row],
     samples=[f"linalg.cholesky({_POSITIVE})", f"linalg.cholesky({_POSITIVE}, upper=True)"],
 )
 def linalg_cholesky(A: Array, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
-    factor, info = rows.cholesky_ex_row(A, upper=upper)
-    failed = rows.CHOLESKY_FAILED
+    factor, info = factorisations.cholesky_ex_row(A, upper=upper)
+    failed = factorisations.CHOLESKY_FAILED
     lapack.refuse_failed("linalg.cholesky", _values(info), failed, made=_values(factor))
     return factor
 
@@ -234,7 +238,7 @@ def linalg_cholesky(A: Array, upper: bool) -> Any:
 linalg_cholesky_ex = results(
     "linalg.cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False, "
     "Tensor[]? out=None)",
-    rows.cholesky_ex_row,
+    factorisations.cholesky_ex_row,
     doc="(L, info): as linalg.cholesky, reporting failures instead of raising.",
     module=__name__,
     samples=[f"linalg.cholesky_ex({_POSITIVE})"],
@@ -244,7 +248,7 @@ linalg_cholesky_ex = results(
 # -- QR, eigenvalues, singular values -------------------------------------------------------------
 linalg_qr = results(
     "linalg.qr(Tensor A, str mode='reduced', *, Tensor[]? out=None)",
-    rows.qr_row,
+    factorisations.qr_row,
     doc="(Q, R) with A = Q @ R.",
     module=__name__,
     samples=[
@@ -257,17 +261,17 @@ linalg_qr = results(
 
 @function(
     "qr(Tensor input, bool some=True, *, Tensor[]? out=None)",
-    rows=[rows.qr_row],
+    rows=[factorisations.qr_row],
     samples=["qr(randn(3,2))"],
 )
 def qr(input: Array, some: bool) -> Any:
     """(Q, R), see linalg.qr."""
-    return _QR_OLD(rows.qr_row(input, "reduced" if some else "complete"))
+    return _QR_OLD(factorisations.qr_row(input, "reduced" if some else "complete"))
 
 
 linalg_eigh = results(
     "linalg.eigh(Tensor input, str UPLO='L', *, Tensor[]? out=None)",
-    rows.eigh_row,
+    factorisations.eigh_row,
     doc="(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read.",
     module=__name__,
     samples=[f"linalg.eigh({_SYMMETRIC})"],
@@ -276,17 +280,17 @@ linalg_eigh = results(
 
 @function(
     "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
-    rows=[rows.eigh_row],
+    rows=[factorisations.eigh_row],
     samples=[f"linalg.eigvalsh({_SYMMETRIC})"],
 )
 def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
     """The eigenvalues of symmetric matrices, ascending."""
-    return rows.eigh_row(A, UPLO)[0]
+    return factorisations.eigh_row(A, UPLO)[0]
 
 
 linalg_eig = results(
     "linalg.eig(Tensor input, *, Tensor[]? out=None)",
-    rows.eig_row,
+    factorisations.eig_row,
     doc="(eigenvalues, eigenvectors), complex.",
     module=__name__,
     samples=[f"linalg.eig({_REGULAR})"],
@@ -295,19 +299,19 @@ linalg_eig = results(
 
 @function(
     "linalg.eigvals(Tensor input, *, Tensor? out=None)",
-    rows=[rows.eig_row],
+    rows=[factorisations.eig_row],
     samples=[f"linalg.eigvals({_REGULAR})"],
 )
 def linalg_eigvals(A: Array) -> Any:
     """The eigenvalues, complex."""
     recorded = A.requires_grad and modes.is_grad_enabled()  # by linalg.eig
-    rows.check_square("linalg.eig" if recorded else "linalg.eigvals", _values(A))
-    return rows.eig_row(A)[0]
+    factorisations.check_square("linalg.eig" if recorded else "linalg.eigvals", _values(A))
+    return factorisations.eig_row(A)[0]
 
 
 @function(
     "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
-    rows=[rows.svd_row],
+    rows=[factorisations.svd_row],
     samples=["linalg.svd(randn(3,2), full_matrices=False)"],
 )
 def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
@@ -317,22 +321,22 @@ def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
             "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
             "backend."
         )
-    return _SVD(rows.svd_row(A, full_matrices))
+    return _SVD(factorisations.svd_row(A, full_matrices))
 
 
 @function(
     "linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
-    rows=[rows.svd_row],
+    rows=[factorisations.svd_row],
     samples=["linalg.svdvals(randn(3,2))"],
 )
 def linalg_svdvals(A: Array, driver: str | None) -> Any:
     """The singular values, descending."""
-    return rows.svd_row(A, False)[1]
+    return factorisations.svd_row(A, False)[1]
 
 
 @function(
     "svd(Tensor input, bool some=True, bool compute_uv=True, *, Tensor[]? out=None)",
-    rows=[rows.svd_row],
+    rows=[factorisations.svd_row],
     samples=["svd(randn(3,2))"],
 )
 def svd(input: Array, some: bool, compute_uv: bool) -> Any:
@@ -343,12 +347,12 @@ def svd(input: Array, some: bool, compute_uv: bool) -> Any:
             f"{input.ndim} dimensions instead"
         )
     if compute_uv:
-        u, s, vh = rows.svd_row(input, not some)
+        u, s, vh = factorisations.svd_row(input, not some)
         return _SVD_OLD((u, s, vh.mH))
     m, n = input.shape[-2:]
     batch = tuple(input.shape[:-2])
     kind = _values(input).dtype
-    s = rows.svd_row(input, False)[1]
+    s = factorisations.svd_row(input, False)[1]
     return _SVD_OLD((wrap(np.zeros((*batch, m, m), kind)), s, wrap(np.zeros((*batch, n, n), kind))))
 
 
@@ -366,7 +370,7 @@ def _as_tensor(limit: Any) -> Any:
     "hermitian=False, Tensor out=None)",
     "linalg.pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
     "linalg.pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
-    rows=[rows.pinv_row],
+    rows=[factorisations.pinv_row],
     samples=["linalg.pinv(randn(3,2))", "linalg.pinv(randn(2,3))"],
 )
 def linalg_pinv(
@@ -375,17 +379,19 @@ def linalg_pinv(
     """The Moore-Penrose inverses."""
     rtol = rcond if rtol is None else rtol
     refuse_grad("linalg_pinv", atol=atol, rtol=rtol)
-    return rows.pinv_row(input, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian)
+    return factorisations.pinv_row(
+        input, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian
+    )
 
 
 @function(
     "pinverse(Tensor input, float rcond=1e-15)",
-    rows=[rows.pinv_row],
+    rows=[factorisations.pinv_row],
     samples=["pinverse(randn(3,2))"],
 )
 def pinverse(input: Array, rcond: float) -> Any:
     """The Moore-Penrose inverses, see linalg.pinv."""
-    return rows.pinv_row(input, rtol=_as_tensor(rcond))
+    return factorisations.pinv_row(input, rtol=_as_tensor(rcond))
 
 
 @function(
@@ -402,25 +408,25 @@ def linalg_matrix_rank(
 ) -> Any:
     """The number of singular values that are not negligible."""
     a = _values(input)
-    rows.check_matrix("torch.linalg.matrix_rank", a, "input")
+    factorisations.check_matrix("torch.linalg.matrix_rank", a, "input")
     atol = tol if atol is None else atol
     if atol is None and rtol is None and a.dtype.char not in "fdFD":
         raise RuntimeError("This function doesn't handle types other than float and double")
-    rows.check_floating("linalg.eigh" if hermitian else "linalg.svd", a)
+    factorisations.check_floating("linalg.eigh" if hermitian else "linalg.svd", a)
     if not a.size:
         return wrap(np.zeros(a.shape[:-2], np.int64))
     if hermitian:
-        rows.check_square("linalg.eigh", a)
+        factorisations.check_square("linalg.eigh", a)
     limits = [x.array if isinstance(x, Tensor) else x for x in (atol, rtol)]
     s = np.abs(lapack.eigh(a)[0]) if hermitian else lapack.svdvals(a)
-    cutoff = rows._cutoff(s, a.shape[-2], a.shape[-1], *limits)
+    cutoff = factorisations._cutoff(s, a.shape[-2], a.shape[-1], *limits)
     return wrap(np.asarray((s > cutoff).sum(-1), np.int64))
 
 
 linalg_lstsq = results(
     "linalg.lstsq(Tensor input, Tensor b, float? rcond=None, *, str? driver=None, "
     "Tensor[]? out=None)",
-    rows.lstsq_row,
+    factorisations.lstsq_row,
     doc="(solution, residuals, rank, singular_values) of the least-squares problem A X = B.",
     module=__name__,
     samples=["linalg.lstsq(randn(4,2), randn(4,3))", "linalg.lstsq(randn(4,2), randn(4))"],
@@ -432,7 +438,7 @@ linalg_lstsq = results(
     "linalg.matrix_power(Tensor input, int n, *, Tensor out=None)",
     method=True,
     aliases="matrix_power",
-    rows=[mm, rows.inv_ex],
+    rows=[mm, factorisations.inv_ex],
     samples=[
         "linalg.matrix_power(randn(3,3), 3)",
         f"linalg.matrix_power({_REGULAR}, -2)",
@@ -441,7 +447,7 @@ linalg_lstsq = results(
 )
 def linalg_matrix_power(input: Array, n: int) -> Any:
     """Repeated products of square matrices; negative n inverts."""
-    rows.check_square("linalg.matrix_power", _values(input))
+    factorisations.check_square("linalg.matrix_power", _values(input))
     if n == 0:
         eye = np.broadcast_to(
             np.eye(input.shape[-1], dtype=_values(input).dtype), tuple(input.shape)
@@ -484,14 +490,14 @@ def _singular_norm(a: Any, reduce: Any, pair: tuple[int, int], keepdim: bool) ->
     """A norm of singular values; the two dimensions are moved to the end first."""
     others = [d for d in range(a.ndim) if d not in pair]
     order = [*others, *pair]
-    out = reduce(rows.svd_row(a.permute(*order), False)[1], keepdim)
+    out = reduce(factorisations.svd_row(a.permute(*order), False)[1], keepdim)
     if not keepdim:
         return out
     return out.unsqueeze(-1).permute(*np.argsort(order).tolist())
 
 
 def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
-    rows.check_matrix("linalg.matrix_norm", _values(A))
+    factorisations.check_matrix("linalg.matrix_norm", _values(A))
     pair = _pair(dim, A.ndim)
     rows_check = _values(A)
     if rows_check.dtype.kind not in "fc":
@@ -534,7 +540,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     "*, ScalarType? dtype=None, Tensor out=None)",
     "linalg.matrix_norm(Tensor input, str ord='fro', int[] dim={-2,-1}, bool "
     "keepdim=False, *, ScalarType? dtype=None, Tensor out=None)",
-    rows=[rows.svd_row],
+    rows=[factorisations.svd_row],
     samples=[
         "linalg.matrix_norm(randn(3,2))",
         "linalg.matrix_norm(randn(3,2), 'nuc')",
@@ -554,7 +560,7 @@ def linalg_matrix_norm(
     "ScalarType? dtype=None, Tensor out=None)",
     "linalg.norm(Tensor input, str ord, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor out=None)",
-    rows=[rows.svd_row],
+    rows=[factorisations.svd_row],
     samples=[
         "linalg.norm(randn(3))",
         "linalg.norm(randn(3,2), 2)",
@@ -597,7 +603,7 @@ def _squeezed(x: Any) -> Any:
 
 
 def _singular_condition(A: Any, p: Any) -> Any:
-    s = rows.svd_row(A, False)[1]
+    s = factorisations.svd_row(A, False)[1]
     largest, smallest = s[..., :1], s[..., -1:]
     if s.shape[-1]:
         largest, smallest = s.narrow(-1, 0, 1), s.narrow(-1, s.shape[-1] - 1, 1)
@@ -607,7 +613,7 @@ def _singular_condition(A: Any, p: Any) -> Any:
 @function(
     "linalg.cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
     "linalg.cond(Tensor input, str p, *, Tensor out=None)",
-    rows=[rows.svd_row, rows.inv_ex],
+    rows=[factorisations.svd_row, factorisations.inv_ex],
     samples=[
         f"linalg.cond({_REGULAR})",
         f"linalg.cond({_REGULAR}, 'fro')",
@@ -617,9 +623,9 @@ def _singular_condition(A: Any, p: Any) -> Any:
 def linalg_cond(input: Array, p: Any = None) -> Any:
     """The condition number of matrices with respect to a norm."""
     if isinstance(p, str) and 0 in input.shape:
-        rows.check_square(f"linalg.cond(ord={p})", _values(input))
+        factorisations.check_square(f"linalg.cond(ord={p})", _values(input))
     if isinstance(p, str):
-        rows.check_matrix(f"linalg.cond(ord={p})", _values(input))
+        factorisations.check_matrix(f"linalg.cond(ord={p})", _values(input))
     if input.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if input.array.size == 0 if isinstance(input, Tensor) else False:
@@ -627,10 +633,10 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
     if p in (None, 2, -2) and not isinstance(p, str):
         return _singular_condition(input, p)
     if p == "nuc":
-        s = rows.svd_row(input, False)[1]
+        s = factorisations.svd_row(input, False)[1]
         return s.sum(-1) * s.reciprocal().sum(-1)
-    rows.check_square("linalg.cond", _values(input))
-    inverse, info = rows.inv_ex(input)
+    factorisations.check_square("linalg.cond", _values(input))
+    inverse, info = factorisations.inv_ex(input)
     failed = wrap(_values(info) != 0)
     inverse = inverse.masked_fill(failed[..., None, None], inf)
     first = _matrix_norm(input, p, (-2, -1), False)
@@ -641,31 +647,33 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
 # -- LU -------------------------------------------------------------------------------------------
 @function(
     "linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
-    rows=[rows.lu_row],
+    rows=[factorisations.lu_row],
     samples=[f"linalg.lu({_REGULAR})"],
 )
 def linalg_lu(A: Array, pivot: bool) -> Any:
     """(P, L, U) with A = P @ L @ U."""
-    lower, upper, p = rows.lu_row(A, pivot=pivot)
+    lower, upper, p = factorisations.lu_row(A, pivot=pivot)
     return _LU((p, lower, upper))
 
 
 @function(
     "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
-    rows=[rows.lu_factor_ex_row],
+    rows=[factorisations.lu_factor_ex_row],
     samples=[f"linalg.lu_factor({_REGULAR})"],
 )
 def linalg_lu_factor(A: Array, pivot: bool) -> Any:
     """(LU, pivots): both factors in one matrix."""
-    lu, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
-    lapack.refuse_failed("torch.linalg.lu_factor", _values(info), rows.LU_FAILED, RuntimeError)
+    lu, pivots, info = factorisations.lu_factor_ex_row(A, pivot=pivot)
+    lapack.refuse_failed(
+        "torch.linalg.lu_factor", _values(info), factorisations.LU_FAILED, RuntimeError
+    )
     return _LU_FACTOR((lu, pivots))
 
 
 linalg_lu_factor_ex = results(
     "linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False, "
     "Tensor[]? out=None)",
-    rows.lu_factor_ex_row,
+    factorisations.lu_factor_ex_row,
     doc="(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising.",
     module=__name__,
     samples=[f"linalg.lu_factor_ex({_REGULAR})"],
@@ -677,36 +685,36 @@ linalg_lu_factor_ex = results(
     "-> _lu_with_info(A=input)",
     "lu(Tensor input, bool pivot=True, Any get_infos=False)|method -> _lu_with_info(input)",
     python=True,
-    rows=[rows.lu_factor_ex_row],
+    rows=[factorisations.lu_factor_ex_row],
     samples=[f"lu({_REGULAR})"],
 )
 def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     """(LU, pivots[, info]), see linalg.lu_factor."""
-    packed, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
+    packed, pivots, info = factorisations.lu_factor_ex_row(A, pivot=pivot)
     return (packed, pivots, info) if get_infos else (packed, pivots)
 
 
 @function(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
     "bool unpack_pivots=True, *, Tensor[]? out=None)",
-    rows=[rows.lu_unpack_row],
+    rows=[factorisations.lu_unpack_row],
     method=False,
     samples=[f"lu_unpack(*linalg.lu_factor({_REGULAR}))"],
 )
 def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> Any:
     """(P, L, U) from packed factors."""
-    lower, upper, p = rows.lu_unpack_row(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    lower, upper, p = factorisations.lu_unpack_row(LU_data, LU_pivots, unpack_data, unpack_pivots)
     return _LU_UNPACK((p, lower, upper))
 
 
 @function(
     "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
-    rows=[rows.lu_solve],
+    rows=[factorisations.lu_solve],
     samples=[f"lu_solve(randn(3,2), *linalg.lu_factor({_REGULAR}))"],
 )
 def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
     """X with A X = input, see linalg.lu_solve."""
-    return rows.lu_solve(LU_data, LU_pivots, input)
+    return factorisations.lu_solve(LU_data, LU_pivots, input)
 
 
 # -- Vandermonde matrices -------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from gradcli.core.tensor import wrap
 from gradcli.movement.indexing import index_select
 from gradcli.primitives.arithmetic import mul_scalar
 from gradcli.primitives.matrix_products import addmm, matmul
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.derivative_pairs import last
 from gradcli.registry.rule_helpers import conj, implemented, masked_fill, total, unsqueeze
 from gradcli.registry.rule_helpers import numbers as decided
@@ -97,7 +97,7 @@ def _trilinear_backward(
     "TrilinearBackward0",
     refuses={"C": "_trilinear"},
     public=False,
-    batch=batches.trilinear,
+    batch=batching_helpers.trilinear,
 )
 class trilinear:
     i1__i2__i3 = _trilinear_backward
@@ -204,7 +204,7 @@ def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
     _embedding_backward,
     "EmbeddingDenseBackwardBackward0",
     public=False,
-    batch=batches.embedded_back,
+    batch=batching_helpers.embedded_back,
     spelled="slope of embedding",
 )
 class embedding_backward:
@@ -216,7 +216,7 @@ class embedding_backward:
     "EmbeddingBackward0",
     refuses={"C": "embedding"},
     public=False,
-    batch=batches.embedded,
+    batch=batching_helpers.embedded,
     spelled="embedding of rows",
 )
 class embedding_row:
@@ -387,7 +387,7 @@ _flash_gradients = last(
     _flash_backward,
     "grad_out query key value",
     outputs="grad_query grad_key grad_value",
-    batch=batches.attended,
+    batch=batching_helpers.attended,
 )
 
 
@@ -397,7 +397,7 @@ _flash_gradients = last(
     outputs="output logsumexp",
     differentiable=1,
     public=False,
-    batch=batches.attended,
+    batch=batching_helpers.attended,
 )
 class flash_attention:
     query__key__value = (

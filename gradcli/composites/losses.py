@@ -29,7 +29,7 @@ from gradcli.primitives.arithmetic import (
 )
 from gradcli.primitives.elementwise import clamp_min, minimum, sigmoid, xlogy
 from gradcli.primitives.reductions import mean_all
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.derivative_pairs import last
 from gradcli.registry.rule_helpers import (
     at_least,
@@ -177,13 +177,15 @@ def _samples(name: str, *more: str) -> list[str]:
 # -- losses of a difference -----------------------------------------------------------------------
 def _elementwise(kernel: Any, node: str, *, types: str = "common", **facts: Any) -> Any:
     """The row of a loss that has a value for each element, and reduces them."""
-    facts |= {"kind": "loss", "types": types, "batch": batches.loss}
+    facts |= {"kind": "loss", "types": types, "batch": batching_helpers.loss}
     return operator(kernel, node, public=False, **facts)
 
 
 def _slope(kernel: Any, node: str, **facts: Any) -> Any:
     """The row of such a loss's gradient, which PyTorch has as an operator of its own."""
-    return operator(kernel, node, public=False, types="own", batch=batches.loss_backward, **facts)
+    return operator(
+        kernel, node, public=False, types="own", batch=batching_helpers.loss_backward, **facts
+    )
 
 
 def _mse(self: Array, target: Array, reduction: int = 1) -> Array:
@@ -451,7 +453,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         f"{node}BackwardBackward0",
         public=False,
         types="own",
-        batch=batches.classes_backward,
+        batch=batching_helpers.classes_backward,
         guarded=False,
         spelled="slope of nll_loss",
     )(backward)
@@ -467,7 +469,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         differentiable=1,
         public=False,
         types="own",
-        batch=batches.classes,
+        batch=batching_helpers.classes,
         spelled="nll_loss",
     )(forward)
     return forward_row, backward_row
@@ -911,7 +913,7 @@ multi_margin_loss_backward = last(
     _multi_margin_backward,
     "grad_output self",
     types="own",
-    batch=batches.items_backward,
+    batch=batching_helpers.items_backward,
 )
 
 
@@ -920,7 +922,7 @@ multi_margin_loss_backward = last(
     "MultiMarginLossBackward0",
     public=False,
     types="own",
-    batch=batches.items,
+    batch=batching_helpers.items,
 )
 class multi_margin_loss_row:
     self = multi_margin_loss_backward
@@ -1020,7 +1022,7 @@ multilabel_margin_loss_backward = last(
     _multilabel_backward,
     "grad_output self",
     types="own",
-    batch=batches.items_backward,
+    batch=batching_helpers.items_backward,
 )
 
 
@@ -1030,7 +1032,7 @@ multilabel_margin_loss_backward = last(
     outputs="output is_target",
     differentiable=1,
     public=False,
-    batch=batches.items,
+    batch=batching_helpers.items,
 )
 class multilabel_margin_loss_row:
     self = multilabel_margin_loss_backward

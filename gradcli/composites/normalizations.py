@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.movement.strides import of_images
 from gradcli.primitives.arithmetic import add_scalar
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.rule_helpers import expect_alike, implemented, refuse_grad, total, unrecorded
 from gradcli.registry.rule_helpers import mean as mean_along
 from gradcli.registry.table import Array, function, operator, resolve
@@ -123,7 +123,7 @@ def _layer_norm_backward(
     outputs="result0 result1 result2",
     differentiable=1,
     public=False,
-    batch=batches.layer_normed,
+    batch=batching_helpers.layer_normed,
 )
 class native_layer_norm_row:
     input__weight__bias = _layer_norm_backward
@@ -280,7 +280,7 @@ def _group_norm_backward(
     "NativeGroupNormBackward0",
     outputs="result0 result1 result2",
     public=False,
-    batch=batches.group_normed,
+    batch=batching_helpers.group_normed,
 )
 class native_group_norm_row:
     input__weight__bias = (
@@ -460,7 +460,7 @@ def _batch_norm_backward(
     outputs="result0 result1 result2",
     differentiable=1,
     public=False,
-    batch=batches.batch_normed,
+    batch=batching_helpers.batch_normed,
 )
 class native_batch_norm_row:
     input__weight__bias = _batch_norm_backward

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import batched_arrays as batch
+from gradcli.core import batched_arrays
 from gradcli.core.batched_arrays import DYNAMIC, Batched, each, is_batched
 from gradcli.core.tensor import wrap, wrap_dim
 from gradcli.primitives.arithmetic import div_true, mul_scalar
@@ -354,14 +354,14 @@ def bincount(input: Array, weights: Array | None, minlength: int) -> Any:
     places = data(input)
     if places.dtype.kind not in "iu":
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{scalar_name(places)}'")
-    if places.ndim != 1 or (batch.numbers(places) < 0).any():
+    if places.ndim != 1 or (batched_arrays.numbers(places) < 0).any():
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if is_batched([input, weights]):
-        most = int(batch.numbers(places).max(initial=-1)) + 1
+        most = int(batched_arrays.numbers(places).max(initial=-1)) + 1
         if minlength < most:  # so many may differ from entry to entry
             raise RuntimeError(DYNAMIC.format("bincount"))
     if weights is None:

@@ -14,9 +14,9 @@ from gradcli.core.tensor import Tensor
 
 
 def _push(node: Any, grad: Any, retain: bool) -> None:
-    from gradcli.core import generated_rules as compiled_rules
+    from gradcli.core import generated_rules
 
-    type(node).push = made = compiled_rules.push(node._row)
+    type(node).push = made = generated_rules.push(node._row)
     made(node, grad, retain)
 
 
@@ -47,9 +47,9 @@ def _regenerate(tensor: Any) -> Any:
 
 
 def _in_batches(tensor: Any, wanted: Any) -> Any:
-    from gradcli.core import batch_levels as batching
+    from gradcli.core import batch_levels
 
-    return batching.lift(tensor, wanted)
+    return batch_levels.lift(tensor, wanted)
 
 
 class OfEngine:
@@ -59,9 +59,9 @@ class OfEngine:
         self.name = name
 
     def __get__(self, x: Any, kind: type[Tensor]) -> Any:
-        from gradcli.core import basic_primitives as rows
+        from gradcli.core import basic_primitives
 
-        return partial(rows.METHODS[self.name], x)
+        return partial(basic_primitives.METHODS[self.name], x)
 
 
 for _name in ("__add__", "__radd__", "__mul__", "__rmul__", "sum", "view", "reshape", "expand"):

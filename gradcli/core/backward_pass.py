@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.core import batched_arrays as batch
-from gradcli.core import modes, plain_pass
+from gradcli.core import batched_arrays, modes, plain_pass
 from gradcli.core.batched_arrays import Batched, Level, opened
 from gradcli.core.node import AccumulateGrad, Edge, Node, Port
 from gradcli.core.plain_pass import by_sequence
@@ -152,9 +151,11 @@ def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any,
     Raises RuntimeError for what a `vmap` has made, which has no graph at all.
     """
     depth, since = modes.depth.get(), modes.opened.get()
-    inner = {level for level in batch.levels() if not level.linear and level.depth >= depth}
+    inner = {
+        level for level in batched_arrays.levels() if not level.linear and level.depth >= depth
+    }
     for i, root in enumerate(roots):
-        if isinstance(root, Tensor) and inner & batch.batch_of(root):
+        if isinstance(root, Tensor) and inner & batched_arrays.batch_of(root):
             raise RuntimeError(_NO_GRAPH.format(i))
     if not all(isinstance(root, Tensor) and _made(root) >= since for root in roots):
         return wanted

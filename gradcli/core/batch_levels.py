@@ -7,26 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import batched_arrays as batch
+from gradcli.core import batched_arrays
 from gradcli.core.batched_arrays import Level
 from gradcli.core.primitive import Array, operator
 from gradcli.core.tensor import Tensor
 
 
 def _add(self: Array, dim: int, level: Level) -> Any:
-    return batch.added(self, dim, level)
+    return batched_arrays.added(self, dim, level)
 
 
 def _remove(self: Array, dim: int, level: Level) -> Any:
-    return batch.removed(self, dim, level)
+    return batched_arrays.removed(self, dim, level)
 
 
 def _lift(self: Array, level: Level) -> Any:
-    return batch.lifted(self, level)
+    return batched_arrays.lifted(self, level)
 
 
 def _sum(self: Array, level: Level) -> Any:
-    return batch.summed(self, level)
+    return batched_arrays.summed(self, level)
 
 
 def _row(name: str, kernel: Any, node: str, rule: Any) -> Any:
@@ -58,7 +58,7 @@ lift_to_batch: Any = _row(
     "lift_to_batch",
     _lift,
     "LiftToBatchBackward0",
-    lambda g, level: g if level in batch.levels() else sum_over_batch(g, level),
+    lambda g, level: g if level in batched_arrays.levels() else sum_over_batch(g, level),
 )
 sum_over_batch: Any = _row(
     "sum_over_batch", _sum, "SumOverBatchBackward0", lambda g, level: lift_to_batch(g, level)
@@ -67,11 +67,13 @@ sum_over_batch: Any = _row(
 
 def by_entry(name: str, call: Callable[..., Any], grads: list[Any]) -> tuple[Any, ...]:
     """A user's function of gradients on every entry of their outermost batch; the level remembers it."""
-    level = batch.top(grads)
+    level = batched_arrays.top(grads)
     if level.size > 1:
         level.slow[name] = None
     whole = [
-        remove_batch_dim(g, 0, level) if g is not None and level in batch.batch_of(g) else g
+        remove_batch_dim(g, 0, level)
+        if g is not None and level in batched_arrays.batch_of(g)
+        else g
         for g in grads
     ]
     rows = []
@@ -88,7 +90,7 @@ def lift(tensor: Any, wanted: frozenset[Level]) -> Any:
     """A tensor that is recorded, in all of some levels' batches; any other as it is."""
     if not isinstance(tensor, Tensor) or tensor.node is None:
         return tensor
-    for level in sorted(wanted - batch.batch_of(tensor), key=lambda each: each.number):
+    for level in sorted(wanted - batched_arrays.batch_of(tensor), key=lambda each: each.number):
         tensor = lift_to_batch(tensor, level)
     return tensor
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.core import modes
-from gradcli.core import sparse_batches as scattered
+from gradcli.core import modes, sparse_batches
 from gradcli.core.batched_arrays import (
     DYNAMIC,
     RANDOM,
@@ -30,7 +29,7 @@ from gradcli.core.batched_arrays import (
     zero,
 )
 from gradcli.core.tensor import Tensor, wrap, wrap_dim
-from gradcli.system import short_lines as short_rows
+from gradcli.system import short_lines
 from gradcli.system.threads import applied
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def _sparse(row: Declaration, operands: list[Any], level: Level) -> Any:
     """The row on batches of zeros but for few elements, where that gives one; else None."""
     operands = [common(v, level) for v in operands]
     kept = _diagonal(row, operands, level)
-    return scattered.run(row, operands, level) if kept is None else kept
+    return sparse_batches.run(row, operands, level) if kept is None else kept
 
 
 def _diagonal(row: Declaration, operands: list[Any], level: Level) -> Any:
@@ -156,7 +155,7 @@ def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
     """A ufunc of plain arrays of many short rows; None where NumPy's own loop is as good."""
     if ufunc is None or type(a) is not np.ndarray or type(b) is not np.ndarray:
         return None
-    known = short_rows.way(ufunc, a.shape, b.shape, near=False) is not None
+    known = short_lines.way(ufunc, a.shape, b.shape, near=False) is not None
     return applied(ufunc, a, b, least=1) if known else None
 
 

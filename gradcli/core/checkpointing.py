@@ -18,8 +18,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
-from gradcli.core import backward_pass as backward
-from gradcli.core import modes, random, watched_pass
+from gradcli.core import backward_pass, modes, random, watched_pass
 from gradcli.core.custom_function import Function
 from gradcli.core.gradient_edges import saved_tensors_hooks
 from gradcli.core.tensor import Tensor, wrap
@@ -237,7 +236,7 @@ class CheckpointFunction(Function):
             raise RuntimeError(
                 "none of output has requires_grad=True, this checkpoint() is not necessary"
             )
-        backward.backward([o for o, _ in pairs], [g for _, g in pairs])
+        backward_pass.backward([o for o, _ in pairs], [g for _, g in pairs])
         return (None, None, *(i.grad if isinstance(i, Tensor) else None for i in inputs))
 
 

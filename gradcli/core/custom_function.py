@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import batch_levels as batching
-from gradcli.core import modes, versions, vmap_rules
+from gradcli.core import batch_levels, modes, versions, vmap_rules
 from gradcli.core.batched_arrays import Level, batch_of, is_batched
 from gradcli.core.hooks import RARE
 from gradcli.core.node import FREED_MESSAGE, Meta, Node, Port, Wide, new
@@ -207,7 +206,7 @@ class BackwardCFunction(Wide, FunctionCtx):
             with vmap_rules.reopened(self._batch):
                 return self._call_backward(grads)
         if is_batched(grads):
-            return batching.by_entry(self.name(), self._call_backward, grads)
+            return batch_levels.by_entry(self.name(), self._call_backward, grads)
         return self._call_backward(grads)
 
     def _call_backward(self, grads: list[Any]) -> tuple[Any, ...]:
@@ -378,7 +377,7 @@ class Function(FunctionCtx):
                     given = args
                     forward = lambda *_: vmap_rules.by_rule(cls, given, level)  # noqa: E731
         if modes.unusual and (wanted := batch_of(args)):
-            args, ctx._batch = tuple(batching.lift(a, wanted) for a in args), wanted
+            args, ctx._batch = tuple(batch_levels.lift(a, wanted) for a in args), wanted
         tensors = [a for a in args if isinstance(a, Tensor)]
         recorded = modes.is_grad_enabled() and any(t.requires_grad for t in tensors)
         ctx._flags = tuple(isinstance(a, Tensor) for a in args)

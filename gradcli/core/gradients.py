@@ -11,12 +11,11 @@ from gradcli.core import versions
 from gradcli.core.node import OWNED, AccumulateGrad, Edge, Node, Variable
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.core.version_checks import check_versions
-from gradcli.system import dtypes
-from gradcli.system import locks as forks
+from gradcli.system import dtypes, locks
 from gradcli.system.array_memory import IN_MEMORY, copied
 from gradcli.system.cascaded_sums import add_reduce
 
-accumulating = forks.reentrant_lock()
+accumulating = locks.reentrant_lock()
 _FEW = 2048  # elements up to which a sum of rows is not one of blocks of them
 
 

@@ -15,11 +15,11 @@ import numpy as np
 from gradcli.core.gradients import add_to_grad
 from gradcli.core.hooks import RARE
 from gradcli.core.node import AccumulateGrad, Edge, Node
-from gradcli.system import locks as forks
+from gradcli.system import locks
 
 by_sequence = operator.attrgetter("_seq")
 
-_marking = forks.lock()
+_marking = locks.lock()
 
 
 def _reach(roots: Sequence[Edge]) -> list[Node] | None:

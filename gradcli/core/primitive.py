@@ -21,10 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import batched_arrays as batch
-from gradcli.core import generated_calls as compiled
-from gradcli.core import generated_rules as compiled_rules
-from gradcli.core import modes, versions
+from gradcli.core import batched_arrays, generated_calls, generated_rules, modes, versions
 from gradcli.core.anomaly import remember
 from gradcli.core.batched_arrays import Batched, is_batched
 from gradcli.core.declaration import NOT_IMPLEMENTED, Declaration, itself
@@ -186,9 +183,9 @@ class Row(Declaration):
 
     def in_batch(self, operands: list[Any]) -> Any:
         """As `run`, where some operands are batched."""
-        from gradcli.core import batching_rules as batch_rows
+        from gradcli.core import batching_rules
 
-        return batch_rows.run(self, operands)
+        return batching_rules.run(self, operands)
 
     def compute(self, operands: list[Any]) -> Any:
         """As `run`, but never recorded."""
@@ -249,7 +246,7 @@ class Row(Declaration):
         So that a gradient that differs from entry to entry is summed where it leaves the batch.
         """
         lift = Tensor.in_batches
-        wanted = batch.batch_of(values)
+        wanted = batched_arrays.batch_of(values)
         made = list(values)
         for i in self.differentiated:
             if self.kinds[i] == "list":
@@ -528,9 +525,9 @@ _NODE_BASES = {NOT_IMPLEMENTED: NotImplementedNode}
 # What is made of a row when it is first asked for.
 _MADE = {
     "node_type": Row._node_type,
-    "call": compiled.call,
-    "record": compiled.record,
-    "backward": compiled_rules.backward,
+    "call": generated_calls.call,
+    "record": generated_calls.record,
+    "backward": generated_rules.backward,
 }
 
 

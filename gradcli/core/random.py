@@ -26,7 +26,7 @@ from gradcli.core.batched_arrays import drawing
 from gradcli.core.device import device as Device
 from gradcli.core.device import used
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.system import locks as forks
+from gradcli.system import locks
 from gradcli.system.dtypes import scalar_name
 from gradcli.system.fma import fma32, fma64
 
@@ -62,10 +62,10 @@ _GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 def _in_child() -> None:
     for generator in list(_GENERATORS):
-        forks.release(generator.lock)
+        locks.release(generator.lock)
         source: Any = generator._source
         if source is not None:
-            forks.release(source._bit_generator.lock)
+            locks.release(source._bit_generator.lock)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

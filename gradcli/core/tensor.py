@@ -22,8 +22,7 @@ from gradcli.core.hooks import RARE, add, node_hooks
 from gradcli.core.node import OWN, AccumulateGrad, Meta, Node, Port, accumulator, meta, new
 from gradcli.core.size import Size
 from gradcli.core.versions import Versions
-from gradcli.system import dtypes
-from gradcli.system import locks as forks
+from gradcli.system import dtypes, locks
 from gradcli.system.array_memory import ARRAYS, address, copied, element_strides, follows, memory_of
 from gradcli.system.dtypes import scalar_name
 
@@ -914,7 +913,7 @@ def link_result(node: Node | Port, versions: Versions) -> None:
         node._written[nr] = versions
 
 
-_pruning = forks.lock()
+_pruning = locks.lock()
 
 
 class Views:

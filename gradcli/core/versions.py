@@ -9,13 +9,13 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from gradcli.system import locks as forks
+from gradcli.system import locks
 
 clock = count(1)
 tick = clock.__next__
 
 _KEPT = 4096
-_writing = forks.lock()  # ticks of writes, and `last`, only grow
+_writing = locks.lock()  # ticks of writes, and `last`, only grow
 
 
 class Versions:

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 import gradcli.system.budget as budget
-from gradcli.core import batched_arrays as batch
-from gradcli.core import modes, versions
+from gradcli.core import batched_arrays, modes, versions
 from gradcli.core.device import contiguous_format
 from gradcli.core.gradients import fit, of_inputs
 from gradcli.core.hooks import node_hooks
@@ -193,7 +192,7 @@ def store(tensor: Tensor, values: Any) -> None:
             f"output with shape {list(array.shape)} doesn't match the broadcast shape "
             f"{list(values.shape)}"
         )
-    if more := batch.batch_of(values) - batch.batch_of(array):
+    if more := batched_arrays.batch_of(values) - batched_arrays.batch_of(array):
         lead = [level.size for level in sorted(more, key=lambda each: each.number)]
         raise RuntimeError(
             f"output with shape {list(array.shape)} doesn't match the broadcast shape "
@@ -243,7 +242,9 @@ def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
     own = tensor.tangents.get(level) if tensor.tangents else None
     before = modes.opened.set(0)  # whoever made the tangent: it is written as its tensor is
     try:
-        if own is None or (tangent is not None and batch.batch_of(tangent) - batch.batch_of(own)):
+        if own is None or (
+            tangent is not None and batched_arrays.batch_of(tangent) - batched_arrays.batch_of(own)
+        ):
             if tangent is not None:
                 _first_tangent(tensor, level, tangent)
         elif tangent is None:
@@ -257,8 +258,8 @@ def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
 def _zeros_as(tensor: Tensor, tangent: Tensor) -> Tensor:
     """Zeros that lie in memory as a tensor does, in its batches and a tangent's."""
     like = tangent.array
-    for more in batch.batch_of(tensor) - batch.batch_of(like):
-        like = batch.lifted(like, more)
+    for more in batched_arrays.batch_of(tensor) - batched_arrays.batch_of(like):
+        like = batched_arrays.lifted(like, more)
     return wrap(Layout(tensor.memory(), tensor.memory()).arrays(tensor.array.dtype, like)[0])
 
 
@@ -454,10 +455,10 @@ class Layout:
             _extent(self.base_shape, self.base_strides, dtype.itemsize),
             self.offset + _extent(self.shape, self.strides, self.dtype.itemsize),
         )
-        memory = batch.zeros_of(like, (size - low,), np.uint8)
+        memory = batched_arrays.zeros_of(like, (size - low,), np.uint8)
         return (
-            batch.strided(memory, self.base_shape, dtype, self.base_strides, -low),
-            batch.strided(memory, self.shape, self.dtype, self.strides, self.offset - low),
+            batched_arrays.strided(memory, self.base_shape, dtype, self.base_strides, -low),
+            batched_arrays.strided(memory, self.shape, self.dtype, self.strides, self.offset - low),
         )
 
 
@@ -493,10 +494,10 @@ class CopySlices(Wide):
         if inner[0] is None:
             part.zero_()
             return (whole, *inner[1:])
-        if more := batch.batch_of(inner[0]) - batch.batch_of(whole):
+        if more := batched_arrays.batch_of(inner[0]) - batched_arrays.batch_of(whole):
             like = whole.array
             for level in more:
-                like = batch.lifted(like, level)
+                like = batched_arrays.lifted(like, level)
             wider = wrap(layout.arrays(grad.array.dtype, like)[0])
             wider.copy_(whole)
             whole, part = wider, _part(wider, layout)
@@ -584,7 +585,7 @@ def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> 
         )
     budget.elements(size)
     begin = start * item if all(size) else 0
-    return batch.strided(array, size, array.dtype, [s * item for s in stride], begin)
+    return batched_arrays.strided(array, size, array.dtype, [s * item for s in stride], begin)
 
 
 __all__ = [

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from gradcli.core import batch_levels as batching
-from gradcli.core import modes
+from gradcli.core import batch_levels, modes
 from gradcli.core.batched_arrays import Level, batch_of
 from gradcli.core.tensor import Tensor
 
@@ -71,7 +70,7 @@ def by_rule(function: Any, args: tuple[Any, ...], level: Level) -> Any:
     """The operation on a batch as the Function's `vmap` has it: outside of that batch."""
     dims = tuple(0 if level in batch_of(a) else None for a in args)
     whole = [
-        a if d is None else batching.remove_batch_dim(a, 0, level)
+        a if d is None else batch_levels.remove_batch_dim(a, 0, level)
         for a, d in zip(args, dims, strict=True)
     ]
     outside = tuple(each for each in modes.current().levels if each is not level)
@@ -114,7 +113,7 @@ def reopened(wanted: frozenset[Level]) -> Iterator[None]:
 def _in_batch(output: Any, dim: int | None, level: Level) -> Any:
     if dim is None or not isinstance(output, Tensor):
         return output
-    return batching.add_batch_dim(output, dim % output.ndim, level)
+    return batch_levels.add_batch_dim(output, dim % output.ndim, level)
 
 
 def _structure(items: tuple[Any, ...]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import nonfinite
-from gradcli.graphs import value_text as values
+from gradcli.graphs import nonfinite, value_text
 
 
 @dataclass(slots=True)
@@ -103,7 +102,7 @@ class Recorder:
 def _copy(value: Any) -> Any:
     if value is None:
         return None
-    array = values.as_array(value)
+    array = value_text.as_array(value)
     return array.copy() if getattr(array, "ndim", 0) else array
 
 

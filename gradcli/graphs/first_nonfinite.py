@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import nonfinite
-from gradcli.graphs import saved_fields as saved
-from gradcli.graphs import value_text as values
+from gradcli.graphs import nonfinite, saved_fields, value_text
 from gradcli.graphs.backward_steps import Recorder, Step
 from gradcli.graphs.remedies import input_remedy, remedy
 from gradcli.graphs.traversal import class_name
@@ -88,7 +86,7 @@ def _backward(graph: Any, watched: Mapping[Any, Any], recorder: Recorder) -> Ano
 
 
 def _dtype(value: Any) -> str | None:
-    return values.dtype_name(getattr(value, "dtype", None))
+    return value_text.dtype_name(getattr(value, "dtype", None))
 
 
 def _given(graph: Any, node: Any, at: tuple[int, ...]) -> Anomaly | None:
@@ -97,10 +95,12 @@ def _given(graph: Any, node: Any, at: tuple[int, ...]) -> Anomaly | None:
     for child, _ in node.next_functions:
         tensor = getattr(child, "variable", None)
         if tensor is not None:
-            found[saved.name_of(tensor, graph.names) or "an input"] = tensor
-    for name, value in saved.fields(node):
-        if values.is_tensor(value) and getattr(value, "grad_fn", None) is None:
-            found.setdefault(saved.name_of(value, graph.names) or f"an input ({name})", value)
+            found[saved_fields.name_of(tensor, graph.names) or "an input"] = tensor
+    for name, value in saved_fields.fields(node):
+        if value_text.is_tensor(value) and getattr(value, "grad_fn", None) is None:
+            found.setdefault(
+                saved_fields.name_of(value, graph.names) or f"an input ({name})", value
+            )
     for name, tensor in found.items():
         wrong = nonfinite.wrong(tensor)
         if wrong:
@@ -127,7 +127,7 @@ def _operands(
         if tensor is not None:
             i = graph.describer.id_of(child)
             piece = graph.describer.piece(graph.describer.span(i)) if i is not None else None
-            name = saved.name_of(tensor, {}) or piece or class_name(child)
+            name = saved_fields.name_of(tensor, {}) or piece or class_name(child)
             text = nonfinite.element(tensor, at)
             if text not in found.values():
                 found.setdefault(name, text)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gradcli.graphs import value_text as values
+from gradcli.graphs import value_text
 from gradcli.graphs.remedies import change_remedy
 from gradcli.graphs.styles import (
     ASCII,
@@ -70,7 +70,7 @@ class Mark:
     def text(self) -> str:
         """Say it in a line, and the remedy in another."""
         change = "falls to 0" if self.after == 0 else f"{self._word()} by {self._factor()}"
-        before, after = (values.number(n, 3) for n in (self.before, self.after))
+        before, after = (value_text.number(n, 3) for n in (self.before, self.after))
         where = f"  {self.where}" if self.where else ""
         return f"{self.name}{where}: |grad| {change} ({before} → {after})"
 
@@ -79,7 +79,7 @@ class Mark:
 
     def _factor(self) -> str:
         ratio = self.before / self.after if self.vanishes else self.after / self.before
-        return values.number(ratio, 2)
+        return value_text.number(ratio, 2)
 
 
 class Norms:
@@ -109,16 +109,16 @@ class Norms:
                 continue
             seen.add(i)
             grad = (self.describer.grads or {}).get(node)
-            known = None if grad is None else values.stats_of(grad)
+            known = None if grad is None else value_text.stats_of(grad)
             value = self.forward.get(i)
             outputs = self.describer.probe.outputs(node)
             yield Row(
                 i,
                 label or "unnamed",
                 depth if known is not None else len(order),
-                values.shape_text(outputs[0].shape) if outputs else "",
+                value_text.shape_text(outputs[0].shape) if outputs else "",
                 None if known is None else known.norm,
-                None if value is None else values.stats_of(value).norm,
+                None if value is None else value_text.stats_of(value).norm,
                 None if known is None or not known.size else known.zeros / known.size,
                 0 if known is None else known.bad,
             )
@@ -127,10 +127,10 @@ class Norms:
     def _node_marks(self) -> Iterable[Mark]:
         for step in self.steps:
             i = self.skeleton.ids.get(step.node)
-            came = [values.stats_of(g) for g in step.incoming if g is not None]
+            came = [value_text.stats_of(g) for g in step.incoming if g is not None]
             if i is None or not came:
                 continue
-            sent = [values.stats_of(g) for g in step.outgoing if g is not None]
+            sent = [value_text.stats_of(g) for g in step.outgoing if g is not None]
             if sent and _jumps(came, sent):
                 before, after = _norm(came), _norm(sent)
                 name = class_name(step.node)
@@ -158,15 +158,15 @@ class Norms:
                 continue
             came = self.modules.reached(part)
             leaving = [
-                values.stats_of(grad)
+                value_text.stats_of(grad)
                 for i in part.nodes
                 for edge, grad in zip(self.skeleton.edges[i], sent.get(i) or (), strict=False)
                 if grad is not None and edge is not None
                 if edge[0] not in inside and self.skeleton.edges[edge[0]]
             ]
-            if came is None or not leaving or not _jumps([values.stats_of(came)], leaving):
+            if came is None or not leaving or not _jumps([value_text.stats_of(came)], leaving):
                 continue
-            before, after = values.stats_of(came).norm, _norm(leaving)
+            before, after = value_text.stats_of(came).norm, _norm(leaving)
             first = min(part.nodes)
             remedy = change_remedy(part.kind, vanishes=after < before)
             name = f"{part.kind} {part.path}"
@@ -212,7 +212,7 @@ class Norms:
 
     def _cells(self, row: Row, signs: Signs) -> tuple[str, ...]:
         def short(value: float | None) -> str:
-            return "" if value is None else values.number(value, 3)
+            return "" if value is None else value_text.number(value, 3)
 
         zeros = "" if not row.zeros else f"{100 * row.zeros:.0f}%"
         grad = "None" if row.grad is None else short(row.grad)
@@ -238,7 +238,7 @@ class Norms:
         """{"norms": one object a row, "marks": one a place}."""
 
         def number(value: float | None) -> Any:
-            return None if value is None else values.scalar_to_json(float(value))
+            return None if value is None else value_text.scalar_to_json(float(value))
 
         return {
             "norms": [
@@ -277,11 +277,11 @@ def _ending(text: str, room: int, ellipsis: str) -> str:
     return ellipsis + text[len(text) - kept :]
 
 
-def _norm(found: list[values.Stats]) -> float:
+def _norm(found: list[value_text.Stats]) -> float:
     return max(one.norm for one in found)
 
 
-def _jumps(came: list[values.Stats], sent: list[values.Stats]) -> bool:
+def _jumps(came: list[value_text.Stats], sent: list[value_text.Stats]) -> bool:
     """Tell whether a gradient vanishes or explodes on its way through.
 
     A mean divides by the number of elements and a sum copies to all of them: what counts must show in

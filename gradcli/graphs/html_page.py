@@ -8,9 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Protocol
 
-from gradcli.graphs import saved_fields as saved
-from gradcli.graphs import value_text as values
-from gradcli.graphs import vjp_text as rules
+from gradcli.graphs import saved_fields, value_text, vjp_text
 from gradcli.graphs.labels import plural, shorten, title_of
 from gradcli.graphs.module_view import Modules
 from gradcli.graphs.pictures import Options, detail_lines, saved_lines
@@ -173,8 +171,8 @@ def _folded(graph: Graph) -> bool | None:
 
 
 def _node(record: Record, value: Any, options: Options, ids: Mapping[int, int]) -> dict[str, Any]:
-    known = None if value is None else values.stats_of(value)
-    grad = None if record.grad is None else values.stats_of(record.grad)
+    known = None if value is None else value_text.stats_of(value)
+    grad = None if record.grad is None else value_text.stats_of(record.grad)
     found = {
         "title": title_of(record, forward=options.forward)[0],
         "name": record.name,
@@ -184,7 +182,7 @@ def _node(record: Record, value: Any, options: Options, ids: Mapping[int, int]) 
         "lines": detail_lines(record, options),
         "source": record.source,
         "span": record.span,
-        "shape": values.shape_text(record.shape),
+        "shape": value_text.shape_text(record.shape),
         "dtype": record.dtype,
         "device": None if record.device == "cpu" else record.device,
         "module": record.module,
@@ -198,7 +196,7 @@ def _node(record: Record, value: Any, options: Options, ids: Mapping[int, int]) 
         "bad": bool(grad and grad.bad),
         "saved": [item for name, entry in record.saved.items() for item in _saved(name, entry)],
         "next": [_edge(edge, ids) for edge in record.next],
-        "rules": rules.rules_by_edge(record.node),
+        "rules": vjp_text.rules_by_edge(record.node),
     }
     if options.saved:
         found["kept"] = saved_lines(record, options)
@@ -210,23 +208,25 @@ def _edge(edge: Edge | None, ids: Mapping[int, int]) -> Edge | None:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else values.brief(value, PRECISION, WIDEST)
+    return None if value is None else value_text.brief(value, PRECISION, WIDEST)
 
 
 def _range(known: Stats | None) -> str | None:
-    return None if known is None or known.size <= values.FEW else values.range_text(known, 4)
+    return (
+        None if known is None or known.size <= value_text.FEW else value_text.range_text(known, 4)
+    )
 
 
-def _saved(name: str, entry: saved.Entry) -> list[dict[str, Any]]:
+def _saved(name: str, entry: saved_fields.Entry) -> list[dict[str, Any]]:
     if isinstance(entry, list):
         return [item for i, one in enumerate(entry) for item in _saved(f"{name}[{i}]", one)]
     item: dict[str, Any] = {"field": name, "variable": None, "text": "(freed)", "detail": ""}
-    if isinstance(entry, saved.SavedTensor):
-        item["text"] = values.brief(entry.tensor, PRECISION, WIDEST)
+    if isinstance(entry, saved_fields.SavedTensor):
+        item["text"] = value_text.brief(entry.tensor, PRECISION, WIDEST)
         item["variable"] = entry.variable
-        shape, size = values.shape_text(entry.shape), values.bytes_text(entry.nbytes)
+        shape, size = value_text.shape_text(entry.shape), value_text.bytes_text(entry.nbytes)
         item["detail"] = f"{shape} {entry.dtype}, {size}"
-    elif isinstance(entry, saved.SavedScalar):
+    elif isinstance(entry, saved_fields.SavedScalar):
         item["text"] = str(entry.value)
     return [item]
 
@@ -235,7 +235,9 @@ def _totals(found: Totals) -> str:
     parts = [plural(found.nodes, "node"), plural(found.edges, "edge")]
     parts.append(plural(found.leaves, "leaf", "leaves"))
     if found.saved:
-        parts.append(f"{plural(found.saved, 'saved tensor')} ({values.bytes_text(found.nbytes)})")
+        parts.append(
+            f"{plural(found.saved, 'saved tensor')} ({value_text.bytes_text(found.nbytes)})"
+        )
     if found.freed:
         parts.append(f"{plural(found.freed, 'node')} freed")
     return ", ".join(parts)
@@ -259,4 +261,4 @@ def _steps(graph: Graph, numbers: Mapping[int, int]) -> list[dict[str, Any]]:
 
 
 def _flow(grad: Any) -> str | None:
-    return None if grad is None else values.brief(grad, PRECISION, FLOW_WIDTH)
+    return None if grad is None else value_text.brief(grad, PRECISION, FLOW_WIDTH)

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from gradcli.graphs import saved_fields as saved
-from gradcli.graphs import value_text as values
+from gradcli.graphs import saved_fields, value_text
 from gradcli.graphs.traversal import Describer, Record
 from gradcli.graphs.view import View
 from gradcli.system.garbage import uncollected
@@ -57,7 +56,7 @@ def node_to_json(record: Record) -> dict[str, Any]:
         "shape": None if record.shape is None else list(record.shape),
         "dtype": record.dtype,
         "sequence_nr": record.sequence_nr,
-        "saved": {name: saved.to_json(entry) for name, entry in record.saved.items()},
+        "saved": {name: saved_fields.to_json(entry) for name, entry in record.saved.items()},
     }
     if record.module is not None:
         node["module"] = record.module
@@ -82,12 +81,12 @@ def _array(key: str, value: Any) -> dict[str, Any]:
     """An array; of a tensor of PyTorch's that is not small only what was counted up."""
     if value is None:
         return {key: None}
-    counted = isinstance(value, values.Stats)
+    counted = isinstance(value, value_text.Stats)
     whole = value.whole if counted else value
     foreign = counted or hasattr(whole, "untyped_storage")
-    if foreign and math.prod(value.shape) > saved.MOST_IN_JSON:
+    if foreign and math.prod(value.shape) > saved_fields.MOST_IN_JSON:
         counted, whole = True, None
-    found: dict[str, Any] = {key: None if whole is None else values.to_json(whole)}
+    found: dict[str, Any] = {key: None if whole is None else value_text.to_json(whole)}
     if counted:
-        found[f"{key}_stats"] = values.stats_to_json(value)
+        found[f"{key}_stats"] = value_text.stats_to_json(value)
     return found

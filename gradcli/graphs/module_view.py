@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import value_text as values
+from gradcli.graphs import value_text
 from gradcli.graphs.labels import plural
 from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.traversal import Describer
@@ -109,11 +109,11 @@ class Modules:
             found[0] += f", {size:,} parameters"
         kept = self.kept(fold.hidden)
         if kept:
-            found.append(f"keeps {values.bytes_text(kept)}")
+            found.append(f"keeps {value_text.bytes_text(kept)}")
         if grads and self.describer.grads is not None:
             came = self.describer.grads.get(self.skeleton.nodes[fold.hidden[0]])
             if came is not None:
-                found.append(f"grad {values.range_text(came)}")
+                found.append(f"grad {value_text.range_text(came)}")
         return found
 
     def parameters(self, leaves: Iterable[int]) -> int:
@@ -141,5 +141,5 @@ class Modules:
         """The norm of the gradients of a module's parameters together."""
         grads = self.describer.grads or {}
         found = [grads.get(self.skeleton.nodes[i]) for i in part.leaves]
-        norms = [values.stats_of(g).norm for g in found if g is not None]
+        norms = [value_text.stats_of(g).norm for g in found if g is not None]
         return math.hypot(*norms) if norms else None

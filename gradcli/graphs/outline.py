@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gradcli.graphs import value_text as values
+from gradcli.graphs import value_text
 from gradcli.graphs.labels import plural
 from gradcli.graphs.module_view import Modules, Part
 from gradcli.graphs.styles import Line, Signs, length, padded, stripped
@@ -43,7 +43,9 @@ def outline(
     words = [plural(found.nodes, "node"), plural(len(modules.parts), "module")]
     if outside:
         words.append(f"{plural(outside, 'node')} outside of modules")
-    words.append(f"{values.bytes_text(found.nbytes - found.parameters)} kept besides parameters")
+    words.append(
+        f"{value_text.bytes_text(found.nbytes - found.parameters)} kept besides parameters"
+    )
     return [*lines, [], [(f" {signs.dot} ".join(words), "note")]]
 
 
@@ -84,7 +86,7 @@ def _row(
         [(part.kind, "function")],
         [(f"{len(part.nodes):,}", "value")],
         [(f"{size:,}" if size else "", "variable")],
-        [(values.bytes_text(kept) if kept else "", "saved")],
+        [(value_text.bytes_text(kept) if kept else "", "saved")],
     ]
     if grads:
         cells += [_grad(modules.reached(part), signs), _norm(modules.leaf_norm(part))]
@@ -94,14 +96,14 @@ def _row(
 def _grad(grad: Any, signs: Signs) -> Line:
     if grad is None:
         return [("None", "note")]
-    known = values.stats_of(grad)
-    return [(values.range_text(known), "bad" if known.bad else "grad")]
+    known = value_text.stats_of(grad)
+    return [(value_text.range_text(known), "bad" if known.bad else "grad")]
 
 
 def _norm(norm: float | None) -> Line:
     if norm is None:
         return []
-    return [(f"norm {values.number(norm, 3)}", "grad" if norm - norm == 0 else "bad")]
+    return [(f"norm {value_text.number(norm, 3)}", "grad" if norm - norm == 0 else "bad")]
 
 
 def to_json(modules: Modules, *, grads: bool = False) -> list[dict[str, Any]]:
@@ -119,8 +121,8 @@ def to_json(modules: Modules, *, grads: bool = False) -> list[dict[str, Any]]:
         }
         if grads:
             came = modules.reached(part)
-            entry["grad_stats"] = None if came is None else values.stats_to_json(came)
+            entry["grad_stats"] = None if came is None else value_text.stats_to_json(came)
             norm = modules.leaf_norm(part)
-            entry["parameter_grad_norm"] = None if norm is None else values.scalar_to_json(norm)
+            entry["parameter_grad_norm"] = None if norm is None else value_text.scalar_to_json(norm)
         found.append(entry)
     return found

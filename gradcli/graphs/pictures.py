@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import layered_layout as layers
-from gradcli.graphs import value_text as values
+from gradcli.graphs import layered_layout, value_text
 from gradcli.graphs.labels import shorten, title_of
 from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
 from gradcli.graphs.traversal import Describer, Record
@@ -188,16 +187,16 @@ class Picture:
         return card
 
     def _array(self, card: Card, role: str, sign: str, value: Any) -> None:
-        known = values.stats_of(value)
-        text = values.brief(known, self.options.precision, WIDEST_LINE - len(sign))
+        known = value_text.stats_of(value)
+        text = value_text.brief(known, self.options.precision, WIDEST_LINE - len(sign))
         role = f"{role} bad" if known.bad else role
-        if known.size <= values.FEW:
+        if known.size <= value_text.FEW:
             card.lines.append((role, sign + text))
             return
         few = text.partition(" ‖")[0] if text.startswith("[") else ""
         if few:
             card.lines.append((role, sign + few))
-        card.lines.append((role, shorten(values.range_text(known), WIDEST_LINE)))
+        card.lines.append((role, shorten(value_text.range_text(known), WIDEST_LINE)))
 
     def _fold(self, fold: Fold) -> Card:
         if fold.is_chain:
@@ -220,28 +219,30 @@ class Picture:
     def size(self, card: Card) -> tuple[float, float]:
         """Return how wide and high a card is drawn."""
         if card.kind == "none":
-            return NONE_WIDTH, layers.REFERENCE_HEIGHT
+            return NONE_WIDTH, layered_layout.REFERENCE_HEIGHT
         title = columns(card.title) * TITLE_SIZE * TITLE_EM
         if card.name:
             title += 10 + columns(card.name) * TITLE_SIZE * NAME_EM
         widest = max([title, *(columns(text) * DETAIL_SIZE * DETAIL_EM for _, text in card.lines)])
         return widest + 2 * PAD, 2 * PAD - 6 + TITLE_HEIGHT + LINE_HEIGHT * len(card.lines)
 
-    def layout(self) -> layers.Layout:
+    def layout(self) -> layered_layout.Layout:
         """Place the cards (box k is card k) and lead the wires, in the direction asked for."""
         sideways = self.options.direction == "right"
         boxes = []
         for k, card in enumerate(self.cards):
             width, height = self.size(card)
-            boxes.append(layers.Box(k, *((height, width) if sideways else (width, height))))
+            boxes.append(layered_layout.Box(k, *((height, width) if sideways else (width, height))))
         wires = []
         for wire in self.wires:
-            made = layers.Wire(wire.source, wire.target, wire.index, wire.count, wire.output)
+            made = layered_layout.Wire(
+                wire.source, wire.target, wire.index, wire.count, wire.output
+            )
             size = (18 + columns(self.far(wire.target)) * DETAIL_SIZE * DETAIL_EM, 24.0)
             made.reference_width, made.reference_height = size[::-1] if sideways else size
             wires.append(made)
-        found = layers.layout(boxes, wires)
-        return layers.turned(found, sideways=sideways, mirrored=self.options.forward)
+        found = layered_layout.layout(boxes, wires)
+        return layered_layout.turned(found, sideways=sideways, mirrored=self.options.forward)
 
     def far(self, k: int) -> str:
         """What stands in place of an edge to a card that is far away."""
@@ -263,7 +264,7 @@ class Picture:
 
 def detail_lines(record: Record, options: Options) -> list[str]:
     """What a node is, in a line or a few: shape, dtype, device, and what made it."""
-    parts = [values.shape_text(record.shape)]
+    parts = [value_text.shape_text(record.shape)]
     if record.dtype not in (None, options.default_dtype):
         parts.append(str(record.dtype))
     if record.device not in (None, "cpu"):
@@ -301,6 +302,6 @@ def _saved_lines(name: str, entry: Entry, options: Options) -> list[str]:
     if not isinstance(entry, SavedTensor):
         return [shorten(f"{name}  {entry.value}", WIDEST_LINE)]
     head = f"{name}  {shorten(entry.variable, 16)} = " if entry.variable else f"{name}  "
-    tail = f"  {values.shape_text(entry.shape)} {values.bytes_text(entry.nbytes)}"
+    tail = f"  {value_text.shape_text(entry.shape)} {value_text.bytes_text(entry.nbytes)}"
     room = max(8, WIDEST_LINE - len(head) - len(tail))
-    return [head + values.brief(entry.tensor, options.precision, room) + tail]
+    return [head + value_text.brief(entry.tensor, options.precision, room) + tail]

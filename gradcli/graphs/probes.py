@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gradcli.graphs import saved_fields as saved
+from gradcli.graphs import saved_fields
 from gradcli.graphs.value_text import default_dtype, dtype_name
 
 
@@ -48,15 +48,15 @@ class Probe:
 
     def fields(self, node: Any) -> Iterator[tuple[str, Any]]:
         """What the node saved, field by field."""
-        return saved.fields(node)
+        return saved_fields.fields(node)
 
     def kept(self, node: Any) -> tuple[list[Any], bool]:
         """What the node keeps alive (anything with `nbytes`), and whether any of it has been freed."""
-        return saved.kept(node)
+        return saved_fields.kept(node)
 
     def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """What the program calls a tensor."""
-        return saved.name_of(tensor, names)
+        return saved_fields.name_of(tensor, names)
 
     def place(self, node: Any) -> Place | None:
         """The line of a program that made the node, if it is not known by a span of a source."""
@@ -104,7 +104,7 @@ class Probe:
             if variable is not None:
                 found[i] = variable
                 continue
-            for tensor in saved.tensors(node):
+            for tensor in saved_fields.tensors(node):
                 maker = getattr(tensor, "grad_fn", None)
                 if maker is not None and maker in ids and getattr(tensor, "output_nr", 0) == 0:
                     found.setdefault(ids[maker], tensor)
@@ -124,14 +124,14 @@ class Probe:
 
         Hooks run as in any backward pass. What would be added to a leaf's `.grad` is not added.
         """
-        from gradcli.core import backward_pass as backward
+        from gradcli.core import backward_pass
         from gradcli.core.observers import observing
         from gradcli.graphs.backward_steps import Recorder
 
         leaves = [node.variable for node in skeleton.nodes if hasattr(node, "variable")]
         recorder = Recorder(check=True)
         with observing(recorder):
-            backward.grad(tensors, leaves, seeds, retain_graph=True, allow_unused=True)
+            backward_pass.grad(tensors, leaves, seeds, retain_graph=True, allow_unused=True)
         return recorder
 
 

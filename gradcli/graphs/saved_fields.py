@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcli.core.node import FREED
 from gradcli.core.tensor import Tensor
-from gradcli.graphs import value_text as values
+from gradcli.graphs import value_text
 from gradcli.system import dtypes
 
 MOST_IN_JSON = 64  # elements of a tensor of PyTorch's that are written out
@@ -63,7 +63,9 @@ Namer = Callable[[Any, Mapping[int, str]], str | None]
 
 def entry(value: Any, name_of: Namer, names: Mapping[int, str]) -> Entry:
     """Describe one saved value, or a list of saved tensors."""
-    if isinstance(value, tuple | list) and any(values.is_tensor(v) or v is FREED for v in value):
+    if isinstance(value, tuple | list) and any(
+        value_text.is_tensor(v) or v is FREED for v in value
+    ):
         return [_single(v, name_of, names) for v in value]
     return _single(value, name_of, names)
 
@@ -71,12 +73,14 @@ def entry(value: Any, name_of: Namer, names: Mapping[int, str]) -> Entry:
 def _single(value: Any, name_of: Namer, names: Mapping[int, str]) -> Single:
     if value is FREED:
         return Freed()
-    if not values.is_tensor(value):
+    if not value_text.is_tensor(value):
         return SavedScalar(value)
-    whole = values.as_array(value) if hasattr(value, "array") else value  # of a batch, all entries
+    whole = (
+        value_text.as_array(value) if hasattr(value, "array") else value
+    )  # of a batch, all entries
     shape = tuple(int(n) for n in whole.shape)
-    dtype = values.dtype_name(value.dtype)
-    held = value if hasattr(value, "nbytes") else values.as_array(value)
+    dtype = value_text.dtype_name(value.dtype)
+    held = value if hasattr(value, "nbytes") else value_text.as_array(value)
     return SavedTensor(value, name_of(value, names), shape, dtype, int(held.nbytes))
 
 
@@ -88,10 +92,10 @@ def tensors(node: Any) -> Iterator[Any]:
 def tensors_among(found: Iterable[Any]) -> Iterator[Any]:
     """Yield the tensors among saved values, and those in lists of them."""
     for value in found:
-        if values.is_tensor(value):
+        if value_text.is_tensor(value):
             yield value
         elif isinstance(value, tuple | list):
-            yield from (v for v in value if values.is_tensor(v))
+            yield from (v for v in value if value_text.is_tensor(v))
 
 
 _PLAIN = frozenset([Tensor, np.ndarray, *(d.dtype.type for d in dtypes.ALL)])
@@ -107,7 +111,7 @@ def kept(node: Any) -> tuple[list[Any], bool]:
     if held is not None and _PLAIN.issuperset(map(type, held)):
         return [v.array if type(v) is Tensor else v for v in held], False
     found = [value for _, value in fields(node)]
-    arrays = [values.as_array(tensor) for tensor in tensors_among(found)]
+    arrays = [value_text.as_array(tensor) for tensor in tensors_among(found)]
     return arrays, any(value is FREED for value in found)
 
 
@@ -118,9 +122,9 @@ def to_json(saved: Entry) -> Any:
     if isinstance(saved, SavedTensor):
         large = hasattr(saved.tensor, "untyped_storage") and math.prod(saved.shape) > MOST_IN_JSON
         return {
-            "value": None if large else values.to_json(saved.tensor),
+            "value": None if large else value_text.to_json(saved.tensor),
             **(
-                {"stats": values.stats_to_json(saved.tensor), "bytes": saved.nbytes}
+                {"stats": value_text.stats_to_json(saved.tensor), "bytes": saved.nbytes}
                 if large
                 else {}
             ),
@@ -129,5 +133,5 @@ def to_json(saved: Entry) -> Any:
             "variable": saved.variable,
         }
     if isinstance(saved, SavedScalar):
-        return values.scalar_to_json(saved.value)
+        return value_text.scalar_to_json(saved.value)
     return {"freed": True}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from gradcli.graphs import value_text as values
+from gradcli.graphs import value_text
 from gradcli.graphs.pictures import Picture
 from gradcli.graphs.svg import Frame, picture_to_svg
 from gradcli.graphs.traversal import Walk, class_name
@@ -31,7 +31,7 @@ def frames(picture: Picture, graph: Recorded) -> Iterator[str]:
     for number, step in enumerate(steps, 1):
         i = graph.skeleton.ids[step.node]
         flows = {
-            k: values.brief(grad, picture.options.precision, FLOW_WIDTH)
+            k: value_text.brief(grad, picture.options.precision, FLOW_WIDTH)
             for k, grad in enumerate(step.outgoing)
             if grad is not None
         }

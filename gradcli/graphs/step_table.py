@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gradcli.core.node import FREED
-from gradcli.graphs import saved_fields as saved
-from gradcli.graphs import value_text as values
-from gradcli.graphs import vjp_text as rules
+from gradcli.graphs import saved_fields, value_text, vjp_text
 from gradcli.graphs.backward_steps import Note, Pass, Step
 from gradcli.graphs.labels import shorten
 from gradcli.graphs.styles import ASCII, UNICODE, Line, Signs, fold, length, padded, stripped
@@ -178,7 +176,7 @@ def _entry(step: Step, describer: Describer, signs: Signs) -> _Entry:
         ]
 
     sent = events("prehook", "tensor hook", "retain")
-    texts = rules.rules_by_edge(node)
+    texts = vjp_text.rules_by_edge(node)
     for k, (edge, grad) in enumerate(zip(node.next_functions, step.outgoing, strict=False)):
         if edge[0] is not None:
             text = texts[k] if k < len(texts) else ""
@@ -208,10 +206,10 @@ def _source(step: Step, describer: Describer) -> str:
 def _grad(grad: Any, signs: Signs) -> Line:
     if grad is None:
         return [("None", "note")]
-    text = values.text(grad, PRECISION)
+    text = value_text.text(grad, PRECISION)
     if signs is ASCII:
         text = text.replace("…", signs.ellipsis)
-    return [(text, "grad" if values.is_finite(grad) else "bad")]
+    return [(text, "grad" if value_text.is_finite(grad) else "bad")]
 
 
 def _where(edge: tuple[Any, int], signs: Signs, describer: Describer) -> Line:
@@ -244,7 +242,7 @@ def _grads(grads: Any, signs: Signs) -> Line:
 
 
 def _freed(node: Any) -> str:
-    names = [name for name, value in saved.fields(node) if value is FREED]
+    names = [name for name, value in saved_fields.fields(node) if value is FREED]
     return ", ".join(names)
 
 
@@ -259,7 +257,7 @@ def pass_to_json(
 def _step_to_json(step: Step, number: int, describer: Describer) -> dict[str, Any]:
     node = step.node
     here = describer.id_of(node)
-    texts = rules.rules_by_edge(step.node)
+    texts = vjp_text.rules_by_edge(step.node)
     out = []
     for k, (edge, grad) in enumerate(zip(node.next_functions, step.outgoing, strict=False)):
         target = edge[0]
@@ -271,7 +269,7 @@ def _step_to_json(step: Step, number: int, describer: Describer) -> dict[str, An
                 "name": class_name(target),
                 "output": edge[1],
                 "rule": texts[k] if k < len(texts) else "",
-                "grad": None if grad is None else values.to_json(grad),
+                "grad": None if grad is None else value_text.to_json(grad),
             }
         )
     return {
@@ -280,7 +278,7 @@ def _step_to_json(step: Step, number: int, describer: Describer) -> dict[str, An
         "node": here,
         "name": class_name(node),
         "label": None if here is None else describer.label(here),
-        "grads": [None if grad is None else values.to_json(grad) for grad in step.incoming],
+        "grads": [None if grad is None else value_text.to_json(grad) for grad in step.incoming],
         "out": out,
         "events": [_note_to_json(note) for note in step.notes],
     }
@@ -290,7 +288,7 @@ def _note_to_json(note: Note) -> dict[str, Any]:
     def convert(value: Any) -> Any:
         if isinstance(value, tuple):
             return [convert(one) for one in value]
-        return None if value is None else values.to_json(value)
+        return None if value is None else value_text.to_json(value)
 
     found = {"kind": note.kind, "before": convert(note.before), "after": convert(note.after)}
     return {key: value for key, value in found.items() if value is not None}

@@ -10,7 +10,7 @@ import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gradcli.graphs import layered_layout as layers
+from gradcli.graphs import layered_layout
 from gradcli.graphs.pictures import LINE_HEIGHT, MARGIN, PAD, Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
 from gradcli.system.visible import columns, visible_line
@@ -57,14 +57,16 @@ def escape(text: str) -> str:
 
 
 def picture_to_svg(
-    picture: Picture, frame: Frame | None = None, layout: layers.Layout | None = None
+    picture: Picture, frame: Frame | None = None, layout: layered_layout.Layout | None = None
 ) -> str:
     """Return the whole file as text; frame: one moment of the backward pass."""
     return _Svg(picture, frame, layout or picture.layout()).text()
 
 
 class _Svg:
-    def __init__(self, picture: Picture, frame: Frame | None, layout: layers.Layout) -> None:
+    def __init__(
+        self, picture: Picture, frame: Frame | None, layout: layered_layout.Layout
+    ) -> None:
         self.picture, self.frame, self.found = picture, frame, layout
         self.options = picture.options
         dark = self.options.theme == "dark"
@@ -145,7 +147,7 @@ class _Svg:
 
     def wires(self) -> Iterator[str]:
         for made, wire in zip(self.picture.wires, self.found.wires, strict=True):
-            path = layers.curve(wire.points, sideways=self.sideways)
+            path = layered_layout.curve(wire.points, sideways=self.sideways)
             kind, tip, width = "wire", "tip", 1.4
             if self.frame is not None:
                 members = self.picture.cards[made.source].members
@@ -169,7 +171,7 @@ class _Svg:
             f' y="{y:.1f}" xml:space="preserve"{more}>{escape(text)}</text>'
         )
 
-    def card(self, card: Card, box: layers.Box) -> str:
+    def card(self, card: Card, box: layered_layout.Box) -> str:
         if card.kind == "none":
             return self.chip(box, "None")
         left, top = box.x - box.width / 2, box.y - box.height / 2
@@ -209,7 +211,7 @@ class _Svg:
             f' x="{x:.1f}" y="{y:.1f}">{escape(card.title)}{name}</text>'
         )
 
-    def chip(self, box: layers.Box, text: str) -> str:
+    def chip(self, box: layered_layout.Box, text: str) -> str:
         left, top = box.x - box.width / 2, box.y - box.height / 2
         return (
             f'<g><rect {self.paint("card fold")} stroke-dasharray="4 3" x="{left:.1f}"'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gradcli.graphs import layered_layout as layers
+from gradcli.graphs import layered_layout
 from gradcli.graphs.pictures import Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
 
@@ -48,7 +48,7 @@ def _lines(picture: Picture) -> Iterator[str]:
     for made, wire in zip(picture.wires, found.wires, strict=True):
         x, y = wire.points[0]
         path = f"({x:.1f},{y:.1f})"
-        for x1, y1, x2, y2, x, y in layers.bends(wire.points, sideways=sideways):
+        for x1, y1, x2, y2, x, y in layered_layout.bends(wire.points, sideways=sideways):
             path += f" .. controls ({x1:.1f},{y1:.1f}) and ({x2:.1f},{y2:.1f}) .. ({x:.1f},{y:.1f})"
         yield f"  \\draw[gc-wire, ->, >=latex] {path};"
         if made.text:
@@ -64,7 +64,7 @@ def _lines(picture: Picture) -> Iterator[str]:
     yield "\\end{tikzpicture}"
 
 
-def _node(card: Card, box: layers.Box) -> str:
+def _node(card: Card, box: layered_layout.Box) -> str:
     fill = {"leaf": "gc-leaf", "node": "gc-card", "named": "gc-card"}.get(card.kind)
     look = f"draw=gc-{_COLOURS[card.kind]}, rounded corners=4pt, align=left"
     look += f", fill={fill}" if fill else ", dashed"

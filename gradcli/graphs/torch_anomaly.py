@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import nonfinite
-from gradcli.graphs import value_text as values
+from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.probes import Place
 from gradcli.graphs.remedies import input_remedy, remedy
 
@@ -33,12 +32,12 @@ def in_forward(
     wrong = nonfinite.wrong(result) or "nan"
     told: dict[str, str] = {}
     for label, tensor in operands:
-        known = values.stats_of(tensor)
+        known = value_text.stats_of(tensor)
         told[label] = _range(known)
         if known.bad and tensor.grad_fn is None:
             bad = nonfinite.wrong(known) or wrong
             what = label if label.startswith("operand ") else f"the input {label}"
-            share = values.share(known.bad, known.size)
+            share = value_text.share(known.bad, known.size)
             message = f"{what} has {bad} values ({known.bad:,} of {known.size:,}, {share})"
             return Found(message, place, call, told, input_remedy(bad))
     message = f"Function '{name}' computed {wrong} values in the forward pass."
@@ -57,11 +56,11 @@ def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int)
         raw = getattr(node, f"_raw{field_name}", None)
         data = getattr(raw, "data", None)
         if getattr(raw, "unpack_hook", None) is None and hasattr(data, "untyped_storage"):
-            told[field_name.removeprefix("_saved_")] = _range(values.stats_of(data))
+            told[field_name.removeprefix("_saved_")] = _range(value_text.stats_of(data))
     return Found(message, place, call, told, remedy(name, sent[output].dtype))
 
 
-def _range(known: values.Stats) -> str:
+def _range(known: value_text.Stats) -> str:
     if known.size == 1:
-        return f"{values.brief(known, 6)}  {known.dtype}"
-    return f"{values.shape_text(known.shape)} {known.dtype}, {values.range_text(known, 4)}"
+        return f"{value_text.brief(known, 6)}  {known.dtype}"
+    return f"{value_text.shape_text(known.shape)} {known.dtype}, {value_text.range_text(known, 4)}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradcli.core.node import FREED
-from gradcli.graphs import value_text as values
+from gradcli.graphs import value_text
 from gradcli.graphs.backward_steps import Step
 from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.probes import Output, Place, Probe
@@ -46,7 +46,7 @@ class TorchProbe(Probe):
         for meta in node._input_metadata:
             try:
                 shape = tuple(int(n) for n in meta.shape)
-                found.append(Output(shape, values.dtype_name(meta.dtype), str(meta.device)))
+                found.append(Output(shape, value_text.dtype_name(meta.dtype), str(meta.device)))
             except RuntimeError:  # nested tensors have no shape
                 found.append(Output(None, None))
         return found
@@ -111,7 +111,7 @@ class TorchProbe(Probe):
                 return FREED
             data = getattr(raw, "data", None)
             what = "written in place since" if "inplace" in str(error) else "not readable"
-            return Unread(what if data is None else f"{what}, {values.shape_text(data.shape)}")
+            return Unread(what if data is None else f"{what}, {value_text.shape_text(data.shape)}")
 
     def kept(self, node: Any) -> tuple[list[Any], bool]:
         """The tensors that the node keeps alive."""
@@ -150,7 +150,7 @@ class TorchProbe(Probe):
 
     def default_dtype(self) -> str:
         """The dtype that goes without saying."""
-        return str(values.dtype_name(self.torch.get_default_dtype()))
+        return str(value_text.dtype_name(self.torch.get_default_dtype()))
 
     def known_values(self, skeleton: Walk, watched: Any = None) -> dict[int, Any]:
         """Leaves, and results as they were counted up when they were made."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradcli.graphs import nonfinite
-from gradcli.graphs import value_text as values
+from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.backward_steps import Pass, Step
 from gradcli.graphs.torch_notes import KEY, Note, note_of
 from gradcli.graphs.traversal import Walk, walk
@@ -105,4 +104,4 @@ class TorchRecorder:
 
 
 def _counted(grad: Any) -> Any:
-    return None if grad is None else values.stats_of(grad)
+    return None if grad is None else value_text.stats_of(grad)

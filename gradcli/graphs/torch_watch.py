@@ -16,8 +16,7 @@ from importlib import import_module
 from types import FrameType, TracebackType
 from typing import Any
 
-from gradcli.graphs import nonfinite
-from gradcli.graphs import value_text as values
+from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.torch_anomaly import Found, in_backward, in_forward
 from gradcli.graphs.torch_nodes import address_of
@@ -151,7 +150,7 @@ class Watch:
                     kept[KEY] = Note(self._order, file, line, call, self.calls)
                     stack += [child for child, _ in new.next_functions]
         if self.values and tensor.output_nr == 0 and notes[KEY].value is None:
-            notes[KEY].value = found = values.stats_of(tensor)
+            notes[KEY].value = found = value_text.stats_of(tensor)
             if self.anomalies and found.bad and self.first is None:
                 self._odd(node, found, operands)
 
@@ -181,7 +180,7 @@ class Watch:
             file, line = self._where(frame)
             note = Note(0, file, line, self.calls.current, self.calls)
             named = [(self._called(t) or f"operand {k + 1}", t) for k, t in enumerate(given)]
-            result = values.stats_of(tensor)
+            result = value_text.stats_of(tensor)
             known = in_forward(self.doing.capitalize(), result, named, note.place, note.call)
             known.message = f"{self.doing}, on what needs no gradient, computed nan values."
         if known is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gradcli.graphs import value_text as values
+from gradcli.graphs import value_text
 from gradcli.graphs.labels import plural, shorten, title_of
 from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
 from gradcli.graphs.styles import UNICODE, Line, Signs, crop, length
@@ -258,7 +258,7 @@ class Drawing:
         if not record.outputs:
             return []
         shape, dtype, device = record.outputs[min(row.output, len(record.outputs) - 1)]
-        line: Line = [(values.shape_text(shape), "shape")]
+        line: Line = [(value_text.shape_text(shape), "shape")]
         if dtype not in (self.options.default_dtype, None):
             line += [(f" {dtype}", "dtype")]
         if device not in ("cpu", None):
@@ -268,7 +268,7 @@ class Drawing:
     def value(self, sign: str, value: Any, role: str) -> _Cell:
         if value is None:
             return _Cell([], "value")
-        role = role if values.is_finite(value) else "bad"
+        role = role if value_text.is_finite(value) else "bad"
 
         def within(room: int | None) -> Line:
             room = None if room is None else room - len(sign)
@@ -279,8 +279,8 @@ class Drawing:
 
     def array(self, value: Any, room: int | None) -> str:
         if self.options.wide and room is None:
-            return self.sign(values.text(values.as_array(value), self.options.precision))
-        return self.sign(values.brief(value, self.options.precision, room))
+            return self.sign(value_text.text(value_text.as_array(value), self.options.precision))
+        return self.sign(value_text.brief(value, self.options.precision, room))
 
     def gradient(self, record: Record) -> _Cell:
         if record.grad is None:
@@ -332,15 +332,15 @@ class Drawing:
         if entry.variable:
             known = "variable" if getattr(entry.tensor, "grad_fn", None) is None else "label"
             line += [(entry.variable, known), (" = ", "note")]
-        details = [values.shape_text(entry.shape)]
+        details = [value_text.shape_text(entry.shape)]
         if entry.dtype != self.options.default_dtype:
             details.append(str(entry.dtype))
-        details.append(values.bytes_text(entry.nbytes))
+        details.append(value_text.bytes_text(entry.nbytes))
         detail = "  " + " ".join(details)
         room = None if self.options.wide else WIDEST_CELL
         if self.width is not None:
             room = min(WIDEST_CELL, max(6, self.width - used - length(line) - len(detail)))
-        role = "saved" if values.is_finite(entry.tensor) else "bad"
+        role = "saved" if value_text.is_finite(entry.tensor) else "bad"
         return [*line, (self.array(entry.tensor, room), role), (detail, "note")]
 
     # -- columns -----------------------------------------------------------------------------------
@@ -422,9 +422,9 @@ class Drawing:
         ]
         held = plural(found.saved, "saved tensor")
         if found.saved:
-            held += f", {values.bytes_text(found.nbytes)}"
+            held += f", {value_text.bytes_text(found.nbytes)}"
         if found.parameters:
-            held += f" ({values.bytes_text(found.parameters)} of it parameters)"
+            held += f" ({value_text.bytes_text(found.parameters)} of it parameters)"
         parts.append(held)
         if found.freed:
             parts.append(f"{plural(found.freed, 'node')} freed")

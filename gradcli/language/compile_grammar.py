@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 
 # Terminals whose numbers the driver knows by heart; the others are numbered after them.
 FIRST_TERMINALS = (
@@ -187,7 +187,7 @@ def _what_is_done(rule: Any, nonterminals: list[str]) -> tuple[int, int, int, in
         for i, symbol in enumerate(rule.expansion)
     )
     nonterminal = nonterminals.index(rule.origin.name)
-    return (*tree.aliases()[alias], len(rule.expansion), values, nonterminal)
+    return (*tree_kinds.aliases()[alias], len(rule.expansion), values, nonterminal)
 
 
 def _begins_rule(state: Iterable[Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gradcli.system.budget as budget
 from gradcli.language import names as known
 from gradcli.language import operations as ops
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.located_errors import UnknownName
 from gradcli.language.operations import unpack
 
@@ -20,53 +20,53 @@ def seldom(machine: Machine, frame: Frame, operation: int, argument: Any, row: i
     """Run one of the instructions that are seldom run; True where it jumps, to its argument."""
     stack, scope, code = frame.stack, frame.scope, frame.code
     words = code.program.words
-    if operation == tree.LOAD_OUTER:
+    if operation == tree_kinds.LOAD_OUTER:
         stack.append(_outer(frame, words[argument]))
-    elif operation == tree.STORE_ATTRIBUTE:
+    elif operation == tree_kinds.STORE_ATTRIBUTE:
         known.set_attribute(stack[-1], words[argument], stack[-2])
         del stack[-2:]
-    elif operation == tree.STORE_ATTRIBUTE_BELOW:
+    elif operation == tree_kinds.STORE_ATTRIBUTE_BELOW:
         known.set_attribute(stack[-2], words[argument], stack[-1])
         del stack[-2:]
-    elif operation == tree.STORE_SUBSCRIPT:
+    elif operation == tree_kinds.STORE_SUBSCRIPT:
         ops.set_subscript(stack[-2], stack[-1], stack[-3])
         del stack[-3:]
-    elif operation == tree.STORE_SUBSCRIPT_BELOW:
+    elif operation == tree_kinds.STORE_SUBSCRIPT_BELOW:
         ops.set_subscript(stack[-3], stack[-2], stack[-1])
         del stack[-3:]
-    elif operation == tree.UNPACK:
+    elif operation == tree_kinds.UNPACK:
         items = unpack(stack[-1], argument)
         stack.pop()
         stack.extend(reversed(items))
-    elif operation == tree.DUPLICATE:
+    elif operation == tree_kinds.DUPLICATE:
         stack.append(stack[-1])
-    elif operation == tree.DUPLICATE_TWO:
+    elif operation == tree_kinds.DUPLICATE_TWO:
         stack.extend(stack[-2:])
-    elif operation == tree.INPLACE:
+    elif operation == tree_kinds.INPLACE:
         _inplace(machine, frame, argument, row)
-    elif operation == tree.GET_ITERATOR:
+    elif operation == tree_kinds.GET_ITERATOR:
         stack[-1] = iterator(stack[-1])
-    elif operation == tree.ASSERT_FAILED:
+    elif operation == tree_kinds.ASSERT_FAILED:
         raise AssertionError(known.shown(stack.pop()) if argument else "assertion failed")
-    elif operation == tree.WITH_ENTER:
+    elif operation == tree_kinds.WITH_ENTER:
         manager = stack[-1]
         _check_manager(manager)
         stack[-1] = manager.__enter__()
         frame.blocks.append((None, manager))
-    elif operation == tree.WITH_EXIT:
+    elif operation == tree_kinds.WITH_EXIT:
         _, manager = frame.blocks.pop()
         manager.__exit__(None, None, None)
-    elif operation == tree.TRY_PUSH:
+    elif operation == tree_kinds.TRY_PUSH:
         frame.blocks.append((argument, len(stack)))
-    elif operation == tree.TRY_POP:
+    elif operation == tree_kinds.TRY_POP:
         frame.blocks.pop()
-    elif operation == tree.MATCH:
+    elif operation == tree_kinds.MATCH:
         wanted = stack.pop()
         if not _matches(stack[-1], wanted):
             return True
-    elif operation == tree.RAISE_AGAIN:
+    elif operation == tree_kinds.RAISE_AGAIN:
         raise stack.pop()
-    elif operation == tree.DELETE:
+    elif operation == tree_kinds.DELETE:
         scope.pop(words[argument], None)
     else:
         raise AssertionError(f"no instruction {operation}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.parser import parse
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names, free_names
 
-_AUGMENTED = frozenset(tree.KIND[f"{name}_assign"] for name in tree.BINARY)
+_AUGMENTED = frozenset(tree_kinds.KIND[f"{name}_assign"] for name in tree_kinds.BINARY)
 
 
 def names_of(text: str) -> set[str]:
@@ -47,14 +47,14 @@ def behind(
 def _made(program: Program) -> set[str]:
     """The names that a statement gives a value, or another one: `y += 1` too."""
     changed = [program.children(row)[0] for row, k in enumerate(program.kinds) if k in _AUGMENTED]
-    rows = [4 * row for row in changed if program.kinds[row] == tree.NAME]
+    rows = [4 * row for row in changed if program.kinds[row] == tree_kinds.NAME]
     return {*assigned_names(program), *(program.words[program.rows[row + 1]] for row in rows)}
 
 
 def _statements(program: Program) -> list[str]:
     """The texts of a program's statements."""
     root = len(program) - 1
-    rows = program.children(root) if program.kinds[root] == tree.KIND["block"] else [root]
+    rows = program.children(root) if program.kinds[root] == tree_kinds.KIND["block"] else [root]
     return [program.source[slice(*program.span(row))] for row in rows]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.language import names as known
 from gradcli.language import operations as ops
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.located_errors import Call, LanguageError, StepLimit, UnboundName, UnknownName
 from gradcli.language.operations import MARKED, bind, pop_many, simple, split_arguments
 from gradcli.language.program import Code, Program
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 1000  # calls of a program's functions, as Python has it
 MAX_NESTED_RUNS = 40  # of those that come back through the engine: hooks and the like
-_NAME, _CONSTANT, _CALL = tree.NAME, tree.CONSTANT, KIND["call"]
+_NAME, _CONSTANT, _CALL = tree_kinds.NAME, tree_kinds.CONSTANT, KIND["call"]
 _CALL_KEYWORDS, _SUBSCRIPT = KIND["call_keywords"], KIND["subscript"]
 _EXPRESSION, _ASSIGN = KIND["expression"], KIND["assign"]
 _LAST_BINARY, _LAST_ARITHMETIC = ops.LAST_BINARY, KIND["bitand"]
@@ -105,11 +105,10 @@ class Machine:
             rows = zip(program.kinds, program.operands, range(len(program)), strict=True)
             code = Code(program, "", [rows])
         else:
-            from gradcli.language import control_flow as frames
-            from gradcli.language import lowering as lower
+            from gradcli.language import control_flow, lowering
 
-            self.seldom = frames.seldom
-            code = lower.lower(program)
+            self.seldom = control_flow.seldom
+            code = lowering.lower(program)
         execute(self, Frame(code, self.names, (), -1))
         return self.value
 
@@ -459,7 +458,7 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
                     value = pop()
                     for target in pop_many(stack, argument):
                         bind(machine, scope, target, value)
-                elif operation < tree.CONTROL:
+                elif operation < tree_kinds.CONTROL:
                     value = simple(machine, program, operation, argument, stack, scope)
                     if operation in MARKED:
                         machine.mark(value, (rows[4 * row + 2], rows[4 * row + 3]))

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.names import Generator
 from gradcli.language.program import Code, Program
 from gradcli.language.scope_checks import local_names, parameters
 
-_K = tree.KIND
+_K = tree_kinds.KIND
 
 
 class Label:
@@ -65,10 +65,10 @@ def lower(program: Program) -> Code:
     return _Writer(program, "", ()).module()
 
 
-_CHAINS = {_K[f"chain_{name}"]: _K[name] for name in tree.COMPARISONS}
-_PAIRS = frozenset(_K[name] for name in tree.COMPARISONS)
-_AUGMENTED = {_K[f"{name}_assign"]: _K[name] for name in tree.BINARY}
-_NAME, _TARGET = tree.NAME, _K["target"]
+_CHAINS = {_K[f"chain_{name}"]: _K[name] for name in tree_kinds.COMPARISONS}
+_PAIRS = frozenset(_K[name] for name in tree_kinds.COMPARISONS)
+_AUGMENTED = {_K[f"{name}_assign"]: _K[name] for name in tree_kinds.BINARY}
+_NAME, _TARGET = tree_kinds.NAME, _K["target"]
 
 
 class _Writer:
@@ -80,7 +80,7 @@ class _Writer:
         self.enclosing = enclosing
         self.own: frozenset[int] | None = None
         self.todo: list[Callable[[], None]] = []
-        control = (kind >= tree.CONTROL or kind in _REWRITTEN for kind in self.kinds)
+        control = (kind >= tree_kinds.CONTROL or kind in _REWRITTEN for kind in self.kinds)
         self.control = list(accumulate(control, initial=0))
 
     def module(self) -> Code:
@@ -96,8 +96,8 @@ class _Writer:
         body = children[-1]
         self._run(lambda: self.row(body, None))
         if not is_lambda:
-            self.emit(tree.CONSTANT, 0, row)
-        self.emit(tree.RETURN, 1, row)
+            self.emit(tree_kinds.CONSTANT, 0, row)
+        self.emit(tree_kinds.RETURN, 1, row)
         return self.finish()
 
     def comprehension(self, row: int) -> Code:
@@ -110,20 +110,27 @@ class _Writer:
             target, values, *conditions = self.program.children(clause)
             again, skip, end = Label(), Label(), Label()
             if i:
-                steps += [self.visit(values), self.writes(tree.GET_ITERATOR, 0, values)]
-            steps += [self.place(again), self.writes(tree.FOR_NEXT, end, values)]
+                steps += [self.visit(values), self.writes(tree_kinds.GET_ITERATOR, 0, values)]
+            steps += [self.place(again), self.writes(tree_kinds.FOR_NEXT, end, values)]
             steps.append(self.store(target))
             for condition in conditions:
-                steps += [self.visit(condition), self.writes(tree.JUMP_IF_FALSE, skip, condition)]
-            closing = self.place(skip), self.writes(tree.JUMP_BACK, again, clause), self.place(end)
+                steps += [
+                    self.visit(condition),
+                    self.writes(tree_kinds.JUMP_IF_FALSE, skip, condition),
+                ]
+            closing = (
+                self.place(skip),
+                self.writes(tree_kinds.JUMP_BACK, again, clause),
+                self.place(end),
+            )
             behind[:0] = closing
         generates = self.kinds[row] == _K["generator"]
         # A generator's frame is left with each item, and goes on from there.
         steps += [
             self.visit(element),
-            self.writes(tree.RETURN if generates else tree.COLLECT, 0, row),
+            self.writes(tree_kinds.RETURN if generates else tree_kinds.COLLECT, 0, row),
         ]
-        self._run(lambda: self.then(*steps, *behind, self.writes(tree.RETURN, 0, row)))
+        self._run(lambda: self.then(*steps, *behind, self.writes(tree_kinds.RETURN, 0, row)))
         return self.finish()
 
     def finish(self) -> Code:
@@ -184,16 +191,16 @@ class _Writer:
         kind, operand = self.kinds[row], self.operands[row]
         if kind == _NAME and self.own is not None:
             if operand in self.own:
-                kind = tree.LOAD_LOCAL
+                kind = tree_kinds.LOAD_LOCAL
             elif any(operand in names for names in self.enclosing):
-                kind = tree.LOAD_OUTER
+                kind = tree_kinds.LOAD_OUTER
         self.emit(kind, operand, row)
 
     def block(self, row: int, children: list[int], context: Context) -> None:
         self.then(*[self.visit(child, context) for child in children])
 
     def expression(self, row: int, children: list[int], context: Context) -> None:
-        last = tree.POP if self.own is not None else _K["expression"]
+        last = tree_kinds.POP if self.own is not None else _K["expression"]
         self.then(self.visit(children[0]), self.writes(last, 0, row))
 
     def assign(self, row: int, children: list[int], context: Context) -> None:
@@ -201,7 +208,7 @@ class _Writer:
         steps = [self.visit(value)]
         for i, target in enumerate(targets):
             if i < len(targets) - 1:
-                steps.append(self.writes(tree.DUPLICATE, 0, row))
+                steps.append(self.writes(tree_kinds.DUPLICATE, 0, row))
             steps.append(self.store(target))
         self.then(*steps)
 
@@ -211,22 +218,22 @@ class _Writer:
         def do() -> None:
             kind = self.kinds[target]
             if kind == _TARGET:
-                self.emit(tree.STORE, self.operands[target], target)
+                self.emit(tree_kinds.STORE, self.operands[target], target)
                 return
             children = self.program.children(target)
             if kind == _K["target_attribute"]:
                 self.then(
                     self.visit(children[0]),
-                    self.writes(tree.STORE_ATTRIBUTE, self.operands[target], target),
+                    self.writes(tree_kinds.STORE_ATTRIBUTE, self.operands[target], target),
                 )
             elif kind == _K["target_subscript"]:
                 self.then(
                     self.visit(children[0]),
                     self.visit(children[1]),
-                    self.writes(tree.STORE_SUBSCRIPT, 0, target),
+                    self.writes(tree_kinds.STORE_SUBSCRIPT, 0, target),
                 )
             else:
-                self.emit(tree.UNPACK, len(children), target)
+                self.emit(tree_kinds.UNPACK, len(children), target)
                 self.then(*[self.store(child) for child in children])
 
         return do
@@ -234,27 +241,27 @@ class _Writer:
     def augmented(self, row: int, operator: int) -> None:
         target, value = self.program.children(row)
         kind, operand = self.kinds[target], self.operands[target]
-        compute = (self.visit(value), self.writes(tree.INPLACE, operator, row))
+        compute = (self.visit(value), self.writes(tree_kinds.INPLACE, operator, row))
         if kind == _NAME:
-            self.then(self.visit(target), *compute, self.writes(tree.STORE, operand, target))
+            self.then(self.visit(target), *compute, self.writes(tree_kinds.STORE, operand, target))
         elif kind == _K["attribute"]:
             (holder,) = self.program.children(target)
             self.then(
                 self.visit(holder),
-                self.writes(tree.DUPLICATE, 0, row),
+                self.writes(tree_kinds.DUPLICATE, 0, row),
                 self.writes(_K["attribute"], operand, target),
                 *compute,
-                self.writes(tree.STORE_ATTRIBUTE_BELOW, operand, target),
+                self.writes(tree_kinds.STORE_ATTRIBUTE_BELOW, operand, target),
             )
         else:
             holder, index = self.program.children(target)
             self.then(
                 self.visit(holder),
                 self.visit(index),
-                self.writes(tree.DUPLICATE_TWO, 0, row),
+                self.writes(tree_kinds.DUPLICATE_TWO, 0, row),
                 self.writes(_K["subscript"], 0, target),
                 *compute,
-                self.writes(tree.STORE_SUBSCRIPT_BELOW, 0, target),
+                self.writes(tree_kinds.STORE_SUBSCRIPT_BELOW, 0, target),
             )
 
     def chain(self, row: int) -> None:
@@ -272,13 +279,13 @@ class _Writer:
         for i, (link, kind, value) in enumerate(links):
             steps.append(self.visit(value))
             if i < len(links) - 1:
-                steps.append(self.writes(tree.CHAIN, (kind, end), link))
+                steps.append(self.writes(tree_kinds.CHAIN, (kind, end), link))
             else:
                 steps.append(self.writes(kind, 0, link))
         self.then(*steps, self.place(end))
 
     def logic(self, row: int, children: list[int], context: Context) -> None:
-        jump = tree.AND_JUMP if self.kinds[row] == _K["and"] else tree.OR_JUMP
+        jump = tree_kinds.AND_JUMP if self.kinds[row] == _K["and"] else tree_kinds.OR_JUMP
         end = Label()
         steps = []
         for child in children[:-1]:
@@ -290,9 +297,9 @@ class _Writer:
         otherwise, end = Label(), Label()
         self.then(
             self.visit(test),
-            self.writes(tree.JUMP_IF_FALSE, otherwise, test),
+            self.writes(tree_kinds.JUMP_IF_FALSE, otherwise, test),
             self.visit(value),
-            self.writes(tree.JUMP, end, row),
+            self.writes(tree_kinds.JUMP, end, row),
             self.place(otherwise),
             self.visit(other),
             self.place(end),
@@ -302,12 +309,12 @@ class _Writer:
         otherwise, end = Label(), Label()
         steps = [
             self.visit(children[0]),
-            self.writes(tree.JUMP_IF_FALSE, otherwise, children[0]),
+            self.writes(tree_kinds.JUMP_IF_FALSE, otherwise, children[0]),
             self.visit(children[1], context),
         ]
         if len(children) == 3:
             steps += [
-                self.writes(tree.JUMP, end, row),
+                self.writes(tree_kinds.JUMP, end, row),
                 self.place(otherwise),
                 self.visit(children[2], context),
                 self.place(end),
@@ -322,9 +329,9 @@ class _Writer:
         self.then(
             self.place(again),
             self.visit(test),
-            self.writes(tree.JUMP_IF_FALSE, end, test),
+            self.writes(tree_kinds.JUMP_IF_FALSE, end, test),
             self.visit(body, ("loop", end, again, False, context)),
-            self.writes(tree.JUMP_BACK, again, row),
+            self.writes(tree_kinds.JUMP_BACK, again, row),
             self.place(end),
         )
 
@@ -333,12 +340,12 @@ class _Writer:
         again, end = Label(), Label()
         self.then(
             self.visit(values),
-            self.writes(tree.GET_ITERATOR, 0, values),
+            self.writes(tree_kinds.GET_ITERATOR, 0, values),
             self.place(again),
-            self.writes(tree.FOR_NEXT, end, values),
+            self.writes(tree_kinds.FOR_NEXT, end, values),
             self.store(target),
             self.visit(body, ("loop", end, again, True, context)),
-            self.writes(tree.JUMP_BACK, again, row),
+            self.writes(tree_kinds.JUMP_BACK, again, row),
             self.place(end),
         )
 
@@ -348,9 +355,9 @@ class _Writer:
             if context[0] == "loop" and loop:
                 return context
             if context[0] == "with":
-                self.emit(tree.WITH_EXIT, 0, row)
+                self.emit(tree_kinds.WITH_EXIT, 0, row)
             elif context[0] == "try":
-                self.emit(tree.TRY_POP, 0, row)
+                self.emit(tree_kinds.TRY_POP, 0, row)
             context = context[-1]
         return None
 
@@ -358,33 +365,36 @@ class _Writer:
         found = self.leave(row, context, loop=True)
         assert found is not None
         if found[3]:
-            self.emit(tree.POP, 0, row)
-        self.emit(tree.JUMP, found[1], row)
+            self.emit(tree_kinds.POP, 0, row)
+        self.emit(tree_kinds.JUMP, found[1], row)
 
     def continue_(self, row: int, children: list[int], context: Context) -> None:
         found = self.leave(row, context, loop=True)
         assert found is not None
-        self.emit(tree.JUMP_BACK, found[2], row)
+        self.emit(tree_kinds.JUMP_BACK, found[2], row)
 
     def return_(self, row: int, children: list[int], context: Context) -> None:
         def end() -> None:
             self.leave(row, context, loop=False)
-            self.emit(tree.RETURN, 1, row)
+            self.emit(tree_kinds.RETURN, 1, row)
 
-        value = self.visit(children[0]) if children else self.writes(tree.CONSTANT, 0, row)
+        value = self.visit(children[0]) if children else self.writes(tree_kinds.CONSTANT, 0, row)
         self.then(value, end)
 
     def assert_(self, row: int, children: list[int], context: Context) -> None:
         fail, end = Label(), Label()
         steps = [
             self.visit(children[0]),
-            self.writes(tree.JUMP_IF_FALSE, fail, children[0]),
-            self.writes(tree.JUMP, end, row),
+            self.writes(tree_kinds.JUMP_IF_FALSE, fail, children[0]),
+            self.writes(tree_kinds.JUMP, end, row),
             self.place(fail),
         ]
         if len(children) == 2:
             steps.append(self.visit(children[1]))
-        steps += [self.writes(tree.ASSERT_FAILED, len(children) - 1, children[0]), self.place(end)]
+        steps += [
+            self.writes(tree_kinds.ASSERT_FAILED, len(children) - 1, children[0]),
+            self.place(end),
+        ]
         self.then(*steps)
 
     def function_(self, row: int, children: list[int], context: Context) -> None:
@@ -394,9 +404,9 @@ class _Writer:
         enclosing = self.enclosing if self.own is None else (self.own, *self.enclosing)
         spec = FunctionSpec(self.program, row, name, enclosing)
         steps = [self.visit(value) for value in presets]
-        steps.append(self.writes(tree.MAKE_FUNCTION, (spec, len(presets)), row))
+        steps.append(self.writes(tree_kinds.MAKE_FUNCTION, (spec, len(presets)), row))
         if not is_lambda:
-            steps.append(self.writes(tree.STORE, self.operands[children[0]], children[0]))
+            steps.append(self.writes(tree_kinds.STORE, self.operands[children[0]], children[0]))
         self.then(*steps)
 
     def comprehend(self, row: int, children: list[int], context: Context) -> None:
@@ -404,8 +414,8 @@ class _Writer:
         enclosing = self.enclosing if self.own is None else (self.own, *self.enclosing)
         self.then(
             self.visit(values),
-            self.writes(tree.GET_ITERATOR, 0, values),
-            self.writes(tree.COMPREHEND, FunctionSpec(self.program, row, "", enclosing), row),
+            self.writes(tree_kinds.GET_ITERATOR, 0, values),
+            self.writes(tree_kinds.COMPREHEND, FunctionSpec(self.program, row, "", enclosing), row),
         )
 
     def with_(self, row: int, children: list[int], context: Context) -> None:
@@ -413,37 +423,37 @@ class _Writer:
         steps = []
         for item in items:
             value, *target = self.program.children(item)
-            steps += [self.visit(value), self.writes(tree.WITH_ENTER, 0, value)]
-            steps.append(self.store(target[0]) if target else self.writes(tree.POP, 0, item))
+            steps += [self.visit(value), self.writes(tree_kinds.WITH_ENTER, 0, value)]
+            steps.append(self.store(target[0]) if target else self.writes(tree_kinds.POP, 0, item))
             context = ("with", context)
         steps.append(self.visit(body, context))
-        steps += [self.writes(tree.WITH_EXIT, 0, row) for _ in items]
+        steps += [self.writes(tree_kinds.WITH_EXIT, 0, row) for _ in items]
         self.then(*steps)
 
     def try_(self, row: int, children: list[int], context: Context) -> None:
         body, *handlers = children
         caught, end = Label(), Label()
         steps = [
-            self.writes(tree.TRY_PUSH, caught, row),
+            self.writes(tree_kinds.TRY_PUSH, caught, row),
             self.visit(body, ("try", context)),
-            self.writes(tree.TRY_POP, 0, row),
-            self.writes(tree.JUMP, end, row),
+            self.writes(tree_kinds.TRY_POP, 0, row),
+            self.writes(tree_kinds.JUMP, end, row),
             self.place(caught),
         ]
         for handler in handlers:
             parts = self.program.children(handler)
             following = Label()
             if len(parts) > 1:
-                steps += [self.visit(parts[0]), self.writes(tree.MATCH, following, parts[0])]
+                steps += [self.visit(parts[0]), self.writes(tree_kinds.MATCH, following, parts[0])]
             if len(parts) == 3:
                 steps.append(self.store(parts[1]))
             else:
-                steps.append(self.writes(tree.POP, 0, handler))
+                steps.append(self.writes(tree_kinds.POP, 0, handler))
             steps.append(self.visit(parts[-1], context))
             if len(parts) == 3:
-                steps.append(self.writes(tree.DELETE, self.operands[parts[1]], handler))
-            steps += [self.writes(tree.JUMP, end, handler), self.place(following)]
-        steps += [self.writes(tree.RAISE_AGAIN, 0, row), self.place(end)]
+                steps.append(self.writes(tree_kinds.DELETE, self.operands[parts[1]], handler))
+            steps += [self.writes(tree_kinds.JUMP, end, handler), self.place(following)]
+        steps += [self.writes(tree_kinds.RAISE_AGAIN, 0, row), self.place(end)]
         self.then(*steps)
 
 

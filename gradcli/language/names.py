@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 import gradcli.system.budget as budget
-from gradcli.registry import torch_namespaces as namespaces
+from gradcli.registry import torch_namespaces
 
 
 def words(*lines: str) -> frozenset[str]:
@@ -324,7 +324,7 @@ def qualified(name: str) -> Any:
 
         return getattr(import_module(_HOMES[name]), name.rpartition(".")[2])
     if name in _TRANSFORMS:
-        return Builtin(name.rpartition(".")[2], attrgetter(name)(namespaces.torch))
+        return Builtin(name.rpartition(".")[2], attrgetter(name)(torch_namespaces.torch))
     if name in NAMESPACES:
         return Namespace(name)
     from gradcli.registry import table

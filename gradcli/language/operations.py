@@ -10,8 +10,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import gradcli.system.budget as budget
-from gradcli.language import names
-from gradcli.language import tree_kinds as tree
+from gradcli.language import names, tree_kinds
 from gradcli.language.located_errors import LanguageError, Span, kind_of
 from gradcli.language.tree_kinds import KIND
 
@@ -77,7 +76,7 @@ FIRST_BINARY = KIND["add"]
 LAST_BINARY = KIND["not_in"]
 # Indexed by kind; the first rows are no operators.
 BINARY: list[Callable[[Any, Any], Any]] = [_contains] * FIRST_BINARY + [
-    _FUNCTIONS[name] for name in (*tree.BINARY, *tree.COMPARISONS)
+    _FUNCTIONS[name] for name in (*tree_kinds.BINARY, *tree_kinds.COMPARISONS)
 ]
 INPLACE: dict[int, Callable[[Any, Any], Any]] = {
     KIND[name]: function for name, function in _INPLACE.items()
@@ -737,5 +736,5 @@ def simple(
         items = pop_many(stack, operand)
         _import_from(names.imported(stack.pop()), items, scope)
     elif kind not in (_PASS, _BLOCK):
-        raise AssertionError(f"a row of kind {tree.KINDS[kind]} is not simple")
+        raise AssertionError(f"a row of kind {tree_kinds.KINDS[kind]} is not simple")
     return None

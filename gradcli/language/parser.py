@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from gradcli.language import tokens as tk
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.located_errors import CannotAssign, LanguageError
 from gradcli.language.program import Program
 from gradcli.language.tokens import (
@@ -130,7 +130,7 @@ class Tables:
 
     def _takes_operand(self, state: int) -> bool:
         """True where a name or number can only be an operand: both are shifted, then reduced to an atom."""
-        for terminal in (tree.NAME, tree.CONSTANT):
+        for terminal in (tree_kinds.NAME, tree_kinds.CONSTANT):
             there = self.action[state][terminal]
             if there <= 0:
                 return False
@@ -213,7 +213,7 @@ class Stack:
 
     def _step(self, token: int) -> Step:
         table, stack = self.table, self
-        if token in (tree.NAME, tree.CONSTANT) and table.operand[self.state]:
+        if token in (tree_kinds.NAME, tree_kinds.CONSTANT) and table.operand[self.state]:
             self.operand = self.operand or Operand(self)
             return self.operand.steps, OPERAND, (), None
         found: list[Reduction] = []
@@ -221,7 +221,7 @@ class Stack:
             do, kind, number, length, values, nonterminal = table.rules[what]
             if length >= stack.depth:
                 return stack.steps, JOINED, tuple(found), stack
-            if do != tree.KEEP or values != 1:
+            if do != tree_kinds.KEEP or values != 1:
                 found.append((do, kind, number, values))
             for _ in range(length):
                 assert stack.below is not None
@@ -233,7 +233,7 @@ class Stack:
         if token in table.opening or stack.depth >= _DEEPEST:
             return table.root(what).steps, how | APART, tuple(found), stack
         after = stack.push(what).steps
-        binary = all(one == (tree.EMIT, one[1], 0, 2) for one in found)
+        binary = all(one == (tree_kinds.EMIT, one[1], 0, 2) for one in found)
         if how == SHIFTED and token >= _FIRST_WORD and binary:
             return after, PLAIN, tuple(kind for _, kind, _, _ in found), None
         return after, how, tuple(found), None
@@ -322,7 +322,7 @@ def parse(source: str, *, explain: bool = True) -> Program:
     ascii = "(?a)" if source.isascii() else ""  # where it is the same, and faster
     pattern = compiled(ascii + (table.full if full else table.plain))
     if not source or source.isspace():
-        source_rows = array("i", (tree.KIND["block"], 0, 0, 0))
+        source_rows = array("i", (tree_kinds.KIND["block"], 0, 0, 0))
         return Program(source, source_rows, [""], [None], [])
     if full:
         pieces: Iterator[tuple[list[str], int, bool]] = iter(
@@ -359,7 +359,7 @@ class _Lexicon:
         # Of these no two may be alike.
         self._unlike = {table.number[t] for t in ("STRING", "FORMAT_TEXT", "FORMAT_CONVERSION")}
         for text, constant in tk.WORDS.items():
-            self.known[text] = tree.CONSTANT, self._constant(constant), len(text)
+            self.known[text] = tree_kinds.CONSTANT, self._constant(constant), len(text)
 
     def classify(self, text: str) -> Token:
         """A token seen for the first time; TokenError where it is none."""
@@ -372,7 +372,7 @@ class _Lexicon:
             kind, index = again[:2]
         elif "0" <= bare[0] <= "9" or (bare[0] == "." and "0" <= bare[1:2] <= "9"):
             constants.append(tk.number(bare))
-            kind, index = tree.CONSTANT, len(constants) - 1
+            kind, index = tree_kinds.CONSTANT, len(constants) - 1
             if len(text) > 4 and len(known) > _KNOWN:
                 return kind, index, size
         else:
@@ -389,7 +389,7 @@ class _Lexicon:
             if "'" in bare or '"' in bare:
                 return self._string(bare)
             if bare[-1] != "=":
-                return tree.NAME, self._word(tk.name(bare))
+                return tree_kinds.NAME, self._word(tk.name(bare))
             index = self._word(tk.name(bare.rstrip("=: \t\f")))
             return self._number["NAME_WALRUS" if bare[-2] == ":" else "NAME_EQ"], index
         if first == "." and len(bare) > 1:
@@ -427,9 +427,15 @@ def _drive(
     lexicon = _Lexicon(table)
     words, classify, lookup = lexicon.words, lexicon.classify, lexicon.known.get
     # As local names, which are read as fast as the numbers that they mean.
-    emit, by_token, count, one, more = tree.EMIT, tree.TOKEN, tree.COUNT, tree.ONE, tree.MORE
-    join, target, target_tuple = tree.JOIN, tree.TARGET, tree.TARGET_TUPLE
-    target_name = tree.KIND["target"]
+    emit, by_token, count, one, more = (
+        tree_kinds.EMIT,
+        tree_kinds.TOKEN,
+        tree_kinds.COUNT,
+        tree_kinds.ONE,
+        tree_kinds.MORE,
+    )
+    join, target, target_tuple = tree_kinds.JOIN, tree_kinds.TARGET, tree_kinds.TARGET_TUPLE
+    target_name = tree_kinds.KIND["target"]
 
     rows: list[int] = []
     done = array("i")

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.located_errors import CannotAssign
 
 Nested = tuple[Any, ...]
@@ -15,8 +15,8 @@ _NAMED = (
     *("name", "attribute", "target", "target_attribute"),
     *("module", "parameter", "keyword_name"),
 )
-_WORD_KINDS = frozenset(tree.KIND[name] for name in _NAMED)
-_CONSTANT_KINDS = frozenset(tree.KIND[name] for name in ("constant", "convert"))
+_WORD_KINDS = frozenset(tree_kinds.KIND[name] for name in _NAMED)
+_CONSTANT_KINDS = frozenset(tree_kinds.KIND[name] for name in ("constant", "convert"))
 
 
 class Program:
@@ -49,7 +49,7 @@ class Program:
         for row in targets:
             self._bind(row)
         self._kinds = bytes(rows[0::4].tolist())
-        self.straight = max(self._kinds) < tree.CONTROL
+        self.straight = max(self._kinds) < tree_kinds.CONTROL
         if not self.straight:
             from gradcli.language.scope_checks import check
 
@@ -86,7 +86,7 @@ class Program:
             firsts = array("i")
             open_subtrees: list[int] = []
             for i in range(len(self)):
-                count = tree.children_count(self.rows[4 * i], self.rows[4 * i + 1])
+                count = tree_kinds.children_count(self.rows[4 * i], self.rows[4 * i + 1])
                 first = i
                 if count:
                     first = open_subtrees[-count]
@@ -101,7 +101,7 @@ class Program:
         found = []
         child = row - 1
         for left in range(
-            tree.children_count(self.rows[4 * row], self.rows[4 * row + 1]) - 1, -1, -1
+            tree_kinds.children_count(self.rows[4 * row], self.rows[4 * row + 1]) - 1, -1, -1
         ):
             found.append(child)
             if left:
@@ -112,7 +112,7 @@ class Program:
     @property
     def ends_in_expression(self) -> bool:
         """Whether the last statement is an expression, which a notebook would display."""
-        return len(self) > 1 and self.rows[-8] == tree.KIND["expression"]
+        return len(self) > 1 and self.rows[-8] == tree_kinds.KIND["expression"]
 
     @property
     def value_span(self) -> tuple[int, int] | None:
@@ -154,12 +154,12 @@ class Program:
                 meaning = self.words[operand]
             elif kind in _CONSTANT_KINDS:
                 meaning = self.constants[operand]
-            elif kind == tree.KIND["slice"]:
+            elif kind == tree_kinds.KIND["slice"]:
                 meaning = operand
             yield (
-                tree.KINDS[kind],
+                tree_kinds.KINDS[kind],
                 meaning,
-                tree.children_count(kind, operand),
+                tree_kinds.children_count(kind, operand),
                 (rows[i + 2], rows[i + 3]),
             )
 
@@ -183,17 +183,21 @@ class Program:
         while waiting:
             row = waiting.pop()
             kind = rows[4 * row]
-            if kind == tree.NAME:
-                rows[4 * row] = tree.KIND["target"]
-            elif kind == tree.KIND["attribute"]:
-                rows[4 * row] = tree.KIND["target_attribute"]
-            elif kind == tree.KIND["subscript"]:
-                rows[4 * row] = tree.KIND["target_subscript"]
-            elif kind in (tree.KIND["tuple"], tree.KIND["list"], tree.KIND["target_tuple"]):
-                rows[4 * row] = tree.KIND["target_tuple"]
+            if kind == tree_kinds.NAME:
+                rows[4 * row] = tree_kinds.KIND["target"]
+            elif kind == tree_kinds.KIND["attribute"]:
+                rows[4 * row] = tree_kinds.KIND["target_attribute"]
+            elif kind == tree_kinds.KIND["subscript"]:
+                rows[4 * row] = tree_kinds.KIND["target_subscript"]
+            elif kind in (
+                tree_kinds.KIND["tuple"],
+                tree_kinds.KIND["list"],
+                tree_kinds.KIND["target_tuple"],
+            ):
+                rows[4 * row] = tree_kinds.KIND["target_tuple"]
                 waiting.extend(self.children(row))
-            elif kind != tree.KIND["target"]:
-                raise CannotAssign(self.source, tree.KINDS[kind], self.span(row))
+            elif kind != tree_kinds.KIND["target"]:
+                raise CannotAssign(self.source, tree_kinds.KINDS[kind], self.span(row))
 
 
 class Code:

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradcli.system.budget as budget
 from gradcli.language import names as known
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.located_errors import (
     Call,
     LanguageError,
@@ -19,7 +19,7 @@ from gradcli.language.located_errors import (
 )
 from gradcli.language.program import Program
 
-_K = tree.KIND
+_K = tree_kinds.KIND
 _CALLS = (_K["call"], _K["call_keywords"])
 _SHAPES = re.compile(
     r"shape|size|dimension|broadcast|1D tensors expected|mat1 and mat2|must match|inconsistent tensor"
@@ -155,7 +155,9 @@ def _function_in_place(
     called = {program.children(i)[0] for i in (*inside, row) if program.kinds[i] in _CALLS}
     for place in inside:
         word = (
-            program.words[program.rows[4 * place + 1]] if program.kinds[place] == tree.NAME else ""
+            program.words[program.rows[4 * place + 1]]
+            if program.kinds[place] == tree_kinds.NAME
+            else ""
         )
         if word and place not in called and word not in visible and known.is_plain_function(word):
             return place
@@ -261,7 +263,7 @@ def _integers_hint(
             continue
         text, whole = _text(program, place), value.array.astype("int64").tolist()
         written = f"tensor({whole})".replace(" ", "")
-        given = program.rows[4 * place] == tree.NAME
+        given = program.rows[4 * place] == tree_kinds.NAME
         return f"integers: --{text} '{written}'" if given else f"integers: ({text}).long()"
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.located_errors import CannotAssign, LanguageError
 
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 MAX_NESTED_FUNCTIONS = 100
 
-_K = tree.KIND
-_AUGMENTED = frozenset(_K[f"{name}_assign"] for name in tree.BINARY)
+_K = tree_kinds.KIND
+_AUGMENTED = frozenset(_K[f"{name}_assign"] for name in tree_kinds.BINARY)
 _WRITABLE = frozenset(_K[name] for name in ("name", "attribute", "subscript"))
 _PLACED = frozenset(_K[name] for name in ("return", "return_nothing", "break", "continue"))
 _LOOPS = frozenset(_K[name] for name in ("while", "for"))
@@ -34,12 +34,14 @@ def check(program: Program) -> None:
     placed = False
     _check_nesting(program)
     for row, kind in enumerate(kinds):
-        if kind < tree.CONTROL:
+        if kind < tree_kinds.CONTROL:
             continue
         if kind in _AUGMENTED:
             target = program.children(row)[0]
             if kinds[target] not in _WRITABLE:
-                raise CannotAssign(program.source, tree.KINDS[kinds[target]], program.span(target))
+                raise CannotAssign(
+                    program.source, tree_kinds.KINDS[kinds[target]], program.span(target)
+                )
         elif kind in _FUNCTIONS:
             _parameters(program, row)
         elif kind in _COMPREHENSIONS:
@@ -135,7 +137,7 @@ def _check_places(program: Program) -> None:
                     hint="a program's value is its last expression",
                 )
             if kind in (_K["break"], _K["continue"]) and not in_loop:
-                word = tree.KINDS[kind]
+                word = tree_kinds.KINDS[kind]
                 raise LanguageError(
                     f"`{word}` outside a loop", source=program.source, span=program.span(row)
                 )
@@ -143,7 +145,7 @@ def _check_places(program: Program) -> None:
             in_function, in_loop = True, False
         elif kind in _LOOPS:
             in_loop = True
-        if kind >= tree.CONTROL or kind == _K["block"]:
+        if kind >= tree_kinds.CONTROL or kind == _K["block"]:
             waiting.extend((child, in_function, in_loop) for child in program.children(row))
 
 
@@ -153,14 +155,14 @@ def free_names(program: Program) -> list[str]:
     if any(kind in kinds for kind in (*_BINDERS, *_SCOPES)):
         return list(free_reads(program))
     pairs = zip(kinds, program.operands, strict=True)
-    reads = (operand for kind, operand in pairs if kind == tree.NAME)
+    reads = (operand for kind, operand in pairs if kind == tree_kinds.NAME)
     return [words[word] for word in dict.fromkeys(reads)]
 
 
 def free_reads(program: Program) -> dict[str, int]:
     """For each name that is read before the program binds it, the first row that does."""
     words, rows, kinds = program.words, program.rows, program.kinds
-    name = tree.NAME
+    name = tree_kinds.NAME
     local, later = ({}, set()) if program.straight else scopes(program)
     binds, silent = _bindings(program, local)
     everywhere = {word for found in binds.values() for word in found}
@@ -276,7 +278,7 @@ def local_names(program: Program, row: int) -> frozenset[int]:
             names.add(rows[4 * program.subtree(i) + 1])
         elif kinds[i] in _AUGMENTED and i not in skip:
             target = program.children(i)[0]
-            if kinds[target] == tree.NAME:
+            if kinds[target] == tree_kinds.NAME:
                 names.add(rows[4 * target + 1])
     return frozenset(names)
 
@@ -323,11 +325,11 @@ def uses(program: Program) -> dict[str, tuple[int, int, int]]:
     found = {word: [0, 0, 0] for word in program.words}
     rows, words = program.rows, program.words
     for row, kind in enumerate(program.kinds):
-        if kind == tree.NAME:
+        if kind == tree_kinds.NAME:
             found[words[rows[4 * row + 1]]][0] += 1
         elif kind in _CALLS or kind in _ATTRIBUTES:
             first = program.children(row)[0]
-            if program.kinds[first] == tree.NAME:
+            if program.kinds[first] == tree_kinds.NAME:
                 found[words[rows[4 * first + 1]]][1 if kind in _CALLS else 2] += 1
     return {word: (reads, called, held) for word, (reads, called, held) in found.items()}
 

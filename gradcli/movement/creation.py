@@ -13,8 +13,7 @@ import gradcli.system.budget as budget
 from gradcli.core.batched_arrays import is_batched, zeros_of
 from gradcli.core.device import used
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.movement import legacy_constructors as legacy
-from gradcli.movement import nested_data as nested
+from gradcli.movement import legacy_constructors, nested_data
 from gradcli.movement.strides import empty_as
 from gradcli.registry.factory_arguments import (
     OPTIONS,
@@ -54,7 +53,7 @@ def tensor(
     kind = kind_of("tensor", dtype)
     if isinstance(data, Tensor):
         warnings.warn(_COPY, UserWarning, stacklevel=2)
-    array = nested.array_of(data, kind)
+    array = nested_data.array_of(data, kind)
     return finish("tensor", array, requires_grad, device, None, pin_memory)
 
 
@@ -73,8 +72,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
             return data
         return data.to(dtypes.of(kind))
     if isinstance(data, np.ndarray):
-        return finish("as_tensor", nested.of_array(_forward(data), kind, copy=False), False, device)
-    return finish("as_tensor", nested.array_of(data, kind), False, device)
+        return finish(
+            "as_tensor", nested_data.of_array(_forward(data), kind, copy=False), False, device
+        )
+    return finish("as_tensor", nested_data.array_of(data, kind), False, device)
 
 
 @function(
@@ -100,11 +101,11 @@ def asarray(
             return out.detach()
         return out if requires_grad is None else out.requires_grad_(requires_grad)
     if isinstance(obj, np.ndarray):
-        array = nested.of_array(obj, kind, copy=bool(copy))
+        array = nested_data.of_array(obj, kind, copy=bool(copy))
     elif copy is False:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     else:
-        array = nested.array_of(obj, kind)
+        array = nested_data.array_of(obj, kind)
     return finish("asarray", array, bool(requires_grad), device)
 
 
@@ -159,7 +160,7 @@ def from_numpy(ndarray: Any) -> Tensor:
         kind = type(ndarray)
         name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
         raise TypeError(f"expected np.ndarray (got {name})")
-    nested.of_array(ndarray[:0] if ndarray.ndim else ndarray, None, copy=False)
+    nested_data.of_array(ndarray[:0] if ndarray.ndim else ndarray, None, copy=False)
     if any(step < 0 for step in ndarray.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative "
@@ -305,13 +306,13 @@ def new_full(input: Array, size: tuple[int, ...], fill_value: Any, kind: Kind | 
 def new_tensor(input: Array, data: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     """A copy of the data, of this tensor's dtype unless given."""
     own = data.array.dtype if isinstance(data, Tensor) else _dtype(input)
-    array = nested.array_of(data, kind_of("new_tensor", dtype, own))
+    array = nested_data.array_of(data, kind_of("new_tensor", dtype, own))
     return finish("new_tensor", array, requires_grad, device)
 
 
 def _new(input: Array, *data: Any, **named: Any) -> Tensor:
     """The legacy constructor of this tensor's dtype: sizes, or data."""
-    return legacy.constructor(_dtype(input))(*data, **named)
+    return legacy_constructors.constructor(_dtype(input))(*data, **named)
 
 
 enter(Function("new", _new, module=__name__, doc=_new.__doc__ or ""))
@@ -387,10 +388,10 @@ def _stepped(start: float, step: float, count: int, kind: Kind) -> Array:
     lanes = 32 // kind.itemsize
     whole = count - count % (2 * lanes)
     index = np.arange(count, dtype=np.float64)
-    first = nested.cast(fma64(index[:whole:lanes], step, start), kind).astype(np.float64)
+    first = nested_data.cast(fma64(index[:whole:lanes], step, start), kind).astype(np.float64)
     body = fma64(index[:lanes] if whole else index[:0], step, first[:, None])
     rest = fma64(index[whole:], step, start)
-    return nested.cast(np.concatenate((body.ravel(), rest)), kind)
+    return nested_data.cast(np.concatenate((body.ravel(), rest)), kind)
 
 
 @makes(
@@ -412,7 +413,7 @@ def range_(start: Any, end: Any, step: Any, kind: Kind | None) -> Array:
         values: Array = np.arange(count, dtype=np.float64) * float(step) + float(start)
     else:
         values = np.arange(count) * int(step) + int(start)
-    return nested.cast(values, kind)
+    return nested_data.cast(values, kind)
 
 
 def _spaces(name: str, more: str = "") -> list[str]:
@@ -449,7 +450,7 @@ def logspace(start: Any, end: Any, steps: int, base: float, kind: Kind | None) -
     if steps == 1:
         exponents = np.array([float(low)])
     values = np.fromiter((_power(base, x) for x in exponents.tolist()), np.float64, steps)
-    return nested.cast(values, kind)
+    return nested_data.cast(values, kind)
 
 
 def _power(base: float, exponent: float) -> float:
@@ -568,4 +569,4 @@ triu_indices = _triangle(
 # -- complex numbers from their parts -------------------------------------------------------------
 
 
-__all__ = ["legacy"]
+__all__ = ["legacy_constructors"]

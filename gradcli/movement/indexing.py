@@ -22,7 +22,7 @@ from gradcli.movement.reshaping import (
     view_size,
 )
 from gradcli.movement.strides import arranged, copied, dense_order, fresh
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.rule_helpers import (
     cast,
     constant,
@@ -148,7 +148,7 @@ def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
     dynamic="masks",
     name="index",
     samples=("randn(3)[[0,2]]",),
-    batch=batches.indexed,
+    batch=batching_helpers.indexed,
     spelled="index",
 )
 class index_row:
@@ -205,7 +205,7 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
         "index_put(randn(3), (tensor([0, 2]),), randn(2))",
         "index_put(randn(3), (tensor([0, 0]),), randn(2), True)",
     ),
-    batch=batches.index_written,
+    batch=batching_helpers.index_written,
     spelled="index_put",
     signature=("index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)"),
     writes="apart",
@@ -217,7 +217,7 @@ class index_put:
     values = index_row
 
 
-@row(_index_put, "IndexPutImplBackward0", batch=batches.index_written, spelled="index_put")
+@row(_index_put, "IndexPutImplBackward0", batch=batching_helpers.index_written, spelled="index_put")
 class index_put_impl:
     self = _index_put_back
     values = index_row
@@ -358,7 +358,7 @@ def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
 @row(
     _masked_fill_tensor,
     "MaskedFillBackward1",
-    batch=batches.of(batches.filled, lambda: where_of),
+    batch=batching_helpers.of(batching_helpers.filled, lambda: where_of),
     spelled="masked_fill",
     writes="shared read",
 )
@@ -407,7 +407,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     kind="linear",
     dynamic="masks",
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
-    batch=batches.of(batches.masked, lambda: index_select),
+    batch=batching_helpers.of(batching_helpers.masked, lambda: index_select),
     spelled="masked_select:",
     writes="apart",
 )
@@ -444,7 +444,7 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     _masked_scatter,
     "MaskedScatterBackward0",
     inplace=True,
-    batch=batches.masked_scattered,
+    batch=batching_helpers.masked_scattered,
     samples=("masked_scatter(randn(3), tensor([True, False, True]), randn(2))",),
 )
 class masked_scatter:
@@ -461,7 +461,11 @@ def _masked_scatter_backward(grad_output: Array, mask: Array, sizes: Any) -> Arr
     return made
 
 
-@row(_masked_scatter_backward, "MaskedScatterBackwardBackward0", batch=batches.masked_scatter_slope)
+@row(
+    _masked_scatter_backward,
+    "MaskedScatterBackwardBackward0",
+    batch=batching_helpers.masked_scatter_slope,
+)
 class masked_scatter_backward:
     grad_output = lambda g, grad_output_args, mask: masked_scatter(
         new_zeros(g, grad_output_args), mask, g
@@ -528,7 +532,7 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> 
         "gather(randn(3), 0, tensor([2, 0, 0]))",
     ),
     axes="dim",
-    batch=batches.as_lines("index"),
+    batch=batching_helpers.as_lines("index"),
     signature=(
         "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)"
     ),
@@ -580,7 +584,7 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     _scatter,
     "ScatterBackward0",
     axes="dim",
-    batch=batches.as_lines("self"),
+    batch=batching_helpers.as_lines("self"),
     spelled="scatter:",
     writes="apart",
 )
@@ -601,7 +605,7 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     "ScatterBackward1",
     kind=None,
     axes="dim",
-    batch=batches.as_lines("self"),
+    batch=batching_helpers.as_lines("self"),
     spelled="scatter:",
     writes="apart",
 )
@@ -620,7 +624,11 @@ def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: s
 
 
 @row(
-    _scatter_reducing, "NotImplemented", axes="dim", batch=batches.as_lines("self"), writes="apart"
+    _scatter_reducing,
+    "NotImplemented",
+    axes="dim",
+    batch=batching_helpers.as_lines("self"),
+    writes="apart",
 )
 class scatter_:
     self = lambda g: g
@@ -666,7 +674,7 @@ def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     inplace=True,
     samples=("scatter_add(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",),
     axes="dim",
-    batch=batches.as_lines("self"),
+    batch=batching_helpers.as_lines("self"),
     signature=("scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)"),
     writes="apart",
 )
@@ -805,7 +813,7 @@ def _scatter_reduce_back(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
     ),
     axes="dim",
-    batch=batches.as_lines("self"),
+    batch=batching_helpers.as_lines("self"),
     signature=(
         "scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
         "reduce, *, bool include_self=True, Tensor out=None)"
@@ -865,7 +873,7 @@ def _index_select_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, index:
     "IndexSelectBackward0",
     kind="linear",
     samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
-    batch=batches.of(batches.selected, lambda: index_row),
+    batch=batching_helpers.of(batching_helpers.selected, lambda: index_row),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
     writes="apart",
 )
@@ -938,7 +946,7 @@ def _added_back(g: Any, source: Any, source_dim: int, dim: int, index: Any, alph
     inplace=True,
     samples=("index_add(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",),
     axes="dim",
-    batch=batches.apart("index"),
+    batch=batching_helpers.apart("index"),
     signature=(
         "index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar "
         "alpha=1, Tensor out=None)"
@@ -998,7 +1006,7 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     inplace=True,
     samples=("index_copy(randn(3,2), 0, tensor([0, 2]), randn(2,2))",),
     axes="dim",
-    batch=batches.apart("index"),
+    batch=batching_helpers.apart("index"),
     signature=(
         "index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)"
     ),
@@ -1037,7 +1045,7 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     _index_fill,
     "IndexFillBackward0",
     axes="dim",
-    batch=batches.apart("index"),
+    batch=batching_helpers.apart("index"),
     spelled="index_fill",
     writes="shared apart read",
 )
@@ -1062,7 +1070,7 @@ def _unique(index: Any) -> Any:
     _index_fill_tensor,
     "IndexFillBackward1",
     axes="dim",
-    batch=batches.filled_at,
+    batch=batching_helpers.filled_at,
     spelled="index_fill",
     writes="shared apart read",
 )
@@ -1137,7 +1145,7 @@ def _index_reduce_back(
         for r in ("prod", "mean", "amax", "amin")
     ),
     axes="dim",
-    batch=batches.apart("index"),
+    batch=batching_helpers.apart("index"),
     signature=(
         "index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
         "reduce, *, bool include_self=True, Tensor out=None)"
@@ -1182,7 +1190,7 @@ def _take(self: Array, index: Array) -> Array:
     "TakeBackward0",
     kind="linear",
     samples=("take(randn(2,3), tensor([0, 5, 5]))",),
-    batch=batches.of(batches.taken, lambda: index_select),
+    batch=batching_helpers.of(batching_helpers.taken, lambda: index_select),
     writes="apart",
 )
 class take:
@@ -1216,7 +1224,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
     _put,
     "PutBackward0",
     inplace=True,
-    batch=batches.put,
+    batch=batching_helpers.put,
     samples=(
         "put(randn(2,3), tensor([0, 5]), randn(2))",
         "put(randn(3), tensor([0, 0]), randn(2), True)",

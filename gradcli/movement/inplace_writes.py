@@ -16,10 +16,9 @@ from gradcli.core.primitive import Rules
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, edge, wrap
 from gradcli.core.views import check_writable, inplace, refuse_captured, refuse_overlap, will_record
-from gradcli.movement import indexing
-from gradcli.movement import reshaping as shapes
+from gradcli.movement import indexing, reshaping
 from gradcli.movement.strides import empty_as
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.rule_helpers import zeros_like
 from gradcli.registry.table import Array, function, row
 from gradcli.system import dtypes
@@ -56,7 +55,7 @@ def _to_source(g: Any, src_dtype: Any) -> Any:
     return cast_back(g, src_dtype)
 
 
-@row(_copy, "CopyBackwards", lossy=True, batch=batches.copied)
+@row(_copy, "CopyBackwards", lossy=True, batch=batching_helpers.copied)
 class copy_row:
     self = zeros_like
     src = _to_source
@@ -103,7 +102,7 @@ class fill_number:
     self = zeros_like
 
 
-@row(_fill_tensor, "FillBackward1", batch=batches.apart("value"), spelled="fill")
+@row(_fill_tensor, "FillBackward1", batch=batching_helpers.apart("value"), spelled="fill")
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
@@ -117,7 +116,7 @@ class fill_number_in_place:
 @row(
     _fill_tensor,
     "FillBackward3",
-    batch=batches.apart("value"),
+    batch=batching_helpers.apart("value"),
     discrete=True,
     spelled="fill",
     writes="read",
@@ -326,13 +325,13 @@ def _of_itself(view: Rules, node: str) -> Any:
     return row(view.kernel, node, **facts)(body)
 
 
-t_row = _of_itself(shapes.t, "TBackward1")
-transpose_row = _of_itself(shapes.transpose, "TransposeBackward1")
-unsqueeze_row = _of_itself(shapes.unsqueeze, "UnsqueezeBackward1")
-squeeze_all_row = _of_itself(shapes.squeeze_all, "SqueezeBackward3")
-squeeze_dim_row = _of_itself(shapes.squeeze_dim, "SqueezeBackward4")
-squeeze_dims_row = _of_itself(shapes.squeeze_dims, "SqueezeBackward5")
-as_strided_row = _of_itself(shapes.as_strided, "AsStridedBackward1")
+t_row = _of_itself(reshaping.t, "TBackward1")
+transpose_row = _of_itself(reshaping.transpose, "TransposeBackward1")
+unsqueeze_row = _of_itself(reshaping.unsqueeze, "UnsqueezeBackward1")
+squeeze_all_row = _of_itself(reshaping.squeeze_all, "SqueezeBackward3")
+squeeze_dim_row = _of_itself(reshaping.squeeze_dim, "SqueezeBackward4")
+squeeze_dims_row = _of_itself(reshaping.squeeze_dims, "SqueezeBackward5")
+as_strided_row = _of_itself(reshaping.as_strided, "AsStridedBackward1")
 
 
 def reshaped(name: str, row: Rules, tensor: Tensor, *options: Any) -> Tensor:

@@ -23,7 +23,7 @@ from gradcli.movement.reshaping import (
     view_size,
 )
 from gradcli.movement.strides import copied, in_order, unique_dims
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.factory_arguments import nonnegative
 from gradcli.registry.rule_helpers import constant, contiguous, implemented, new_zeros, total
 from gradcli.registry.table import Array, Arrays, function, operator, row
@@ -86,7 +86,7 @@ def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> li
     numpy=np.concatenate,
     samples=("cat([randn(2,3), randn(1,3)])", "cat([randn(2,3), randn(2,2)], dim=-1)"),
     axes="dim",
-    batch=batches.concatenated,
+    batch=batching_helpers.concatenated,
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
     writes="apart",
 )
@@ -270,7 +270,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
     _repeat,
     "RepeatBackward0",
     kind="linear",
-    batch=batches.repeated,
+    batch=batching_helpers.repeated,
     spelled="tile: dims",
     samples=["repeat(randn(2,3), (2,1))", "repeat(randn(3), (2,2))"],
     signature="repeat(Tensor input, int[] repeats)|method",
@@ -459,7 +459,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
     _roll,
     "RollBackward0",
     kind="linear",
-    batch=batches.rolled,
+    batch=batching_helpers.rolled,
     spelled="roll: shifts dims",
     numpy=np.roll,
     samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"],

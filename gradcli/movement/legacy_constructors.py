@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.movement import nested_data as nested
+from gradcli.movement import nested_data
 from gradcli.registry.binder import Parser
 from gradcli.registry.factory_arguments import finish, nonnegative
 from gradcli.registry.table import FUNCTIONS, Function
@@ -50,7 +50,7 @@ def constructor(kind: np.dtype[Any]) -> Callable[..., Tensor]:
             raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
         if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
             raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
-        return finish("new", nested.array_of(data, kind), False, device)
+        return finish("new", nested_data.array_of(data, kind), False, device)
 
     texts = (
         f"new({_DEVICE}",

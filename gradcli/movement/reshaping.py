@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import gradcli.system.budget as budget
-from gradcli.core import basic_primitives as rows
+from gradcli.core import basic_primitives
 from gradcli.core.basic_primitives import view_of
 from gradcli.core.gradients import sum_to
 from gradcli.core.primitive import itself
@@ -26,7 +26,7 @@ from gradcli.core.size import Size
 from gradcli.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.core.views import as_strided_array
 from gradcli.movement.strides import unique_dims
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.binder import Parser
 from gradcli.registry.dimensions import as_dims
 from gradcli.registry.rule_helpers import (
@@ -51,8 +51,7 @@ from gradcli.registry.table import (
     row,
     tensor_property,
 )
-from gradcli.system import array_memory as memory
-from gradcli.system import dtypes
+from gradcli.system import array_memory, dtypes
 from gradcli.system.array_memory import infer_shape, shares
 from gradcli.system.array_memory import strided_view as strided
 from gradcli.system.dtypes import scalar_name
@@ -63,7 +62,9 @@ END = 2**63 - 1  # a slice's end where none is given
 
 
 # -- another shape --------------------------------------------------------------------------------
-view_size = entered(rows.view_size, __name__, public=False, samples=("view(randn(2,3), 3, 2)",))
+view_size = entered(
+    basic_primitives.view_size, __name__, public=False, samples=("view(randn(2,3), 3, 2)",)
+)
 
 
 @row(view_of, "ReshapeAliasBackward0", kind="linear", view=True, sizes="size", spelled="reshape")
@@ -141,7 +142,7 @@ def reshape(input: Array, shape: Any) -> Any:
     """Another shape: a view where the memory allows it, else a copy."""
     if not isinstance(input, Tensor) or input.is_contiguous():
         return view_size(input, shape)
-    array = memory.laid_out(input.array)
+    array = array_memory.laid_out(input.array)
     shape = infer_shape(shape, array.size)
     if shares(array.reshape(shape), array):
         return reshape_alias(input, shape)
@@ -289,7 +290,7 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     "SqueezeBackward0",
     kind="linear",
     view=True,
-    batch=batches.squeezed,
+    batch=batching_helpers.squeezed,
     spelled="reshape",
 )
 class squeeze_all:
@@ -369,7 +370,7 @@ def _t(self: Array) -> Array:
     kind="linear",
     view=True,
     samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))"),
-    batch=batches.transposed,
+    batch=batching_helpers.transposed,
     spelled="transpose",
 )
 class t:
@@ -404,7 +405,7 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
     "PermuteBackward0",
     kind="linear",
     view=True,
-    batch=batches.permuted,
+    batch=batching_helpers.permuted,
     spelled="transpose",
     numpy=np.transpose,
     samples=["permute(randn(2,3,4), (2,0,1))", "permute(randn(2,3,4), (-1,0,1))"],
@@ -502,7 +503,7 @@ def matrix_h(input: Any) -> Any:
 
 
 # -- larger by repetition -------------------------------------------------------------------------
-expand_size = entered(rows.expand_size, __name__, public=False)
+expand_size = entered(basic_primitives.expand_size, __name__, public=False)
 
 
 @function(
@@ -1262,7 +1263,7 @@ def positions(shape: Any, strides: Any) -> Any:
     "AsStridedBackward0",
     kind="linear",
     view=True,
-    batch=batches.strided,
+    batch=batching_helpers.strided,
     spelled="as_strided:",
     samples=["as_strided(randn(2,3), (2,2), (1,2))", "as_strided(randn(4), (2,2), (1,1), 1)"],
     signature="as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None)",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.tensor import wrap_dim
-from gradcli.system import array_memory as memory
+from gradcli.system import array_memory
 from gradcli.system.array_memory import CHANNELS_LAST, afresh
 from gradcli.system.array_memory import arranged as arranged
 from gradcli.system.array_memory import dense_order as dense_order
@@ -82,7 +82,7 @@ def _channels_last(array: Any) -> bool:
 # -- as another array lies: `preserve_format` ------------------------------------------------------
 def axes_of(array: Any) -> tuple[int, ...] | None:
     """The axes from the slowest to the fastest in memory; None where the rows lie in order."""
-    if not isinstance(array, memory.IN_MEMORY) or array.flags.c_contiguous:
+    if not isinstance(array, array_memory.IN_MEMORY) or array.flags.c_contiguous:
         return None
     steps = array.strides
     if any(step == 0 and n > 1 for step, n in zip(steps, array.shape, strict=True)):

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.core.batched_arrays import Batched
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.movement import reshaping as shapes
+from gradcli.movement import reshaping
 from gradcli.system import dtypes
 from gradcli.system.dtypes import tensor_name
 
@@ -37,12 +37,12 @@ def getitem(input: Any, key: Any) -> Any:
     if kind is slice:
         return _slice(input, key, 0, keep=True)
     if key is None:
-        return shapes.unsqueeze(input, 0)
+        return reshaping.unsqueeze(input, 0)
     if key is Ellipsis:
-        return shapes.alias(input)
+        return reshaping.alias(input)
     sliced, indices = _basic(input, _as_tuple(key))
     if not indices:
-        return shapes.alias(sliced) if sliced is input else sliced
+        return reshaping.alias(sliced) if sliced is input else sliced
     from gradcli.movement.indexing import index_row
 
     return index_row(sliced, indices)
@@ -50,7 +50,7 @@ def getitem(input: Any, key: Any) -> Any:
 
 def setitem(input: Tensor, key: Any, value: Any) -> None:
     """`input[key] = value`."""
-    from gradcli.movement import inplace_writes as inplace
+    from gradcli.movement import inplace_writes
 
     if not isinstance(value, (Tensor, *_NUMBERS, np.generic)):
         text = tensor_name(input)
@@ -65,7 +65,7 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     elif kind is slice:
         part = _slice(input, key, 0, keep=not input.ndim)
     elif key is None or key is True:
-        part = shapes.unsqueeze(input, 0)
+        part = reshaping.unsqueeze(input, 0)
     elif key is Ellipsis:
         pass
     else:
@@ -77,7 +77,7 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         return
     if value.ndim and value.shape[0] == 1:
         value = _without_leading_ones(value)
-    inplace.put_in_place(part, indices, value)
+    inplace_writes.put_in_place(part, indices, value)
 
 
 _NUMBERS = (bool, int, float, complex)
@@ -97,7 +97,7 @@ def _without_leading_ones(value: Tensor) -> Tensor:
     """The value without its leading dims of size 1."""
     shape = tuple(value.shape)
     start = next((i for i, n in enumerate(shape) if n != 1), len(shape))
-    return shapes.view_size(value, shape[start:])  # type: ignore[no-any-return]
+    return reshaping.view_size(value, shape[start:])  # type: ignore[no-any-return]
 
 
 def _copy_to(part: Tensor, value: Tensor) -> None:
@@ -110,7 +110,7 @@ def _copy_to(part: Tensor, value: Tensor) -> None:
         fill_(part, value)
     else:
         value = _without_leading_ones(value)
-        copy_(part, value if tuple(value.shape) == shape else shapes.expand_size(value, shape))
+        copy_(part, value if tuple(value.shape) == shape else reshaping.expand_size(value, shape))
 
 
 # -- the decomposition ----------------------------------------------------------------------------
@@ -156,20 +156,20 @@ def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     inside = 0  # dims that masks span beyond their first: they take one place among the indices
     for at, key in enumerate(keys):
         if key is None:
-            out, dim = shapes.unsqueeze(out, dim), dim + 1
+            out, dim = reshaping.unsqueeze(out, dim), dim + 1
         elif key is Ellipsis:
             dim += ndim - specified
         elif type(key) is slice:
             out, dim = _slice(out, key, dim, keep=False), dim + 1
         elif key is True or key is False:
-            out = shapes.unsqueeze(out, dim)
+            out = reshaping.unsqueeze(out, dim)
             dim = _put(indices, dim - inside, _flag(key)) + inside
         elif isinstance(key, Tensor):
             array = key.array
             known = getattr(array, "known", True) and not isinstance(array, Batched)
             if array.ndim == 0 and array.dtype.kind in "iub" and known:
                 if array.dtype.kind == "b" or array.dtype == np.uint8:
-                    out = shapes.unsqueeze(out, dim)
+                    out = reshaping.unsqueeze(out, dim)
                     dim = _put(indices, dim - inside, _flag(bool(array))) + inside
                 else:
                     out = _select(out, int(array), dim, at)
@@ -236,7 +236,7 @@ def _select(input: Any, position: int, dim: int, shown: int) -> Any:
     n = shape[dim] if dim < len(shape) else 0  # a list of lists of booleans took its place
     if not -n <= position < n:
         raise IndexError(f"index {position} is out of bounds for dimension {shown} with size {n}")
-    return shapes.select(input, dim, position)
+    return reshaping.select(input, dim, position)
 
 
 def _slice(input: Any, key: slice, dim: int, *, keep: bool) -> Any:
@@ -244,14 +244,14 @@ def _slice(input: Any, key: slice, dim: int, *, keep: bool) -> Any:
     start, stop, step = _bounds(key)
     if not keep and start == 0 and step == 1 and (dim >= input.ndim or stop >= input.shape[dim]):
         return input
-    return shapes.slice_row(input, dim, start, stop, step)
+    return reshaping.slice_row(input, dim, start, stop, step)
 
 
 def _bounds(key: slice) -> tuple[int, int, int]:
     try:
         step = 1 if key.step is None else to_int(key.step)
         start = 0 if key.start is None else to_int(key.start)
-        stop = shapes.END if key.stop is None else to_int(key.stop)
+        stop = reshaping.END if key.stop is None else to_int(key.stop)
     except TypeError:
         words = "slice indices must be integers or None or have an __index__ method"
         raise TypeError(words) from None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.core.primitive import Row, Rules
-from gradcli.movement import reshaping as shapes
+from gradcli.movement import reshaping
 from gradcli.movement.strides import in_order
 from gradcli.registry.table import Array, choice, function, operator
 
@@ -59,45 +59,53 @@ def _copy_of(
     return row
 
 
-alias_copy = _copy_of(shapes.alias, "alias_copy(randn(3))")
-t_copy = _copy_of(shapes.t, "t_copy(randn(2,3))")
+alias_copy = _copy_of(reshaping.alias, "alias_copy(randn(3))")
+t_copy = _copy_of(reshaping.t, "t_copy(randn(2,3))")
 transpose_copy = _copy_of(
-    shapes.transpose, "transpose_copy(randn(2,3), 0, 1)", options=", int dim0, int dim1"
+    reshaping.transpose, "transpose_copy(randn(2,3), 0, 1)", options=", int dim0, int dim1"
 )
-unsqueeze_copy = _copy_of(shapes.unsqueeze, "unsqueeze_copy(randn(3), 0)", options=", int dim")
+unsqueeze_copy = _copy_of(reshaping.unsqueeze, "unsqueeze_copy(randn(3), 0)", options=", int dim")
 select_copy = _copy_of(
-    shapes.select, "select_copy(randn(2,3), 0, 1)", options=", int dim, int index", real=True
+    reshaping.select, "select_copy(randn(2,3), 0, 1)", options=", int dim, int index", real=True
 )
 slice_copy = _copy_of(
-    shapes.slice_row,
+    reshaping.slice_row,
     "slice_copy(randn(4), 0, 1, 3)",
     options=", int dim=0, int? start=None, int? end=None, int step=1",
     real=True,
 )
 unfold_copy = _copy_of(
-    shapes.unfold, "unfold_copy(randn(5), 0, 2, 1)", options=", int dimension, int size, int step"
+    reshaping.unfold,
+    "unfold_copy(randn(5), 0, 2, 1)",
+    options=", int dimension, int size, int step",
 )
 unbind_copy = _copy_of(
-    shapes.unbind, "unbind_copy(randn(2,3))[0]", options=", int dim=0", out="Tensor[]"
+    reshaping.unbind, "unbind_copy(randn(2,3))[0]", options=", int dim=0", out="Tensor[]"
 )
 diagonal_copy = _copy_of(
-    shapes.diagonal, "diagonal_copy(randn(3,3))", options=", int offset=0, int dim1=0, int dim2=1"
+    reshaping.diagonal,
+    "diagonal_copy(randn(3,3))",
+    options=", int offset=0, int dim1=0, int dim2=1",
 )
-view_as_real_copy = _copy_of(shapes.view_as_real, "view_as_real_copy(randn(2, dtype=complex128))")
-view_size_copy = _copy_of(shapes.view_size)
-view_size_copy.kernel = _of_any_layout(shapes.view_size)
-expand_size_copy = _copy_of(shapes.expand_size)
-permute_copy = _copy_of(shapes.permute, "permute_copy(randn(2,3), (1,0))", options=", int[] dims")
-squeeze_all_copy = _copy_of(shapes.squeeze_all)
-squeeze_dim_copy = _copy_of(shapes.squeeze_dim)
-squeeze_dims_copy = _copy_of(shapes.squeeze_dims)
+view_as_real_copy = _copy_of(
+    reshaping.view_as_real, "view_as_real_copy(randn(2, dtype=complex128))"
+)
+view_size_copy = _copy_of(reshaping.view_size)
+view_size_copy.kernel = _of_any_layout(reshaping.view_size)
+expand_size_copy = _copy_of(reshaping.expand_size)
+permute_copy = _copy_of(
+    reshaping.permute, "permute_copy(randn(2,3), (1,0))", options=", int[] dims"
+)
+squeeze_all_copy = _copy_of(reshaping.squeeze_all)
+squeeze_dim_copy = _copy_of(reshaping.squeeze_dim)
+squeeze_dims_copy = _copy_of(reshaping.squeeze_dims)
 as_strided_copy = _copy_of(
-    shapes.as_strided,
+    reshaping.as_strided,
     "as_strided_copy(randn(2,3), (2,2), (1,2))",
     options=", int[] size, int[] stride, int? storage_offset=None",
 )
-split_size_copy = _copy_of(shapes.split_size)
-split_by_sizes_copy = _copy_of(shapes.split_by_sizes)
+split_size_copy = _copy_of(reshaping.split_size)
+split_by_sizes_copy = _copy_of(reshaping.split_by_sizes)
 
 
 def _choice(*signatures: str, rows: list[Rules], samples: list[str]) -> Callable[..., Any]:
@@ -111,7 +119,7 @@ def _choice(*signatures: str, rows: list[Rules], samples: list[str]) -> Callable
 view_copy = _choice(
     "view_copy(Tensor input, ScalarType dtype) -> view_dtype",
     "view_copy(Tensor input, int[] size) -> view_size_copy",
-    rows=[shapes.view_dtype, view_size_copy],
+    rows=[reshaping.view_dtype, view_size_copy],
     samples=["view_copy(randn(2,3), (3,2))"],
 )
 squeeze_copy = _choice(
@@ -145,11 +153,11 @@ def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
 
 
 def _narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
-    return in_order(shapes.narrow(self, dim, start, length)).copy()
+    return in_order(reshaping.narrow(self, dim, start, length)).copy()
 
 
 def _narrow_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, start: int, length: int) -> Any:
-    return shapes.slice_backward(g, self_sym_sizes, dim, start, start + length, 1)
+    return reshaping.slice_backward(g, self_sym_sizes, dim, start, start + length, 1)
 
 
 @operator(

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import basic_primitives as rows
-from gradcli.core import modes
+from gradcli.core import basic_primitives, modes
 from gradcli.core.basic_primitives import factor, is_one, meeting
 from gradcli.core.primitive import Rules
 from gradcli.core.promotion import BOOL_OPERAND, mismatch
@@ -95,7 +94,7 @@ def _scaled(g: Any, alpha: Any) -> Any:
 
 # -- rows -----------------------------------------------------------------------------------------
 add = entered(
-    rows.add,
+    basic_primitives.add,
     __name__,
     inplace=True,
     numpy=np.add,
@@ -178,7 +177,7 @@ class rsub_tensor:
 
 
 mul = entered(
-    rows.mul,
+    basic_primitives.mul,
     __name__,
     inplace=True,
     aliases="multiply",
@@ -188,7 +187,7 @@ mul = entered(
     ),
     samples=_samples("mul"),
 )
-mul_scalar = entered(rows.mul_scalar, __name__, public=False)
+mul_scalar = entered(basic_primitives.mul_scalar, __name__, public=False)
 
 
 @row(

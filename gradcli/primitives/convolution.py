@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.movement.strides import of_images
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.binder import Parser
 from gradcli.registry.derivative_pairs import of_dimensions
 from gradcli.registry.rule_helpers import dtype_of, expect_alike, implemented, total
@@ -238,7 +238,7 @@ def _double(
     "ConvolutionBackwardBackward0",
     outputs="grad_input grad_weight",
     public=False,
-    batch=batches.convolution_slopes,
+    batch=batching_helpers.convolution_slopes,
     spelled="slopes of a convolution",
 )
 class convolution_gradients:
@@ -249,7 +249,7 @@ class convolution_gradients:
     _convolution,
     "ConvolutionBackward0",
     public=False,
-    batch=batches.convolved,
+    batch=batching_helpers.convolved,
     spelled="a convolution",
 )
 class convolution:
@@ -626,7 +626,7 @@ def _col2im(
     return _image_of(self, output_size, kernel_size, dilation, padding, stride)
 
 
-@operator(_im2col, "Im2ColBackward0", kind="linear", public=False, batch=batches.images(4))
+@operator(_im2col, "Im2ColBackward0", kind="linear", public=False, batch=batching_helpers.images(4))
 class im2col:
     self = (
         lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: (  # noqa: E501
@@ -642,7 +642,7 @@ class im2col:
     )
 
 
-@operator(_col2im, "Col2ImBackward0", kind="linear", public=False, batch=batches.images(3))
+@operator(_col2im, "Col2ImBackward0", kind="linear", public=False, batch=batching_helpers.images(3))
 class col2im:
     self = im2col
 

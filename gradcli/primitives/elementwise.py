@@ -14,7 +14,7 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.core.views import inplace
 from gradcli.movement.casting import cast
 from gradcli.movement.strides import empty_as
-from gradcli.primitives import accurate_slopes as accurate
+from gradcli.primitives import accurate_slopes
 from gradcli.primitives.arithmetic import check_divisor, div, pow_base
 from gradcli.registry.rule_helpers import (
     above,
@@ -178,8 +178,8 @@ class asin:
     """The inverse sine."""
 
     self = lambda g, self: (
-        g / np.sqrt(accurate.circle(self))
-        if accurate.is_real(self)
+        g / np.sqrt(accurate_slopes.circle(self))
+        if accurate_slopes.is_real(self)
         else g * conj(rsqrt(-self * self + 1))
     )
 
@@ -189,8 +189,8 @@ class acos:
     """The inverse cosine."""
 
     self = lambda g, self: (
-        -g / np.sqrt(accurate.circle(self))
-        if accurate.is_real(self)
+        -g / np.sqrt(accurate_slopes.circle(self))
+        if accurate_slopes.is_real(self)
         else g * -conj(rsqrt(-self * self + 1))
     )
 
@@ -250,7 +250,9 @@ class asinh:
     """The inverse hyperbolic sine."""
 
     self = lambda g, self: (
-        g * accurate.asinh_slope(self) if accurate.is_real(self) else g * conj(rsqrt(self**2 + 1))
+        g * accurate_slopes.asinh_slope(self)
+        if accurate_slopes.is_real(self)
+        else g * conj(rsqrt(self**2 + 1))
     )
 
 
@@ -264,8 +266,8 @@ class acosh:
     """The inverse hyperbolic cosine."""
 
     self = lambda g, self: (
-        g * accurate.acosh_slope(self)
-        if accurate.is_real(self)
+        g * accurate_slopes.acosh_slope(self)
+        if accurate_slopes.is_real(self)
         else g * conj(rsqrt(self + 1) * rsqrt(self - 1))
         if is_complex(self)
         else g * rsqrt(self * self - 1)
@@ -277,7 +279,9 @@ class atanh:
     """The inverse hyperbolic tangent."""
 
     self = lambda g, self: (
-        g / accurate.circle(self) if accurate.is_real(self) else g * 1 / conj(1 - self**2)
+        g / accurate_slopes.circle(self)
+        if accurate_slopes.is_real(self)
+        else g * 1 / conj(1 - self**2)
     )
 
 
@@ -319,8 +323,8 @@ def _sinc(self: Array) -> Array:
 
 
 def _sinc_backward(g: Any, self: Any) -> Any:
-    if accurate.is_real(self):
-        return where(self == 0.0, 0.0, g * accurate.sinc_slope(self))
+    if accurate_slopes.is_real(self):
+        return where(self == 0.0, 0.0, g * accurate_slopes.sinc_slope(self))
     if is_complex(self) or not isinstance(
         data(self), (Batched, *ARRAYS)
     ):  # or is to be read as a text
@@ -330,7 +334,7 @@ def _sinc_backward(g: Any, self: Any) -> Any:
         return _sinc_far(g, self)
     # In a recorded pass these terms are differentiated again, where they cancel all the more.
     mask = constant(near, self)
-    slope = accurate.sinc_series(where(mask, self, 0.0))
+    slope = accurate_slopes.sinc_series(where(mask, self, 0.0))
     return where(mask, g * slope, _sinc_far(g, where(mask, 1.0, self)))
 
 
@@ -830,10 +834,10 @@ class fmin:
 
 # -- two arguments --------------------------------------------------------------------------------
 def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]:
-    if accurate.is_real(self) and accurate.is_real(other):
+    if accurate_slopes.is_real(self) and accurate_slopes.is_real(other):
         return (
-            g * accurate.over_squares(other, self) if mask[0] else None,
-            g * -accurate.over_squares(self, other) if mask[1] else None,
+            g * accurate_slopes.over_squares(other, self) if mask[0] else None,
+            g * -accurate_slopes.over_squares(self, other) if mask[1] else None,
         )
     inverse = self * self + other * other
     inverse = masked_fill(np.reciprocal(inverse), inverse == 0, 0)

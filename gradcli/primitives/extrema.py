@@ -8,7 +8,7 @@ import numpy as np
 
 from gradcli.core.batched_arrays import Batched
 from gradcli.core.tensor import wrap, wrap_dim
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import axes, maximum_reduce, minimum_reduce
 from gradcli.registry.named_results import named_results, results
 from gradcli.registry.rule_helpers import (
@@ -168,7 +168,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
     whole = row(
         _whole(ufunc, name),
         f"{node}1",
-        batch=batches.whole(lambda: along),
+        batch=batching_helpers.whole(lambda: along),
         spelled=f"{name}:",
     )(type(f"{name}_all", (), facts | all_rule))
     along = row(

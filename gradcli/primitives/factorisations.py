@@ -10,7 +10,7 @@ from gradcli.core.batched_arrays import anywhere
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.primitives import lapack
 from gradcli.primitives.lapack import refuse_failed
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.rule_helpers import (
     cast,
     cat,
@@ -225,7 +225,7 @@ def _solve_backward(
     "LinalgSolveExBackward0",
     outputs="result LU pivots info",
     differentiable=1,
-    batch=batches.solved,
+    batch=batching_helpers.solved,
     spelled="linalg.solve",
 )
 class solve_ex:
@@ -267,7 +267,7 @@ def _solve_triangular_backward(
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(3,2), upper=True)",
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
     ),
-    batch=batches.last(2, 2),
+    batch=batching_helpers.last(2, 2),
     signature=(
         "linalg.solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
         "left=True, bool unitriangular=False, Tensor out=None)"
@@ -350,7 +350,7 @@ def _triangular_solve_backward(
     _triangular_solve,
     "TriangularSolveBackward0",
     outputs="solution cloned_coefficient",
-    batch=batches.last(2, 2),
+    batch=batching_helpers.last(2, 2),
 )
 class triangular_solve_row:
     self__A = _triangular_solve_backward
@@ -563,7 +563,7 @@ def _cholesky_solve_backward(
     _cholesky_solve,
     "CholeskySolveBackward0",
     samples=("cholesky_solve(randn(3,2), tril(randn(3,3)) + 3*eye(3))",),
-    batch=batches.last(2, 2),
+    batch=batching_helpers.last(2, 2),
     signature=("cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)"),
 )
 class cholesky_solve:
@@ -905,7 +905,7 @@ def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
     _pinv,
     "LinalgPinvBackward0",
     numpy=np.linalg.pinv,
-    batch=batches.pseudo_inverses,
+    batch=batching_helpers.pseudo_inverses,
     spelled="linalg.pinv",
 )
 class pinv_row:
@@ -1000,7 +1000,7 @@ def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> 
     "LinalgLstsqBackward0",
     outputs="solution residuals rank singular_values",
     differentiable=2,
-    batch=batches.least_squares,
+    batch=batching_helpers.least_squares,
 )
 class lstsq_row:
     self__b = _lstsq_backward
@@ -1213,7 +1213,7 @@ def _lu_solve_factor_backward(
 @operator(
     _lu_solve,
     "LinalgLuSolveBackward0",
-    batch=batches.last(2, 1, 2),
+    batch=batching_helpers.last(2, 1, 2),
     samples=["linalg.lu_solve(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))"],
     signature=(
         "linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "

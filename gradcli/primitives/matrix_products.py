@@ -36,9 +36,9 @@ def _by(rule: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
     """A row's `batch`, by the module of its rules, which is imported when a batch comes."""
 
     def call(*args: Any) -> Any:
-        from gradcli.registry import batching_helpers as batches
+        from gradcli.registry import batching_helpers
 
-        return rule(batches)(*args)
+        return rule(batching_helpers)(*args)
 
     return call
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import basic_primitives as rows
+from gradcli.core import basic_primitives
 from gradcli.core.basic_primitives import sum_backward as sum_backward
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import as_dims, axes, count, integers, multiply_reduce, numpy_dtype
 from gradcli.registry.rule_helpers import (
     by_zeros,
@@ -34,8 +34,8 @@ from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
 
 # -- sums and means -------------------------------------------------------------------------------
-sum_all = entered(rows.sum_all, __name__, public=False)
-sum_dim = entered(rows.sum_dim, __name__, public=False)
+sum_all = entered(basic_primitives.sum_all, __name__, public=False)
+sum_dim = entered(basic_primitives.sum_dim, __name__, public=False)
 
 
 sum_ = choice(
@@ -99,7 +99,7 @@ def mean_backward(
     _mean,
     "MeanBackward0",
     kind="linear",
-    batch=batches.whole(lambda: mean_dim, (1,)),
+    batch=batching_helpers.whole(lambda: mean_dim, (1,)),
     spelled="mean",
 )
 class mean_all:
@@ -183,7 +183,7 @@ def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
     )
 
 
-@row(_prod, "ProdBackward0", batch=batches.whole(lambda: prod_dim), spelled="prod: -")
+@row(_prod, "ProdBackward0", batch=batching_helpers.whole(lambda: prod_dim), spelled="prod: -")
 class prod_all:
     self = _prod_backward
 

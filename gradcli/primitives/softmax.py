@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.core.primitive import Rules, itself
 from gradcli.core.tensor import wrap_dim
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import (
     are_few,
     as_dims,
@@ -155,7 +155,7 @@ def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
     _softmax_backward,
     "SoftmaxBackwardDataBackward0",
     public=False,
-    batch=batches.slope_of_shares(lambda output: output, weighted=True),
+    batch=batching_helpers.slope_of_shares(lambda output: output, weighted=True),
     axes="dim",
     guarded=False,
     spelled="slope of softmax",
@@ -173,7 +173,7 @@ class softmax_backward_data:
     _log_softmax_backward,
     "LogSoftmaxBackwardDataBackward0",
     public=False,
-    batch=batches.slope_of_shares(np.exp, weighted=False),
+    batch=batching_helpers.slope_of_shares(np.exp, weighted=False),
     axes="dim",
     guarded=False,
     spelled="slope of log_softmax",

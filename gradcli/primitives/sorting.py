@@ -18,7 +18,7 @@ from gradcli.movement.inplace_writes import squeeze_dim_row, transpose_row, unsq
 from gradcli.primitives.arithmetic import mul_scalar
 from gradcli.primitives.elementwise import lerp
 from gradcli.primitives.extrema import selected_backward, shared_evenly
-from gradcli.registry import batching_helpers as batches
+from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import ABSENT
 from gradcli.registry.named_results import named_results, results, return_type
 from gradcli.registry.rule_helpers import data, flip, implemented, narrow
@@ -305,7 +305,7 @@ def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
     along = _selecting_row(
         _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.spelled
     )
-    whole.batch = batches.whole(lambda: along)
+    whole.batch = batching_helpers.whole(lambda: along)
     return choice(
         f"{name}(Tensor input) -> {whole.name}",
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
@@ -448,7 +448,7 @@ def _topk(
 
 
 topk_row = _selecting_row(_topk, "topk_row", "TopkBackward0", "topk:", _placed_back)
-topk_row.batch = batches.leading
+topk_row.batch = batching_helpers.leading
 topk = results(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, "
     "Tensor[]? out=None)",

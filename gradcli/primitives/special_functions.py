@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.tensor import Tensor
-from gradcli.primitives import accurate_slopes as accurate
+from gradcli.primitives import accurate_slopes
 from gradcli.primitives.arithmetic import add_scalar, mul_scalar
 from gradcli.primitives.elementwise import ANY, log_rows, sgn, unary
 from gradcli.registry.dimensions import not_differentiable
@@ -145,8 +145,8 @@ class erfcx:
     """exp(input**2) * erfc(input)."""
 
     self = lambda g, self, result: (
-        accurate.erfcx_slope(self, result) * g
-        if accurate.is_real(self)
+        accurate_slopes.erfcx_slope(self, result) * g
+        if accurate_slopes.is_real(self)
         else (self * 2.0 * result - 2.0 / sqrt(pi)) * g
     )
 
@@ -167,8 +167,8 @@ class log_ndtr:
     """The logarithm of `special.ndtr`."""
 
     self = lambda g, self, result: (
-        g * accurate.log_ndtr_slope(self, result, scipy_function("erfcx"))
-        if accurate.is_real(self)
+        g * accurate_slopes.log_ndtr_slope(self, result, scipy_function("erfcx"))
+        if accurate_slopes.is_real(self)
         else g / sqrt(2 * pi) * np.exp(-(result + self**2 / 2))
     )
 
@@ -201,7 +201,9 @@ class lgamma:
     """The logarithm of the absolute value of the gamma function."""
 
     self = lambda g, self: (
-        g * accurate.digamma_at(self, digamma) if accurate.is_real(self) else g * digamma(self)
+        g * accurate_slopes.digamma_at(self, digamma)
+        if accurate_slopes.is_real(self)
+        else g * digamma(self)
     )
 
 
@@ -216,8 +218,8 @@ class digamma:
     """The derivative of lgamma."""
 
     self = lambda g, self: (
-        g * accurate.trigamma_at(self, lambda x: polygamma(1, x))
-        if accurate.is_real(self)
+        g * accurate_slopes.trigamma_at(self, lambda x: polygamma(1, x))
+        if accurate_slopes.is_real(self)
         else g * polygamma(1, self)
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import batched_arrays as batch
+from gradcli.core import batched_arrays
 from gradcli.core.basic_primitives import sum_dim
 from gradcli.core.batched_arrays import (
     Batched,
@@ -53,7 +53,7 @@ def _in_order(every: Any, level: Level) -> Any:
 
 def _in(value: Any, level: Level) -> bool:
     """Whether a value differs between the entries of this level's batch."""
-    return level in batch.batch_of(value)
+    return level in batched_arrays.batch_of(value)
 
 
 def flat(value: Any, level: Level) -> Any:
@@ -174,7 +174,7 @@ def _beside(row: Row, operands: list[Any], level: Level, kept: tuple[str, ...] =
         return None
     every, at = full(index, level), operands[row.position["dim"]] % x.ndim
     count = x.shape[at]
-    if batch.anywhere((every < 0) | (every >= count)):  # refused, entry by entry
+    if batched_arrays.anywhere((every < 0) | (every >= count)):  # refused, entry by entry
         return None
     ready = list(operands)
     for i in row.tensors:
@@ -220,7 +220,7 @@ def squeezed(row: Row, operands: list[Any], level: Level) -> Any:
 def strided(row: Row, operands: list[Any], level: Level) -> Any:
     """The memory of every entry, read with strides: as a view, or a copy of it."""
     x, *options = operands
-    if isinstance(x, batch.Sparse):  # which has no memory of its own
+    if isinstance(x, batched_arrays.Sparse):  # which has no memory of its own
         x = Batched(x.every, level)
     if row.view:
         return row.kernel(x, *options).every
@@ -255,8 +255,8 @@ def copied(row: Row, operands: list[Any], level: Level) -> Any:
     """One operand over the other, which must have all of its batches."""
     to, source = operands
     if not _in(to, level):
-        raise RuntimeError(batch.INPLACE)
-    return row.in_batch(batch.aligned([to, source], level))
+        raise RuntimeError(batched_arrays.INPLACE)
+    return row.in_batch(batched_arrays.aligned([to, source], level))
 
 
 def _ranked(array: Any, rank: int, level: Level) -> Any:
@@ -384,7 +384,7 @@ def added_product(product: Callable[[], Rules], over: tuple[int, ...] = ()) -> R
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
         own, a, b, beta, alpha = operands
         made = product().in_batch([a, b])
-        made = batch.total(made, over) if over else made
+        made = batched_arrays.total(made, over) if over else made
         if made.dtype.kind in "biu" and float in (type(alpha), type(beta)):  # as PyTorch's, mapped
             made, own = (v.astype(dtypes.default.real) for v in (made, own))
         made = made * alpha if alpha != 1 else made
@@ -435,10 +435,12 @@ def least_squares(row: Row, operands: list[Any], level: Level) -> Any:
     else:
         ndim = max(a.ndim, b.ndim)
         ready = [_ranked(v, ndim, level) for v in (a, b)]
-    if driver not in (None, "gelsy") or batch.anywhere(~np.isfinite(ready[1])):
+    if driver not in (None, "gelsy") or batched_arrays.anywhere(~np.isfinite(ready[1])):
         return None
     solution, residuals, rank, values = row.in_batch([*ready, rcond, driver])
-    empty = [batch.zeros_of(ready[0], (level.size, 0), v.dtype) for v in (residuals, values)]
+    empty = [
+        batched_arrays.zeros_of(ready[0], (level.size, 0), v.dtype) for v in (residuals, values)
+    ]
     return [solution, empty[0], rank, empty[1]]
 
 
@@ -526,7 +528,7 @@ def taken(row: Row, operands: list[Any], level: Level, index_select: Row) -> Any
         return None
     if _in(index, level):
         every, n = full(index, level), x.size
-        if batch.anywhere((every >= n) | (every < -n)):
+        if batched_arrays.anywhere((every >= n) | (every < -n)):
             return None
         start = (np.arange(level.size) * n if _in(x, level) else np.zeros(1, np.int64)).reshape(
             (-1, *(1,) * index.ndim)
@@ -551,7 +553,9 @@ def masked(row: Row, operands: list[Any], level: Level, index_select: Row) -> An
     shape = np.broadcast_shapes(x.shape, mask.shape)
     spread = Batched(full(x, level), level) if _in(x, level) else x
     places = np.flatnonzero(np.broadcast_to(mask, shape))
-    return index_select.in_batch([flat(batch.broadcast_to(spread, shape), level), 1, places])
+    return index_select.in_batch(
+        [flat(batched_arrays.broadcast_to(spread, shape), level), 1, places]
+    )
 
 
 def embedded(row: Row, operands: list[Any], level: Level) -> Any:
@@ -583,8 +587,8 @@ def embedded_back(row: Row, operands: list[Any], level: Level) -> Any:
 
 def _writable(x: Any, source: Any, level: Level) -> Any:
     """An operand in all the batches of what is to be written into it."""
-    for more in sorted(batch.batch_of(source) - {level}, key=lambda each: each.number):
-        x = batch.lifted(x, more)
+    for more in sorted(batched_arrays.batch_of(source) - {level}, key=lambda each: each.number):
+        x = batched_arrays.lifted(x, more)
     return x
 
 
@@ -609,7 +613,7 @@ def put(row: Row, operands: list[Any], level: Level) -> Any:
     every, n = flat(index, level), x.size
     if not n or x.dtype != source.dtype or source.size != index.size:
         return None
-    if batch.anywhere((every >= n) | (every < -n)):
+    if batched_arrays.anywhere((every >= n) | (every < -n)):
         return None
     first = (np.arange(level.size) * n).reshape(level.size, 1)
     own = [flat(x, level).reshape(-1), (every % n + first).reshape(-1)]
@@ -628,7 +632,7 @@ def masked_scattered(row: Row, operands: list[Any], level: Level) -> Any:
     if len(places) > source.size:
         return None
     spread = Batched(full(x, level), level) if _in(x, level) else x
-    made = flat(batch.broadcast_to(spread, shape), level).copy()
+    made = flat(batched_arrays.broadcast_to(spread, shape), level).copy()
     made[:, places] = flat(source, level)[:, : len(places)]
     return made.reshape((level.size, *shape))
 
@@ -640,7 +644,7 @@ def masked_scatter_slope(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     places = np.flatnonzero(np.broadcast_to(mask, g.shape))
     every = flat(g, level)
-    made = batch.zeros_of(every, (level.size, int(np.prod(sizes))))
+    made = batched_arrays.zeros_of(every, (level.size, int(np.prod(sizes))))
     made[:, : len(places)] = every[:, places]
     return made.reshape((level.size, *sizes))
 
@@ -782,7 +786,7 @@ def loss(row: Row, operands: list[Any], level: Level) -> Any:
     if reduction == 0 or elements is None:
         return elements
     count = int(np.prod(elements.shape[1:]))
-    total = batch.total(elements, tuple(range(1, elements.ndim)))
+    total = batched_arrays.total(elements, tuple(range(1, elements.ndim)))
     return total / elements.dtype.type(count) if reduction == 1 else total
 
 
@@ -798,8 +802,8 @@ def classes(row: Row, operands: list[Any], level: Level) -> Any:
         return [losses, np.zeros(level.size, x.dtype)]
     ones = row.in_batch([-np.ones_like(scores), targets, *parts])[0]
     axes = tuple(range(1, losses.ndim))
-    weights = batch.total(ones.reshape((level.size, *target.shape)) * own, axes)
-    found = batch.total(losses, axes)
+    weights = batched_arrays.total(ones.reshape((level.size, *target.shape)) * own, axes)
+    found = batched_arrays.total(losses, axes)
     return [found / weights if reduction == 1 else found, weights]
 
 
@@ -839,7 +843,7 @@ def classes_backward(row: Row, operands: list[Any], level: Level) -> Any:
 def _to_items(each: Any, g: Any, shape: tuple[int, ...], level: Level) -> Any:
     """The gradient of an entry's loss, for each of its items."""
     lead = (level.size, *(1,) * (len(shape) - g.ndim), *g.shape)
-    return batch.broadcast_to(each.reshape(lead), (level.size, *shape))
+    return batched_arrays.broadcast_to(each.reshape(lead), (level.size, *shape))
 
 
 def items(row: Row, operands: list[Any], level: Level) -> Any:
@@ -855,7 +859,7 @@ def items(row: Row, operands: list[Any], level: Level) -> Any:
     losses, *more = (found,) if row.single else found
     losses = losses.reshape((level.size, *shape))
     if options[-1]:
-        losses = batch.total(losses, tuple(range(1, losses.ndim)))
+        losses = batched_arrays.total(losses, tuple(range(1, losses.ndim)))
         losses = losses / losses.dtype.type(np.prod(shape)) if options[-1] == 1 else losses
     return (
         losses if row.single else [losses, *(m.reshape((level.size, *target.shape)) for m in more)]

@@ -77,9 +77,9 @@ _TAKE_NUMBERS = frozenset(
 
 def words() -> Any:
     """The module of refusals, which is read when first there is one."""
-    from gradcli.registry import argument_errors as words
+    from gradcli.registry import argument_errors
 
-    return words
+    return argument_errors
 
 
 # -- what a type takes ----------------------------------------------------------------------------

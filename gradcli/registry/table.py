@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import OfEngine, tensor
-from gradcli.core import generated_calls as compiled
+from gradcli.core import OfEngine, generated_calls, tensor
 from gradcli.core import primitive as engine
 from gradcli.core.tensor import NUMPY, Scalar, Tensor, wrap
 from gradcli.registry.binder import Parser
@@ -613,7 +612,7 @@ def binary_method(row: Row) -> Callable[..., Any]:
     def unusual(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return row.general(args, kwargs) if all(map(is_operand, args)) else NotImplemented
 
-    return compiled.call(row, unusual)
+    return generated_calls.call(row, unusual)
 
 
 __all__ = ["FUNCTIONS", "ROWS", "Function", "Scalar", "function", "lift", "operator", "resolve"]

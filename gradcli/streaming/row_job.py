@@ -17,7 +17,7 @@ from gradcli.core import random
 from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError, refused
 from gradcli.language.option_values import as_tensor, table_error
-from gradcli.streaming import uncertainty_law as uncertainty
+from gradcli.streaming import uncertainty_law
 from gradcli.streaming.mapped_program import Results, Rows, direction, elements, jvp, nth
 from gradcli.system import dtypes
 from gradcli.tables import TableError
@@ -358,10 +358,10 @@ class RowJob:
             n: np.zeros((rows, *self.shape(n))) for n in [*self.wrt, *self.hidden]
         }
         if errors:
-            squares = uncertainty.squares(gradients, errors, covariances, rows)
-            for row in np.flatnonzero(uncertainty.impossible(errors, covariances, squares)):
-                results.refused.setdefault(int(row), uncertainty.too_strong())
-            total = uncertainty.total(squares)
+            squares = uncertainty_law.squares(gradients, errors, covariances, rows)
+            for row in np.flatnonzero(uncertainty_law.impossible(errors, covariances, squares)):
+                results.refused.setdefault(int(row), uncertainty_law.too_strong())
+            total = uncertainty_law.total(squares)
             found.append(("value.uncertainty", total))
             if self.budget:
                 with np.errstate(all="ignore"):
@@ -572,7 +572,7 @@ def _stacked(columns: list[Any], shape: tuple[int, ...]) -> Any:
 
 def _check(table: Table, index: int, array: Any, signed: bool, bad: dict[int, Exception]) -> None:
     """A row is bad whose number is no uncertainty, or no covariance; one that is missing may be nan."""
-    for where, words in uncertainty.flaws(array, signed):
+    for where, words in uncertainty_law.flaws(array, signed):
         for row in np.flatnonzero(where & ~np.isnan(array)).tolist():
             bad.setdefault(row, table.wrong(row, index, words))
 

@@ -35,8 +35,7 @@ from gradcli.symbolic.linear_maps import LinearMaps, turned, written_out
 from gradcli.symbolic.proof import Claim
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.spelling import NoExpression
-from gradcli.transforms import autograd_functional as functional
-from gradcli.transforms import traced_matrices as matrices
+from gradcli.transforms import autograd_functional, traced_matrices
 
 SEED = "#u"  # no name of the language: the vector that the rows are added up with
 LAST = 10**6  # its place among factors
@@ -265,10 +264,10 @@ class MatrixClaim(Claim):
         program, blocks = self.found.program, self.found.blocks
         words = list(dict.fromkeys(n for pair in blocks.values() for n in pair))
         if self.found.kind == "Jacobian":
-            return dict(matrices.jacobian(program, leaves, words, self.names).by)
+            return dict(traced_matrices.jacobian(program, leaves, words, self.names).by)
         if self.found.kind == "partial":
             return {n: self._nested(leaves, words) for n, words in blocks.items()}
-        rows = matrices.hessian(program, leaves, words, self.names)
+        rows = traced_matrices.hessian(program, leaves, words, self.names)
         return {label: rows[a].by[b] for label, (a, b) in blocks.items()}
 
     def _nested(self, leaves: Mapping[str, Tensor], words: Sequence[str]) -> Any:
@@ -281,7 +280,7 @@ class MatrixClaim(Claim):
         def slope(function: Callable[..., Any], word: str) -> Callable[..., Any]:
             def of(**given: Tensor) -> Any:
                 own = given.get(word, leaves[word].detach())
-                return functional.jacobian(
+                return autograd_functional.jacobian(
                     lambda x: function(**{**given, word: x}), own, create_graph=True
                 )
 

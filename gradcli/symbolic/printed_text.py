@@ -61,9 +61,9 @@ def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> 
     cse: whether what occurs more than once has a name; None: where it is long without.
     """
     if form not in ("text", "json", "latex"):
-        from gradcli.symbolic import printed_programs as programs
+        from gradcli.symbolic import printed_programs
 
-        return Printed(form, {}, code=programs.write(found, form))
+        return Printed(form, {}, code=printed_programs.write(found, form))
     printer, called = _notation(form)
     roots = list(found.by.values())
     if cse is None:

@@ -241,9 +241,9 @@ class Claim:
             return {n: _array(run(p, tensors).value) for n, p in self.parsed.items()}
 
     def _run_code(self, arrays: Arrays) -> dict[str, Any]:
-        from gradcli.symbolic import printed_programs as programs
+        from gradcli.symbolic import printed_programs
 
-        value, grads = programs.run(self.made.code, self.made.form, arrays.values())
+        value, grads = printed_programs.run(self.made.code, self.made.form, arrays.values())
         listed = grads if len(self.wrt) > 1 else (grads,)
         made = {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
         return {**made, VALUE: _array(value)}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.registry import torch_namespaces as namespaces
+from gradcli.registry import torch_namespaces
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import Number
 from gradcli.symbolic.expression_text import ATOM, Piece, Printer, enclosed, literal
@@ -462,7 +462,7 @@ def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> 
 def modules(form: str, code: str) -> dict[str, Any]:
     """What a printed program imports and defines before its last function, by name."""
     if form == "torch":
-        torch = namespaces.torch
+        torch = torch_namespaces.torch
         return {"math": math, "torch": torch, "F": torch.nn.functional}
     found: dict[str, Any] = {"math": math} if "import math\n" in code else {}
     if "import numpy as np\n" in code:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.system import locks as forks
+from gradcli.system import locks
 
 # What the library calls the setting, in NumPy's wheels and elsewhere.
 _NAMES = (
@@ -26,7 +26,7 @@ _NAMES = (
 )
 LARGE = 1 << 18  # elements from which on a second thread pays
 _RUNS = 4  # for each thread, so that none waits long for another
-_lock = forks.lock()
+_lock = locks.lock()
 
 
 class _Alone:
@@ -155,7 +155,7 @@ def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> 
             break
     else:
         return ufunc(*operands) if out is None else ufunc(*operands, out=out)
-    from gradcli.system import short_lines as short_rows
+    from gradcli.system import short_lines
 
     if out is None:
         out = _result_of(ufunc, operands)
@@ -166,7 +166,7 @@ def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> 
     def work(start: int, stop: int) -> None:
         given = [a[start:stop] if own else a for a, own in zip(operands, rows, strict=True)]
         if len(given) == 2:
-            short_rows.into(ufunc, given[0], given[1], out[start:stop], near=False)
+            short_lines.into(ufunc, given[0], given[1], out[start:stop], near=False)
         else:
             ufunc(*given, out=out[start:stop])
 
@@ -191,9 +191,9 @@ def _result_of(ufunc: Any, operands: tuple[Any, ...]) -> Any:
         return None
     if ufunc.resolve_dtypes((*kinds, None)) != (dtype,) * (len(kinds) + 1):
         return None
-    from gradcli.system import page_pool as lending
+    from gradcli.system import page_pool
 
-    return lending.room(shape, dtype)
+    return page_pool.room(shape, dtype)
 
 
 __all__ = ["LARGE", "applied", "are_ours", "in_runs", "multiplying_alone", "products", "share"]

@@ -18,7 +18,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.system.array_memory import Numberless, arranged, as_operands, order_of
 from gradcli.system.cascaded_sums import add_reduce
-from gradcli.tracing import abstract_evaluation as functions
+from gradcli.tracing import abstract_evaluation
 from gradcli.tracing.numpy_program import (
     Graph,
     Operation,
@@ -56,7 +56,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
     def flags(self) -> Any:
         """Those of a real array of this layout; one that is not known is taken for out of order."""
         self._fresh = False
-        return _blank(self._op).flags if functions.has_layout(self._op) else _UNORDERED
+        return _blank(self._op).flags if abstract_evaluation.has_layout(self._op) else _UNORDERED
 
     def as_operands(self, operands: Any) -> Any:
         """See `system.array_memory`: another step where operands disagree, or may do."""
@@ -66,7 +66,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         deep = [a for a in operands if sum(n > 1 for n in getattr(a, "shape", ())) > 1]
         if len(deep) < 2:
             return self
-        if any(type(a) is Abstract and not functions.has_layout(a._op) for a in deep):
+        if any(type(a) is Abstract and not abstract_evaluation.has_layout(a._op) for a in deep):
             given = (self._op, *[_argument(self._graph, a) for a in operands])
             made = self._graph.put("whole", as_operands, given, None, self.shape, self.dtype, False)
             return self._made(made)
@@ -93,17 +93,17 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
             raise Untraceable("writes into an array that is given")
         args = tuple(_argument(self._graph, a) for a in inputs)
         if method == "reduce":
-            return self._made(functions.reduction(self._graph, ufunc, args, options))
+            return self._made(abstract_evaluation.reduction(self._graph, ufunc, args, options))
         if method != "__call__" or ufunc.nout != 1:
             return self._called(getattr(ufunc, method), args, options)
         if ufunc.signature is not None:
             return self._called(ufunc, args, options)
         if options:
             raise Untraceable(f"options of {ufunc.__name__}")
-        return self._made(functions.elementwise(self._graph, ufunc, args))
+        return self._made(abstract_evaluation.elementwise(self._graph, ufunc, args))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        fact = functions.FACTS.get(function)
+        fact = abstract_evaluation.FACTS.get(function)
         if fact is not None:
             return fact(*args, **options)
         known = _PUTS.get(function)
@@ -112,16 +112,16 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         graph = self._graph
         given = tuple(_argument(graph, a) for a in args)
         named = {k: _argument(graph, v) for k, v in options.items()}
-        if function in functions.FRESH:
-            op = functions.FRESH[function](graph, *given, **named)
+        if function in abstract_evaluation.FRESH:
+            op = abstract_evaluation.FRESH[function](graph, *given, **named)
             return Abstract(graph, op, fresh=True)
-        special = functions.SPECIAL.get(function)
+        special = abstract_evaluation.SPECIAL.get(function)
         if special is not None:
             return self._made(special(graph, *given, **named))
         return self._called(function, given, named)
 
     def _called(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        made = functions.called(self._graph, function, args, options)
+        made = abstract_evaluation.called(self._graph, function, args, options)
         if made is None:
             raise Untraceable(f"no shape is known for {getattr(function, '__name__', function)}")
         if type(made) is list:
@@ -133,7 +133,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
 
     def _view(self, method: str, *args: Any, **options: Any) -> Any:
         self._fresh = False
-        made = functions.view(self._graph, self._op, method, args, options)
+        made = abstract_evaluation.view(self._graph, self._op, method, args, options)
         return self if made is self._op else Abstract(self._graph, made)
 
     # -- methods -----------------------------------------------------------------------------------
@@ -143,7 +143,9 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
             return np.power(*pair)
         # Python's operator takes short cuts (a square for 2) that the ufunc does not.
         args = (self._op, other)
-        return self._made(functions.elementwise(self._graph, operator.pow, args, np.power))
+        return self._made(
+            abstract_evaluation.elementwise(self._graph, operator.pow, args, np.power)
+        )
 
     def __pow__(self, other: Any) -> Any:
         return self._power(other)
@@ -257,7 +259,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         if 0 < math.prod(shape) <= 4096 and self.shape != shape:
             if not self.shape:
                 return self._made(self._graph.put("fill", fill, (self._op, tuple(shape))))
-            return self._made(functions.repeated(self._graph, self._op, tuple(shape)))
+            return self._made(abstract_evaluation.repeated(self._graph, self._op, tuple(shape)))
         return np.broadcast_to(self, shape)
 
     def new_zeros(self, shape: tuple[int, ...]) -> Any:
@@ -278,17 +280,17 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
 
     def trace(self, *args: Any, **options: Any) -> Any:
         """The sum of a diagonal."""
-        return self._called(functions.method_call("trace"), (self._op, *args), options)
+        return self._called(abstract_evaluation.method_call("trace"), (self._op, *args), options)
 
     def mean(self, *args: Any, **options: Any) -> Any:
         """The mean along axes."""
-        if self._op.dtype.char in functions.MEANS:
+        if self._op.dtype.char in abstract_evaluation.MEANS:
             return np.mean(self, *args, **options)
-        return self._called(functions.method_call("mean"), (self._op, *args), options)
+        return self._called(abstract_evaluation.method_call("mean"), (self._op, *args), options)
 
     def var(self, *args: Any, **options: Any) -> Any:
         """The variance along axes."""
-        return self._called(functions.method_call("var"), (self._op, *args), options)
+        return self._called(abstract_evaluation.method_call("var"), (self._op, *args), options)
 
     def argmax(self, axis: Any = None, *, keepdims: bool = False) -> Any:
         """Where the largest element along an axis is."""
@@ -322,13 +324,17 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         if (type(index) is tuple and not index) or index is Ellipsis:
             return self
         self._fresh = False
-        made = functions.indexed(self._graph, self._op, _argument(self._graph, index))
+        made = abstract_evaluation.indexed(self._graph, self._op, _argument(self._graph, index))
         if made is None:
             raise Untraceable("an index of booleans: the shape would depend on the numbers")
         return Abstract(self._graph, made)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._write(functions.written, _argument(self._graph, index), _argument(self._graph, value))
+        self._write(
+            abstract_evaluation.written,
+            _argument(self._graph, index),
+            _argument(self._graph, value),
+        )
 
     def _write(self, function: Any, *args: Any) -> None:
         """Make this the result of a function that returns a changed copy."""
@@ -352,9 +358,9 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
     def guard(self, check: Any, told: Any) -> None:
         """Make this what `check`, of another array, lets through: an error that only numbers can tell."""
         o, given = self._op, _argument(self._graph, told)
-        args = (functions.Guard(check), o, given)
+        args = (abstract_evaluation.Guard(check), o, given)
         self._op = self._graph.put(
-            "whole", functions.guarded, args, None, o.shape, o.dtype, o.contiguous
+            "whole", abstract_evaluation.guarded, args, None, o.shape, o.dtype, o.contiguous
         )
 
     def __len__(self) -> int:
@@ -408,14 +414,16 @@ def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _blank(op: Operation) -> Any:
-    return functions.blank(op)
+    return abstract_evaluation.blank(op)
 
 
 def _put_along_axis(array: Any, indices: Any, values: Any, axis: int) -> None:
     if type(array) is not Abstract:
         raise Untraceable("writes into an array that is given")
     graph = array._graph
-    array._write(functions.put_along, _argument(graph, indices), _argument(graph, values), axis)
+    array._write(
+        abstract_evaluation.put_along, _argument(graph, indices), _argument(graph, values), axis
+    )
 
 
 def _copyto(target: Any, source: Any, **options: Any) -> None:
@@ -424,6 +432,6 @@ def _copyto(target: Any, source: Any, **options: Any) -> None:
 
 _PUTS: dict[Any, Any] = {np.put_along_axis: _put_along_axis, np.copyto: _copyto}
 
-functions.ABSTRACT.append(Abstract)
+abstract_evaluation.ABSTRACT.append(Abstract)
 
 __all__ = ["Abstract", "Untraceable", "operands", "replaced"]

@@ -132,11 +132,10 @@ def _stretch(size: int, part: Any, offset: int) -> list[Step] | None:
 
 
 def _function(name: str) -> Any:
-    from gradcli.movement import indexing
-    from gradcli.movement import reshaping as shapes
+    from gradcli.movement import indexing, reshaping
     from gradcli.registry import table
 
-    rows = {"slice": shapes.slice_row, "index": indexing.index_row}
+    rows = {"slice": reshaping.slice_row, "index": indexing.index_row}
     return rows.get(name) or table.resolve(name)
 
 

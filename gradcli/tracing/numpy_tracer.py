@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import modes
-from gradcli.core import pytrees as trees
+from gradcli.core import modes, pytrees
 from gradcli.core.promotion import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.tracing import abstract_evaluation as functions
+from gradcli.tracing import abstract_evaluation
 from gradcli.tracing.abstract_arrays import Abstract, Untraceable, _argument
 from gradcli.tracing.numpy_program import Graph, Operation
 
@@ -45,7 +44,7 @@ class Recording:
         self.graph, self.inputs = graph, inputs
         self.value: Operation
         self.more: list[Operation] = []
-        self.spec: trees.Spec | None = None
+        self.spec: pytrees.Spec | None = None
         self.result: Any = None
         self.gradients: dict[str, Operation | None] = {}
         self.variables: dict[str, Tensor] = {}
@@ -115,7 +114,7 @@ def record(
 def _run(found: Recording, function: Any, seed: Any, backward: bool, nested: bool) -> None:
     result = function(**found.variables)
     if nested and not backward and not isinstance(result, Tensor):
-        leaves, found.spec = trees.flatten(result)
+        leaves, found.spec = pytrees.flatten(result)
         if leaves and all(isinstance(v, Tensor) for v in leaves):
             found.result = result
             found.value, *found.more = [_operation(found.graph, v.array) for v in leaves]
@@ -168,7 +167,9 @@ class _Kernels:
             from gradcli.core import random
 
             before = random.snapshot()
-            made = functions.row_called(graph, row, [_argument(graph, a) for a in operands])
+            made = abstract_evaluation.row_called(
+                graph, row, [_argument(graph, a) for a in operands]
+            )
             if random.rewind(before):
                 raise Untraceable("the program draws random numbers") from None
             if made is None:

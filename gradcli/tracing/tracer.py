@@ -15,7 +15,7 @@ from gradcli.core.backward_pass import grad
 from gradcli.core.node import edge_of
 from gradcli.core.tensor import Scalar, Tensor, edge, wrap
 from gradcli.movement.casting import held_constant
-from gradcli.tracing import memory_places as places
+from gradcli.tracing import memory_places
 from gradcli.tracing.calls import Call, Value, calls, operands_of
 from gradcli.tracing.traced_arrays import NUMBERS, Cell, Recorded
 
@@ -240,7 +240,7 @@ class Recording:
             out = Recorded(self, result, value, given[0].cell)
             if "stride" in row.names and call is not None:  # says where it lies, and no more
                 out._version = -1
-                self.beyond = self.beyond or not places.within(result, given[0].layout)
+                self.beyond = self.beyond or not memory_places.within(result, given[0].layout)
             return out
         layout = np.asarray(result)
         if any(np.may_share_memory(layout, g.layout) for g in given):
@@ -302,11 +302,11 @@ class Recording:
 
     def read(self, cell: Cell, part: Any) -> Value:
         """What a part of memory holds now."""
-        return places.read(self, cell, part)
+        return memory_places.read(self, cell, part)
 
     def write(self, target: Recorded, given: Any) -> None:
         """Write values of the target's own shape over it."""
-        places.write(self, target, given)
+        memory_places.write(self, target, given)
 
     def tensor(self, value: Value) -> Tensor:
         """A tensor that holds a value of the recording."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.core import levels
-from gradcli.core import pytrees as trees
+from gradcli.core import levels, pytrees
 from gradcli.core.tensor import Tensor
 
 Argnums = int | tuple[int, ...]
@@ -14,20 +13,20 @@ Argnums = int | tuple[int, ...]
 
 def _tensors(value: Any) -> list[Tensor]:
     """Every tensor of nested tuples, lists and dicts."""
-    return [v for v in trees.flatten(value)[0] if isinstance(v, Tensor)]
+    return [v for v in pytrees.flatten(value)[0] if isinstance(v, Tensor)]
 
 
 def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
     """The function on every tensor of nested tuples, lists and dicts."""
-    leaves, spec = trees.flatten(value)
-    return trees.unflatten([function(v) if isinstance(v, Tensor) else v for v in leaves], spec)
+    leaves, spec = pytrees.flatten(value)
+    return pytrees.unflatten([function(v) if isinstance(v, Tensor) else v for v in leaves], spec)
 
 
 def _closed(level: levels.Reverse, *values: Any, again: bool = False) -> Any:
     """What a level returns, as the level below gets it; again: its graph is needed again."""
-    leaves, spec = trees.flatten(values)
+    leaves, spec = pytrees.flatten(values)
     found = iter(level.close([v for v in leaves if isinstance(v, Tensor)], again))
-    made = trees.unflatten([next(found) if isinstance(v, Tensor) else v for v in leaves], spec)
+    made = pytrees.unflatten([next(found) if isinstance(v, Tensor) else v for v in leaves], spec)
     return made if len(values) > 1 else made[0]
 
 
@@ -62,8 +61,8 @@ def _chosen(
     """(arguments with the chosen ones made variables or points, the chosen: one or a tuple)."""
     given = list(args)
     for i in (wanted := _wanted(argnums, len(args))):
-        leaves, spec = trees.flatten(args[i])
-        given[i] = trees.unflatten([make(_checked(v)) for v in leaves], spec)
+        leaves, spec = pytrees.flatten(args[i])
+        given[i] = pytrees.unflatten([make(_checked(v)) for v in leaves], spec)
     chosen = tuple(given[i] for i in wanted)
     return given, chosen if isinstance(argnums, tuple) else chosen[0]
 
@@ -80,7 +79,7 @@ def _split_aux(result: Any, has_aux: bool, call: str) -> tuple[Any, Any]:
 
 def _outputs(result: Any, call: str) -> list[Tensor]:
     """The tensors of a function's result; RuntimeError in PyTorch's words for anything else."""
-    leaves, _ = trees.flatten(result)
+    leaves, _ = pytrees.flatten(result)
     if result is None or not leaves:
         raise RuntimeError(
             f"{call}: Expected f to be a function that has non-empty output (got output = {leaves})"
@@ -94,11 +93,11 @@ def _outputs(result: Any, call: str) -> list[Tensor]:
     return leaves
 
 
-def _brief(spec: trees.Spec) -> str:
+def _brief(spec: pytrees.Spec) -> str:
     """A structure as a message shows it: `(*, *)`."""
     if spec.kind is None:
         return "*"
-    return str(trees.unflatten(["*"] * spec.leaves, spec)).replace("'*'", "*")
+    return str(pytrees.unflatten(["*"] * spec.leaves, spec)).replace("'*'", "*")
 
 
 def _check_directions(points: list[Any], directions: list[Any]) -> None:
@@ -115,16 +114,16 @@ def _check_directions(points: list[Any], directions: list[Any]) -> None:
 
 def _unpacked(result: Any, aux: Any, call: str) -> tuple[Any, list[Any], Any]:
     """What a function of dual numbers returns, without tangents; the tangent of each, or None; aux."""
-    from gradcli.transforms import forward_mode as forward_ad
+    from gradcli.transforms import forward_mode
 
-    pairs = [forward_ad.unpack_dual(o) for o in _outputs(result, call)]
-    primal = trees.unflatten([p.primal for p in pairs], trees.flatten(result)[1])
-    aux = _mapped(lambda t: forward_ad.unpack_dual(t).primal, aux)
+    pairs = [forward_mode.unpack_dual(o) for o in _outputs(result, call)]
+    primal = pytrees.unflatten([p.primal for p in pairs], pytrees.flatten(result)[1])
+    aux = _mapped(lambda t: forward_mode.unpack_dual(t).primal, aux)
     return primal, [p.tangent for p in pairs], aux
 
 
 def _refuse_complex(name: str, values: Any) -> None:
-    for i, value in enumerate(trees.flatten(values)[0]):
+    for i, value in enumerate(pytrees.flatten(values)[0]):
         if isinstance(value, Tensor) and value.is_complex():
             raise RuntimeError(
                 f"{name}: Expected all inputs to be real but received complex tensor at flattened "

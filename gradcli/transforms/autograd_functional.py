@@ -12,7 +12,7 @@ from gradcli.core.backward_pass import grad, tell
 from gradcli.core.batch_levels import remove_batch_dim
 from gradcli.core.batched_arrays import Level, opened
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.transforms import batched_passes as batched
+from gradcli.transforms import batched_passes
 from gradcli.transforms.strict_arguments import (
     _HESSIAN_INDEPENDENT,
     _INDEPENDENT,
@@ -166,17 +166,18 @@ def jacobian(
 def _rows(i: int, output: Tensor, variables: Tensors, create_graph: bool, strict: bool) -> Tensors:
     """The Jacobians of one output, all rows in one backward pass."""
     level = Level(output.numel(), linear=True)
-    found = batched.rows(output, variables, level, create_graph)
+    found = batched_passes.rows(output, variables, level, create_graph)
     tell(level)
     message = f"Output {i} of the user-provided function is independent of input {{}}. " + _STRICT
     _check_slopes(found if level.size else (), strict, create_graph, message)
     return tuple(
-        batched.zeros(output, v) if g is None else g for g, v in zip(found, variables, strict=True)
+        batched_passes.zeros(output, v) if g is None else g
+        for g, v in zip(found, variables, strict=True)
     )
 
 
 def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vectorize: bool) -> Any:
-    from gradcli.transforms import forward_mode as forward_ad
+    from gradcli.transforms import forward_mode
 
     if strict:
         raise RuntimeError(
@@ -191,13 +192,13 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vecto
         )
     many, given = _as_tuple(inputs, "inputs", "jacobian")
     level = Level(sum(v.numel() for v in given), linear=True)
-    with forward_ad.dual_level(), opened(level):
+    with forward_mode.dual_level(), opened(level):
         duals = [
-            forward_ad.make_dual(v, u)
-            for v, u in zip(given, batched.units(given, level), strict=True)
+            forward_mode.make_dual(v, u)
+            for v, u in zip(given, batched_passes.units(given, level), strict=True)
         ]
         many_out, outputs = _outputs(func, duals, "jacobian")
-        tangents = [forward_ad.unpack_dual(o).tangent for o in outputs]
+        tangents = [forward_mode.unpack_dual(o).tangent for o in outputs]
         every = [None if t is None else remove_batch_dim(t, t.ndim, level).array for t in tangents]
     tell(level)
     result: Any = []

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import batched_arrays as batch
-from gradcli.core import generated_calls as compiled
-from gradcli.core import modes
+from gradcli.core import batched_arrays, generated_calls, modes
 from gradcli.core.backward_pass import gradients as grad
 from gradcli.core.batch_levels import lift_to_batch, remove_batch_dim
 from gradcli.core.batched_arrays import Batched, Level, opened
@@ -239,7 +237,7 @@ def _has_infinite_factor(row: Row, values: list[Any]) -> bool:
 
 
 def _linear(row: Row, values: list[Any]) -> Any:
-    if row is lift_to_batch and values[1] in batch.batch_of(own := _tangent(values[0])):
+    if row is lift_to_batch and values[1] in batched_arrays.batch_of(own := _tangent(values[0])):
         return own  # the tangent of what is the same for all entries, in the batch already
     args = list(values)
     for i in row.differentiated:
@@ -277,7 +275,7 @@ def _field(row: Row, field: str, values: list[Any], outputs: list[Tensor]) -> An
     if i is None and field.endswith("_sym_strides"):
         return values[row.position[field.removesuffix("_sym_strides")]].stride()
     if i is None:
-        return compiled.option(row, field)(values, tuple(o.array for o in outputs))
+        return generated_calls.option(row, field)(values, tuple(o.array for o in outputs))
     value = values[i]
     return value.tensor() if type(value) is Scalar else value
 
@@ -379,7 +377,7 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
             f is None or followed or phased
         ):  # a rule that asks for its gradient's phase is not mapped
             continue
-        if not (lost := np.isnan(batch.numbers(f.array))).any():
+        if not (lost := np.isnan(batched_arrays.numbers(f.array))).any():
             continue
 
         def pull(seed: Tensor, at: int = k) -> Any:
@@ -404,9 +402,9 @@ def _mended(
     """A product with its lost elements by rows of the Jacobian: the rule masks what it divides by 0."""
     reached = [t for e, v in operands if e is not None for t in (v, _tangent(v))]
     whole = found.array
-    for own in batch.batch_of(reached) - batch.batch_of(whole):
-        whole = batch.lifted(whole, own)
-    plain = batch.numbers(whole)
+    for own in batched_arrays.batch_of(reached) - batched_arrays.batch_of(whole):
+        whole = batched_arrays.lifted(whole, own)
+    plain = batched_arrays.numbers(whole)
     made = np.array(plain).reshape((-1, found.numel()))  # one row for every entry
     places = np.flatnonzero(lost.reshape((-1, found.numel())).any(0))
     size = max([found.numel(), *(v.array.size for e, v in operands if e is not None)])
@@ -423,11 +421,11 @@ def _mended(
                 if e is not None and p is not None:
                     total = total + (fit(p, e, name) * _tangent(v)).sum()
             value = remove_batch_dim(total, 0, level).array
-        for own in batch.batch_of(whole) - batch.batch_of(value):
-            value = batch.lifted(value, own)
-        made[:, at] = batch.numbers(value).reshape((-1, level.size))
+        for own in batched_arrays.batch_of(whole) - batched_arrays.batch_of(value):
+            value = batched_arrays.lifted(value, own)
+        made[:, at] = batched_arrays.numbers(value).reshape((-1, level.size))
     array = made.reshape(plain.shape)
-    return wrap(batch.batched_as(array if array.ndim else array[()], whole))
+    return wrap(batched_arrays.batched_as(array if array.ndim else array[()], whole))
 
 
 class _Named(Wide):

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import levels
-from gradcli.core import pytrees as trees
+from gradcli.core import levels, pytrees
 from gradcli.core.backward_pass import gradients as pull
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.transforms.arguments import (
@@ -23,7 +22,7 @@ from gradcli.transforms.arguments import (
 
 def _gradients(outputs: Sequence[Tensor], chosen: Any, seeds: Any, keep: bool, retain: Any) -> Any:
     """The gradients of outputs, in the structure of what they were chosen by; zeros where none come."""
-    leaves, spec = trees.flatten(chosen)
+    leaves, spec = pytrees.flatten(chosen)
     pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
     found: Sequence[Any] = [None] * len(leaves)
     if pairs:
@@ -38,7 +37,7 @@ def _gradients(outputs: Sequence[Tensor], chosen: Any, seeds: Any, keep: bool, r
     made = [
         wrap(np.zeros_like(v.array)) if g is None else g for g, v in zip(found, leaves, strict=True)
     ]
-    return trees.unflatten(made, spec)
+    return pytrees.unflatten(made, spec)
 
 
 def grad_and_value(

@@ -17,7 +17,7 @@ from gradcli.core.backward_pass import grad
 from gradcli.core.custom_function import Function
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.system import dtypes
-from gradcli.transforms import forward_mode as forward_ad
+from gradcli.transforms import forward_mode
 
 Outputs = tuple[Any, ...]
 
@@ -448,16 +448,16 @@ def _duals(inputs: Outputs, tangents: Sequence[Any]) -> list[Any]:
     for value in inputs:
         if isinstance(value, Tensor) and value.requires_grad:
             plain, tangent = value.detach(), next(given)
-            value = plain if tangent is None else forward_ad.make_dual(plain, tangent)
+            value = plain if tangent is None else forward_mode.make_dual(plain, tangent)
         duals.append(value)
     return duals
 
 
 def _pushed(function: Callable[..., Any], inputs: Outputs, tangents: Sequence[Any]) -> list[Any]:
     """The tangents of the floating point outputs; None where there is none."""
-    with forward_ad.dual_level():
+    with forward_mode.dual_level():
         outputs = _as_tuple(function(*_duals(inputs, tangents)))
-        return [forward_ad.unpack_dual(o).tangent for o in outputs if _is_checked(o)]
+        return [forward_mode.unpack_dual(o).tangent for o in outputs if _is_checked(o)]
 
 
 def _is_checked(output: Any) -> bool:

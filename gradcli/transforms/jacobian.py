@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import levels
-from gradcli.core import pytrees as trees
+from gradcli.core import levels, pytrees
 from gradcli.core.backward_pass import tell
 from gradcli.core.batch_levels import remove_batch_dim
 from gradcli.core.batched_arrays import Level, opened
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.transforms import batched_passes as batched
+from gradcli.transforms import batched_passes
 from gradcli.transforms.arguments import (
     Argnums,
     _chosen,
@@ -48,15 +47,15 @@ def jacrev(
             given, chosen = _chosen(args, argnums, level.variable)
             result, aux = _split_aux(func(*given), has_aux, "vjp(f, *primals)")
             outputs = _outputs(result, "vjp(f, *primals)")
-            leaves, spec = trees.flatten(chosen)
+            leaves, spec = pytrees.flatten(chosen)
             keep = level.needs([*outputs, *_tensors(aux)])
             rows = []
             for out in outputs:
                 batch = Level(out.numel(), linear=True)
-                found = batched.reverse(out, leaves, batch, keep, chunk_size)
+                found = batched_passes.reverse(out, leaves, batch, keep, chunk_size)
                 tell(batch)
-                rows.append(trees.unflatten(found, spec))
-            made = trees.unflatten(rows, trees.flatten(result)[1])
+                rows.append(pytrees.unflatten(found, spec))
+            made = pytrees.unflatten(rows, pytrees.flatten(result)[1])
             made, aux = _closed(level, made, aux)
         return (made, aux) if has_aux else made
 
@@ -72,18 +71,18 @@ def jacfwd(
     randomness: str = "error",
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`: all columns in one run of forward mode."""
-    from gradcli.transforms import forward_mode as forward_ad
+    from gradcli.transforms import forward_mode
 
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacfwd", args)
         call = "jvp(f, primals, tangents)"
-        with levels.Level(), forward_ad.nested_level():
-            points, spec = trees.flatten(_chosen(args, argnums, lambda v: v)[1])
+        with levels.Level(), forward_mode.nested_level():
+            points, spec = pytrees.flatten(_chosen(args, argnums, lambda v: v)[1])
             batch = Level(sum(p.numel() for p in points), randomness, linear=True)
             with opened(batch):
-                units = batched.units(points, batch)
-                duals = iter(list(map(forward_ad.make_dual, points, units)))
+                units = batched_passes.units(points, batch)
+                duals = iter(list(map(forward_mode.make_dual, points, units)))
                 given, _ = _chosen(args, argnums, lambda _: next(duals))
                 result, aux = _split_aux(func(*given), has_aux, call)
                 result, tangents, aux = _unpacked(result, aux, call)
@@ -93,16 +92,16 @@ def jacfwd(
                     every = remove_batch_dim(pushed, out.ndim, batch)
                     columns.append(_blocks(every, out, points, spec))
             tell(batch)
-            made = trees.unflatten(columns, trees.flatten(result)[1])
+            made = pytrees.unflatten(columns, pytrees.flatten(result)[1])
         return (made, aux) if has_aux else made
 
     return wrapper
 
 
-def _blocks(every: Tensor, out: Tensor, points: list[Any], spec: trees.Spec) -> Any:
+def _blocks(every: Tensor, out: Tensor, points: list[Any], spec: pytrees.Spec) -> Any:
     """The columns of each variable, in its shape."""
     if len(points) == 1:
-        return trees.unflatten([every.reshape((*out.shape, *points[0].shape))], spec)
+        return pytrees.unflatten([every.reshape((*out.shape, *points[0].shape))], spec)
     parts = every.split([p.numel() for p in points], -1)
     shaped = [part.reshape((*out.shape, *p.shape)) for part, p in zip(parts, points, strict=True)]
-    return trees.unflatten(shaped, spec)
+    return pytrees.unflatten(shaped, spec)

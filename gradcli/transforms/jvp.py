@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import levels
-from gradcli.core import pytrees as trees
+from gradcli.core import levels, pytrees
 from gradcli.core.backward_pass import gradients as pull
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.transforms import batched_passes as batched
+from gradcli.transforms import batched_passes
 from gradcli.transforms.arguments import (
     _check_directions,
     _checked,
@@ -35,23 +34,23 @@ def jvp(
         raise RuntimeError(
             f"{call}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
-    points, spec = trees.flatten(primals)
-    directions, other = trees.flatten(tangents)
+    points, spec = pytrees.flatten(primals)
+    directions, other = pytrees.flatten(tangents)
     if str(spec) != str(other):
         raise RuntimeError(
             f"{call}: Expected primals and tangents to have the same python structure. For example, "
             "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
             f"{spec} and tangents with structure {other}"
         )
-    from gradcli.transforms import forward_mode as forward_ad
+    from gradcli.transforms import forward_mode
 
-    with levels.Level(), forward_ad.nested_level():
+    with levels.Level(), forward_mode.nested_level():
         duals = [
-            forward_ad.make_dual(_checked(p), t) for p, t in zip(points, directions, strict=True)
+            forward_mode.make_dual(_checked(p), t) for p, t in zip(points, directions, strict=True)
         ]
-        result, aux = _split_aux(func(*trees.unflatten(duals, spec)), has_aux, call)
+        result, aux = _split_aux(func(*pytrees.unflatten(duals, spec)), has_aux, call)
         result, pushed, aux = _unpacked(result, aux, call)
-        leaves, out_spec = trees.flatten(result)
+        leaves, out_spec = pytrees.flatten(result)
         if strict and any(t is None for t in pushed):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the "
@@ -61,13 +60,13 @@ def jvp(
             wrap(np.zeros_like(o.array)) if t is None else t
             for o, t in zip(leaves, pushed, strict=True)
         ]
-        found = trees.unflatten(filled, out_spec)
+        found = pytrees.unflatten(filled, out_spec)
     return (result, found, aux) if has_aux else (result, found)
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """(value, function of tangents that gives the derivative along them), both of one run of `func`."""
-    points, spec = trees.flatten(primals)
+    points, spec = pytrees.flatten(primals)
     for point in map(_checked, points):
         if not (point.is_floating_point() or point.is_complex()):
             raise ValueError(
@@ -75,17 +74,19 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             )
     with levels.Reverse() as level:
         given = [level.variable(p) for p in points]
-        leaves, out_spec = trees.flatten(func(*trees.unflatten(given, spec)))
+        leaves, out_spec = pytrees.flatten(func(*pytrees.unflatten(given, spec)))
         level.forget_below([o for o in leaves if isinstance(o, Tensor)])
         backs = [
-            batched.Transposed(o, given) if isinstance(o, Tensor) and o.requires_grad else None
+            batched_passes.Transposed(o, given)
+            if isinstance(o, Tensor) and o.requires_grad
+            else None
             for o in leaves
         ]
         for back in filter(None, backs):
             back.seed.level = level
-        shown = _closed(level, trees.unflatten(leaves, out_spec), again=True)
+        shown = _closed(level, pytrees.unflatten(leaves, out_spec), again=True)
 
-    def along(out: Any, back: batched.Transposed | None, directions: list[Any]) -> Any:
+    def along(out: Any, back: batched_passes.Transposed | None, directions: list[Any]) -> Any:
         if not isinstance(out, Tensor):
             return out
         used = back.used(directions) if back is not None else []
@@ -95,7 +96,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         return pull(slopes, back.seed, own, retain_graph=True, create_graph=True)[0]
 
     def jvp_fn(*tangents: Any) -> Any:
-        directions, other = trees.flatten(tangents)
+        directions, other = pytrees.flatten(tangents)
         if str(spec) != str(other):
             raise RuntimeError(
                 f"Expected the tangents {other} to have the same argspec as the primals {spec}"
@@ -104,6 +105,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         with levels.Reverse() as again:
             made = [along(o, b, directions) for o, b in zip(leaves, backs, strict=True)]
             again.needs(v for v in made if isinstance(v, Tensor))
-            return _closed(again, trees.unflatten(made, out_spec), again=True)
+            return _closed(again, pytrees.unflatten(made, out_spec), again=True)
 
     return shown, jvp_fn

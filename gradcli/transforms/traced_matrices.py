@@ -19,9 +19,7 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.program import Program
 from gradcli.system import dtypes
-from gradcli.transforms import batched_passes as batched
-from gradcli.transforms import forward_mode as forward_ad
-from gradcli.transforms import forward_state
+from gradcli.transforms import batched_passes, forward_mode, forward_state
 
 Names = Mapping[str, Any] | None
 
@@ -81,12 +79,12 @@ def _pushed(
     The derivative is None where the tape alone knows it: operations that users wrote, and hooks.
     """
     leaves = _leaves(tensors, list(vectors))
-    with (level := forward_ad.taped_level()):
+    with (level := forward_mode.taped_level()):
         for n, leaf in leaves.items():
             forward_state.carry(leaf, vectors[n])
         value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
-        found = forward_ad.unpack_dual(value).tangent if value.requires_grad else None
-    if level.refused or batched.watched(value):
+        found = forward_mode.unpack_dual(value).tangent if value.requires_grad else None
+    if level.refused or batched_passes.watched(value):
         return value, list(leaves.values()), None
     zeros = wrap(np.zeros_like(value.array))
     return value, list(leaves.values()), zeros if found is None else found
@@ -117,7 +115,7 @@ def jacobian(
         value, leaves, found = _columns(program, tensors, wrt, names, level)
     if found is None:
         method, level = "reverse", Level(value.numel(), linear=True)
-        found = batched.reverse(value, leaves, level)
+        found = batched_passes.reverse(value, leaves, level)
     by = {n: f.array for n, f in zip(wrt, found, strict=True)}
     return Matrices(by, method, tuple(value.shape), list(level.slow))
 
@@ -126,14 +124,14 @@ def _columns(
     program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names, level: Level
 ) -> tuple[Any, list[Tensor], list[Tensor] | None]:
     """(value, variables, its Jacobians by all columns at once), the last None where rows are needed."""
-    units = batched.units([tensors[n] for n in wrt], level)
+    units = batched_passes.units([tensors[n] for n in wrt], level)
     with opened(level):
         value, leaves, every = _pushed(program, tensors, dict(zip(wrt, units, strict=True)), names)
         if every is None:
             real = all(t.array.dtype.kind == "f" for t in [value, *leaves])
-            return value, leaves, batched.forward(value, leaves, level) if real else None
+            return value, leaves, batched_passes.forward(value, leaves, level) if real else None
         every = remove_batch_dim(every, value.ndim, level)
-    return value, leaves, batched.blocks(every, leaves, tuple(value.shape))
+    return value, leaves, batched_passes.blocks(every, leaves, tuple(value.shape))
 
 
 def sparse_jacobian(
@@ -142,7 +140,7 @@ def sparse_jacobian(
     """As `jacobian`, by rows and without the zeros: each of `by` is a `batched.Sparse`."""
     value, leaves = _recorded(program, tensors, wrt, names)
     level = Level(value.numel(), linear=True)
-    by = dict(zip(wrt, batched.sparse(value, leaves, level), strict=True))
+    by = dict(zip(wrt, batched_passes.sparse(value, leaves, level), strict=True))
     return Matrices(by, "reverse", tuple(value.shape), list(level.slow))
 
 
@@ -167,13 +165,13 @@ def hessian(
         level = Level(own.numel(), linear=True)
         if sparse:
             missing = wrap(np.zeros(own.shape, own.array.dtype))
-            parts = batched.sparse(missing if slope is None else slope, leaves, level)
+            parts = batched_passes.sparse(missing if slope is None else slope, leaves, level)
             by: dict[str, Any] = dict(zip(wrt, parts, strict=True))
             found[n] = Matrices(by, "reverse", tuple(own.shape), list(level.slow))
             continue
         made = [wrap(np.zeros((*own.shape, *t.shape), t.array.dtype)) for t in leaves]
         if slope is not None:
-            made = batched.reverse(slope, leaves, level)
+            made = batched_passes.reverse(slope, leaves, level)
         by = {m: np.asarray(b.array)[()] for m, b in zip(wrt, made, strict=True)}
         found[n] = Matrices(by, "reverse", tuple(own.shape), list(level.slow))
     return found
@@ -191,7 +189,7 @@ def jvp(
     """
     value, leaves, found = _pushed(program, tensors, vectors, names)
     if found is None:
-        found = batched.product(value, leaves, list(vectors.values()))
+        found = batched_passes.product(value, leaves, list(vectors.values()))
     return value.detach(), found.detach()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.core import levels
-from gradcli.core import pytrees as trees
+from gradcli.core import levels, pytrees
 from gradcli.transforms.arguments import (
     _brief,
     _chosen,
@@ -37,8 +36,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     def pullback(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
     ) -> Any:
-        leaves, spec = trees.flatten(cotangents)
-        own = trees.flatten(result)[1]
+        leaves, spec = pytrees.flatten(cotangents)
+        own = pytrees.flatten(result)[1]
         if str(spec) != str(own):
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of "

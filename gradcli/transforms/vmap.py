@@ -6,9 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.core import batched_arrays as batch
-from gradcli.core import modes
-from gradcli.core import pytrees as trees
+from gradcli.core import batched_arrays, modes, pytrees
 from gradcli.core.backward_pass import tell
 from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
 from gradcli.core.batched_arrays import Batched, Level, opened
@@ -49,7 +47,7 @@ def vmap(
         run = functools.partial(_run, func, spec, dims, out_dims, randomness, kwargs)
         if chunk_size is None or size <= chunk_size:
             flat, out_spec, _ = run(values, size)
-            return trees.unflatten(flat, out_spec)
+            return pytrees.unflatten(flat, out_spec)
         return _in_chunks(run, values, dims, size, chunk_size)
 
     return wrapper
@@ -65,7 +63,7 @@ def _name(func: Any) -> str:
 
 def _inputs(
     func: Any, in_dims: Any, args: tuple[Any, ...]
-) -> tuple[list[Any], list[Any], trees.Spec, int]:
+) -> tuple[list[Any], list[Any], pytrees.Spec, int]:
     """(the arguments' leaves, the dimension of each, their structure, how many entries there are)."""
     call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
@@ -78,12 +76,12 @@ def _inputs(
             f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you "
             "are trying to vmap over a function with no inputs. The latter is unsupported."
         )
-    values, spec = trees.flatten(args)
-    dims = trees.broadcast(in_dims, spec)
+    values, spec = pytrees.flatten(args)
+    dims = pytrees.broadcast(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"{call}in_dims is not compatible with the structure of `inputs`. in_dims has structure "
-            f"{trees.flatten(in_dims)[1]} but inputs has structure {spec}."
+            f"{pytrees.flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     sizes = []
     for i, (value, dim) in enumerate(zip(values, dims, strict=True)):
@@ -119,14 +117,14 @@ def _inputs(
 
 def _run(
     func: Any,
-    spec: trees.Spec,
+    spec: pytrees.Spec,
     dims: list[Any],
     out_dims: Any,
     randomness: str,
     kwargs: dict[str, Any],
     values: list[Any],
     size: int,
-) -> tuple[list[Any], trees.Spec, list[Any]]:
+) -> tuple[list[Any], pytrees.Spec, list[Any]]:
     """(the leaves of the result, its structure, where the batch is in each)."""
     level = Level(size, randomness)
     outer = modes.transforms.set(modes.transforms.get() + 1)
@@ -140,29 +138,29 @@ def _run(
 
 def _inside(
     func: Any,
-    spec: trees.Spec,
+    spec: pytrees.Spec,
     dims: list[Any],
     out_dims: Any,
     kwargs: dict[str, Any],
     values: list[Any],
     level: Level,
-) -> tuple[list[Any], trees.Spec, list[Any]]:
+) -> tuple[list[Any], pytrees.Spec, list[Any]]:
     with opened(level):
         inside = [
             v if d is None else add_batch_dim(v, d, level)
             for v, d in zip(values, dims, strict=True)
         ]
-        result = func(*trees.unflatten(inside, spec), **kwargs)
-        found, out_spec = trees.flatten(result)
+        result = func(*pytrees.unflatten(inside, spec), **kwargs)
+        found, out_spec = pytrees.flatten(result)
         places = _places(func, out_dims, found, out_spec)
         made = [_outside(func, r, d, level) for r, d in zip(found, places, strict=True)]
     return made, out_spec, places
 
 
-def _places(func: Any, out_dims: Any, found: list[Any], spec: trees.Spec) -> list[Any]:
+def _places(func: Any, out_dims: Any, found: list[Any], spec: pytrees.Spec) -> list[Any]:
     if spec.kind is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
-    dims = trees.broadcast(out_dims, spec)
+    dims = pytrees.broadcast(out_dims, spec)
     if dims is not None and not all(d is None or isinstance(d, int) for d in dims):
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a "
@@ -172,7 +170,7 @@ def _places(func: Any, out_dims: Any, found: list[Any], spec: trees.Spec) -> lis
     if dims is None:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
-            f"with the structure of `outputs`. out_dims has structure {trees.flatten(out_dims)[1]} "
+            f"with the structure of `outputs`. out_dims has structure {pytrees.flatten(out_dims)[1]} "
             f"but outputs has structure {spec}."
         )
     return dims
@@ -181,7 +179,7 @@ def _places(func: Any, out_dims: Any, found: list[Any], spec: trees.Spec) -> lis
 def _outside(func: Any, result: Any, dim: Any, level: Level) -> Any:
     name = _name(func)
     if dim is None:
-        if isinstance(result, Tensor) and level in batch.batch_of(result):
+        if isinstance(result, Tensor) and level in batched_arrays.batch_of(result):
             raise ValueError(
                 f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
             )
@@ -219,7 +217,7 @@ def _in_chunks(
         parts[0] if d is None else resolve("cat")(list(parts), d)
         for d, parts in zip(places, zip(*columns, strict=True), strict=True)
     ]
-    return trees.unflatten(joined, out_spec)
+    return pytrees.unflatten(joined, out_spec)
 
 
 __all__ = ["Batched", "vmap"]

@@ -15,9 +15,7 @@ from click.testing import CliRunner
 
 from gradcli import __main__
 from gradcli.cli import main
-from gradcli.commands import drawn_graph as drawn
-from gradcli.commands import grad, gradient, graph
-from gradcli.commands import short_lines_of_argv as short
+from gradcli.commands import drawn_graph, grad, gradient, graph, short_lines_of_argv
 from gradcli.commands.request import Request
 from tests.sweep import sweep
 
@@ -25,7 +23,7 @@ OPTIONS = {k: v for k, v in vars(gradient.Options).items() if k[0] != "_" and no
 # What is declared, and what the work takes for granted.
 COMMANDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "grad": (grad, OPTIONS),
-    "graph": (graph, {**drawn.run.__kwdefaults__, **drawn.SHOWN}),
+    "graph": (graph, {**drawn_graph.run.__kwdefaults__, **drawn_graph.SHOWN}),
 }
 both = pytest.mark.parametrize("command", COMMANDS)
 
@@ -104,7 +102,7 @@ def facts(request: Request) -> dict[str, Any]:
 @pytest.mark.parametrize("words", PLAIN, ids=" ".join)
 def test_a_plain_line_asks_for_what_click_would_have_it(command, words, monkeypatch):
     words = [command, *words]
-    found = short.plain_request(words)
+    found = short_lines_of_argv.plain_request(words)
     assert found is not None
     wanted = by_click(words, monkeypatch)
     assert facts(found) == facts(wanted)
@@ -151,14 +149,14 @@ def test_a_plain_line_is_the_short_way_from_its_start(words):
 
 @sweep("words", OTHERS, name=lambda words: " ".join(words) or "nothing", parts=1)
 def test_other_lines_are_clicks(words):
-    assert short.plain_request(["grad", *words]) is None
-    assert short.plain_request(["graph", *words]) is None
+    assert short_lines_of_argv.plain_request(["grad", *words]) is None
+    assert short_lines_of_argv.plain_request(["graph", *words]) is None
 
 
 @pytest.mark.parametrize("name", ["GRADCLI_DTYPE", "_GRADCLI_COMPLETE"])
 def test_settings_are_clicks(name, monkeypatch):
     monkeypatch.setenv(name, "float32")
-    assert short.plain_request(["grad", "x", "--x", "1"]) is None
+    assert short_lines_of_argv.plain_request(["grad", "x", "--x", "1"]) is None
 
 
 @both
@@ -166,7 +164,7 @@ def test_no_option_is_taken_for_a_variable(command):
     declared = COMMANDS[command][0].command
     options = declared.get_params(click.Context(declared))
     written = [text for o in options for text in (*o.opts, *o.secondary_opts) if text[:2] == "--"]
-    assert {text[2:].replace("-", "_") for text in written} == short.OPTIONS[command]
+    assert {text[2:].replace("-", "_") for text in written} == short_lines_of_argv.OPTIONS[command]
 
 
 @both

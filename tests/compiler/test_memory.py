@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.compiler import buffer_donation as memory
+from gradcli.compiler import buffer_donation
 from gradcli.compiler.program_listing import peak
 from gradcli.tracing.numpy_program import Operation
 from tests.sweep import sweep
@@ -68,19 +68,19 @@ def test_inputs_and_results_are_left_alone() -> None:
 def test_only_what_nobody_refers_to_is_written_over() -> None:
     o = matrix()
     values = {7: np.zeros(o.shape)}
-    none = memory.Results()
+    none = buffer_donation.Results()
     address = values[7].ctypes.data
-    assert memory.array_for(o, values, {o.index: 7}, none).ctypes.data == address
+    assert buffer_donation.array_for(o, values, {o.index: 7}, none).ctypes.data == address
     view = values[7].T
-    assert memory.array_for(o, values, {o.index: 7}, none).ctypes.data != address
+    assert buffer_donation.array_for(o, values, {o.index: 7}, none).ctypes.data != address
     del view
-    assert memory.array_for(o, values, {o.index: 7}, none).ctypes.data == address
+    assert buffer_donation.array_for(o, values, {o.index: 7}, none).ctypes.data == address
     held = values[7]
-    assert memory.array_for(o, values, {o.index: 7}, none) is not held
+    assert buffer_donation.array_for(o, values, {o.index: 7}, none) is not held
     values[8] = np.zeros((200, 100))[:100]
-    assert memory.array_for(o, values, {o.index: 8}, none) is not values[8]
+    assert buffer_donation.array_for(o, values, {o.index: 8}, none) is not values[8]
     values[9] = np.zeros((3, 3))
-    assert memory.array_for(o, values, {o.index: 9}, none).shape == o.shape
+    assert buffer_donation.array_for(o, values, {o.index: 9}, none).shape == o.shape
 
 
 def address(array: Any) -> int:
@@ -172,7 +172,7 @@ def test_small_results_and_those_beyond_what_is_free_are_not_kept(
 ) -> None:
     f = gradcli.compile("sum(x*x)/2")
     f.value_and_grad(x=np.ones(100_000))
-    monkeypatch.setattr(memory.budget, "free_memory", lambda: 1 << 26)
+    monkeypatch.setattr(buffer_donation.budget, "free_memory", lambda: 1 << 26)
     g, given = large()
     g.value_and_grad(**given)
     for compiled in (f, g):
@@ -182,7 +182,7 @@ def test_small_results_and_those_beyond_what_is_free_are_not_kept(
 
 def test_results_of_the_last_plans_are_kept() -> None:
     f = gradcli.compile("sum(x*x)/2")
-    sizes = range(LARGE, LARGE + 8 * memory._PLANS, 8)
+    sizes = range(LARGE, LARGE + 8 * buffer_donation._PLANS, 8)
     for n in (*sizes, LARGE + 8):
         f.value_and_grad(x=np.ones(n))
     kept = [
@@ -191,15 +191,15 @@ def test_results_of_the_last_plans_are_kept() -> None:
         if any(plan.executor.results._kept.values())
     ]
     assert kept == list(sizes)
-    for n in range(LARGE - 8, LARGE - 8 * memory._PLANS, -8):
+    for n in range(LARGE - 8, LARGE - 8 * buffer_donation._PLANS, -8):
         f.value_and_grad(x=np.ones(n))
     kept = [p for p in f.plans.values() if any(p.executor.results._kept.values())]
-    assert len(kept) == memory._PLANS
+    assert len(kept) == buffer_donation._PLANS
     assert LARGE + 8 in [p.executor.inputs[0].size for p in kept]
 
 
 def test_blocks_begin_with_a_line_of_the_cache() -> None:
     for shape in ((1,), (1000,), (7, 33)):
         for _ in range(8):
-            found = memory.aligned(shape, np.dtype("f"))
+            found = buffer_donation.aligned(shape, np.dtype("f"))
             assert found.shape == shape and address(found) % 64 == 0 and found.flags.carray

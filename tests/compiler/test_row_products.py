@@ -10,7 +10,7 @@ import pytest
 import gradcli as g
 from gradcli import language
 from gradcli.core.tensor import wrap
-from gradcli.system import short_lines as short_rows
+from gradcli.system import short_lines
 from gradcli.system import threads as shared
 from gradcli.system.blocked_products import (
     FOLDED,
@@ -237,8 +237,8 @@ def test_short_rows_have_the_bits_of_numpy(name: str, odd: Any, dtype: Any) -> N
             with np.errstate(all="ignore"):
                 wanted = ufunc(x, y)
                 found = np.empty_like(wanted)
-                assert short_rows.way(ufunc, x.shape, y.shape) is not None
-                assert short_rows.into(ufunc, x, y, found) is found
+                assert short_lines.way(ufunc, x.shape, y.shape) is not None
+                assert short_lines.into(ufunc, x, y, found) is found
             np.testing.assert_array_equal(found, wanted)
             np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
             for own in (x, y):  # written over an operand
@@ -246,15 +246,15 @@ def test_short_rows_have_the_bits_of_numpy(name: str, odd: Any, dtype: Any) -> N
                     over, other = own.copy(), y if own is x else x
                     given = (over, other) if own is x else (other, over)
                     with np.errstate(all="ignore"):
-                        short_rows.into(ufunc, *given, over)
+                        short_lines.into(ufunc, *given, over)
                     np.testing.assert_array_equal(over, wanted)
 
 
 @sweep("name", AS_NUMPY, parts=1)
 def test_what_numpy_does_as_well(name: str) -> None:
     a, b, ufunc = AS_NUMPY[name]
-    assert short_rows.way(ufunc, a, b) is None
-    assert short_rows.way(ufunc, b, a) is None
+    assert short_lines.way(ufunc, a, b) is None
+    assert short_lines.way(ufunc, b, a) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

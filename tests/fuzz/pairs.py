@@ -38,7 +38,7 @@ from gradcli.symbolic.matrix_derivatives import way
 from gradcli.symbolic.proof import proved
 from gradcli.symbolic.sharing import size_of
 from gradcli.symbolic.spelling import NoExpression
-from gradcli.transforms import traced_matrices as matrices
+from gradcli.transforms import traced_matrices
 from tests import fuzz
 from tests.fuzz import TooLong, cases, limited, ran_out
 from tests.fuzz.composing import STATEMENTS, Maker, Shape, any_shape
@@ -478,9 +478,9 @@ def _vectors(case: Case) -> dict[str, Any]:
 
 def _jacobian(mode: str) -> Callable[[Case, dict[str, Any]], None]:
     def check(case: Case, expected: dict[str, Any]) -> None:
-        found = matrices.jacobian(case.program, case.tensors(), case.wrt, mode=mode)
+        found = traced_matrices.jacobian(case.program, case.tensors(), case.wrt, mode=mode)
         vectors = _vectors(case)
-        _, tangent = matrices.jvp(case.program, case.tensors(), vectors)
+        _, tangent = traced_matrices.jvp(case.program, case.tensors(), vectors)
         total = np.zeros(found.shape)
         for n in case.wrt:
             own = np.asarray(found.by[n])
@@ -495,7 +495,7 @@ def _jacobian(mode: str) -> Callable[[Case, dict[str, Any]], None]:
 
 def _jvp(case: Case, expected: dict[str, Any]) -> None:
     vectors = _vectors(case)
-    _, tangent = matrices.jvp(case.program, case.tensors(), vectors)
+    _, tangent = traced_matrices.jvp(case.program, case.tensors(), vectors)
     along = sum(float((expected[n] * vectors[n].numpy()).sum()) for n in case.wrt)
     if tangent is not None:
         same(tangent.numpy().sum(), along, "jvp against vjp")
@@ -519,11 +519,11 @@ def _hessian(case: Case, expected: dict[str, Any]) -> None:
     source = summed(case)
     if NO_DERIVATIVE.search(source.source):
         return
-    found = matrices.hessian(source.program, source.tensors(), source.wrt)
+    found = traced_matrices.hessian(source.program, source.tensors(), source.wrt)
     vectors = _vectors(source)
     if not all(np.isfinite(b).all() for m in found.values() for b in m.by.values()):
         return  # as PyTorch's: sinc at 0, differentiated twice, is nan
-    hvp = matrices.hvp(source.program, source.tensors(), vectors)
+    hvp = traced_matrices.hvp(source.program, source.tensors(), vectors)
     for a in source.wrt:
         total = np.zeros(source.values[a].shape)
         for b in source.wrt:
@@ -668,8 +668,8 @@ def _mapped_twice(case: Case, expected: dict[str, Any]) -> None:
 def _functions(case: Case, expected: dict[str, Any]) -> None:
     """Jacobians as torch.func and autograd.functional have them, vjp, and those without their zeros."""
     value, every, at = _function(case)
-    found = matrices.jacobian(case.program, case.tensors(), case.wrt)
-    sparse = matrices.sparse_jacobian(case.program, case.tensors(), case.wrt)
+    found = traced_matrices.jacobian(case.program, case.tensors(), case.wrt)
+    sparse = traced_matrices.sparse_jacobian(case.program, case.tensors(), case.wrt)
     output, pull = gradcli.func.vjp(value, *at)
     seed = np.random.default_rng(3).uniform(-1, 1, tuple(output.shape))
     pulled = pull(gradcli.tensor(seed))
@@ -697,7 +697,7 @@ def _twice(case: Case, expected: dict[str, Any]) -> None:
     if _own_ways(case) or sum(source.values[n].size for n in source.wrt) > 40:
         return
     value, every, at = _function(source)
-    found = matrices.hessian(source.program, source.tensors(), source.wrt)
+    found = traced_matrices.hessian(source.program, source.tensors(), source.wrt)
     if not all(np.isfinite(b).all() for m in found.values() for b in m.by.values()):
         return
     forward, reverse = gradcli.func.jacfwd, gradcli.func.jacrev
@@ -713,7 +713,7 @@ def _twice(case: Case, expected: dict[str, Any]) -> None:
                 same(made[i][j].numpy(), found[a].by[b], f"{said} by {a}, {b}")
     vectors = _vectors(source)
     along = tuple(vectors[n] for n in source.wrt)
-    products = matrices.hvp(source.program, source.tensors(), vectors)
+    products = traced_matrices.hvp(source.program, source.tensors(), vectors)
 
     def pushed(*given: Any) -> Any:
         return gradcli.func.jvp(value, given, along)[1]
@@ -797,7 +797,7 @@ def _matrix(rows: bool) -> Callable[[Case, dict[str, Any]], None]:
         if not ways or NO_DERIVATIVE.search(case.source):
             return
         if not rows:
-            numbers = matrices.hessian(case.program, case.tensors(), case.wrt)
+            numbers = traced_matrices.hessian(case.program, case.tensors(), case.wrt)
             if not all(np.isfinite(b).all() for m in numbers.values() for b in m.by.values()):
                 return  # as in `_hessian`; it may be so all around, as sinc(hardshrink(x)) at 0
         given = (case.program, case.values, case.wrt)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from inspected import describer, picture, picture_of
 
-from gradcli.graphs import layered_layout as layers
+from gradcli.graphs import layered_layout
 from gradcli.graphs.dot import picture_to_dot
 from gradcli.graphs.mermaid import escaped, picture_to_mermaid
 from gradcli.graphs.raster import svg_to_png
@@ -213,32 +213,32 @@ def test_tikz_escapes_what_tex_reads() -> None:
     assert text.isascii()
 
 
-def lay_out(root: fakes.Node) -> layers.Layout:
+def lay_out(root: fakes.Node) -> layered_layout.Layout:
     nodes = list(records(Describer(walk([root]))))
-    boxes = [layers.Box(record.id, 100.0 + 10 * (record.id % 3), 50.0) for record in nodes]
+    boxes = [layered_layout.Box(record.id, 100.0 + 10 * (record.id % 3), 50.0) for record in nodes]
     wires = [
-        layers.Wire(record.id, edge[0], i, len(record.next))
+        layered_layout.Wire(record.id, edge[0], i, len(record.next))
         for record in nodes
         for i, edge in enumerate(record.next)
         if edge is not None
     ]
-    return layers.layout(boxes, wires)
+    return layered_layout.layout(boxes, wires)
 
 
-def everything(found: layers.Layout) -> list[layers.Box]:
+def everything(found: layered_layout.Layout) -> list[layered_layout.Box]:
     return found.boxes + [w.reference for w in found.wires if w.reference is not None]
 
 
 @sweep("name", fakes.GRAPHS, parts=1)
 def test_no_two_boxes_overlap_and_edges_go_down(name: str) -> None:
     found = lay_out(fakes.build(name)[0])
-    rows: dict[int, list[layers.Box]] = {}
+    rows: dict[int, list[layered_layout.Box]] = {}
     for box in everything(found):
         rows.setdefault(box.layer, []).append(box)
     for row in rows.values():
         row.sort(key=lambda box: box.x)
         for a, b in pairwise(row):
-            assert b.x - a.x >= (a.width + b.width) / 2 + layers.GAP - 1e-6
+            assert b.x - a.x >= (a.width + b.width) / 2 + layered_layout.GAP - 1e-6
     for wire in found.wires:
         assert all(b[1] >= a[1] for a, b in pairwise(wire.points))
     for box in everything(found):
@@ -252,7 +252,7 @@ def test_a_tree_has_no_crossing() -> None:
         return fakes.Node("AddBackward0", *below)
 
     found = lay_out(grow(5))
-    by_layer: dict[int, list[layers.Box]] = {}
+    by_layer: dict[int, list[layered_layout.Box]] = {}
     for box in found.boxes:
         by_layer.setdefault(box.layer, []).append(box)
     for wires in by_layer.values():
@@ -268,7 +268,7 @@ def test_long_chains_do_not_drift_sideways() -> None:
 
 
 def test_pooling_keeps_what_fits_and_spreads_what_does_not() -> None:
-    assert layers.pooled([0.0, 500.0], [1, 1], [10, 10]) == [0.0, 500.0]
-    left, right = layers.pooled([0.0, 0.0], [1, 1], [10, 10])
-    assert right - left == pytest.approx(10 + layers.GAP)
+    assert layered_layout.pooled([0.0, 500.0], [1, 1], [10, 10]) == [0.0, 500.0]
+    left, right = layered_layout.pooled([0.0, 0.0], [1, 1], [10, 10])
+    assert right - left == pytest.approx(10 + layered_layout.GAP)
     assert left + right == pytest.approx(0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcli.graphs import value_text as values
+from gradcli.graphs import value_text
 from tests.sweep import sweep
 
 
@@ -38,7 +38,7 @@ from tests.sweep import sweep
     parts=1,
 )
 def test_text(array: Any, text: str) -> None:
-    assert values.text(array) == text
+    assert value_text.text(array) == text
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_text(array: Any, text: str) -> None:
     [(1 / 3, 4, "0.3333"), (-1e-30, 3, "-1e-30"), (-0.0, 3, "0"), (1234567.0, 6, "1.23457e+06")],
 )
 def test_precision(value: float, precision: int, text: str) -> None:
-    assert values.text(np.float64(value), precision) == text
+    assert value_text.text(np.float64(value), precision) == text
 
 
 @sweep(
@@ -63,15 +63,15 @@ def test_precision(value: float, precision: int, text: str) -> None:
     parts=1,
 )
 def test_json(array: Any, wanted: Any) -> None:
-    assert values.to_json(array) == wanted
-    json.dumps(values.to_json(array), allow_nan=False)
+    assert value_text.to_json(array) == wanted
+    json.dumps(value_text.to_json(array), allow_nan=False)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_json_round_trips_in_the_dtype(dtype: str) -> None:
     rng = np.random.default_rng(0)
     array = (rng.standard_normal((5, 7)) * 10.0 ** rng.integers(-4, 4, (5, 7))).astype(dtype)
-    again = np.array(json.loads(json.dumps(values.to_json(array))), dtype=dtype)
+    again = np.array(json.loads(json.dumps(value_text.to_json(array))), dtype=dtype)
     assert np.array_equal(again, array)
 
 
@@ -80,7 +80,7 @@ def test_json_round_trips_in_the_dtype(dtype: str) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_500_000, "1.4 MiB"), (2**40, "1.0 TiB")],
 )
 def test_bytes(count: int, text: str) -> None:
-    assert values.bytes_text(count) == text
+    assert value_text.bytes_text(count) == text
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_bytes(count: int, text: str) -> None:
     [(None, None), ((0, -1), [0, -1]), (float("inf"), "inf"), (1 + 2j, [1.0, 2.0]), ("sum", "sum")],
 )
 def test_scalars(value: Any, wanted: Any) -> None:
-    assert values.scalar_to_json(value) == wanted
+    assert value_text.scalar_to_json(value) == wanted

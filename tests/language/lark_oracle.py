@@ -15,7 +15,7 @@ import lark
 from lark import Token
 
 from gradcli.language import tokens as tk
-from gradcli.language import tree_kinds as tree
+from gradcli.language import tree_kinds
 from gradcli.language.compile_grammar import load_lark
 from gradcli.language.indentation import Layout
 from gradcli.language.parser import compiled, tables
@@ -126,23 +126,23 @@ def _rows_of(parsed: lark.Tree[Token]) -> list[Row]:
             waiting.append((node, True))
             waiting.extend((child, False) for child in reversed(node.children))
             continue
-        do, kind, extra = tree.aliases().get(str(node.data), (tree.KEEP, 0, 0))
-        if do == tree.KEEP or do == tree.TARGET:
+        do, kind, extra = tree_kinds.aliases().get(str(node.data), (tree_kinds.KEEP, 0, 0))
+        if do == tree_kinds.KEEP or do == tree_kinds.TARGET:
             continue
-        if do == tree.ONE:
+        if do == tree_kinds.ONE:
             counts.append(extra)
-        elif do == tree.MORE:
+        elif do == tree_kinds.MORE:
             counts[-1] += 1
-        elif do == tree.JOIN:
+        elif do == tree_kinds.JOIN:
             number = counts.pop()
             counts[-1] += number
         else:
             operand: Any = extra
-            if do in (tree.COUNT, tree.TARGET_TUPLE):
+            if do in (tree_kinds.COUNT, tree_kinds.TARGET_TUPLE):
                 operand = counts.pop() + extra
-            elif do == tree.TOKEN:
+            elif do == tree_kinds.TOKEN:
                 operand = _meaning(node.children[-1])
-            written.append((tree.KINDS[kind], operand))
+            written.append((tree_kinds.KINDS[kind], operand))
     return written
 
 

@@ -12,7 +12,7 @@ from gradcli import language
 from gradcli.core.tensor import wrap
 from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.expression_text import to_text
-from gradcli.transforms import traced_matrices as matrices
+from gradcli.transforms import traced_matrices
 from tests.sweep import sweep
 
 # (function, x, derivative, second derivative), of mpmath's functions: golden/record_bessel.py
@@ -30,16 +30,16 @@ def test_the_derivative_is_that_of_the_function(
     assert leaf.grad is not None
     by = {
         "grad": leaf.grad.item(),
-        "jacobian": float(matrices.jacobian(program, {"x": leaf}, ["x"]).by["x"]),
+        "jacobian": float(traced_matrices.jacobian(program, {"x": leaf}, ["x"]).by["x"]),
     }
     text = to_text(differentiate(program, {"x": np.float64(x)}).by["x"])
     by["diff"] = language.run(language.parse(text), {"x": wrap(np.float64(x))}).value.item()
     one = wrap(np.float64(1))
-    by["jvp"] = matrices.jvp(program, {"x": leaf}, {"x": one})[1].item()
+    by["jvp"] = traced_matrices.jvp(program, {"x": leaf}, {"x": one})[1].item()
     for found in by.values():
         np.testing.assert_allclose(found, first, rtol=1e-9, atol=1e-12, err_msg=str(by))
     if x != 1e-3:
-        twice = matrices.hessian(program, {"x": leaf.detach()}, ["x"])["x"].by["x"]
+        twice = traced_matrices.hessian(program, {"x": leaf.detach()}, ["x"])["x"].by["x"]
         np.testing.assert_allclose(twice, second, rtol=1e-6, atol=1e-9)
 
 

@@ -313,10 +313,10 @@ def test_what_is_no_file_is_refused() -> None:
 
 
 def test_a_large_table_is_read_by_rows_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcli.commands import large_columns as by_rows
+    from gradcli.commands import large_columns
     from gradcli.system import budget
 
-    monkeypatch.setattr(by_rows, "_LARGE", 0)
+    monkeypatch.setattr(large_columns, "_LARGE", 0)
     given = ["grad", "sum(a*x)", "--x", "@t.parquet:x", "--a", "2"]
     assert "x.grad = " in run(*given)[1]
     monkeypatch.setattr(budget, "free_memory", lambda: 10_000)

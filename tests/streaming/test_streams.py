@@ -110,10 +110,10 @@ def test_a_stream_tells_how_far_it_is(
     import pandas as pd
     from pyarrow import feather
 
-    from gradcli.tables import record_batches as stream
+    from gradcli.tables import record_batches
 
-    monkeypatch.setattr(stream, "ROWS", 100)
-    monkeypatch.setattr(stream, "BLOCK", 1000)
+    monkeypatch.setattr(record_batches, "ROWS", 100)
+    monkeypatch.setattr(record_batches, "BLOCK", 1000)
     frame = pd.DataFrame({"x": np.arange(1000.0)})
     path = str(tmp_path / name)
     if name == "t.npy":

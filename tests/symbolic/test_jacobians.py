@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradcli import language
-from gradcli.symbolic import matrix_derivatives as jacobians
+from gradcli.symbolic import matrix_derivatives
 from gradcli.symbolic.generic_points import sample
 from gradcli.symbolic.printed_text import printed
 from gradcli.symbolic.proof import Difference, prove, proved
@@ -224,7 +224,7 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
 ]
 FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c")
 
-FIND = {"jacobian": jacobians.jacobian, "hessian": jacobians.partials}
+FIND = {"jacobian": matrix_derivatives.jacobian, "hessian": matrix_derivatives.partials}
 
 
 def arrays_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def formulas(kind: str, source: str, shapes: Any, wrt: str, form: str) -> Any:
         given=False,
         form=form,
         find=FIND[kind],
-        claim=jacobians.MatrixClaim,
+        claim=matrix_derivatives.MatrixClaim,
     )
     assert singular is None
     return made
@@ -251,7 +251,7 @@ def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[s
     found = FIND[kind](language.parse(source), arrays, wrt.split(","))
     made = printed(found)
     assert list(made.by.values()) == expected
-    assert prove(jacobians.MatrixClaim(found, made, {}), arrays, given=False) is None
+    assert prove(matrix_derivatives.MatrixClaim(found, made, {}), arrays, given=False) is None
 
 
 @sweep(
@@ -289,12 +289,14 @@ def test_refused(kind: str, source: str, shapes: Any, message: str) -> None:
 
 def test_truth_values_are_weights_as_numbers_are() -> None:
     arrays = {"c": np.array([True, False, True]), "w": np.array([-0.9, 0.7, -0.5])}
-    found = jacobians.jacobian(language.parse("sum(c*w)"), arrays, ["w"])
-    assert prove(jacobians.MatrixClaim(found, printed(found), {}), arrays, given=True) is None
+    found = matrix_derivatives.jacobian(language.parse("sum(c*w)"), arrays, ["w"])
+    assert (
+        prove(matrix_derivatives.MatrixClaim(found, printed(found), {}), arrays, given=True) is None
+    )
 
 
 def test_blocks_without_a_formula_are_named() -> None:
-    found = jacobians.partials(
+    found = matrix_derivatives.partials(
         language.parse("sum(cumsum(X, 0)**3) + x@x"),
         arrays_of({"X": (2, 2), "x": (2,)}),
         ["X", "x"],
@@ -305,11 +307,11 @@ def test_blocks_without_a_formula_are_named() -> None:
 
 def test_a_wrong_formula_is_not_proved() -> None:
     arrays = {"x": np.array([1.0, 2.0])}
-    found = jacobians.partials(language.parse("sum(x**3)"), arrays, ["x"])
+    found = matrix_derivatives.partials(language.parse("sum(x**3)"), arrays, ["x"])
     made = printed(found)
     made.by["x"] = "6*outer(x, x)"
     with pytest.raises(Difference):
-        prove(jacobians.MatrixClaim(found, made, {}), arrays, given=True)
+        prove(matrix_derivatives.MatrixClaim(found, made, {}), arrays, given=True)
 
 
 @sweep(("kind", "source", "shapes", "expected"), [

@@ -12,7 +12,7 @@ import gradcli
 from gradcli import language
 from gradcli.cli import main
 from gradcli.core.sparse_batches import Scattered
-from gradcli.transforms import traced_matrices as matrices
+from gradcli.transforms import traced_matrices
 from tests.sweep import sweep
 
 X = np.random.default_rng(0).random(240)
@@ -64,10 +64,12 @@ def both(source: str, hessian: bool) -> tuple[Any, Any]:
     """(the matrix without its zeros, the matrix)."""
     program, x = language.parse(source), {"x": gradcli.tensor(X)}
     if hessian:
-        found = [matrices.hessian(program, x, ["x"], sparse=s)["x"].by["x"] for s in (True, False)]
+        found = [
+            traced_matrices.hessian(program, x, ["x"], sparse=s)["x"].by["x"] for s in (True, False)
+        ]
         return found[0], found[1]
-    sparse = matrices.sparse_jacobian(program, x, ["x"]).by["x"]
-    return sparse, np.asarray(matrices.jacobian(program, x, ["x"], mode="reverse").by["x"])
+    sparse = traced_matrices.sparse_jacobian(program, x, ["x"]).by["x"]
+    return sparse, np.asarray(traced_matrices.jacobian(program, x, ["x"], mode="reverse").by["x"])
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -89,7 +91,9 @@ def test_what_is_not_zero(source: str, count: int, hessian: bool) -> None:
 @sweep("source", [source for source, _ in BANDS], parts=1)
 def test_dense_jacobians_are_those_of_the_other_direction(source: str) -> None:
     program, x = language.parse(source), {"x": gradcli.tensor(X)}
-    found = [matrices.jacobian(program, x, ["x"], mode=m).by["x"] for m in ("reverse", "forward")]
+    found = [
+        traced_matrices.jacobian(program, x, ["x"], mode=m).by["x"] for m in ("reverse", "forward")
+    ]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
 
 
@@ -99,7 +103,7 @@ def test_bands_never_see_their_zeros(source: str, monkeypatch: pytest.MonkeyPatc
         raise AssertionError("the zeros were made")
 
     monkeypatch.setattr(Scattered, "every", property(seen))
-    matrices.sparse_jacobian(language.parse(source), {"x": gradcli.tensor(X)}, ["x"])
+    traced_matrices.sparse_jacobian(language.parse(source), {"x": gradcli.tensor(X)}, ["x"])
 
 
 @sweep(

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gradcli import language
-from gradcli.symbolic import matrix_derivatives as jacobians
-from gradcli.symbolic import symbolic_shapes as sizes
+from gradcli.symbolic import matrix_derivatives, symbolic_shapes
 from gradcli.symbolic.generic_points import sample
 from gradcli.symbolic.latex import to_latex
 from gradcli.symbolic.proof import proved
@@ -101,8 +100,8 @@ def test_hessian() -> None:
         {"x": sample((5,))},
         ["x"],
         given=True,
-        find=jacobians.partials,
-        claim=jacobians.MatrixClaim,
+        find=matrix_derivatives.partials,
+        claim=matrix_derivatives.MatrixClaim,
     )[1]
     assert found.by["x"] == (
         "2*(eye(x.shape[0]) - ones(x.shape[0], x.shape[0])/x.shape[0])/(x.shape[0] - 1)"
@@ -179,9 +178,11 @@ def test_latex_and_numpy_name_sizes() -> None:
 def test_a_formula_that_is_wrong_elsewhere_keeps_its_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wrong = sizes.Terms.number
+    wrong = symbolic_shapes.Terms.number
     monkeypatch.setattr(
-        sizes.Terms, "number", lambda self, a, b: wrong(self, a, b) if a == b else sizes.number(7)
+        symbolic_shapes.Terms,
+        "number",
+        lambda self, a, b: wrong(self, a, b) if a == b else symbolic_shapes.number(7),
     )
     _, made, _ = derivative("mean(x)", X, "x")
     assert made.by["x"] == "full_like(x, 1/4)"
@@ -194,7 +195,7 @@ def test_sizes_that_need_not_be_equal_are_told_apart() -> None:
         (n, m), shape = values["A"].shape, (values["x"].shape, values["b"].shape)
         return shape == ((m,), (n,))
 
-    other = sizes.other_sizes(arrays, runs)
+    other = symbolic_shapes.other_sizes(arrays, runs)
     assert other is not None
     assert {n: v.shape for n, v in other.arrays.items()} == {"A": (5, 7), "x": (7,), "b": (5,)}
-    assert sizes.other_sizes(arrays, lambda values: False) is None
+    assert symbolic_shapes.other_sizes(arrays, lambda values: False) is None

@@ -12,8 +12,7 @@ import pytest
 import gradcli
 from gradcli.core import watched_pass
 from gradcli.core.tensor import wrap
-from gradcli.system import page_pool as lending
-from gradcli.system import threads
+from gradcli.system import page_pool, threads
 from tests.sweep import sweep
 
 SIZE = threads.LARGE + 8
@@ -22,10 +21,10 @@ SIZE = threads.LARGE + 8
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Arrays of a few pages are large ones, and none is kept of another test."""
-    monkeypatch.setattr(lending, "LARGE", 1 << 20)
-    lending._lent.clear()
+    monkeypatch.setattr(page_pool, "LARGE", 1 << 20)
+    page_pool._lent.clear()
     yield
-    lending._lent.clear()
+    page_pool._lent.clear()
 
 
 def place(array: Any) -> int:
@@ -43,7 +42,7 @@ def test_memory_that_was_let_go_is_used_again() -> None:
         np.testing.assert_array_equal(found[:3], np.arange(3) + k)
         places.add(place(found))
     assert len(places) == 2  # a loop's name holds that of the last turn
-    assert len(lending._lent) == 2
+    assert len(page_pool._lent) == 2
 
 
 HOLDERS: dict[str, Callable[[Any], Any]] = {
@@ -84,13 +83,13 @@ def test_what_was_changed_is_not_taken(change: str) -> None:
 
 
 def test_little_memory_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lending, "_most", [1 << 20])
+    monkeypatch.setattr(page_pool, "_most", [1 << 20])
     result()
-    assert not lending._lent
-    monkeypatch.setattr(lending, "LARGE", 1 << 25)
-    monkeypatch.setattr(lending, "_most", [1 << 40])
+    assert not page_pool._lent
+    monkeypatch.setattr(page_pool, "LARGE", 1 << 25)
+    monkeypatch.setattr(page_pool, "_most", [1 << 40])
     result()
-    assert not lending._lent
+    assert not page_pool._lent
 
 
 # What is made of tanh(row), whether somebody else has the gradient that comes to it then, and what more of

@@ -13,7 +13,7 @@ import pytest
 import gradcli
 import gradcli as torch
 from gradcli.autograd import forward_ad
-from gradcli.system import locks as forks
+from gradcli.system import locks
 
 THREADS, PASSES = 8, 25
 
@@ -205,7 +205,7 @@ def test_a_forked_child_finds_every_lock_free() -> None:
     """Whatever another thread holds at the time of the fork, the child draws and goes backward."""
     torch.rand(1)  # what is imported on first use has been
     generator = torch.default_generator
-    held = [generator.lock, generator._source._bit_generator.lock, *forks._LOCKS]
+    held = [generator.lock, generator._source._bit_generator.lock, *locks._LOCKS]
     taken, done = threading.Event(), threading.Event()
 
     def hold() -> None:

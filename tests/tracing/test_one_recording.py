@@ -20,7 +20,7 @@ from gradcli.core.backward_pass import grad
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.expression_text import to_text
-from gradcli.transforms import traced_matrices as matrices
+from gradcli.transforms import traced_matrices
 from tests.sweep import sweep
 from tests.tracing import recording_programs
 
@@ -113,7 +113,7 @@ def test_the_plan(program: str, x: Any) -> None:
 @sweep(("program", "x"), PROGRAMS)
 def test_the_jacobian(program: str, x: Any) -> None:
     leaf = wrap(np.array(x), requires_grad=True)
-    found = matrices.jacobian(language.parse(program), {"x": leaf}, ["x"])
+    found = traced_matrices.jacobian(language.parse(program), {"x": leaf}, ["x"])
     by = np.asarray(found.by["x"])
     while by.ndim > x.ndim:
         by = by.sum(0)
@@ -124,7 +124,7 @@ def test_the_jacobian(program: str, x: Any) -> None:
 def test_the_product_with_a_vector(program: str, x: Any) -> None:
     """`jvp` is torch's of the same sum, and the tape's."""
     vector = np.linspace(1, 2, x.size).reshape(x.shape)
-    _, pushed = matrices.jvp(language.parse(program), {"x": wrap(x)}, {"x": wrap(vector)})
+    _, pushed = traced_matrices.jvp(language.parse(program), {"x": wrap(x)}, {"x": wrap(vector)})
     np.testing.assert_allclose(pushed.sum().item(), (tape(program, x) * vector).sum())
     if program not in OURS_ALONE:
         np.testing.assert_allclose(pushed.sum().item(), ANSWERS[program]["jvp"])

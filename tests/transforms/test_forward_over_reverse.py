@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.transforms import forward_mode as forward_ad
+from gradcli.transforms import forward_mode
 from tests.registry import samples
 from tests.sweep import sweep
 from tests.transforms.test_forward_reverse import NO_SECOND_DERIVATIVE, REFUSED, case, run
@@ -51,11 +51,11 @@ def _both_ways(text: str) -> tuple[float, float]:
         second = gradcli.autograd.grad(outputs, list(leaves.values()), seeds, allow_unused=True)
         pairs = zip(directions.values(), second, strict=True)
         reverse = sum(float((g * d).sum()) for d, g in pairs if g is not None)
-    with forward_ad.dual_level():
+    with forward_mode.dual_level():
         duals = {
-            n: forward_ad.make_dual(t.detach(), directions[n]).requires_grad_()
+            n: forward_mode.make_dual(t.detach(), directions[n]).requires_grad_()
             for n, t in wanted.items()
         }
-        pushed = [forward_ad.unpack_dual(g).tangent for g in slopes(duals)]
+        pushed = [forward_mode.unpack_dual(g).tangent for g in slopes(duals)]
     pairs = zip(weights, pushed, strict=True)
     return reverse, sum(float((t * w).sum()) for w, t in pairs if t is not None)

@@ -12,7 +12,7 @@ import pytest
 import gradcli
 from gradcli import language
 from gradcli.autograd import forward_ad
-from gradcli.transforms import traced_matrices as matrices
+from gradcli.transforms import traced_matrices
 from tests.registry import samples
 from tests.sweep import sweep
 
@@ -112,7 +112,7 @@ def test_batched_jacobians(text: str) -> None:
     for mode in ("reverse", "forward"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = matrices.jacobian(program, tensors, wrt, mode=mode)
+            found = traced_matrices.jacobian(program, tensors, wrt, mode=mode)
         assert set(found.slow) <= BY_ENTRY
         if mode == "reverse" or not any(word in text for word in ONCE):
             assert found.method == mode

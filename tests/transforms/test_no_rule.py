@@ -14,7 +14,7 @@ from gradcli.registry import table
 from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.expression_text import to_text
 from gradcli.symbolic.expressions import Expression
-from gradcli.transforms import traced_matrices as matrices
+from gradcli.transforms import traced_matrices
 from tests.fuzz.pairs import Case, summed
 from tests.registry import samples
 
@@ -81,7 +81,7 @@ def ways(case: Case) -> dict[str, Callable[[], list[Any]]]:
         return [np.asarray(f.detach().numpy() if hasattr(f, "detach") else f) for f in found]
 
     def hessian() -> list[Any]:
-        found = matrices.hessian(total.program, total.tensors(), total.wrt)
+        found = traced_matrices.hessian(total.program, total.tensors(), total.wrt)
         return [b for m in found.values() for b in m.by.values()]
 
     def compiled() -> list[Any]:
@@ -98,13 +98,13 @@ def ways(case: Case) -> dict[str, Callable[[], list[Any]]]:
 
     def jacobian(mode: str) -> Callable[[], list[Any]]:
         return lambda: list(
-            matrices.jacobian(case.program, tensors, case.wrt, mode=mode).by.values()
+            traced_matrices.jacobian(case.program, tensors, case.wrt, mode=mode).by.values()
         )
 
     return {
         "jacobian, reverse": jacobian("reverse"),
         "jacobian, forward": jacobian("forward"),
-        "jvp": lambda: numbers([matrices.jvp(case.program, tensors, vectors)[1]]),
+        "jvp": lambda: numbers([traced_matrices.jvp(case.program, tensors, vectors)[1]]),
         "hessian": hessian,
         "compile": compiled,
         "diff": printed,

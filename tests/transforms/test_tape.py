@@ -15,7 +15,7 @@ import pytest
 import gradcli
 from gradcli import language
 from gradcli.core.batched_arrays import Level, is_diagonal, opened
-from gradcli.transforms import traced_matrices as matrices
+from gradcli.transforms import traced_matrices
 from gradcli.transforms.batched_passes import identity
 from tests.sweep import sweep
 from tests.transforms.tape_programs import PROGRAMS
@@ -42,7 +42,7 @@ def case(name: str) -> tuple[Any, dict[str, Any]]:
 @sweep("name", PROGRAMS)
 def test_jacobian(name: str, mode: str) -> None:
     program, tensors = case(name)
-    found = matrices.jacobian(program, tensors, ["x"], mode=mode)
+    found = traced_matrices.jacobian(program, tensors, ["x"], mode=mode)
     close(found.by["x"], ANSWERS[name]["jacobian"])
     assert (found.method, found.slow) == (mode, [])
 
@@ -52,7 +52,7 @@ def test_hessian_of_the_sum(name: str) -> None:
     source, value = PROGRAMS[name]
     *body, last = source.split("\n")
     program = language.parse("\n".join([*body, f"({last}).sum()"]))
-    found = matrices.hessian(program, {"x": gradcli.tensor(value)}, ["x"])["x"]
+    found = traced_matrices.hessian(program, {"x": gradcli.tensor(value)}, ["x"])["x"]
     close(found.by["x"], ANSWERS[name]["hessian"])
     assert found.slow == []
 
@@ -73,7 +73,9 @@ def test_products(name: str) -> None:
         return
     jacobian = np.reshape(ANSWERS[name]["jacobian"], (value.numel(), x.numel()))
     vector = np.linspace(1, 2, x.numel())
-    _, pushed = matrices.jvp(program, tensors, {"x": gradcli.tensor(vector.reshape(x.shape))})
+    _, pushed = traced_matrices.jvp(
+        program, tensors, {"x": gradcli.tensor(vector.reshape(x.shape))}
+    )
     np.testing.assert_allclose(pushed.numpy().ravel(), jacobian @ vector, rtol=1e-10, atol=1e-12)
 
 
@@ -99,9 +101,9 @@ def test_along_a_vector_where_a_rule_is_not_smooth(
     source: str, x: Any, vector: Any, expected: Any
 ) -> None:
     program, given = language.parse(source), {"x": gradcli.tensor(x)}
-    _, found = matrices.jvp(program, given, {"x": gradcli.tensor(vector)})
+    _, found = traced_matrices.jvp(program, given, {"x": gradcli.tensor(vector)})
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-15)
-    columns = matrices.jacobian(program, given, ["x"], mode="forward").by["x"]
+    columns = traced_matrices.jacobian(program, given, ["x"], mode="forward").by["x"]
     np.testing.assert_allclose(columns @ np.asarray(vector), expected, atol=1e-15)
 
 
@@ -120,7 +122,7 @@ def test_a_custom_function_goes_by_rows() -> None:
 
     program = language.parse("twice(x)")
     x = {"x": gradcli.tensor([1.0, 2.0])}
-    found = matrices.jacobian(program, x, ["x"], {"twice": Twice.apply})
+    found = traced_matrices.jacobian(program, x, ["x"], {"twice": Twice.apply})
     assert (found.method, found.slow) == ("reverse", ["TwiceBackward"])
     np.testing.assert_array_equal(found.by["x"], np.tile(2 * np.eye(2), (3, 1)))
 
