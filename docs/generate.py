@@ -200,7 +200,7 @@ def operators() -> str:
             if entry.doc:
                 parts.append(" ".join(entry.doc.split()) + "\n")
             rows = []
-            for row in entry.rows:
+            for row in entry.primitives:
                 if row.node:
                     saved = f", saves {_listed(row.saves)}" if row.saves else ""
                     rows.append(f"- node `{row.node}`{saved}")

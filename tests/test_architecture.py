@@ -206,32 +206,32 @@ def strings(path: Path) -> set[str]:
     return {n.value for n in constants if isinstance(n.value, str)}
 
 
-def is_name_of_row(node: ast.AST) -> bool:
-    """Whether an expression is `row.name`, of whatever row."""
+def is_name_of_primitive(node: ast.AST) -> bool:
+    """Whether an expression is `primitive.name`, of whatever primitive."""
     owner = node.value if isinstance(node, ast.Attribute) and node.attr == "name" else None
-    return getattr(owner, "id", getattr(owner, "attr", None)) == "row"
+    return getattr(owner, "id", getattr(owner, "attr", None)) == "primitive"
 
 
-def test_rows_are_named_by_operators_alone() -> None:
-    """What holds for a row alone is a fact of the row: no other room asks which one it is.
+def test_primitives_are_named_by_operators_alone() -> None:
+    """What holds for a primitive alone is a fact of it: no other room asks which one it is.
 
-    The functions of the language are words that any room may write, and a row may have the name of one;
-    so nothing may be decided by the name of a row either.
+    The functions of the language are words that any room may write, and a primitive may have the name of one;
+    so nothing may be decided by the name of a primitive either.
     """
     from gradcli.registry import table
 
     table.load()
     words = {*table.FUNCTIONS, *(name.rpartition(".")[2] for name in table.FUNCTIONS)}
-    rows = {row.name for row in table.ROWS} - words
+    rows = {row.name for row in table.PRIMITIVES} - words
     outside = [p for p in modules() if room_of(name_of(p)) not in OPERATORS]
     assert {name_of(p): found for p in outside if (found := strings(p) & rows)} == {}
     decided = [
         f"{name_of(path)}:{node.lineno}: {ast.unparse(node)}"
         for path in outside
-        if "row.name" in text(path)
+        if "primitive.name" in text(path)
         for node in ast.walk(tree(path))
         if isinstance(node, (ast.Compare, ast.Subscript, ast.Call, ast.Attribute))
-        and any(map(is_name_of_row, ast.iter_child_nodes(node)))
+        and any(map(is_name_of_primitive, ast.iter_child_nodes(node)))
     ]
     assert decided == []
 

@@ -153,7 +153,7 @@ def summary(entry: Function) -> dict[str, Any]:
         "family": entry.family,
         "signature": entry.signature,
         "aliases": list(entry.aliases),
-        "nodes": [row.node for row in entry.rows if row.node],
+        "nodes": [primitive.node for primitive in entry.primitives if primitive.node],
     }
 
 
@@ -162,8 +162,8 @@ def details(entry: Function) -> dict[str, Any]:
     from gradcli.graphs.vjp_text import rules_of
 
     rows = [
-        {"node": row.node, "saves": list(row.saves), "derivatives": rules_of(row)}
-        for row in entry.rows
+        {"node": primitive.node, "saves": list(primitive.saves), "derivatives": rules_of(primitive)}
+        for primitive in entry.primitives
     ]
     return {
         **summary(entry),

@@ -20,7 +20,7 @@ from gradcli.system.array_memory import arranged, as_operands
 from gradcli.system.blocked_products import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.tracing.abstract_evaluation import (
-    RowCall,
+    PrimitiveCall,
     apart,
     method_call,
     pick,
@@ -157,7 +157,7 @@ class Cut:
         f = o.function
         if o.kind == "elementwise" or f in _LAYOUTS:
             return self._elementwise(o, given)
-        if type(f) is RowCall and f.row.kind == "elementwise":
+        if type(f) is PrimitiveCall and f.primitive.kind == "elementwise":
             return self._elementwise(o, given)
         if o.kind == "reduce":
             return self._reduction(o)
@@ -191,10 +191,10 @@ class Cut:
         if f is pick:
             every = o.args[0]
             return _Wide(self.picked[every.index][o.args[1]], 1, {every.index: self._mode(every)})
-        if type(f) is RowCall:
-            if f.row.batch == "expanded":
+        if type(f) is PrimitiveCall:
+            if f.primitive.batch == "expanded":
                 return self._repeated(o)
-            return self._viewed(o, f) if f.row.view else self._called(o, f.row, given)
+            return self._viewed(o, f) if f.primitive.view else self._called(o, f.primitive, given)
         raise Uncut(o, "it needs all rows at once")
 
     def _mode(self, a: Operation) -> tuple[int, int]:
@@ -323,18 +323,18 @@ class Cut:
         own = self._mode(a)
         return _Wide(own[0] - a.ndim + o.ndim, own[1], {a.index: own})
 
-    def _called(self, o: Operation, row: Any, given: list[Operation]) -> _Wide:
+    def _called(self, o: Operation, primitive: Any, given: list[Operation]) -> _Wide:
         """A row's kernel along other dimensions than that of the table's rows, each of which is by itself."""
         wide = next(a for a in given if a.index in self.wide)
         axis, times = self._mode(wide)
         first = o.args[0]
         found = None
         if times == 1 and type(first) is Operation and first.ndim == wide.ndim:
-            found = apart(row, o.args, axis)
+            found = apart(primitive, o.args, axis)
         if found is None:
             raise Uncut(o, "it needs all rows at once")
         modes = {a.index: self._aligned(o, a, axis - wide.ndim, 1) for a in given}
-        if not row.single:
+        if not primitive.single:
             self.picked[o.index] = found.axes
             return _Wide(axis, 1, modes)
         return _Wide(found.axes[0], 1, modes)
@@ -574,12 +574,14 @@ class _Batch:
         args = o.args
         times = how[1]
         function = o.function
-        if type(function) is RowCall and function.row.batch == "expanded":
+        if type(function) is PrimitiveCall and function.primitive.batch == "expanded":
             function = np.broadcast_to
         if o.kind == "fill" or function in _SHAPED:
             shape = tuple(self.m * times if i == axis else n for i, n in enumerate(o.shape))
             args = (args[0], shape)
-        if function in (_RAVEL, _SQUEEZE) or (type(function) is RowCall and function.row.view):
+        if function in (_RAVEL, _SQUEEZE) or (
+            type(function) is PrimitiveCall and function.primitive.view
+        ):
             shape = tuple(self.m * times if i == axis else n for i, n in enumerate(o.shape))
             function, args = _RESHAPE, (args[0], shape)
         return self._put(o, args, dict(self._operands(o, how)), how, function)

@@ -13,9 +13,9 @@ from gradcli.core import random
 from gradcli.core.primitive import Rules, itself
 from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.core.views import inplace as overwritten
-from gradcli.primitives.elementwise import relu as relu_row
+from gradcli.primitives.elementwise import relu as relu_p
 from gradcli.primitives.elementwise import sigmoid, threshold_backward
-from gradcli.primitives.elementwise import silu as silu_row
+from gradcli.primitives.elementwise import silu as silu_p
 from gradcli.registry.derivative_pairs import PIECEWISE, pair, passing
 from gradcli.registry.rule_helpers import (
     above,
@@ -29,7 +29,7 @@ from gradcli.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.registry.schema import Python
-from gradcli.registry.table import Array, Row, function, operator
+from gradcli.registry.table import Array, Primitive, function, operator
 from gradcli.system.array_memory import afresh
 from gradcli.system.dtypes import scalar_name
 
@@ -45,7 +45,7 @@ NUMBERS = "biuc"  # the kinds of dtypes that kernels of floats refuse
 def activation(
     kernel: Any, node: str, refuses: str = "", kinds: str = NUMBERS, **facts: Any
 ) -> Any:
-    """A row of one tensor and options, behind a function of `nn.functional`.
+    """A primitive of one tensor and options, behind a function of `nn.functional`.
 
     refuses: the name of PyTorch's kernel, which is not implemented for these kinds of dtypes.
     """
@@ -62,8 +62,9 @@ def sloped(
     *,
     refuses: str | dict[str, Any],
     **facts: Any,
-) -> Row:
-    """The row of an activation, behind that of its derivative; refuses: as for `activation`, or in full."""
+) -> Primitive:
+    """The primitive of an activation, behind that of its derivative; refuses: as for `activation`,
+    or in full."""
     refused = {NUMBERS: refuses} if isinstance(refuses, str) else refuses
     facts = {"kind": "elementwise", "types": "own", "batch": "elementwise"} | facts
     return pair(name, node, kernel, kernel_backward, backward, refuses=refused, **facts)
@@ -71,7 +72,7 @@ def sloped(
 
 def rectifier(
     signature: str,
-    row: Rules,
+    primitive: Rules,
     doc: str,
     *,
     written: Rules = None,
@@ -80,17 +81,18 @@ def rectifier(
     python: Python = True,
     samples: tuple[str, ...] = _ANY,
 ) -> None:
-    """Enter `nn.functional.NAME`: a row behind a signature to which `inplace` is added.
+    """Enter `nn.functional.NAME`: a primitive behind a signature to which `inplace` is added.
 
-    written: the row recorded where it overwrites its input. constants: the row's options that are not
+    written: the primitive recorded where it overwrites its input. constants: the primitive's
+    options that are not
     among the arguments. alone: there is a `torch.NAME`, of that signature. python: looks at the values
     first. samples: their arguments.
     """
 
     def call(input: Array, *options: Any) -> Any:
         if options[-1]:
-            return overwritten(written or row, input, *options[:-1], *constants)
-        return row(input, *options[:-1], *constants)
+            return overwritten(written or primitive, input, *options[:-1], *constants)
+        return primitive(input, *options[:-1], *constants)
 
     public = signature.lstrip("_")
     call.__name__ = public.partition("(")[0]
@@ -101,31 +103,33 @@ def rectifier(
         f"{head[:-1]}, Any inplace=False){arrow}{operator}",
         name=name,
         method=False,
-        rows=[row] if written is None else [row, written],
+        primitives=[primitive] if written is None else [primitive, written],
         samples=[name + s for s in samples],
         python=python,
     )(call)
     if alone:
 
         def plain(input: Array, *options: Any) -> Any:
-            return row(input, *options, *constants)
+            return primitive(input, *options, *constants)
 
         plain.__name__, plain.__doc__ = call.__name__, doc
-        function(public, method=False, rows=[row], samples=[name + s for s in samples])(plain)
+        function(public, method=False, primitives=[primitive], samples=[name + s for s in samples])(
+            plain
+        )
 
 
 def overwriting(
     signature: str,
-    row: Rules,
+    primitive: Rules,
     *,
     constants: tuple[float, ...] = (),
     options: str = "",
     short: bool = True,
 ) -> None:
-    """Enter `nn.functional.NAME_`, which writes a row over its input; options: of its sample."""
+    """Enter `nn.functional.NAME_`, which writes a primitive over its input; options: of its sample."""
 
     def call(input: Array, *options: Any) -> Any:
-        return overwritten(row, input, *options, *constants)
+        return overwritten(primitive, input, *options, *constants)
 
     call.__name__ = signature.partition("(")[0]
     call.__doc__ = f"In-place form of `{call.__name__[:-1]}`."
@@ -134,8 +138,8 @@ def overwriting(
     function(signature, name=name, method=False, short=short, samples=[sample])(call)
 
 
-def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
-    """The row of a derivative that PyTorch has as an operator of its own."""
+def backward_p(kernel: Any, node: str, **facts: Any) -> Any:
+    """The primitive of a derivative that PyTorch has as an operator of its own."""
     facts.setdefault("batch", "along" if "axes" in facts else "elementwise")
     return operator(kernel, node, public=False, types="own", guarded=False, **facts)
 
@@ -157,8 +161,8 @@ def _hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: A
     return where((self <= min_val) | (self >= max_val), 0, grad_output)
 
 
-hardtanh_row = sloped(
-    "hardtanh_row",
+hardtanh_p = sloped(
+    "hardtanh_p",
     "Hardtanh",
     _hardtanh,
     _hardtanh_backward,
@@ -171,16 +175,16 @@ hardtanh_row = sloped(
 )
 rectifier(
     "hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0)",
-    hardtanh_row,
+    hardtanh_p,
     "The elements, held between two numbers.",
     python=_check_limits,
     samples=("(randn(2,3))", "(randn(3), -0.5, 0.7)"),
 )
-overwriting("hardtanh_(Tensor input, Scalar min_val=-1, Scalar max_val=1)", hardtanh_row)
+overwriting("hardtanh_(Tensor input, Scalar min_val=-1, Scalar max_val=1)", hardtanh_p)
 
 rectifier(
     "relu6(Tensor input)",
-    hardtanh_row,
+    hardtanh_p,
     "The elements, held between 0 and 6.",
     constants=(0, 6),
     samples=("(4 * randn(2,3))",),
@@ -195,8 +199,8 @@ def _leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any) -
     return where(self > 0, grad_output, grad_output * negative_slope)
 
 
-leaky_relu_row = sloped(
-    "leaky_relu_row",
+leaky_relu_p = sloped(
+    "leaky_relu_p",
     "LeakyRelu",
     _leaky_relu,
     _leaky_relu_backward,
@@ -204,7 +208,7 @@ leaky_relu_row = sloped(
     spelled="nn.functional.leaky_relu: negative_slope",
     refuses="leaky_relu_cpu",
 )
-leaky_relu_backward = leaky_relu_row.rules["self"]
+leaky_relu_backward = leaky_relu_p.rules["self"]
 
 
 @activation(_leaky_relu, "LeakyReluBackward1", "leaky_relu_cpu")
@@ -214,7 +218,7 @@ class leaky_relu_written:
 
 rectifier(
     "leaky_relu(Tensor input, Scalar negative_slope=0.01)",
-    leaky_relu_row,
+    leaky_relu_p,
     "The elements, negative ones scaled down.",
     written=leaky_relu_written,
     samples=(*_ANY, "(randn(3), 0.2)"),
@@ -233,7 +237,7 @@ def _threshold(self: Array, threshold: Any, value: Any) -> Array:
     "bc",
     spelled="nn.functional.threshold: threshold value",
 )
-class threshold_row:
+class threshold_p:
     self = threshold_backward
 
 
@@ -244,7 +248,7 @@ class threshold_written:
 
 rectifier(
     "_threshold(Tensor input, Scalar threshold, Scalar value) -> threshold",
-    threshold_row,
+    threshold_p,
     "The elements above a threshold, another number elsewhere.",
     written=threshold_written,
     alone=True,
@@ -257,8 +261,8 @@ overwriting(
     short=False,
 )
 
-rectifier("relu(Tensor input)", relu_row, "The elements, negative ones replaced by 0.")
-overwriting("relu_(Tensor input)", relu_row, short=False)
+rectifier("relu(Tensor input)", relu_p, "The elements, negative ones replaced by 0.")
+overwriting("relu_(Tensor input)", relu_p, short=False)
 
 
 # -- shrinking ------------------------------------------------------------------------------------
@@ -325,7 +329,7 @@ def _elu_backward(
     return where(self_or_result <= 0, grad_output * slope, grad_output * scale)  # nan: as above 0
 
 
-@backward_row(
+@backward_p(
     _elu_backward,
     "EluBackwardBackward0",
     spelled="grad_output * where(self_or_result > 0, scale, "
@@ -341,7 +345,7 @@ class elu_backward:
 
 
 @activation(_elu, "EluBackward0", "elu_cpu", spelled="elu")
-class elu_row:
+class elu_p:
     self = lambda g, self, alpha, scale, input_scale: elu_backward(
         g, alpha, scale, input_scale, self
     )
@@ -354,7 +358,7 @@ def _elu_result_backward(
     return where(self_or_result <= 0, grad_output * slope, grad_output * scale)
 
 
-@backward_row(_elu_result_backward, "EluBackwardBackward0")
+@backward_p(_elu_result_backward, "EluBackwardBackward0")
 class elu_result_backward:
     grad_output = itself
     self_or_result = lambda g, grad_output, input_scale, self_or_result: where(
@@ -371,7 +375,7 @@ class elu_written:
 
 rectifier(
     "elu(Tensor input, Scalar alpha=1.0)",
-    elu_row,
+    elu_p,
     "The elements, negative ones as alpha * (exp(x) - 1).",
     written=elu_written,
     constants=(1, 1),
@@ -382,7 +386,7 @@ overwriting("elu_(Tensor input, Scalar alpha=1, Scalar scale=1, Scalar input_sca
 _SELU = (1.6732632423543772, 1.0507009873554805, 1)
 rectifier(
     "selu(Tensor input)",
-    elu_row,
+    elu_p,
     "`elu` with the constants that keep mean and variance.",
     written=elu_written,
     constants=_SELU,
@@ -399,7 +403,7 @@ def _celu(self: Array, alpha: Any = 1.0) -> Array:
 
 
 @activation(_celu, "CeluBackward0", "elu_cpu", spelled="nn.functional.celu: alpha")
-class celu_row:
+class celu_p:
     self = lambda g, self, alpha: elu_backward(g, alpha, 1, 1.0 / alpha, self)
 
 
@@ -410,7 +414,7 @@ class celu_written:
 
 rectifier(
     "celu(Tensor input, Scalar alpha=1.0)",
-    celu_row,
+    celu_p,
     "The elements, negative ones as alpha * (exp(x / alpha) - 1).",
     written=celu_written,
     alone=True,
@@ -501,12 +505,12 @@ def _mish_backward(g: Any, self: Any) -> Any:
 
 
 @activation(_mish, "MishBackward0", "mish_cpu", spelled="nn.functional.mish:")
-class mish_row:
+class mish_p:
     self = _mish_backward
 
 
-rectifier("silu(Tensor input)", silu_row, "input * sigmoid(input).")
-rectifier("mish(Tensor input)", mish_row, "input * tanh(softplus(input)).")
+rectifier("silu(Tensor input)", silu_p, "input * sigmoid(input).")
+rectifier("mish(Tensor input)", mish_p, "input * tanh(softplus(input)).")
 
 
 def _log_sigmoid(self: Array) -> tuple[Array, Array]:
@@ -524,8 +528,8 @@ def _log_sigmoid_bend(g: Any, grad_output: Any, self: Any, buffer: Any) -> Any:
     return -(g * grad_output) * ((1 - sigmoid(self)) * sigmoid(self))
 
 
-log_sigmoid_row = sloped(
-    "log_sigmoid_row",
+log_sigmoid_p = sloped(
+    "log_sigmoid_p",
     "LogSigmoid",
     _log_sigmoid,
     _log_sigmoid_backward,
@@ -542,13 +546,13 @@ log_sigmoid_row = sloped(
 @function(
     "log_sigmoid(Tensor input, *, Tensor? out=None)",
     name="nn.functional.logsigmoid",
-    rows=[log_sigmoid_row],
+    primitives=[log_sigmoid_p],
     samples=["nn.functional.logsigmoid(randn(2,3))"],
     overlap="any any",
 )
 def logsigmoid(input: Array) -> Any:
     """log(sigmoid(input))."""
-    return log_sigmoid_row(input)[0]
+    return log_sigmoid_p(input)[0]
 
 
 # -- piecewise sigmoids ---------------------------------------------------------------------------
@@ -563,8 +567,8 @@ def _hardsigmoid_backward(grad_output: Array, self: Array) -> Array:
 _SIXTH = float(np.float32(1) / np.float32(6))  # PyTorch's constant is of single precision
 
 
-hardsigmoid_row = sloped(
-    "hardsigmoid_row",
+hardsigmoid_p = sloped(
+    "hardsigmoid_p",
     "Hardsigmoid",
     _hardsigmoid,
     _hardsigmoid_backward,
@@ -573,7 +577,7 @@ hardsigmoid_row = sloped(
     spelled="nn.functional.hardsigmoid:",
     refuses="hardsigmoid_cpu",
 )
-rectifier("hardsigmoid(Tensor input)", hardsigmoid_row, "A straight line from 0 at -3 to 1 at 3.")
+rectifier("hardsigmoid(Tensor input)", hardsigmoid_p, "A straight line from 0 at -3 to 1 at 3.")
 
 
 @in_single
@@ -590,8 +594,8 @@ def _hardswish_bend(g: Any, grad_output: Any, self: Any) -> Any:
     return where((self > -3.0) & (self < 3.0), g * grad_output / 3.0, 0.0)
 
 
-hardswish_row = sloped(
-    "hardswish_row",
+hardswish_p = sloped(
+    "hardswish_p",
     "Hardswish",
     _hardswish,
     _hardswish_backward,
@@ -600,7 +604,7 @@ hardswish_row = sloped(
     spelled="nn.functional.hardswish:",
     refuses="hardswish_cpu",
 )
-rectifier("hardswish(Tensor input)", hardswish_row, "input * hardsigmoid(input).")
+rectifier("hardswish(Tensor input)", hardswish_p, "input * hardsigmoid(input).")
 
 
 # -- composites -----------------------------------------------------------------------------------
@@ -663,7 +667,7 @@ def _glu_double(g: Any, grad_output: Any, self: Any, dim: int) -> Any:
     return cat([g_b * grad_output * bend, second], dim)
 
 
-@backward_row(_glu_backward, "GluBackwardBackward0", axes="dim")
+@backward_p(_glu_backward, "GluBackwardBackward0", axes="dim")
 class glu_backward:
     grad_output = _glu_double_gate
     self = _glu_double
@@ -701,7 +705,7 @@ def _prelu_double(grads: Any, self: Any, weight: Any) -> Any:
     return total
 
 
-@backward_row(_prelu_backward, "PreluKernelBackwardBackward0", outputs="grad_input grad_weight")
+@backward_p(_prelu_backward, "PreluKernelBackwardBackward0", outputs="grad_input grad_weight")
 class prelu_backward:
     grad_output = _prelu_double
     self = lambda grads, grad_output, self: (
@@ -728,7 +732,7 @@ class prelu_kernel:
     "nn.functional.prelu(Tensor input, Tensor weight)",
     method=True,
     aliases="prelu",
-    rows=[prelu_kernel],
+    primitives=[prelu_kernel],
     samples=[
         "nn.functional.prelu(randn(2,3), rand(1))",
         "nn.functional.prelu(randn(2,3,2), rand(3))",
@@ -777,15 +781,15 @@ def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, train
     return leaky_relu_backward(g, self, (lower + upper) / 2)
 
 
-def _rrelu_row(name: str, node: str, rule: Any) -> Row:
+def _rrelu_p(name: str, node: str, rule: Any) -> Primitive:
     facts: dict[str, Any] = {"refuses": {NUMBERS: "leaky_relu_cpu"}, "batch": "elementwise"}
     facts["own_order"] = True
     body = type(name, (), {"self": rule, "__module__": __name__})
     return operator(_rrelu, node, types="own", public=False, **facts)(body)
 
 
-rrelu_row = _rrelu_row("rrelu_row", "RreluWithNoiseBackward0", _rrelu_backward)
-rrelu_written = _rrelu_row(
+rrelu_p = _rrelu_p("rrelu_p", "RreluWithNoiseBackward0", _rrelu_backward)
+rrelu_written = _rrelu_p(
     "rrelu_written",
     "RreluWithNoiseBackward1",
     passing(_rrelu_backward, "result noise lower upper training"),
@@ -810,12 +814,12 @@ def _rectified(
         out[below] = random.uniform((count,), np.dtype(np.float64), lower, upper, generator)
         noise = out.reshape(array.shape)
     options = (wrap(noise), lower, upper, training)
-    return overwritten(rrelu_written, input, *options) if inplace else rrelu_row(input, *options)
+    return overwritten(rrelu_written, input, *options) if inplace else rrelu_p(input, *options)
 
 
 @function(
     f"nn.functional.rrelu({_RRELU}, Any inplace=False)",
-    rows=[rrelu_row, rrelu_written],
+    primitives=[rrelu_p, rrelu_written],
     samples=["nn.functional.rrelu(randn(2,3))"],
     python=True,
 )
@@ -827,7 +831,7 @@ def rrelu(input: Array, lower: float, upper: float, training: bool, inplace: boo
 @function(
     f"rrelu({_RRELU}, Generator? generator=None)",
     method=False,
-    rows=[rrelu_row],
+    primitives=[rrelu_p],
     samples=["nn.functional.rrelu(randn(2,3))"],
     name="rrelu",
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.tensor import wrap, wrap_dim
-from gradcli.movement.reshaping import part, slice_row
+from gradcli.movement.reshaping import part, slice_p
 from gradcli.primitives.arithmetic import div_scalar, logical_xor, mul_scalar, sub
 from gradcli.primitives.reductions import sum_
 from gradcli.primitives.scans import cumsum
@@ -24,7 +24,7 @@ FAMILY = "statistics"
     "diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, "
     "Tensor? append=None, *, Tensor? out=None)",
     numpy=np.diff,
-    rows=[sub],
+    primitives=[sub],
     overlap="any any",  # the second differences are of new memory
     samples=named("diff", "{0}(randn(4))", "{0}(randn(2,3), dim=0)", "{0}(randn(5), 2)"),
 )
@@ -65,7 +65,7 @@ def _beside(part: Any, input: Any, at: int) -> Any:
 
 def _pair_of(value: Any, dim: int) -> tuple[Any, Any]:
     """All but the last and all but the first along a dimension."""
-    return slice_row(value, dim, 0, -1, 1), slice_row(value, dim, 1, None, 1)
+    return slice_p(value, dim, 0, -1, 1), slice_p(value, dim, 1, None, 1)
 
 
 def _beside_steps(name: str, y: Any, x: Any, dim: int) -> tuple[Any, int]:

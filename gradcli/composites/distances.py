@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.composites.vector_norms import norm_backward, norm_of, vector_norm, vector_norm_row
+from gradcli.composites.vector_norms import norm_backward, norm_of, vector_norm, vector_norm_p
 from gradcli.core.modes import current, no_grad
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, wrap_dim
@@ -117,7 +117,7 @@ def _renorm_backward(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     wide = np.result_type(own, np.float32 if own == np.float16 else np.float64)
     part = np.zeros(0, wide).real.dtype
     into = None if wide == own else dtypes.of(wide)
-    norm = vector_norm_row(self, float(p), over, True, dtype=into)
+    norm = vector_norm_p(self, float(p), over, True, dtype=into)
     product = conj(self) * g
     if is_complex(product):
         product = product.real
@@ -230,7 +230,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
     "Any compute_mode='use_mm_for_euclid_dist_if_necessary')",
     python=True,
     method=False,
-    rows=[_cdist_forward, euclidean_dist],
+    primitives=[_cdist_forward, euclidean_dist],
     samples=named(
         "cdist",
         *("{0}(randn(2,3), randn(4,3))", "{0}(randn(2,3), randn(4,3), 1.0)"),
@@ -306,11 +306,11 @@ class _pdist_forward:
     "pdist(Tensor input, float p=2)",
     method=False,
     aliases="nn.functional.pdist",
-    rows=[_pdist_forward],
+    primitives=[_pdist_forward],
     samples=named("pdist", "{0}(randn(4,3))", "{0}(randn(4,3), 1.0)", "{0}(randn(4,3), 3.0)"),
 )
 def pdist(input: Array, p: float) -> Any:
-    """The p-norm distances between all pairs of rows."""
+    """The p-norm distances between all pairs of primitives."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if data(input).dtype.kind != "f":
@@ -372,7 +372,7 @@ class norm_dim:
 @function(
     "nn.functional.pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False)",
     aliases="pairwise_distance",
-    rows=[norm_dim],
+    primitives=[norm_dim],
     samples=named(
         "nn.functional.pairwise_distance",
         *("{0}(randn(2,3), randn(2,3))", "{0}(randn(2,3), randn(2,3), 1.0, keepdim=True)"),

@@ -116,7 +116,7 @@ of_dimensions(
     body=_over_channels,
     doc="Whole channels of {n} dimension{s} set to zero.",
     python=_check,
-    rows={},
+    primitives={},
     samples=["(randn(2,3,{size}), 0.5)"],
 )
 

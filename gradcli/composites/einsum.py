@@ -265,7 +265,7 @@ def _from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     many=tuple,
     method=False,
     numpy=np.einsum,
-    rows=[bmm],
+    primitives=[bmm],
     samples=[
         "einsum('ij,jk->ik', randn(2,3), randn(3,4))",
         "einsum('ii->i', randn(3,3))",

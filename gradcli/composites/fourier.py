@@ -12,7 +12,7 @@ from gradcli.movement.joining import constant_pad_nd
 from gradcli.movement.strides import arranged
 from gradcli.registry.factory_arguments import OPTIONS, makes, nonnegative
 from gradcli.registry.rule_helpers import constant, data
-from gradcli.registry.table import Array, function, resolve, row
+from gradcli.registry.table import Array, function, primitive, resolve
 from gradcli.system import dtypes
 from gradcli.system.array_memory import IN_MEMORY
 from gradcli.system.dtypes import scalar_name
@@ -22,7 +22,7 @@ FAMILY = "fft"  # as `ops` calls it
 _NONE, _ROOT, _BY_N = 0, 1, 2  # what a transform is divided by
 
 
-# -- rows -----------------------------------------------------------------------------------------
+# -- primitives -----------------------------------------------------------------------------------------
 def _scale(normalization: int, count: int) -> float:
     if normalization == _NONE:
         return 1.0
@@ -105,19 +105,19 @@ def _c2r_backward(g: Any, dim: Any, normalization: int) -> Any:
     return out * constant(weights, out)
 
 
-@row(_c2c, "FftC2CBackward0", kind="linear", axes="dim")
+@primitive(_c2c, "FftC2CBackward0", kind="linear", axes="dim")
 class fft_c2c:
     self = lambda g, dim, normalization, forward: fft_c2c(g, dim, normalization, not forward)
 
 
-@row(_r2c, "FftR2CBackward0", kind="linear", analytic=False, axes="dim")
+@primitive(_r2c, "FftR2CBackward0", kind="linear", analytic=False, axes="dim")
 class fft_r2c:
     self = lambda g, self, dim, normalization, onesided: _r2c_backward(
         g, dim, normalization, onesided, self.shape[dim[-1]]
     )
 
 
-@row(_c2r, "FftC2RBackward0", kind="linear", analytic=False, axes="dim")
+@primitive(_c2r, "FftC2RBackward0", kind="linear", analytic=False, axes="dim")
 class fft_c2r:
     self = _c2r_backward
 
@@ -247,7 +247,7 @@ def _to_real(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
 
 
 def _one_dimension(
-    name: str, doc: str, call: Any, rows: list[Any], *samples: str, **about: Any
+    name: str, doc: str, call: Any, primitives: list[Any], *samples: str, **about: Any
 ) -> Any:
     def body(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
         return call(name, input, n, dim, norm)
@@ -256,9 +256,9 @@ def _one_dimension(
     signature = (
         f"fft.{name}(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)"
     )
-    return function(signature, rows=rows, samples=[f"fft.{name}({s})" for s in samples], **about)(
-        body
-    )
+    return function(
+        signature, primitives=primitives, samples=[f"fft.{name}({s})" for s in samples], **about
+    )(body)
 
 
 fft = _one_dimension(
@@ -348,14 +348,14 @@ def _inverse_hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) 
     return fft_c2c(resolve("conj_physical")(half), dims[:-1], how, False)
 
 
-def _enter(stem: str, doc: str, call: Any, sample: str, rows: list[Any]) -> None:
+def _enter(stem: str, doc: str, call: Any, sample: str, primitives: list[Any]) -> None:
     """`STEM2` and `STEMn`."""
     last = "int[1] dim=[-2, -1]", "the last two dimensions"
     for suffix, (dim, words) in (("2", last), ("n", ("int[1]? dim=None", "several dimensions"))):
-        _over(f"{stem}{suffix}", dim, f"{doc} over {words}.", call, sample, rows)
+        _over(f"{stem}{suffix}", dim, f"{doc} over {words}.", call, sample, primitives)
 
 
-def _over(name: str, dim: str, doc: str, call: Any, sample: str, rows: list[Any]) -> None:
+def _over(name: str, dim: str, doc: str, call: Any, sample: str, primitives: list[Any]) -> None:
     def body(input: Array, s: Any, dim: Any, norm: str | None) -> Any:
         return call(name, input, s, dim, norm)
 
@@ -364,7 +364,9 @@ def _over(name: str, dim: str, doc: str, call: Any, sample: str, rows: list[Any]
         f"fft_{name}(Tensor input, int[1]? s=None, {dim}, str? norm=None, *, Tensor out=None)"
     )
     samples = [f"fft.{name}({sample})"]
-    function(signature, name=f"fft.{name}", method=False, rows=rows, samples=samples)(body)
+    function(signature, name=f"fft.{name}", method=False, primitives=primitives, samples=samples)(
+        body
+    )
 
 
 _enter("fft", "The discrete Fourier transform", _complex_n, "randn(3,4)", [fft_c2c])

@@ -1,4 +1,4 @@
-"""`torch.linalg`: functions that pick and compose the rows of products and decompositions."""
+"""`torch.linalg`: functions that pick and compose the primitives of products and decompositions."""
 
 from __future__ import annotations
 
@@ -45,54 +45,54 @@ def _values(x: Any) -> Any:
 # -- determinants ---------------------------------------------------------------------------------
 @function(
     "linalg.det(Tensor A, *, Tensor? out=None)",
-    rows=[factorisations.det_row],
+    primitives=[factorisations.det_p],
     samples=[f"linalg.det({_REGULAR})", "linalg.det(randn(2,3,3))", "linalg.det(randn(0,0))"],
 )
 def linalg_det(A: Array) -> Any:
     """The determinants of square matrices."""
-    return factorisations.det_row(A)[0]
+    return factorisations.det_p(A)[0]
 
 
 @function(
     "det(Tensor input)",
-    rows=[factorisations.det_row],
+    primitives=[factorisations.det_p],
     samples=[f"det({_REGULAR})"],
     numpy=np.linalg.det,
 )
 def det(input: Array) -> Any:
     """The determinants of square matrices."""
-    return factorisations.det_row(input)[0]
+    return factorisations.det_p(input)[0]
 
 
 @function(
     "linalg.slogdet(Tensor A, *, Tensor[]? out=None)",
-    rows=[factorisations.slogdet_row],
+    primitives=[factorisations.slogdet_p],
     samples=[f"linalg.slogdet({_REGULAR})"],
 )
 def linalg_slogdet(A: Array) -> Any:
     """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
-    return _SLOGDET(factorisations.slogdet_row(A)[:2])
+    return _SLOGDET(factorisations.slogdet_p(A)[:2])
 
 
 @function(
     "slogdet(Tensor input, *, Tensor[]? out=None)",
-    rows=[factorisations.slogdet_row],
+    primitives=[factorisations.slogdet_p],
     samples=[f"slogdet({_REGULAR})"],
 )
 def slogdet(input: Array) -> Any:
     """(sign, logabsdet), see linalg.slogdet."""
-    return _SLOGDET_OLD(factorisations.slogdet_row(input)[:2])
+    return _SLOGDET_OLD(factorisations.slogdet_p(input)[:2])
 
 
 @function(
     "logdet(Tensor input)",
-    rows=[factorisations.slogdet_row],
+    primitives=[factorisations.slogdet_p],
     samples=["logdet(eye(3)*3 + randn(3,3)*0.1)"],
 )
 def logdet(input: Array) -> Any:
     """The logarithm of the determinant; NaN where it is negative."""
     factorisations.check_inputs("logdet", _values(input))
-    sign, logabsdet = factorisations.slogdet_row(input)[:2]
+    sign, logabsdet = factorisations.slogdet_p(input)[:2]
     if _values(input).dtype.kind == "c":
         return sign.log() + logabsdet
     return resolve("where")(sign == -1.0, float("nan"), logabsdet)
@@ -107,7 +107,7 @@ def _inverse(A: Any, name: str) -> Any:
 
 @function(
     "linalg.inv(Tensor A, *, Tensor? out=None)",
-    rows=[factorisations.inv_ex],
+    primitives=[factorisations.inv_ex],
     samples=[f"linalg.inv({_REGULAR})", "linalg.inv(eye(2) + rand(4,2,2))"],
     numpy=np.linalg.inv,
 )
@@ -119,7 +119,7 @@ def linalg_inv(A: Array) -> Any:
 @function(
     "inverse(Tensor input, *, Tensor? out=None)",
     aliases="linalg.inverse",
-    rows=[factorisations.inv_ex],
+    primitives=[factorisations.inv_ex],
     samples=[f"inverse({_REGULAR})"],
 )
 def inverse(input: Array) -> Any:
@@ -139,7 +139,7 @@ linalg_inv_ex = results(
 @function(
     "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
     numpy=np.linalg.solve,
-    rows=[factorisations.solve_ex],
+    primitives=[factorisations.solve_ex],
     samples=[
         f"linalg.solve({_REGULAR}, randn(3))",
         f"linalg.solve({_REGULAR}, randn(3,2))",
@@ -157,7 +157,7 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
 @function(
     "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, "
     "Tensor[]? out=None)",
-    rows=[factorisations.solve_ex],
+    primitives=[factorisations.solve_ex],
     samples=[f"linalg.solve_ex({_REGULAR}, randn(3))"],
 )
 def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
@@ -169,7 +169,7 @@ def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
 triangular_solve = results(
     "triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, "
     "bool unitriangular=False, *, Tensor[]? out=None)",
-    factorisations.triangular_solve_row,
+    factorisations.triangular_solve_p,
     doc="(solution, cloned_coefficient): X with A X = input for a triangular A.",
     module=__name__,
     samples=["triangular_solve(randn(3,2), randn(3,3) + 3*eye(3))"],
@@ -178,7 +178,7 @@ triangular_solve = results(
 
 @function(
     "linalg.tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
-    rows=[factorisations.inv_ex],
+    primitives=[factorisations.inv_ex],
     samples=["linalg.tensorinv(eye(4).reshape(2,2,4), ind=2)"],
 )
 def linalg_tensorinv(A: Array, ind: int) -> Any:
@@ -202,7 +202,7 @@ def linalg_tensorinv(A: Array, ind: int) -> Any:
 
 @function(
     "linalg.tensorsolve(Tensor input, Tensor other, int[]? dims=None, *, Tensor? out=None)",
-    rows=[factorisations.solve_ex],
+    primitives=[factorisations.solve_ex],
     samples=["linalg.tensorsolve(eye(4).reshape(2,2,4), randn(2,2))"],
 )
 def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
@@ -224,12 +224,12 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
 # -- Cholesky -------------------------------------------------------------------------------------
 @function(
     "linalg.cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
-    rows=[factorisations.cholesky_ex_row],
+    primitives=[factorisations.cholesky_ex_p],
     samples=[f"linalg.cholesky({_POSITIVE})", f"linalg.cholesky({_POSITIVE}, upper=True)"],
 )
 def linalg_cholesky(A: Array, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
-    factor, info = factorisations.cholesky_ex_row(A, upper=upper)
+    factor, info = factorisations.cholesky_ex_p(A, upper=upper)
     failed = factorisations.CHOLESKY_FAILED
     lapack.refuse_failed("linalg.cholesky", _values(info), failed, made=_values(factor))
     return factor
@@ -238,7 +238,7 @@ def linalg_cholesky(A: Array, upper: bool) -> Any:
 linalg_cholesky_ex = results(
     "linalg.cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False, "
     "Tensor[]? out=None)",
-    factorisations.cholesky_ex_row,
+    factorisations.cholesky_ex_p,
     doc="(L, info): as linalg.cholesky, reporting failures instead of raising.",
     module=__name__,
     samples=[f"linalg.cholesky_ex({_POSITIVE})"],
@@ -248,7 +248,7 @@ linalg_cholesky_ex = results(
 # -- QR, eigenvalues, singular values -------------------------------------------------------------
 linalg_qr = results(
     "linalg.qr(Tensor A, str mode='reduced', *, Tensor[]? out=None)",
-    factorisations.qr_row,
+    factorisations.qr_p,
     doc="(Q, R) with A = Q @ R.",
     module=__name__,
     samples=[
@@ -261,17 +261,17 @@ linalg_qr = results(
 
 @function(
     "qr(Tensor input, bool some=True, *, Tensor[]? out=None)",
-    rows=[factorisations.qr_row],
+    primitives=[factorisations.qr_p],
     samples=["qr(randn(3,2))"],
 )
 def qr(input: Array, some: bool) -> Any:
     """(Q, R), see linalg.qr."""
-    return _QR_OLD(factorisations.qr_row(input, "reduced" if some else "complete"))
+    return _QR_OLD(factorisations.qr_p(input, "reduced" if some else "complete"))
 
 
 linalg_eigh = results(
     "linalg.eigh(Tensor input, str UPLO='L', *, Tensor[]? out=None)",
-    factorisations.eigh_row,
+    factorisations.eigh_p,
     doc="(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read.",
     module=__name__,
     samples=[f"linalg.eigh({_SYMMETRIC})"],
@@ -280,17 +280,17 @@ linalg_eigh = results(
 
 @function(
     "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
-    rows=[factorisations.eigh_row],
+    primitives=[factorisations.eigh_p],
     samples=[f"linalg.eigvalsh({_SYMMETRIC})"],
 )
 def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
     """The eigenvalues of symmetric matrices, ascending."""
-    return factorisations.eigh_row(A, UPLO)[0]
+    return factorisations.eigh_p(A, UPLO)[0]
 
 
 linalg_eig = results(
     "linalg.eig(Tensor input, *, Tensor[]? out=None)",
-    factorisations.eig_row,
+    factorisations.eig_p,
     doc="(eigenvalues, eigenvectors), complex.",
     module=__name__,
     samples=[f"linalg.eig({_REGULAR})"],
@@ -299,19 +299,19 @@ linalg_eig = results(
 
 @function(
     "linalg.eigvals(Tensor input, *, Tensor? out=None)",
-    rows=[factorisations.eig_row],
+    primitives=[factorisations.eig_p],
     samples=[f"linalg.eigvals({_REGULAR})"],
 )
 def linalg_eigvals(A: Array) -> Any:
     """The eigenvalues, complex."""
     recorded = A.requires_grad and modes.is_grad_enabled()  # by linalg.eig
     factorisations.check_square("linalg.eig" if recorded else "linalg.eigvals", _values(A))
-    return factorisations.eig_row(A)[0]
+    return factorisations.eig_p(A)[0]
 
 
 @function(
     "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
-    rows=[factorisations.svd_row],
+    primitives=[factorisations.svd_p],
     samples=["linalg.svd(randn(3,2), full_matrices=False)"],
 )
 def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
@@ -321,22 +321,22 @@ def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
             "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
             "backend."
         )
-    return _SVD(factorisations.svd_row(A, full_matrices))
+    return _SVD(factorisations.svd_p(A, full_matrices))
 
 
 @function(
     "linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
-    rows=[factorisations.svd_row],
+    primitives=[factorisations.svd_p],
     samples=["linalg.svdvals(randn(3,2))"],
 )
 def linalg_svdvals(A: Array, driver: str | None) -> Any:
     """The singular values, descending."""
-    return factorisations.svd_row(A, False)[1]
+    return factorisations.svd_p(A, False)[1]
 
 
 @function(
     "svd(Tensor input, bool some=True, bool compute_uv=True, *, Tensor[]? out=None)",
-    rows=[factorisations.svd_row],
+    primitives=[factorisations.svd_p],
     samples=["svd(randn(3,2))"],
 )
 def svd(input: Array, some: bool, compute_uv: bool) -> Any:
@@ -347,12 +347,12 @@ def svd(input: Array, some: bool, compute_uv: bool) -> Any:
             f"{input.ndim} dimensions instead"
         )
     if compute_uv:
-        u, s, vh = factorisations.svd_row(input, not some)
+        u, s, vh = factorisations.svd_p(input, not some)
         return _SVD_OLD((u, s, vh.mH))
     m, n = input.shape[-2:]
     batch = tuple(input.shape[:-2])
     kind = _values(input).dtype
-    s = factorisations.svd_row(input, False)[1]
+    s = factorisations.svd_p(input, False)[1]
     return _SVD_OLD((wrap(np.zeros((*batch, m, m), kind)), s, wrap(np.zeros((*batch, n, n), kind))))
 
 
@@ -370,7 +370,7 @@ def _as_tensor(limit: Any) -> Any:
     "hermitian=False, Tensor out=None)",
     "linalg.pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
     "linalg.pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
-    rows=[factorisations.pinv_row],
+    primitives=[factorisations.pinv_p],
     samples=["linalg.pinv(randn(3,2))", "linalg.pinv(randn(2,3))"],
 )
 def linalg_pinv(
@@ -379,19 +379,19 @@ def linalg_pinv(
     """The Moore-Penrose inverses."""
     rtol = rcond if rtol is None else rtol
     refuse_grad("linalg_pinv", atol=atol, rtol=rtol)
-    return factorisations.pinv_row(
+    return factorisations.pinv_p(
         input, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian
     )
 
 
 @function(
     "pinverse(Tensor input, float rcond=1e-15)",
-    rows=[factorisations.pinv_row],
+    primitives=[factorisations.pinv_p],
     samples=["pinverse(randn(3,2))"],
 )
 def pinverse(input: Array, rcond: float) -> Any:
     """The Moore-Penrose inverses, see linalg.pinv."""
-    return factorisations.pinv_row(input, rtol=_as_tensor(rcond))
+    return factorisations.pinv_p(input, rtol=_as_tensor(rcond))
 
 
 @function(
@@ -426,7 +426,7 @@ def linalg_matrix_rank(
 linalg_lstsq = results(
     "linalg.lstsq(Tensor input, Tensor b, float? rcond=None, *, str? driver=None, "
     "Tensor[]? out=None)",
-    factorisations.lstsq_row,
+    factorisations.lstsq_p,
     doc="(solution, residuals, rank, singular_values) of the least-squares problem A X = B.",
     module=__name__,
     samples=["linalg.lstsq(randn(4,2), randn(4,3))", "linalg.lstsq(randn(4,2), randn(4))"],
@@ -438,7 +438,7 @@ linalg_lstsq = results(
     "linalg.matrix_power(Tensor input, int n, *, Tensor out=None)",
     method=True,
     aliases="matrix_power",
-    rows=[mm, factorisations.inv_ex],
+    primitives=[mm, factorisations.inv_ex],
     samples=[
         "linalg.matrix_power(randn(3,3), 3)",
         f"linalg.matrix_power({_REGULAR}, -2)",
@@ -490,7 +490,7 @@ def _singular_norm(a: Any, reduce: Any, pair: tuple[int, int], keepdim: bool) ->
     """A norm of singular values; the two dimensions are moved to the end first."""
     others = [d for d in range(a.ndim) if d not in pair]
     order = [*others, *pair]
-    out = reduce(factorisations.svd_row(a.permute(*order), False)[1], keepdim)
+    out = reduce(factorisations.svd_p(a.permute(*order), False)[1], keepdim)
     if not keepdim:
         return out
     return out.unsqueeze(-1).permute(*np.argsort(order).tolist())
@@ -540,7 +540,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     "*, ScalarType? dtype=None, Tensor out=None)",
     "linalg.matrix_norm(Tensor input, str ord='fro', int[] dim={-2,-1}, bool "
     "keepdim=False, *, ScalarType? dtype=None, Tensor out=None)",
-    rows=[factorisations.svd_row],
+    primitives=[factorisations.svd_p],
     samples=[
         "linalg.matrix_norm(randn(3,2))",
         "linalg.matrix_norm(randn(3,2), 'nuc')",
@@ -560,7 +560,7 @@ def linalg_matrix_norm(
     "ScalarType? dtype=None, Tensor out=None)",
     "linalg.norm(Tensor input, str ord, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor out=None)",
-    rows=[factorisations.svd_row],
+    primitives=[factorisations.svd_p],
     samples=[
         "linalg.norm(randn(3))",
         "linalg.norm(randn(3,2), 2)",
@@ -603,7 +603,7 @@ def _squeezed(x: Any) -> Any:
 
 
 def _singular_condition(A: Any, p: Any) -> Any:
-    s = factorisations.svd_row(A, False)[1]
+    s = factorisations.svd_p(A, False)[1]
     largest, smallest = s[..., :1], s[..., -1:]
     if s.shape[-1]:
         largest, smallest = s.narrow(-1, 0, 1), s.narrow(-1, s.shape[-1] - 1, 1)
@@ -613,7 +613,7 @@ def _singular_condition(A: Any, p: Any) -> Any:
 @function(
     "linalg.cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
     "linalg.cond(Tensor input, str p, *, Tensor out=None)",
-    rows=[factorisations.svd_row, factorisations.inv_ex],
+    primitives=[factorisations.svd_p, factorisations.inv_ex],
     samples=[
         f"linalg.cond({_REGULAR})",
         f"linalg.cond({_REGULAR}, 'fro')",
@@ -633,7 +633,7 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
     if p in (None, 2, -2) and not isinstance(p, str):
         return _singular_condition(input, p)
     if p == "nuc":
-        s = factorisations.svd_row(input, False)[1]
+        s = factorisations.svd_p(input, False)[1]
         return s.sum(-1) * s.reciprocal().sum(-1)
     factorisations.check_square("linalg.cond", _values(input))
     inverse, info = factorisations.inv_ex(input)
@@ -647,23 +647,23 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
 # -- LU -------------------------------------------------------------------------------------------
 @function(
     "linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
-    rows=[factorisations.lu_row],
+    primitives=[factorisations.lu_p],
     samples=[f"linalg.lu({_REGULAR})"],
 )
 def linalg_lu(A: Array, pivot: bool) -> Any:
     """(P, L, U) with A = P @ L @ U."""
-    lower, upper, p = factorisations.lu_row(A, pivot=pivot)
+    lower, upper, p = factorisations.lu_p(A, pivot=pivot)
     return _LU((p, lower, upper))
 
 
 @function(
     "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
-    rows=[factorisations.lu_factor_ex_row],
+    primitives=[factorisations.lu_factor_ex_p],
     samples=[f"linalg.lu_factor({_REGULAR})"],
 )
 def linalg_lu_factor(A: Array, pivot: bool) -> Any:
     """(LU, pivots): both factors in one matrix."""
-    lu, pivots, info = factorisations.lu_factor_ex_row(A, pivot=pivot)
+    lu, pivots, info = factorisations.lu_factor_ex_p(A, pivot=pivot)
     lapack.refuse_failed(
         "torch.linalg.lu_factor", _values(info), factorisations.LU_FAILED, RuntimeError
     )
@@ -673,7 +673,7 @@ def linalg_lu_factor(A: Array, pivot: bool) -> Any:
 linalg_lu_factor_ex = results(
     "linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False, "
     "Tensor[]? out=None)",
-    factorisations.lu_factor_ex_row,
+    factorisations.lu_factor_ex_p,
     doc="(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising.",
     module=__name__,
     samples=[f"linalg.lu_factor_ex({_REGULAR})"],
@@ -685,31 +685,31 @@ linalg_lu_factor_ex = results(
     "-> _lu_with_info(A=input)",
     "lu(Tensor input, bool pivot=True, Any get_infos=False)|method -> _lu_with_info(input)",
     python=True,
-    rows=[factorisations.lu_factor_ex_row],
+    primitives=[factorisations.lu_factor_ex_p],
     samples=[f"lu({_REGULAR})"],
 )
 def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     """(LU, pivots[, info]), see linalg.lu_factor."""
-    packed, pivots, info = factorisations.lu_factor_ex_row(A, pivot=pivot)
+    packed, pivots, info = factorisations.lu_factor_ex_p(A, pivot=pivot)
     return (packed, pivots, info) if get_infos else (packed, pivots)
 
 
 @function(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
     "bool unpack_pivots=True, *, Tensor[]? out=None)",
-    rows=[factorisations.lu_unpack_row],
+    primitives=[factorisations.lu_unpack_p],
     method=False,
     samples=[f"lu_unpack(*linalg.lu_factor({_REGULAR}))"],
 )
 def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> Any:
     """(P, L, U) from packed factors."""
-    lower, upper, p = factorisations.lu_unpack_row(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    lower, upper, p = factorisations.lu_unpack_p(LU_data, LU_pivots, unpack_data, unpack_pivots)
     return _LU_UNPACK((p, lower, upper))
 
 
 @function(
     "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
-    rows=[factorisations.lu_solve],
+    primitives=[factorisations.lu_solve],
     samples=[f"lu_solve(randn(3,2), *linalg.lu_factor({_REGULAR}))"],
 )
 def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:

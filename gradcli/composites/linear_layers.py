@@ -19,7 +19,7 @@ from gradcli.registry.derivative_pairs import last
 from gradcli.registry.rule_helpers import conj, implemented, masked_fill, total, unsqueeze
 from gradcli.registry.rule_helpers import numbers as decided
 from gradcli.registry.schema import checked
-from gradcli.registry.table import Array, function, operator, row
+from gradcli.registry.table import Array, function, operator, primitive
 from gradcli.system.array_memory import in_its_order
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import c_type, scalar_name, tensor_name
@@ -30,7 +30,7 @@ FAMILY = "nn"
 # -- linear maps ----------------------------------------------------------------------------------
 @function(
     "nn.functional.linear(Tensor input, Tensor weight, Tensor? bias=None)",
-    rows=[addmm],
+    primitives=[addmm],
     samples=[
         "nn.functional.linear(randn(2,3), randn(4,3), randn(4))",
         "nn.functional.linear(randn(2,3), randn(4,3))",
@@ -106,7 +106,7 @@ class trilinear:
 @function(
     "nn.functional.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)",
     aliases="bilinear",
-    rows=[trilinear],
+    primitives=[trilinear],
     samples=["nn.functional.bilinear(randn(2,3), randn(2,4), randn(5,3,4), randn(5))"],
 )
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Any:
@@ -219,7 +219,7 @@ class embedding_backward:
     batch=batching_helpers.embedded,
     spelled="embedding of rows",
 )
-class embedding_row:
+class embedding_p:
     weight = lambda g, indices, padding_idx, scale_grad_by_freq, sparse, weight_sym_argsize_0: (
         embedding_backward(g, indices, weight_sym_argsize_0, padding_idx, scale_grad_by_freq)
     )
@@ -252,7 +252,7 @@ def _check_padding(input: Any, weight: Any, padding_idx: Any, *others: Any) -> N
     "-> embedding(weight, input=indices, padding_idx, scale_grad_by_freq, sparse)",
     python=_check_padding,
     short=False,
-    rows=[embedding_row],
+    primitives=[embedding_p],
     samples=[
         "nn.functional.embedding(tensor([[0,2],[1,2]]), randn(4,3))",
         "nn.functional.embedding(tensor([0,2,1]), randn(4,3), padding_idx=1)",
@@ -274,21 +274,21 @@ def embedding(
         padding_idx += weight.size(0)
     if max_norm is not None:
         renorm_rows(weight, input, max_norm, norm_type)
-    return embedding_row(weight, input, padding_idx, scale_grad_by_freq, sparse)
+    return embedding_p(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 def _one_hot(self: Array, num_classes: int) -> Array:
     return np.equal(self[..., None], np.arange(num_classes)).astype(np.int64)
 
 
-@row(_one_hot, batch="folded", spelled="one_hot")
-class one_hot_row:
+@primitive(_one_hot, batch="folded", spelled="one_hot")
+class one_hot_p:
     """1 where the class is, 0 elsewhere."""
 
 
 @function(
     "nn.functional.one_hot(Tensor input, int num_classes=-1)",
-    rows=[one_hot_row],
+    primitives=[one_hot_p],
     samples=["nn.functional.one_hot(tensor([0,2,1]), 3)"],
 )
 def one_hot(tensor: Array, num_classes: int) -> Any:
@@ -310,7 +310,7 @@ def one_hot(tensor: Array, num_classes: int) -> Any:
         num_classes = int(classes.max()) + 1
     elif classes.size and num_classes <= classes.max():
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return one_hot_row(tensor, num_classes)
+    return one_hot_p(tensor, num_classes)
 
 
 # -- attention ------------------------------------------------------------------------------------
@@ -426,7 +426,7 @@ def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -
     "Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, "
     "bool enable_gqa=False)",
     aliases="scaled_dot_product_attention",
-    rows=[flash_attention, safe_softmax],
+    primitives=[flash_attention, safe_softmax],
     samples=[
         "nn.functional.scaled_dot_product_attention(randn(2,3,4), randn(2,5,4), randn(2,5,4))",
         "nn.functional.scaled_dot_product_attention(randn(2,2,3,4), randn(2,2,5,4), randn(2,2,5,4))",

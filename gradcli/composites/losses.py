@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.composites.activations import NUMBERS, log_sigmoid_row, logsigmoid
+from gradcli.composites.activations import NUMBERS, log_sigmoid_p, logsigmoid
 from gradcli.core.batched_arrays import anywhere
 from gradcli.core.generated_calls import function as compiled
 from gradcli.core.modes import no_grad
@@ -176,13 +176,13 @@ def _samples(name: str, *more: str) -> list[str]:
 
 # -- losses of a difference -----------------------------------------------------------------------
 def _elementwise(kernel: Any, node: str, *, types: str = "common", **facts: Any) -> Any:
-    """The row of a loss that has a value for each element, and reduces them."""
+    """The primitive of a loss that has a value for each element, and reduces them."""
     facts |= {"kind": "loss", "types": types, "batch": batching_helpers.loss}
     return operator(kernel, node, public=False, **facts)
 
 
 def _slope(kernel: Any, node: str, **facts: Any) -> Any:
-    """The row of such a loss's gradient, which PyTorch has as an operator of its own."""
+    """The primitive of such a loss's gradient, which PyTorch has as an operator of its own."""
     return operator(
         kernel, node, public=False, types="own", batch=batching_helpers.loss_backward, **facts
     )
@@ -212,7 +212,7 @@ class mse_loss_backward:
 
 
 @_elementwise(_mse, "MseLossBackward0", refuses={NUMBERS: "mse_cpu"})
-class mse_loss_row:
+class mse_loss_p:
     self = mse_loss_backward
     target = lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction)
 
@@ -220,14 +220,14 @@ class mse_loss_row:
 @loss(
     "mse_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean', Any weight=None)",
-    rows=[mse_loss_row],
+    primitives=[mse_loss_p],
     samples=_samples("mse_loss"),
 )
 def mse_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     """The squared differences."""
     a, b = _beside(input, target)
     if weight is None:
-        return mse_loss_row(a, b, number)
+        return mse_loss_p(a, b, number)
     return _reweighted((a - b) ** 2, weight, input, number)
 
 
@@ -276,7 +276,7 @@ class smooth_l1_loss_backward:
 
 
 @_elementwise(_smooth_l1, "SmoothL1LossBackward0", refuses={NUMBERS: "smooth_l1_cpu"})
-class smooth_l1_loss_row:
+class smooth_l1_loss_p:
     self = smooth_l1_loss_backward
     target = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
         g, target, self, reduction, beta
@@ -286,7 +286,7 @@ class smooth_l1_loss_row:
 @loss(
     "smooth_l1_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean', float beta=1.0) -> smooth_l1_loss(input, target, reduction, beta)",
-    rows=[smooth_l1_loss_row],
+    primitives=[smooth_l1_loss_p],
     samples=_samples(
         "smooth_l1_loss", "nn.functional.smooth_l1_loss(randn(3), randn(3), beta=0.5)"
     ),
@@ -298,7 +298,7 @@ def smooth_l1_loss(input: Array, target: Array, number: int, beta: float) -> Any
         return reduced((a - b).abs(), number)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    return smooth_l1_loss_row(a, b, number, beta)
+    return smooth_l1_loss_p(a, b, number, beta)
 
 
 def _huber(self: Array, target: Array, reduction: int = 1, delta: float = 1.0) -> Array:
@@ -333,7 +333,7 @@ class huber_loss_backward:
 
 
 @_elementwise(_huber, "HuberLossBackward0", refuses={NUMBERS: "huber_cpu"})
-class huber_loss_row:
+class huber_loss_p:
     self = huber_loss_backward
     target = lambda g, self, target, reduction, delta: huber_loss_backward(
         g, target, self, reduction, delta
@@ -343,7 +343,7 @@ class huber_loss_row:
 @loss(
     "huber_loss(Tensor input, Tensor target, Any reduction='mean', float delta=1.0, "
     "Any weight=None)",
-    rows=[huber_loss_row],
+    primitives=[huber_loss_p],
     samples=_samples("huber_loss", "nn.functional.huber_loss(randn(3), randn(3), delta=0.4)"),
 )
 def huber_loss(input: Array, target: Array, number: int, delta: float, weight: Any) -> Any:
@@ -351,10 +351,10 @@ def huber_loss(input: Array, target: Array, number: int, delta: float, weight: A
     a, b = _beside(input, target)
     if weight is None:
         _check_output(input, b)
-        out = huber_loss_row(a, b, number, delta)
+        out = huber_loss_p(a, b, number, delta)
         return out if out.dtype == input.dtype else out.to(input.dtype)
     _check_weights(weight, input)
-    return reduced(huber_loss_row(a, b, NONE, delta) * weight, number)
+    return reduced(huber_loss_p(a, b, NONE, delta) * weight, number)
 
 
 # -- classes --------------------------------------------------------------------------------------
@@ -439,16 +439,16 @@ def _nll_backward(
 
 
 def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
-    forward_row: Any
+    forward_p: Any
 
     class backward:
-        grad_output = lambda g, target, weight, reduction, ignore_index: forward_row(
+        grad_output = lambda g, target, weight, reduction, ignore_index: forward_p(
             g, target, weight, reduction, ignore_index
         )[0]
         self = zeros_like
 
     backward.__name__ = f"{name}_backward"
-    backward_row = operator(
+    backward_p = operator(
         _nll_backward,
         f"{node}BackwardBackward0",
         public=False,
@@ -459,10 +459,10 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
     )(backward)
 
     class forward:
-        self = backward_row
+        self = backward_p
 
     forward.__name__ = f"{name}_forward"
-    forward_row = operator(
+    forward_p = operator(
         _nll,
         f"{node}Backward0",
         outputs="output total_weight",
@@ -472,11 +472,11 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         batch=batching_helpers.classes,
         spelled="nll_loss",
     )(forward)
-    return forward_row, backward_row
+    return forward_p, backward_p
 
 
-nll_loss_row, nll_loss_backward = _nll_rows("NllLoss", "nll_loss")
-nll_loss2d_row, nll_loss2d_backward = _nll_rows("NllLoss2D", "nll_loss2d")
+nll_loss_p, nll_loss_backward = _nll_rows("NllLoss", "nll_loss")
+nll_loss2d_p, nll_loss2d_backward = _nll_rows("NllLoss2D", "nll_loss2d")
 
 
 def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
@@ -490,22 +490,22 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
         )
     refuse_grad("nll_loss_forward", weight=weight)
     if ndim in (1, 2):
-        return nll_loss_row(input, target, weight, reduction, ignore_index)[0]
+        return nll_loss_p(input, target, weight, reduction, ignore_index)[0]
     if ndim == 4:
-        return nll_loss2d_row(input, target, weight, reduction, ignore_index)[0]
+        return nll_loss2d_p(input, target, weight, reduction, ignore_index)[0]
     n, c, *rest = input.shape
     if list(target.shape) != [n, *rest]:
         raise RuntimeError(f"Expected target size {[n, *rest]}, got {list(target.shape)}")
     flat = int(np.prod(rest))
     flat_input, flat_target = input.reshape(n, c, 1, flat), target.reshape(n, 1, flat)
-    out = nll_loss2d_row(flat_input, flat_target, weight, reduction, ignore_index)[0]
+    out = nll_loss2d_p(flat_input, flat_target, weight, reduction, ignore_index)[0]
     return out.view(n, *rest) if reduction == NONE else out
 
 
 @loss(
     "nll_loss(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
     "int ignore_index=-100, Any reduce=None, Any reduction='mean') -> nll_loss_nd",
-    rows=[nll_loss_row, nll_loss2d_row],
+    primitives=[nll_loss_p, nll_loss2d_p],
     samples=[
         "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]))",
         "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]), weight=rand(3), reduction='sum')",
@@ -578,7 +578,7 @@ def _class_indices(
     "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
     "int ignore_index=-100, Any reduce=None, Any reduction='mean', float label_smoothing=0.0)"
     " -> cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)",
-    rows=[nll_loss_row, nll_loss2d_row],
+    primitives=[nll_loss_p, nll_loss2d_p],
     samples=[
         "nn.functional.cross_entropy(randn(4,3), tensor([0,2,1,2]))",
         "nn.functional.cross_entropy(randn(4,3), rand(4,3))",
@@ -674,7 +674,7 @@ class binary_cross_entropy_backward:
     refuses={NUMBERS: "binary_cross_entropy"},
     spelled="binary_cross_entropy",
 )
-class binary_cross_entropy_row:
+class binary_cross_entropy_p:
     self = binary_cross_entropy_backward
     target = _bce_target_slope
 
@@ -682,7 +682,7 @@ class binary_cross_entropy_row:
 @loss(
     "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, "
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
-    rows=[binary_cross_entropy_row],
+    primitives=[binary_cross_entropy_p],
     samples=[
         "nn.functional.binary_cross_entropy(rand(2,3), rand(2,3))",
         "nn.functional.binary_cross_entropy(rand(2,3), rand(2,3), reduction='none')",
@@ -703,7 +703,7 @@ def binary_cross_entropy(input: Array, target: Array, weight: Array | None, numb
         shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
         _check_shape(input, shape)
         weight = weight.expand(shape).to(input.dtype)
-    return binary_cross_entropy_row(input, target, weight, number)
+    return binary_cross_entropy_p(input, target, weight, number)
 
 
 def _bce_logits(
@@ -731,7 +731,7 @@ def _bce_logits_slope(
 
 
 def _log_sigmoid(x: Any) -> Any:
-    return log_sigmoid_row(x)[0]
+    return log_sigmoid_p(x)[0]
 
 
 def _bce_logits_target_slope(
@@ -749,7 +749,7 @@ def _bce_logits_target_slope(
     "BinaryCrossEntropyWithLogitsBackward0",
     refuses={"C": "binary_cross_entropy_with_logits"},
 )
-class binary_cross_entropy_with_logits_row:
+class binary_cross_entropy_with_logits_p:
     self = _bce_logits_slope
     target = _bce_logits_target_slope
 
@@ -759,7 +759,7 @@ class binary_cross_entropy_with_logits_row:
     "Any size_average=None, Any reduce=None, Any reduction='mean', Tensor? pos_weight=None) "
     "-> binary_cross_entropy_with_logits(input, target, weight, pos_weight)",
     aliases="binary_cross_entropy_with_logits",
-    rows=[binary_cross_entropy_with_logits_row],
+    primitives=[binary_cross_entropy_with_logits_p],
     samples=[
         "nn.functional.binary_cross_entropy_with_logits(randn(2,3), rand(2,3))",
         "nn.functional.binary_cross_entropy_with_logits(randn(2,3), rand(2,3), reduction='sum')",
@@ -791,7 +791,7 @@ def binary_cross_entropy_with_logits(
             "binary_cross_entropy_with_logits does not support automatic differentiation for "
             "outputs with complex dtype."
         )
-    out = binary_cross_entropy_with_logits_row(input, target, weight, pos_weight, number)
+    out = binary_cross_entropy_with_logits_p(input, target, weight, pos_weight, number)
     return out if out.dtype == target.dtype else out.to(target.dtype)
 
 
@@ -815,14 +815,14 @@ def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
 
 
 @_elementwise(_soft_margin, "SoftMarginLossBackward0", refuses={"C": "soft_margin_loss"})
-class soft_margin_loss_row:
+class soft_margin_loss_p:
     self = _soft_margin_slope
 
 
 @loss(
     "soft_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
-    rows=[soft_margin_loss_row],
+    primitives=[soft_margin_loss_p],
     samples=["nn.functional.soft_margin_loss(randn(2,3), sign(randn(2,3)))"],
 )
 def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
@@ -835,7 +835,7 @@ def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
         )
     _check_output(input, target)
     _check_shape(input, np.broadcast_shapes(tuple(input.shape), tuple(target.shape)))
-    out = soft_margin_loss_row(input, target, number)
+    out = soft_margin_loss_p(input, target, number)
     return out if out.dtype == input.dtype else out.to(input.dtype)
 
 
@@ -924,14 +924,14 @@ multi_margin_loss_backward = last(
     types="own",
     batch=batching_helpers.items,
 )
-class multi_margin_loss_row:
+class multi_margin_loss_p:
     self = multi_margin_loss_backward
 
 
 @loss(
     "multi_margin_loss(Tensor input, Tensor target, int p=1, Scalar margin=1.0, "
     "Tensor? weight=None, Any size_average=None, Any reduce=None, Any reduction='mean')",
-    rows=[multi_margin_loss_row],
+    primitives=[multi_margin_loss_p],
     samples=["nn.functional.multi_margin_loss(randn(4,3), tensor([0,2,1,2]))"],
 )
 def multi_margin_loss(
@@ -943,7 +943,7 @@ def multi_margin_loss(
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
     refuse_grad("multi_margin_loss", weight=weight)
-    return multi_margin_loss_row(input, target, p, margin, weight, number)
+    return multi_margin_loss_p(input, target, p, margin, weight, number)
 
 
 def _multilabel_parts(self: Any, target: Any) -> tuple[Any, Any, Any]:
@@ -1034,19 +1034,19 @@ multilabel_margin_loss_backward = last(
     public=False,
     batch=batching_helpers.items,
 )
-class multilabel_margin_loss_row:
+class multilabel_margin_loss_p:
     self = multilabel_margin_loss_backward
 
 
 @loss(
     "multilabel_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
-    rows=[multilabel_margin_loss_row],
+    primitives=[multilabel_margin_loss_p],
     samples=["nn.functional.multilabel_margin_loss(randn(2,4), tensor([[1,2,-1,0],[3,-1,0,0]]))"],
 )
 def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
     """How far other classes come within a margin of each listed target, summed."""
-    return multilabel_margin_loss_row(input, target, number)[0]
+    return multilabel_margin_loss_p(input, target, number)[0]
 
 
 @loss(

@@ -125,7 +125,7 @@ def _layer_norm_backward(
     public=False,
     batch=batching_helpers.layer_normed,
 )
-class native_layer_norm_row:
+class native_layer_norm_p:
     input__weight__bias = _layer_norm_backward
 
 
@@ -152,7 +152,7 @@ def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
 def _layers(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     shape = list(normalized_shape)
     _check_layer(input, shape, weight, bias)
-    return native_layer_norm_row(input, tuple(shape), weight, bias, eps)
+    return native_layer_norm_p(input, tuple(shape), weight, bias, eps)
 
 
 @function(
@@ -160,7 +160,7 @@ def _layers(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: floa
     "float eps=1e-05)",
     python=True,
     short=False,
-    rows=[native_layer_norm_row],
+    primitives=[native_layer_norm_p],
     samples=[
         "nn.functional.layer_norm(randn(2,3), (3,))",
         "nn.functional.layer_norm(randn(2,3), (3,), randn(3), randn(3))",
@@ -187,7 +187,7 @@ def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, "
     "float eps)",
     method=False,
-    rows=[native_layer_norm_row],
+    primitives=[native_layer_norm_p],
     samples=["native_layer_norm(randn(2,3), (3,), randn(3), randn(3), 1e-5)"],
 )
 def native_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
@@ -282,7 +282,7 @@ def _group_norm_backward(
     public=False,
     batch=batching_helpers.group_normed,
 )
-class native_group_norm_row:
+class native_group_norm_p:
     input__weight__bias = (
         lambda grads, input, weight, result1, result2, N, C, HxW, group, eps, mask: (
             _group_norm_backward(grads, input, weight, result1, result2, (N, C, HxW, group), mask)
@@ -323,7 +323,7 @@ def _check_several(input: Any, num_groups: Any, *others: Any) -> None:
     "float eps=1e-05)",
     python=_check_several,
     short=False,
-    rows=[native_group_norm_row],
+    primitives=[native_group_norm_p],
     samples=["nn.functional.group_norm(randn(2,4,3), 2, randn(4), randn(4))"],
 )
 def group_norm(input: Array, num_groups: int, *options: Any) -> Any:
@@ -335,7 +335,7 @@ def _groups(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> 
     n, c = input.size(0), input.size(1)
     _check_groups(input, weight, bias, c, num_groups)
     inner = prod(input.shape[2:])
-    return native_group_norm_row(input, weight, bias, n, c, inner, num_groups, eps)
+    return native_group_norm_p(input, weight, bias, n, c, inner, num_groups, eps)
 
 
 @function(
@@ -354,7 +354,7 @@ def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, "
     "int group, float eps)",
     method=False,
-    rows=[native_group_norm_row],
+    primitives=[native_group_norm_p],
     samples=["native_group_norm(randn(2,4,3), randn(4), randn(4), 2, 4, 3, 2, 1e-5)"],
 )
 def native_group_norm(
@@ -369,7 +369,7 @@ def native_group_norm(
 ) -> Any:
     """(output, mean, 1 / std) of group_norm."""
     _check_groups(input, weight, bias, C, group)
-    return native_group_norm_row(input, weight, bias, N, C, HxW, group, eps)
+    return native_group_norm_p(input, weight, bias, N, C, HxW, group, eps)
 
 
 # -- batches --------------------------------------------------------------------------------------
@@ -462,7 +462,7 @@ def _batch_norm_backward(
     public=False,
     batch=batching_helpers.batch_normed,
 )
-class native_batch_norm_row:
+class native_batch_norm_p:
     input__weight__bias = _batch_norm_backward
 
 
@@ -493,11 +493,11 @@ def _check_batch(input: Any, *others: Any) -> None:
 
 
 def _normed(*values: Any) -> Any:
-    """What the row makes of a batch whose channels have the statistics and parameters given."""
+    """What the primitive makes of a batch whose channels have the statistics and parameters given."""
     _check_channels(*values[:5])
     wrap_dim(1, values[0].ndim)
     refuse_grad("native_batch_norm", running_mean=values[3], running_var=values[4])
-    return native_batch_norm_row(*values)
+    return native_batch_norm_p(*values)
 
 
 @function(
@@ -506,7 +506,7 @@ def _normed(*values: Any) -> Any:
     "float eps=1e-05) -> batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)",
     python=_check_batch,
     short=False,
-    rows=[native_batch_norm_row],
+    primitives=[native_batch_norm_p],
     samples=[
         "nn.functional.batch_norm(randn(4,3), None, None, randn(3), randn(3), training=True)",
         "nn.functional.batch_norm(randn(4,3), zeros(3), ones(3), randn(3), randn(3))",
@@ -532,7 +532,7 @@ def batch_norm(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
     "Tensor? running_var, bool training, float momentum, float eps)",
     method=False,
-    rows=[native_batch_norm_row],
+    primitives=[native_batch_norm_p],
     samples=["native_batch_norm(randn(4,3), randn(3), randn(3), None, None, True, 0.1, 1e-5)"],
 )
 def native_batch_norm(*values: Any) -> Any:
@@ -547,7 +547,7 @@ def native_batch_norm(*values: Any) -> Any:
     "use_input_stats, momentum, eps)",
     python=True,
     short=False,
-    rows=[native_batch_norm_row],
+    primitives=[native_batch_norm_p],
     samples=["nn.functional.instance_norm(randn(2,3,4), weight=randn(3), bias=randn(3))"],
 )
 def instance_norm(
@@ -577,9 +577,9 @@ def instance_norm(
     )
     flat = input.contiguous().view(1, b * c, *input.shape[2:])
     _check_channels(flat, scale, shift, means, variances)
-    out = native_batch_norm_row(
-        flat, scale, shift, means, variances, use_input_stats, momentum, eps
-    )[0]
+    out = native_batch_norm_p(flat, scale, shift, means, variances, use_input_stats, momentum, eps)[
+        0
+    ]
     if use_input_stats:
         for running, found in ((running_mean, means), (running_var, variances)):
             if running is not None and found is not None:

@@ -120,7 +120,7 @@ _ctc_loss_backward = last("_ctc_loss_backward", _ctc_backward, "grad log_probs")
 
 
 @operator(_ctc, "CtcLossBackward0", outputs="result0 result1", differentiable=1, public=False)
-class ctc_loss_row:
+class ctc_loss_p:
     log_probs = passing(
         _ctc_loss_backward,
         "log_probs targets input_lengths target_lengths result0 result1 blank zero_infinity",
@@ -138,7 +138,7 @@ def _lengths(value: Any) -> tuple[int, ...]:
     "Any blank=0, Any reduction='mean', Any zero_infinity=False)",
     python=True,
     short=False,
-    rows=[ctc_loss_row],
+    primitives=[ctc_loss_p],
     samples=[
         "nn.functional.ctc_loss(log_softmax(randn(6,2,5), -1), tensor([[1,2,3],[2,2,1]]), (6,6), (3,2))"
     ],
@@ -214,7 +214,7 @@ def _ctc_loss_of(
     batched = log_probs.ndim == 3
     lp = log_probs if batched else log_probs.unsqueeze(1)
     _check_ctc(lp, targets, steps, counts, blank)
-    out = ctc_loss_row(lp, targets, steps, counts, blank, zero_infinity)[0]
+    out = ctc_loss_p(lp, targets, steps, counts, blank, zero_infinity)[0]
     if zero_infinity:
         out = resolve("where")(wrap(np.isinf(out.array)), 0.0, out)
     if reduction == MEAN:
@@ -338,7 +338,7 @@ _embedding_bag_per_sample_weights_backward = last(
     differentiable=1,
     public=False,
 )
-class embedding_bag_row:
+class embedding_bag_p:
     weight = (
         lambda g, indices, offsets, result1, result2, result3, weight_sym_argsize_0, scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx: (  # noqa: E501
             _embedding_bag_backward(
@@ -368,7 +368,7 @@ class embedding_bag_row:
     "per_sample_weights, include_last_offset, padding_idx)",
     python=True,
     short=False,
-    rows=[embedding_bag_row],
+    primitives=[embedding_bag_p],
     samples=["nn.functional.embedding_bag(tensor([[0,2],[1,2]]), randn(4,3), mode='sum')"],
 )
 def embedding_bag(
@@ -442,7 +442,7 @@ def embedding_bag(
         padding_idx += weight.shape[0]
     if max_norm is not None:
         renorm_rows(weight, input, max_norm, norm_type)
-    return embedding_bag_row(
+    return embedding_bag_p(
         weight,
         input,
         offsets,

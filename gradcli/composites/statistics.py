@@ -18,7 +18,7 @@ from gradcli.registry.named_results import return_type
 from gradcli.registry.rule_helpers import cast, data, implemented, is_complex, numbers, zeros_like
 from gradcli.registry.sample_calls import named
 from gradcli.registry.schema import checked
-from gradcli.registry.table import Array, function, operator, resolve, row
+from gradcli.registry.table import Array, function, operator, primitive, resolve
 from gradcli.system import dtypes
 from gradcli.system.array_memory import afresh
 from gradcli.system.cascaded_sums import add_reduce
@@ -64,7 +64,7 @@ class nansum:
 
 @function(
     f"nanmean(Tensor input, {_ALONG}",
-    rows=[nansum, div_true],
+    primitives=[nansum, div_true],
     samples=named("nanmean", *_NAN),
 )
 def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -88,19 +88,19 @@ def _count_nonzero(self: Array, dim: Any = None) -> Array:
     return afresh(add_reduce(self != 0, axis=axes(dim, self.ndim), dtype=np.int64), self)
 
 
-count_row = row(_count_nonzero, axes="dim*")(type("count_nonzero", (), {}))
+count_p = primitive(_count_nonzero, axes="dim*")(type("count_nonzero", (), {}))
 
 
 @function(
     "count_nonzero(Tensor input, int? dim=None)",
     "count_nonzero(Tensor input, int[] dim)",
-    rows=[count_row],
+    primitives=[count_p],
     numpy=np.count_nonzero,
     samples=named("count_nonzero", "{0}(tensor([0., 1., 2.]))", "{0}(randn(2,3), dim=1)"),
 )
 def count_nonzero(input: Array, dim: Any) -> Any:
     """How many elements are not zero."""
-    return count_row(input, as_dims(dim))
+    return count_p(input, as_dims(dim))
 
 
 def _unique_2(self: Array, inverse: bool, counts: bool) -> tuple[Array, Array, Array]:
@@ -150,9 +150,9 @@ def _rows_of(self: Any, axis: int) -> Any:
 
 
 def _distinct(kernel: Any, node: str, refused: str) -> Any:
-    """The row of a function that finds different elements."""
+    """The primitive of a function that finds different elements."""
     facts = {"outputs": "output inverse counts", "differentiable": 1, "batch": "dynamic"}
-    return row(kernel, node, refuses={"c": refused}, **facts)
+    return primitive(kernel, node, refuses={"c": refused}, **facts)
 
 
 @_distinct(_unique_2, "Unique2Backward0", "unique")
@@ -166,7 +166,7 @@ class unique_dim:
 
 
 @_distinct(_unique_consecutive, "UniqueConsecutiveBackward0", "unique")
-class unique_consecutive_row:
+class unique_consecutive_p:
     self = lambda g: not_differentiable("unique_consecutive")
 
 
@@ -184,7 +184,7 @@ _CONSECUTIVE = f"Tensor input, {_REPETITIONS}, int? dim=None)"
     f"_return_output({_UNIQUE}|function -> _unique2(input)",
     f"unique({_UNIQUE}|method -> _unique2(input)",
     python=True,
-    rows=[unique_2, unique_dim],
+    primitives=[unique_2, unique_dim],
     samples=named("unique", "{0}(tensor([3., 1., 3.]))"),
 )
 def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
@@ -205,12 +205,12 @@ def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool
     f"_consecutive_return_output({_CONSECUTIVE}|function -> unique_consecutive(input)",
     f"unique_consecutive({_CONSECUTIVE}|method -> unique_consecutive(input)",
     python=True,
-    rows=[unique_consecutive_row],
+    primitives=[unique_consecutive_p],
     samples=named("unique_consecutive", "{0}(tensor([3., 3., 1., 3.]))"),
 )
 def unique_consecutive(input: Array, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The elements without repetitions of the one before. Has no derivative."""
-    found = unique_consecutive_row(input, bool(return_inverse), bool(return_counts), dim)
+    found = unique_consecutive_p(input, bool(return_inverse), bool(return_counts), dim)
     return _asked(found, return_inverse, return_counts)
 
 
@@ -517,8 +517,8 @@ def _histogram(
     return counts.astype(self.dtype), edges.astype(self.dtype)
 
 
-@row(_histogram, "NotImplemented", outputs="hist bin_edges", batch="dynamic")
-class histogram_row:
+@primitive(_histogram, "NotImplemented", outputs="hist bin_edges", batch="dynamic")
+class histogram_p:
     self = lambda g: g
     weight = lambda g: g
 
@@ -528,7 +528,7 @@ class histogram_row:
     "Tensor[] out=None)",
     "histogram(Tensor input, int bins=100, *, float[]? range=None, Tensor? weight=None, "
     "bool density=False, Tensor[] out=None)",
-    rows=[histogram_row],
+    primitives=[histogram_p],
     samples=named("histogram", "{0}(randn(6), 4)", "{0}(randn(6), 4, range=(-1., 1.))"),
 )
 def histogram(
@@ -541,7 +541,7 @@ def histogram(
 ) -> Any:
     """How many elements fall into each bin, and the edges of the bins; has no derivative."""
     edges = bins if isinstance(bins, int) else data(bins)
-    return _histogram_type(histogram_row(input, weight, edges, range, density))
+    return _histogram_type(histogram_p(input, weight, edges, range, density))
 
 
 _AMONG = "*, bool assume_unique=False, bool invert=False"

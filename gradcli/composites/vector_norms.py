@@ -12,7 +12,7 @@ from gradcli.registry.dimensions import axes, maximum_reduce, minimum_reduce, nu
 from gradcli.registry.factory_arguments import number
 from gradcli.registry.rule_helpers import masked_fill, over, scale_by_count, unsqueeze_dims
 from gradcli.registry.sample_calls import named
-from gradcli.registry.table import Array, function, resolve, row
+from gradcli.registry.table import Array, function, primitive, resolve
 from gradcli.system.array_memory import afresh
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
@@ -127,8 +127,8 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
     return scaled * over(g, norm ** (p - 1), norm)
 
 
-@row(_vector_norm, "LinalgVectorNormBackward0", axes="dim*", spelled="norm")
-class vector_norm_row:
+@primitive(_vector_norm, "LinalgVectorNormBackward0", axes="dim*", spelled="norm")
+class vector_norm_p:
     self = lambda g, self, ord, result, dim, keepdim: norm_backward(
         g, self, ord, result, () if dim is None else dim, keepdim
     )
@@ -151,12 +151,12 @@ _NORMS = ("{0}(randn(2,3))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), 3, 1)", "{0}
 @function(
     "linalg.vector_norm(Tensor input, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor? out=None)",
-    rows=[vector_norm_row],
+    primitives=[vector_norm_p],
     samples=named("linalg.vector_norm", _NORMS, ("{0}(randn(2,3), 0.5, keepdim=True)",)),
 )
 def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The p-norm of all elements, or along dimensions."""
-    return vector_norm_row.call(x, _order(ord), dim, keepdim, dtype)
+    return vector_norm_p.call(x, _order(ord), dim, keepdim, dtype)
 
 
 @function(
@@ -165,7 +165,7 @@ def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     "norm(Tensor input, Any p='fro', int[1]? dim=None, bool keepdim=False, ScalarType? dtype=None)"
     "|method -> linalg_vector_norm(input, p=ord, dim, keepdim)",
     python=True,
-    rows=[vector_norm_row],
+    primitives=[vector_norm_p],
     samples=named("norm", _NORMS, ("{0}(randn(2,3), p='fro', dim=1)", "{0}(randn(()))")),
 )
 def norm(input: Array, p: Any, dim: Any, keepdim: bool, *rest: Any) -> Any:
@@ -180,4 +180,4 @@ def norm(input: Array, p: Any, dim: Any, keepdim: bool, *rest: Any) -> Any:
     order = 2 if isinstance(p, str) else 2.0 if p is None else p
     if given or not isinstance(order, (int, float)):
         return vector_norm(input, order, dim, keepdim, **given)
-    return vector_norm_row.call(input, signed(order), dim, keepdim)
+    return vector_norm_p.call(input, signed(order), dim, keepdim)

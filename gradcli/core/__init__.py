@@ -16,7 +16,7 @@ from gradcli.core.tensor import Tensor
 def _push(node: Any, grad: Any, retain: bool) -> None:
     from gradcli.core import generated_rules
 
-    type(node).push = made = generated_rules.push(node._row)
+    type(node).push = made = generated_rules.push(node._primitive)
     made(node, grad, retain)
 
 
@@ -53,7 +53,8 @@ def _in_batches(tensor: Any, wanted: Any) -> Any:
 
 
 class OfEngine:
-    """Stands on the class of tensors for one of the engine's own rows, until the operator table enters it."""
+    """Stands on the class of tensors for one of the engine's own primitives, until the operator
+    table enters it."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,4 +1,5 @@
-"""The rows that the engine itself needs: it adds gradients, multiplies by them, and sums them to the shapes
+"""The primitives that the engine itself needs: it adds gradients, multiplies by them, and sums
+them to the shapes
 of what was broadcast. The operator table enters them under their public names.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 import gradcli.system.budget as budget
 from gradcli.core.batched_arrays import Level, full, is_diagonal
 from gradcli.core.gradients import sum_to
-from gradcli.core.primitive import Array, Row, operator
+from gradcli.core.primitive import Array, Primitive, operator
 from gradcli.core.tensor import Tensor, wrap_dim
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS, afresh, infer_shape, shares, strided_view
@@ -211,7 +212,7 @@ def sum_backward(g: Any, self_sym_sizes: tuple[int, ...], dim: Any, keepdim: boo
     return expand(g, self_sym_sizes)
 
 
-def _summed(row: Row, operands: list[Any], level: Level) -> Any:
+def _summed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """The sum of each entry of a batch: along all its dimensions; of a diagonal, what lies on it."""
     x, dtype = operands
     if is_diagonal(x, level) and dtype is None:

@@ -29,8 +29,8 @@ def _sum(self: Array, level: Level) -> Any:
     return batched_arrays.summed(self, level)
 
 
-def _row(name: str, kernel: Any, node: str, rule: Any) -> Any:
-    """A row of one argument; typed as what it is called with: the classes of rules are not."""
+def _primitive(name: str, kernel: Any, node: str, rule: Any) -> Any:
+    """A primitive of one argument; typed as what it is called with: the classes of rules are not."""
     return operator(kernel, node, kind="linear", batch="level")(type(name, (), {"self": rule}))
 
 
@@ -40,13 +40,13 @@ def remove_batch_dim(tensor: Any, dim: int, level: Level) -> Any:
 
 
 # A dimension becomes the batch of a level, and back.
-add_batch_dim: Any = _row(
+add_batch_dim: Any = _primitive(
     "add_batch_dim",
     _add,
     "AddBatchDimBackward0",
     lambda g, dim, level: remove_batch_dim(g, dim, level),
 )
-_out_of_batch: Any = _row(
+_out_of_batch: Any = _primitive(
     "remove_batch_dim",
     _remove,
     "RemoveBatchDimBackward0",
@@ -54,13 +54,13 @@ _out_of_batch: Any = _row(
 )
 # The same for every entry of a batch, and the sum over the entries. While a batch is open, who differentiates
 # is in it, and every entry has a gradient of its own.
-lift_to_batch: Any = _row(
+lift_to_batch: Any = _primitive(
     "lift_to_batch",
     _lift,
     "LiftToBatchBackward0",
     lambda g, level: g if level in batched_arrays.levels() else sum_over_batch(g, level),
 )
-sum_over_batch: Any = _row(
+sum_over_batch: Any = _primitive(
     "sum_over_batch", _sum, "SumOverBatchBackward0", lambda g, level: lift_to_batch(g, level)
 )
 

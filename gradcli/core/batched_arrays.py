@@ -2,7 +2,7 @@
 
 A `Batched` array stands in a tensor's `.array` (inside `vmap`, or as a gradient with many seeds at once)
 and shows the shape of one entry; the batch is the first dimension of `every`. Batches nest: `every` may
-itself be Batched, of a lower level. How rows are applied to it: `core.batching_rules`.
+itself be Batched, of a lower level. How primitives are applied to it: `core.batching_rules`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _numbers = itertools.count(1).__next__
 
 
 class Level:
-    """One batch: how many entries it has, and which rows ran entry by entry in it.
+    """One batch: how many entries it has, and which primitives ran entry by entry in it.
 
     A higher number was opened later; of nested batches the one of the highest number is outermost.
     randomness: "error", "same" or "different": what random numbers inside are. linear: everything in the

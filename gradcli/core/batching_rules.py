@@ -1,5 +1,7 @@
-"""How rows take batched operands: what a row says of itself (`batch`, `axes`, `sizes`) tells how its kernel
-takes one more dimension in front; a row that says nothing runs entry by entry, and the level remembers it.
+"""How primitives take batched operands: what a primitive says of itself (`batch`, `axes`, `sizes`)
+tells how its kernel
+takes one more dimension in front; a primitive that says nothing runs entry by entry, and the level
+remembers it.
 """
 
 from __future__ import annotations
@@ -36,33 +38,40 @@ if TYPE_CHECKING:
     from gradcli.core.declaration import Declaration
 
 
-def _sparse(row: Declaration, operands: list[Any], level: Level) -> Any:
-    """The row on batches of zeros but for few elements, where that gives one; else None."""
+def _sparse(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+    """The primitive on batches of zeros but for few elements, where that gives one; else None."""
     operands = [common(v, level) for v in operands]
-    kept = _diagonal(row, operands, level)
-    return sparse_batches.run(row, operands, level) if kept is None else kept
+    kept = _diagonal(primitive, operands, level)
+    return sparse_batches.run(primitive, operands, level) if kept is None else kept
 
 
-def _diagonal(row: Declaration, operands: list[Any], level: Level) -> Any:
-    """The row on diagonals, where that gives one; else None."""
+def _diagonal(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+    """The primitive on diagonals, where that gives one; else None."""
     inside: list[Any] = [v for v in operands if isinstance(v, Batched) and v.level is level]
-    if not inside or not all(map(is_diagonal, inside)) or not row.single or row.view:
+    if not inside or not all(map(is_diagonal, inside)) or not primitive.single or primitive.view:
         return None
     shape = inside[0].shape
-    if row.sizes and row.batch == "along" and not row.axes and row.tensors == (0,):
-        place = row.position[row.sizes]
+    if (
+        primitive.sizes
+        and primitive.batch == "along"
+        and not primitive.axes
+        and primitive.tensors == (0,)
+    ):
+        place = primitive.position[primitive.sizes]
         own = [inside[0].diagonal, *operands[1:]]
         own[place] = resolved(operands[place], inside[0].size)
-        return Diagonal(run(row, own), level)
-    if row.batch != "elementwise" or is_batched([o for o in operands if o.__class__ is list]):
+        return Diagonal(run(primitive, own), level)
+    if primitive.batch != "elementwise" or is_batched([o for o in operands if o.__class__ is list]):
         return None
-    sizes = [np.shape(v) for i, v in enumerate(operands) if v is not None and i in row.tensors]
+    sizes = [
+        np.shape(v) for i, v in enumerate(operands) if v is not None and i in primitive.tensors
+    ]
     if np.broadcast_shapes(*sizes) != shape or any(v.shape != shape for v in inside):
         return None
 
     def at(pick: Callable[[Any], Any]) -> Any:
         own = [pick(v.diagonal) if isinstance(v, Diagonal) else v for v in operands]
-        return run(row, own)
+        return run(primitive, own)
 
     # Off the diagonal are zeros: they must stay zeros, which infinite factors do not let them.
     if anywhere(at(np.zeros_like) != 0):
@@ -83,37 +92,41 @@ def _entry(value: Any, k: int, level: Level) -> Any:
     return out
 
 
-def run(row: Declaration, operands: list[Any]) -> Any:
-    """A row's kernel on arrays and options of which some may be batched."""
-    if row.rare or not is_batched(operands):  # the kernels of `core.batch_levels` know of batches
-        return row.run(operands)
+def run(primitive: Declaration, operands: list[Any]) -> Any:
+    """A primitive's kernel on arrays and options of which some may be batched."""
+    if primitive.rare or not is_batched(
+        operands
+    ):  # the kernels of `core.batch_levels` know of batches
+        return primitive.run(operands)
     level = top(operands)
-    if level.linear and (kept := _sparse(row, operands, level)) is not None:
+    if level.linear and (kept := _sparse(primitive, operands, level)) is not None:
         return kept
-    made = _apply(row, operands, level)
-    if row.single:
+    made = _apply(primitive, operands, level)
+    if primitive.single:
         return Batched(made, level)
     return tuple(Batched(m, level) for m in made)
 
 
-def _apply(row: Declaration, operands: list[Any], level: Level) -> Any:
+def _apply(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     """The results with the batch in front."""
-    rule = WAYS[row.batch] if isinstance(row.batch, str) else row.batch
-    if not level.size and callable(row.batch):  # one entry's shapes are told by a run on zeros
-        return by_entry(row, operands, level)
+    rule = WAYS[primitive.batch] if isinstance(primitive.batch, str) else primitive.batch
+    if not level.size and callable(
+        primitive.batch
+    ):  # one entry's shapes are told by a run on zeros
+        return by_entry(primitive, operands, level)
     try:
-        found = None if rule is None else rule(row, operands, level)
+        found = None if rule is None else rule(primitive, operands, level)
     except (IndexError, TypeError, ValueError, RuntimeError):
         if level.size:  # one entry's refusal speaks of its shapes
-            run(row, [_entry(v, 0, level) for v in operands])
+            run(primitive, [_entry(v, 0, level) for v in operands])
         raise
-    return by_entry(row, operands, level) if found is None else found
+    return by_entry(primitive, operands, level) if found is None else found
 
 
-def by_entry(row: Declaration, operands: list[Any], level: Level) -> Any:
-    """The row on every entry by itself; the level remembers that."""
+def by_entry(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+    """The primitive on every entry by itself; the level remembers that."""
     if level.size > 1:
-        level.slow[row.title] = None
+        level.slow[primitive.title] = None
     count = max(level.size, 1)
     inputs = [operands] if not level.size else None
     rows = []
@@ -123,32 +136,32 @@ def by_entry(row: Declaration, operands: list[Any], level: Level) -> Any:
             if inputs
             else [_entry(v, k, level) for v in operands]
         )
-        found = run(row, own)
-        rows.append((found,) if row.single else tuple(found))
+        found = run(primitive, own)
+        rows.append((found,) if primitive.single else tuple(found))
     made = []
     for column in zip(*rows, strict=True):
         if any(np.shape(c) != np.shape(column[0]) for c in column):
-            raise RuntimeError(DYNAMIC.format(row.title))
+            raise RuntimeError(DYNAMIC.format(primitive.title))
         whole = stacked(column)
         made.append(whole if level.size else whole[:0])
-    return made[0] if row.single else made
+    return made[0] if primitive.single else made
 
 
-def elementwise(row: Declaration, operands: list[Any], level: Level) -> Any:
+def elementwise(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     """Operands that broadcast against each other."""
     at = [
         i
         for i, v in enumerate(operands)
-        if v is not None and (i in row.tensors or isinstance(v, Tensor))
+        if v is not None and (i in primitive.tensors or isinstance(v, Tensor))
     ]
     arrays = aligned([getattr(operands[i], "array", operands[i]) for i in at], level)
-    if len(arrays) == 2 and (found := _on_rows(row.numpy, *arrays)) is not None:
+    if len(arrays) == 2 and (found := _on_rows(primitive.numpy, *arrays)) is not None:
         return found
     ready = list(operands)
     for i, array in zip(at, arrays, strict=True):
         ready[i] = wrap(array) if isinstance(operands[i], Tensor) else array
-    found = run(row, ready)
-    return found if row.single else list(found)
+    found = run(primitive, ready)
+    return found if primitive.single else list(found)
 
 
 def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
@@ -159,58 +172,63 @@ def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
     return applied(ufunc, a, b, least=1) if known else None
 
 
-def filled(row: Declaration, operands: list[Any], level: Level) -> list[Any] | None:
+def filled(primitive: Declaration, operands: list[Any], level: Level) -> list[Any] | None:
     """The operands with the batch in front of every tensor; None where an option is batched."""
     ready = list(operands)
     for i, v in enumerate(operands):
         if v is None:
             continue
-        if i not in row.tensors:
+        if i not in primitive.tensors:
             if is_batched(v):
                 return None
-        elif row.kinds[i] == "list":
+        elif primitive.kinds[i] == "list":
             ready[i] = [None if w is None else full(w, level) for w in v]
         else:
             ready[i] = full(v, level)
     return ready
 
 
-def _leading(row: Declaration, operands: list[Any], level: Level) -> Any:
+def _leading(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     """For kernels of the last dimensions, which take any number of others in front."""
-    ready = filled(row, operands, level)
-    return None if ready is None else run(row, ready)
+    ready = filled(primitive, operands, level)
+    return None if ready is None else run(primitive, ready)
 
 
-def along(row: Declaration, operands: list[Any], level: Level) -> Any:
+def along(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     """Options that are dimensions (`axes`) move by one, sizes (`sizes`) get the batch in front.
 
     A name in `axes` with a plus counts dimensions of the result, which has one more; None stands for all
     dimensions, in one where there is no star.
     """
-    ready = filled(row, operands, level)
+    ready = filled(primitive, operands, level)
     if ready is None:
         return None
-    source = operands[0][0] if row.kinds[0] == "list" else operands[0]
+    source = operands[0][0] if primitive.kinds[0] == "list" else operands[0]
     ndim, flat = source.ndim, False
-    if ndim == 0 and row.axes and row.kinds[0] == "list" and not row.axes.startswith("+"):
+    if (
+        ndim == 0
+        and primitive.axes
+        and primitive.kinds[0] == "list"
+        and not primitive.axes.startswith("+")
+    ):
         return None  # refused, entry by entry
-    if row.sizes:
-        at = row.position[row.sizes]
+    if primitive.sizes:
+        at = primitive.position[primitive.sizes]
         sizes = operands[at] if isinstance(operands[at], (tuple, list)) else (operands[at],)
         ready[at] = (level.size, *resolved(tuple(sizes), source.size))
         ndim = len(sizes)
-    names = row.axes.split()
-    keepdim = "keepdim" in row.position and bool(operands[row.position["keepdim"]])
-    if ndim == 0 and row.view and names and not names[0].startswith("+"):
-        return None if not level.size else _view_of_numbers(row, operands, level)
+    names = primitive.axes.split()
+    keepdim = "keepdim" in primitive.position and bool(operands[primitive.position["keepdim"]])
+    if ndim == 0 and primitive.view and names and not names[0].startswith("+"):
+        return None if not level.size else _view_of_numbers(primitive, operands, level)
     if ndim == 0 and names and not names[0].startswith("+"):  # PyTorch takes 0-d for 1-d here
-        for i in row.tensors:
+        for i in primitive.tensors:
             if ready[i] is not None and ready[i].ndim == 1:
                 ready[i] = ready[i].reshape((level.size, 1))
         flat = True
     for word in names:
         name = word.strip("+*")
-        at, n = row.position[name], max(ndim + word.startswith("+"), 1)
+        at, n = primitive.position[name], max(ndim + word.startswith("+"), 1)
         dims = operands[at]
         if dims is None and word.endswith("*"):
             ready[at] = tuple(range(1, max(ndim, 1) + 1))
@@ -222,65 +240,65 @@ def along(row: Declaration, operands: list[Any], level: Level) -> Any:
             ready[at] = tuple(d + 1 for d in every)
         else:
             ready[at] = wrap_dim(dims, n) + 1
-    found = run(row, ready)
+    found = run(primitive, ready)
     if not flat:
         return found
-    results = [found] if row.single else list(found)
+    results = [found] if primitive.single else list(found)
     shape = (level.size, *((1,) * ndim if keepdim else ()))
     results = [r.reshape(shape) for r in results]
-    return results[0] if row.single else results
+    return results[0] if primitive.single else results
 
 
-def _view_of_numbers(row: Declaration, operands: list[Any], level: Level) -> Any:
+def _view_of_numbers(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     """A view of 0-d entries along a dimension that they do not have: refused, or themselves."""
-    run(row, [_entry(v, 0, level) for v in operands])
+    run(primitive, [_entry(v, 0, level) for v in operands])
     every = full(operands[0], level)
     return every[...]
 
 
-def _folded(row: Declaration, operands: list[Any], level: Level) -> Any:
+def _folded(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     """For kernels that treat every item of the first dimension alike: the batch is merged with it."""
-    ready = filled(row, operands, level)
+    ready = filled(primitive, operands, level)
     if ready is None:
         return None
     items = None
-    for i in row.tensors:
+    for i in primitive.tensors:
         if ready[i] is not None:
             items = ready[i].shape[1]
             ready[i] = ready[i].reshape((level.size * items, *ready[i].shape[2:]))
-    if row.sizes:
-        at = row.position[row.sizes]
+    if primitive.sizes:
+        at = primitive.position[primitive.sizes]
         ready[at] = (level.size * items, *operands[at][1:])  # type: ignore[operator]
-    found = run(row, ready)
-    results = [found] if row.single else list(found)
+    found = run(primitive, ready)
+    results = [found] if primitive.single else list(found)
     results = [r.reshape((level.size, items, *r.shape[1:])) for r in results]
-    return results[0] if row.single else results
+    return results[0] if primitive.single else results
 
 
-def _same(row: Declaration, operands: list[Any], level: Level) -> Any:
+def _same(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     """Sizes alone: the batch in front of the sizes, ones where the operand has fewer dimensions."""
-    source, at = operands[0], row.position[row.sizes]
+    source, at = operands[0], primitive.position[primitive.sizes]
     sizes = tuple(operands[at])
     every = source.every
     lead = (1,) * (len(sizes) - source.ndim)
     ready = list(operands)
     ready[0] = every.reshape((level.size, *lead, *source.shape))
     ready[at] = (level.size, *sizes)
-    return run(row, ready)
+    return run(primitive, ready)
 
 
-def _dynamic(row: Declaration, operands: list[Any], level: Level) -> Any:
-    """For rows whose result's shape depends on the numbers."""
-    raise RuntimeError(DYNAMIC.format(row.title))
+def _dynamic(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+    """For primitives whose result's shape depends on the numbers."""
+    raise RuntimeError(DYNAMIC.format(primitive.title))
 
 
-def _drawn(row: Declaration, operands: list[Any], level: Level) -> Any:
-    """A row that draws random numbers: for every entry by itself, where that is allowed."""
+def _drawn(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+    """A primitive that draws random numbers: for every entry by itself, where that is allowed."""
     if level.randomness == "error":
         raise RuntimeError(RANDOM)
     before, slow = modes.change(levels=()), dict(level.slow)
     try:
-        return by_entry(row, operands, level)
+        return by_entry(primitive, operands, level)
     finally:
         modes.restore(before)
         level.slow = slow
@@ -294,7 +312,7 @@ WAYS: dict[str, Callable[[Declaration, list[Any], Level], Any]] = {
     "expanded": _same,
     "dynamic": _dynamic,
     "random": _drawn,
-    "entries": lambda row, operands, level: None,
+    "entries": lambda primitive, operands, level: None,
 }
 
 

@@ -1,6 +1,6 @@
 """What an operator declares: its kernel, its rules and facts, and what is read from them.
 
-Nothing here knows of tensors or nodes. The row that is called (`core.primitive`) is a declaration that
+Nothing here knows of tensors or nodes. The primitive that is called (`core.primitive`) is a declaration that
 can be called; what makes nodes, code and batches of an operator needs no more of it than this.
 """
 
@@ -32,7 +32,7 @@ _allocated = False
 
 
 def _settle() -> None:
-    """What a row's first use changes in the process; importing changes nothing.
+    """What a primitive's first use changes in the process; importing changes nothing.
 
     PyTorch is silent about log(0) and 0/0, and NumPy's warnings about them would name lines of ours. glibc
     hands each freed array of 128 KiB or more back to the system, so that a tape's time is page faults:
@@ -46,7 +46,7 @@ def _settle() -> None:
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=_OURS)
 
 
-# What a row finds out about itself when it is first asked.
+# What a primitive finds out about itself when it is first asked.
 _READ = frozenset(
     [
         *("names", "kinds", "defaults", "keyword_only", "position", "whole", "tensors"),
@@ -96,7 +96,9 @@ class Declaration:
         self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
         self.spelled, self.copies, self.spends, self.writes = spelled, copies, spends, writes
         self.own_order = own_order
-        self.title = name  # what messages call it: the name of the function that records the row
+        self.title = (
+            name  # what messages call it: the name of the function that records the primitive
+        )
         self.numbers = numbers
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
         self.kernel = _KERNELS.get(kernel, kernel)
@@ -122,7 +124,7 @@ class Declaration:
         self.plain, self.real = plain, real or {}
         self.samples: tuple[str, ...] = ()
         self.analytic = False  # complex-differentiable
-        self.scalar: Any = None  # the row that a C++ scalar operand selects inside rules
+        self.scalar: Any = None  # the primitive that a C++ scalar operand selects inside rules
 
     # -- what the kernel and the rules say --------------------------------------------------------
     def _read_kernel(self) -> None:
@@ -150,7 +152,7 @@ class Declaration:
             self.masked.append("mask" in needs and "mask" not in self.position)
             self.needs.append(tuple(n for n in needs if n != "mask" or n in self.position))
         self.differentiated = tuple(sorted({i for t in self.targets for i in t}))
-        # Whether the row's nodes have slots for all that they hold.
+        # Whether the primitive's nodes have slots for all that they hold.
         self.flat = (
             len(self.differentiated) in (1, 2, 3)
             and all(self.kinds[i] != "list" for i in self.differentiated)
@@ -214,7 +216,7 @@ def _parameters(
 
 
 def parameters_of(rule: Any) -> tuple[str, ...]:
-    """The names of a rule's parameters; the rule may be a row."""
+    """The names of a rule's parameters; the rule may be a primitive."""
     if isinstance(rule, Declaration):
         return rule.names
     code = rule.__code__
@@ -222,5 +224,5 @@ def parameters_of(rule: Any) -> tuple[str, ...]:
 
 
 def itself(g: Any) -> Any:
-    """Stands for the row in whose class of rules it is written."""
+    """Stands for the primitive in whose class of rules it is written."""
     raise NotImplementedError

@@ -1,7 +1,9 @@
-"""Straight-line Python for a row's recorded call.
+"""Straight-line Python for a primitive's recorded call.
 
-The code is generated from the row alone, and carries the row's kernel and node class as values. What
-it does not cover (unusual operands or thread state) goes to `Row.general`, which has its nodes made by the
+The code is generated from the primitive alone, and carries the primitive's kernel and node class
+as values. What
+it does not cover (unusual operands or thread state) goes to `Primitive.general`, which has its
+nodes made by the
 same lines (`record`). In them, the operand at position i is `t{i}`, its array `a{i}`, its edge `e{i}`, an
 option `o{i}`; `y` is the result, `y{k}` one of several, `n` the node.
 """
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from gradcli.core.declaration import Declaration
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()  # no argument given
-_MADE: dict[str, Any] = {}  # rows of one shape share the work of compiling
+_MADE: dict[str, Any] = {}  # primitives of one shape share the work of compiling
 
 
 def function(name: str, signature: str, body: list[str], values: dict[str, Any]) -> Any:
@@ -38,33 +40,33 @@ def function(name: str, signature: str, body: list[str], values: dict[str, Any])
     space = {"__name__": __name__, **values}
     exec(code, space)
     made = space[name]
-    # A copy of the code: the interpreter specializes it to the types that it meets, a row's own.
+    # A copy of the code: the interpreter specializes it to the types that it meets, a primitive's own.
     made.__code__ = made.__code__.replace()
     return made
 
 
-def call(row: Declaration, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """The function that runs and records the row.
+def call(primitive: Declaration, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The function that runs and records the primitive.
 
-    Fast for rows of required tensors with one result; any other row gets `general` itself.
+    Fast for primitives of required tensors with one result; any other primitive gets `general` itself.
     fallback: what an operator of Python calls instead of `general` for unusual operands.
     """
-    general = fallback or _general(row)
-    if not straight(row):
+    general = fallback or _general(primitive)
+    if not straight(primitive):
         return lambda *args, **kwargs: general(args, kwargs)
     if fallback is None:
-        return _straight(row, general, {i: f"o{i}.__class__ is int" for i in row.whole})
-    local = _local(row)
-    spec = [f"{v}=defaults[{n!r}]" if n in row.defaults else v for n, v in local.items()]
-    at = len(local) - row.keyword_only
+        return _straight(primitive, general, {i: f"o{i}.__class__ is int" for i in primitive.whole})
+    local = _local(primitive)
+    spec = [f"{v}=defaults[{n!r}]" if n in primitive.defaults else v for n, v in local.items()]
+    at = len(local) - primitive.keyword_only
     given_ = ", ".join(list(local.values())[:at])
     named = ", ".join(f"{n!r}: {v}" for n, v in list(local.items())[at:])
-    body = _operands(row, f"return general(({given_},), {{{named}}})")
-    return _made(row, ", ".join(spec), body, general, row.plain, {})
+    body = _operands(primitive, f"return general(({given_},), {{{named}}})")
+    return _made(primitive, ", ".join(spec), body, general, primitive.plain, {})
 
 
-def _general(row: Declaration) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    general, ordered, count = row.general, row.ordered, len(row.names)
+def _general(primitive: Declaration) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    general, ordered, count = primitive.general, primitive.ordered, len(primitive.names)
 
     def call(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         args = given(args)
@@ -75,7 +77,7 @@ def _general(row: Declaration) -> Callable[[tuple[Any, ...], dict[str, Any]], An
 
 
 def bound(
-    row: Declaration,
+    primitive: Declaration,
     unusual: Callable[[tuple[Any, ...], dict[str, Any]], Any],
     tests: dict[int, str],
     space: dict[str, Any],
@@ -86,17 +88,20 @@ def bound(
 
     tests: by position, the expression that is true of an option (`o1`) of a usual class; space: the names
     in these. numbers: taken for tensors. lone: the positions of options of which one int is a sequence.
-    None where straight-line code does not cover the row.
+    None where straight-line code does not cover the primitive.
     """
-    if not straight(row) or not all(
-        n in row.defaults for n in row.names[len(row.names) - row.keyword_only :]
+    if not straight(primitive) or not all(
+        n in primitive.defaults
+        for n in primitive.names[len(primitive.names) - primitive.keyword_only :]
     ):
         return None
-    return _straight(row, unusual, tests, numbers or row.numbers, row.keyword_only, space, lone)
+    return _straight(
+        primitive, unusual, tests, numbers or primitive.numbers, primitive.keyword_only, space, lone
+    )
 
 
 def _straight(
-    row: Declaration,
+    primitive: Declaration,
     unusual: Callable[..., Any],
     tests: dict[int, str],
     numbers: bool = True,
@@ -104,15 +109,15 @@ def _straight(
     space: dict[str, Any] | None = None,
     lone: Container[int] = (),
 ) -> Callable[..., Any]:
-    local = _local(row)
+    local = _local(primitive)
     slots = list(local.values())[: len(local) - keyword_only]
     otherwise = f"return general(({''.join(f'{v}, ' for v in slots)}*more), named)"
-    body = _operands(row, otherwise, " or more or named", numbers)
+    body = _operands(primitive, otherwise, " or more or named", numbers)
     for i, (name, variable) in enumerate(local.items()):
         test, default = tests.get(i), f"{variable} = defaults[{name!r}]"
         if variable not in slots:
             body.append(default)
-        elif name in row.defaults:
+        elif name in primitive.defaults:
             body.append(f"if {variable} is missing: {default}")
             body += [f"elif not ({test}): {otherwise}"] if test else []
         elif variable[0] == "o":
@@ -120,93 +125,98 @@ def _straight(
         if i in lone:
             body.append(f"if {variable}.__class__ is int: {variable} = ({variable},)")
     spec = ", ".join([*(f"{v}=missing" for v in slots), "/", "*more", "**named"])
-    return _made(row, spec, body, unusual, None, space or {})
+    return _made(primitive, spec, body, unusual, None, space or {})
 
 
-def _local(row: Declaration) -> dict[str, str]:
+def _local(primitive: Declaration) -> dict[str, str]:
     """The variables of the code, by argument."""
-    return {n: f"t{i}" if i in row.tensors else f"o{i}" for i, n in enumerate(row.names)}
+    return {
+        n: f"t{i}" if i in primitive.tensors else f"o{i}" for i, n in enumerate(primitive.names)
+    }
 
 
-def _variable(row: Declaration, name: str) -> str:
+def _variable(primitive: Declaration, name: str) -> str:
     """The variable of an argument or of a result."""
-    if name in row.position:
-        return _local(row)[name]
-    return "y" if row.single else f"y{row.outputs.index(name)}"
+    if name in primitive.position:
+        return _local(primitive)[name]
+    return "y" if primitive.single else f"y{primitive.outputs.index(name)}"
 
 
 def _made(
-    row: Declaration,
+    primitive: Declaration,
     spec: str,
     operands: list[str],
     general: Callable[..., Any],
     plain: str | None,
     space: dict[str, Any],
 ) -> Callable[..., Any]:
-    count = len(row.names)
-    again = f"ordered(({''.join(f'{v}, ' for v in _local(row).values())}), {count})"
-    slowly = [*_promotion(row), *_result(row, plain), *_admit(row, again)]
-    if "C" in row.refuses:  # whether it is recorded is for `ordered` to look at
+    count = len(primitive.names)
+    again = f"ordered(({''.join(f'{v}, ' for v in _local(primitive).values())}), {count})"
+    slowly = [*_promotion(primitive), *_result(primitive, plain), *_admit(primitive, again)]
+    if "C" in primitive.refuses:  # whether it is recorded is for `ordered` to look at
         slowly.insert(0, f"if a0.dtype.kind == 'c': return {again}")
     body = [
         *operands,
-        *(_quickly(row, plain, slowly) if row.real else slowly),
-        *_record(row, "n = out.node = Node()"),
+        *(_quickly(primitive, plain, slowly) if primitive.real else slowly),
+        *_record(primitive, "n = out.node = Node()"),
         "return out",
     ]
-    values = {"Node": row.node_type, "defaults": row.defaults, "general": general}
-    values |= {"kernel": row.kernel, "promote": promote, "refusal": row.refusal}
-    values["ordered"] = row.ordered
+    values = {"Node": primitive.node_type, "defaults": primitive.defaults, "general": general}
+    values |= {"kernel": primitive.kernel, "promote": promote, "refusal": primitive.refusal}
+    values["ordered"] = primitive.ordered
     made = function("call", spec, body, values | space | _RUNTIME)
-    made.__name__ = made.__qualname__ = row.name  # as errors and `repr` tell it
+    made.__name__ = made.__qualname__ = primitive.name  # as errors and `repr` tell it
     return made  # type: ignore[no-any-return]
 
 
-def record(row: Declaration) -> Callable[[list[Any], tuple[Any, ...], tuple[Any, ...]], Any]:
-    """`record(values, results, edges)`: the node of a call of any row; results: as arrays."""
-    lists = any(row.kinds[i] == "list" for i in row.differentiated)
+def record(primitive: Declaration) -> Callable[[list[Any], tuple[Any, ...], tuple[Any, ...]], Any]:
+    """`record(values, results, edges)`: the node of a call of any primitive; results: as arrays."""
+    lists = any(primitive.kinds[i] == "list" for i in primitive.differentiated)
     body = [
-        *_unpacked(row),
-        *([] if lists else [f"{''.join(f'e{i}, ' for i in row.differentiated)} = edges"]),
-        *(["edges = tuple(filter(None, edges))"] if row.node == "NotImplemented" else []),
-        *_refusals(row),
+        *_unpacked(primitive),
+        *([] if lists else [f"{''.join(f'e{i}, ' for i in primitive.differentiated)} = edges"]),
+        *(["edges = tuple(filter(None, edges))"] if primitive.node == "NotImplemented" else []),
+        *_refusals(primitive),
         "m = Meta(results[0].shape, results[0].dtype)",
-        *_record(row, "n = Node()"),
+        *_record(primitive, "n = Node()"),
         "return n",
     ]
-    values = {"Node": row.node_type, "RARE": RARE}
+    values = {"Node": primitive.node_type, "RARE": RARE}
     return function("record", "values, results, edges", body, values | _RUNTIME)  # type: ignore[no-any-return]
 
 
 @cache
-def option(row: Declaration, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
+def option(primitive: Declaration, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
     """`option(values, results)`: what a rule asks for of a call that is no tensor."""
-    body = [*_unpacked(row), f"return {_option(row, field)}"]
+    body = [*_unpacked(primitive), f"return {_option(primitive, field)}"]
     return function("option", "values, results", body, _RUNTIME)  # type: ignore[no-any-return]
 
 
-def _unpacked(row: Declaration) -> list[str]:
+def _unpacked(primitive: Declaration) -> list[str]:
     """From a call's operands and results to the variables of the code."""
-    body = [f"{''.join(f'{v}, ' for v in _local(row).values())} = values"]
-    body += [f"a{i} = t{i}.array" for i in row.tensors if row.kinds[i] == "tensor"]
-    if not row.many:
-        body += [f"{''.join(f'{_variable(row, y)}, ' for y in row.outputs)} = results"]
+    body = [f"{''.join(f'{v}, ' for v in _local(primitive).values())} = values"]
+    body += [f"a{i} = t{i}.array" for i in primitive.tensors if primitive.kinds[i] == "tensor"]
+    if not primitive.many:
+        body += [f"{''.join(f'{_variable(primitive, y)}, ' for y in primitive.outputs)} = results"]
     return body
 
 
-def straight(row: Declaration) -> bool:
-    """Whether straight-line code covers the row."""
+def straight(primitive: Declaration) -> bool:
+    """Whether straight-line code covers the primitive."""
     return (
-        row.single
-        and bool(row.rules)
-        and row.flat
-        and not row.discrete
-        and not row.rare
-        and len(row.tensors) <= 3
-        and row.tensors[0] == 0
-        and all(row.kinds[i] == "tensor" for i in row.tensors)
-        and not (len(row.tensors) == 3 and row.types)
-        and all(f in row.position or measured(f)[0] in row.position for f in row.option_fields)
+        primitive.single
+        and bool(primitive.rules)
+        and primitive.flat
+        and not primitive.discrete
+        and not primitive.rare
+        and len(primitive.tensors) <= 3
+        and primitive.tensors[0] == 0
+        and all(primitive.kinds[i] == "tensor" for i in primitive.tensors)
+        and not (len(primitive.tensors) == 3 and primitive.types)
+        and all(
+            f in primitive.position or measured(f)[0] in primitive.position
+            for f in primitive.option_fields
+        )
     )
 
 
@@ -218,15 +228,17 @@ def given(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 # -- the parts of the code -------------------------------------------------------------------------
-def _operands(row: Declaration, unusual: str, more: str = "", numbers: bool = True) -> list[str]:
+def _operands(
+    primitive: Declaration, unusual: str, more: str = "", numbers: bool = True
+) -> list[str]:
     """From the arguments to arrays; numbers become operands, all else is unusual."""
-    strange = " or ".join(f"t{i}.__class__ is not Tensor" for i in row.tensors)
+    strange = " or ".join(f"t{i}.__class__ is not Tensor" for i in primitive.tensors)
     special = f"(special and local.state is not None){more}"
-    if row.tensors != (0, 1) or not numbers:
+    if primitive.tensors != (0, 1) or not numbers:
         body = [f"if {strange} or {special}: {unusual}"]
     else:
         # Differences refuse bools, in words that are `general`'s.
-        numbers_ = "strict_numbers" if row.types == "numbers" else "numbers"
+        numbers_ = "strict_numbers" if primitive.types == "numbers" else "numbers"
         body = [
             f"if {special}: {unusual}",
             f"if {strange}:",
@@ -235,37 +247,39 @@ def _operands(row: Declaration, unusual: str, more: str = "", numbers: bool = Tr
             f" else: {unusual}",
         ]
     if not more:
-        body += [f"if o{i}.__class__ is not int: {unusual}" for i in row.whole]
-    body += [f"a{i} = t{i}.array" for i in row.tensors]
-    if row.view:
+        body += [f"if o{i}.__class__ is not int: {unusual}" for i in primitive.whole]
+    body += [f"a{i} = t{i}.array" for i in primitive.tensors]
+    if primitive.view:
         body += ["if a0.__class__ is not ndarray: a0 = t0.memory()"]
     return body
 
 
-def _mixes(row: Declaration) -> bool:
+def _mixes(primitive: Declaration) -> bool:
     """Whether operands may need a cast: then `same` says that they have one dtype, `t`."""
-    return row.types == "float" or (row.types is not None and len(row.tensors) == 2)
+    return primitive.types == "float" or (
+        primitive.types is not None and len(primitive.tensors) == 2
+    )
 
 
-def _promotion(row: Declaration) -> list[str]:
+def _promotion(primitive: Declaration) -> list[str]:
     body = []
-    arrays = [f"a{i}" for i in row.tensors]
-    if _mixes(row):
+    arrays = [f"a{i}" for i in primitive.tensors]
+    if _mixes(primitive):
         same = [f"{a}.dtype is t" for a in arrays[1:]]
-        if row.types == "float":
+        if primitive.types == "float":
             same += ["(t is float64 or t.kind in 'fc')"]
-        tensors = ", ".join(f"t{i}" for i in row.tensors)
-        wide = ", wide=True" if row.wide else ""
+        tensors = ", ".join(f"t{i}" for i in primitive.tensors)
+        wide = ", wide=True" if primitive.wide else ""
         body += [
             "t = a0.dtype",
             f"same = {' and '.join(same)}",
-            f"if not same: {', '.join(arrays)}, = promote({row.types!r}, {tensors}{wide})",
+            f"if not same: {', '.join(arrays)}, = promote({primitive.types!r}, {tensors}{wide})",
         ]
-    if row.refuses:
+    if primitive.refuses:
         shapes = ", ".join(f"{a}.shape" for a in arrays)
-        half = " or a0.dtype.char == 'e'" if "e" in row.refuses else ""
+        half = " or a0.dtype.char == 'e'" if "e" in primitive.refuses else ""
         body += [
-            f"if a0.dtype.kind in {''.join(row.refuses)!r}{half}: raise refusal(a0.dtype, {shapes})"
+            f"if a0.dtype.kind in {''.join(primitive.refuses)!r}{half}: raise refusal(a0.dtype, {shapes})"
         ]
     return body
 
@@ -274,54 +288,56 @@ def _promotion(row: Declaration) -> list[str]:
 _SYMBOLS: dict[Any, str] = {operator.mul: "*", operator.truediv: "/"}
 
 
-def _kernel(row: Declaration, plain: str | None) -> str:
+def _kernel(primitive: Declaration, plain: str | None) -> str:
     """The kernel's call on arrays. plain: the kernel as Python's operator."""
-    symbol = _SYMBOLS.get(row.kernel) or plain
+    symbol = _SYMBOLS.get(primitive.kernel) or plain
     passed = []
-    for i, name in enumerate(row.names):
-        value = f"a{i}" if i in row.tensors else f"o{i}"
-        passed.append(value if i < len(row.names) - row.keyword_only else f"{name}={value}")
+    for i, name in enumerate(primitive.names):
+        value = f"a{i}" if i in primitive.tensors else f"o{i}"
+        passed.append(
+            value if i < len(primitive.names) - primitive.keyword_only else f"{name}={value}"
+        )
     return f"a0 {symbol} a1" if symbol else f"kernel({', '.join(passed)})"
 
 
-def _result(row: Declaration, plain: str | None) -> list[str]:
+def _result(primitive: Declaration, plain: str | None) -> list[str]:
     """From arrays to the tensor `out`, not recorded yet."""
-    run = f"y = {_kernel(row, plain)}"
-    arrays = ", ".join(f"a{i}" for i in row.tensors)
+    run = f"y = {_kernel(primitive, plain)}"
+    arrays = ", ".join(f"a{i}" for i in primitive.tensors)
     body = [run]
-    if len(row.tensors) > 1:
+    if len(primitive.tensors) > 1:
         body = [
             f"try: {run}",
             f"except ValueError as error: raise shape_error(error, [{arrays}]) from None",
         ]
-    if row.wide:
+    if primitive.wide:
         body += ["if not same and a0.dtype is not a1.dtype: y = y.astype(half)"]
-    body += _laid_out(row, "a0.ndim > 1")
+    body += _laid_out(primitive, "a0.ndim > 1")
     body += ["out = new(Tensor)", "out.array = y"]
-    if row.view:
+    if primitive.view:
         body += ["out.node = None", "track(out, t0)"]
     return body
 
 
-def _laid_out(row: Declaration, deep: str) -> list[str]:
+def _laid_out(primitive: Declaration, deep: str) -> list[str]:
     """The result in its operands' order; where the first lies by row, that is NumPy's, too."""
-    arrays = ", ".join(f"a{i}" for i in row.tensors)
+    arrays = ", ".join(f"a{i}" for i in primitive.tensors)
     order = f"if {deep} and not a0.flags.c_contiguous: y = as_operands(y, {arrays})"
-    return [order] if row.broadcasts else []
+    return [order] if primitive.broadcasts else []
 
 
-def _quickly(row: Declaration, plain: str | None, slowly: list[str]) -> list[str]:
+def _quickly(primitive: Declaration, plain: str | None, slowly: list[str]) -> list[str]:
     """All that where operands of one shape and dtype are recorded: then the result has them too."""
-    edges = [f"e{i}" for i in row.tensors]
+    edges = [f"e{i}" for i in primitive.tensors]
     same = [f"{e}._meta is e0._meta" for e in edges[1:]]
     leaf = "None if inferred and t{0}.inference else t{0}.accumulates()"
     return [
         *(f"{e} = t{e[1:]}.node" for e in edges),
         *(f"if {e} is LAZY: {e} = {leaf.format(e[1:])}" for e in edges),
         f"if {' and '.join([*(f'{e} is not None' for e in edges), *same])}:",
-        f" y = {_kernel(row, plain)}",
+        f" y = {_kernel(primitive, plain)}",
         " m = e0._meta",
-        *(f" {line}" for line in _laid_out(row, "m.deep")),
+        *(f" {line}" for line in _laid_out(primitive, "m.deep")),
         " out = new(Tensor)",
         " out.array = y",
         "else:",
@@ -329,21 +345,27 @@ def _quickly(row: Declaration, plain: str | None, slowly: list[str]) -> list[str
     ]
 
 
-def _admit(row: Declaration, again: str) -> list[str]:
+def _admit(primitive: Declaration, again: str) -> list[str]:
     """Return `out` as it is where nothing is recorded; the edges and the result's Meta."""
-    edges = [f"e{i}" for i in row.differentiated]
-    body = [f"e{i} = t{i}.node" for i in row.differentiated]
+    edges = [f"e{i}" for i in primitive.differentiated]
+    body = [f"e{i} = t{i}.node" for i in primitive.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
-    inferred = " or ".join(f"t{i}.inference" for i in row.tensors)
+    inferred = " or ".join(f"t{i}.inference" for i in primitive.tensors)
     # What cannot change the dtype of its operands needs no second look at the result's.
-    look = not row.real and (row.kind is None or len(row.names) > len(row.tensors))
+    look = not primitive.real and (
+        primitive.kind is None or len(primitive.names) > len(primitive.tensors)
+    )
     # Of operands of several dtypes, a gradient may come in a third: such a result's Meta is unlike all
     # others, so that the pass looks (see `compiled_rules.keeps`).
-    mixes = _mixes(row)
+    mixes = _mixes(primitive)
     return [
         *body,
         f"if {nothing}:",
-        *([" lend(out)"] if row.view else [" out.node = None", " if within: out.born = tick()"]),
+        *(
+            [" lend(out)"]
+            if primitive.view
+            else [" out.node = None", " if within: out.born = tick()"]
+        ),
         " return out",
         f"if inferred and ({inferred}): return {again}",
         *([f"if y.dtype.kind not in 'fc': return {again}"] if look else []),
@@ -355,13 +377,13 @@ def _admit(row: Declaration, again: str) -> list[str]:
     ]
 
 
-def _refusals(row: Declaration) -> list[str]:
+def _refusals(primitive: Declaration) -> list[str]:
     """Refuse tensors that this level has made in inference mode and would have to save."""
     body = []
-    for i in row.tensors if len(row.tensors) > 1 else ():
-        if row.names[i] in row.saved_fields and row.kinds[i] != "list":
-            guard = row.guards.get(row.names[i])
-            tests = [f"t{i} is not None"] if row.kinds[i] == "optional" else []
+    for i in primitive.tensors if len(primitive.tensors) > 1 else ():
+        if primitive.names[i] in primitive.saved_fields and primitive.kinds[i] != "list":
+            guard = primitive.guards.get(primitive.names[i])
+            tests = [f"t{i} is not None"] if primitive.kinds[i] == "optional" else []
             tests += [f"e{guard[0]} is not None"] if guard else []
             body += [
                 f" if {' and '.join([*tests, f't{i}.inference > depth()'])}: raise refuse_inference()"
@@ -369,17 +391,17 @@ def _refusals(row: Declaration) -> list[str]:
     return ["if inferred:", *body] if body else []
 
 
-def _record(row: Declaration, make: str) -> list[str]:
+def _record(primitive: Declaration, make: str) -> list[str]:
     """Make the node, with what it keeps."""
     saved = []
-    for field in row.saved_fields:
-        guard, value = row.guards.get(field), _variable(row, field)
-        if field in row.position and row.kinds[row.position[field]] == "list":
+    for field in primitive.saved_fields:
+        guard, value = primitive.guards.get(field), _variable(primitive, field)
+        if field in primitive.position and primitive.kinds[primitive.position[field]] == "list":
             value = f"tuple({value})"
         saved.append(f"{value} if e{guard[0]} is not None else None" if guard else value)
-    options = [_option(row, field) for field in row.option_fields]
-    if row.flat:
-        body = [make, *(f"n._e{k} = e{i}" for k, i in enumerate(row.differentiated))]
+    options = [_option(primitive, field) for field in primitive.option_fields]
+    if primitive.flat:
+        body = [make, *(f"n._e{k} = e{i}" for k, i in enumerate(primitive.differentiated))]
         body += [f"n._s{k} = {value}" for k, value in enumerate(saved)]
         body += [f"n._o{k} = {value}" for k, value in enumerate(options)]
     else:
@@ -391,7 +413,7 @@ def _record(row: Declaration, make: str) -> list[str]:
         "n._meta = m",
         "n._seq = next(clock)",
         "n._more = n.span = n._mark = n._grad = None",
-        *(["n._mark = RARE"] if row.rare else []),
+        *(["n._mark = RARE"] if primitive.rare else []),
     ]
 
 
@@ -422,17 +444,17 @@ def measured(field: str) -> tuple[str, str]:
     return ("", "") if found is None else (field.removesuffix(found), _MEASURES[found])
 
 
-def _option(row: Declaration, field: str) -> str:
+def _option(primitive: Declaration, field: str) -> str:
     """The expression for what a rule asks for that is no tensor."""
-    if field in row.position:
-        return _variable(row, field)
+    if field in primitive.position:
+        return _variable(primitive, field)
     name, text = measured(field)
-    variable, i = _variable(row, name), row.position.get(name)
+    variable, i = _variable(primitive, name), primitive.position.get(name)
     if i is None:
         return text.format(a=variable, t=None)
-    if row.kinds[i] == "list":
+    if primitive.kinds[i] == "list":
         return f"tuple([{text.format(a='v.array', t='v')} for v in {variable}])"
-    if row.kinds[i] == "tensor":
+    if primitive.kinds[i] == "tensor":
         return text.format(a=f"a{i}", t=variable)
     found = text.format(a=f"{variable}.array", t=variable)
     return f"({found} if {variable} is not None else {(0,) if field.endswith('_opt') else None})"

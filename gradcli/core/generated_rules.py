@@ -1,4 +1,4 @@
-"""Straight-line Python for a row's rules: on arrays, and as the plain pass runs them.
+"""Straight-line Python for a primitive's rules: on arrays, and as the plain pass runs them.
 
 As in `compiled`, of which this is the other half: `n` is the node, `s{k}` what it saved, `m` its Meta,
 `g` the gradient that comes in, `d` one that goes out along the edge `e`, `r{k}` a rule.
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
     from gradcli.core.declaration import Declaration
 
 
-def gradients(row: Declaration) -> tuple[list[str], dict[int, str], dict[str, Any]] | None:
+def gradients(primitive: Declaration) -> tuple[list[str], dict[int, str], dict[str, Any]] | None:
     """(statements before, {position: expression of its gradient}, values); None: not that simple."""
     plain = (
-        not row.many
-        and len(row.outputs) == 1
-        and all(len(t) == 1 for t in row.targets)
-        and not any(row.masked)
-        and all(row.kinds[i] != "list" for i in row.tensors)
+        not primitive.many
+        and len(primitive.outputs) == 1
+        and all(len(t) == 1 for t in primitive.targets)
+        and not any(primitive.masked)
+        and all(primitive.kinds[i] != "list" for i in primitive.tensors)
     )
     if not plain:
         return None
     body = []
-    if row.saved_fields:
-        body += [f"s{k} = n._s{k}" for k in range(len(row.saved_fields))]
+    if primitive.saved_fields:
+        body += [f"s{k} = n._s{k}" for k in range(len(primitive.saved_fields))]
         body += ["if s0 is FREED: raise RuntimeError(freed)"]
-    values = {f"r{i}": rule for i, rule in enumerate(row.rules.values())}
-    optional = any(kind == "optional" for kind in row.kinds)
+    values = {f"r{i}": rule for i, rule in enumerate(primitive.rules.values())}
+    optional = any(kind == "optional" for kind in primitive.kinds)
     found = {}
     for k, (targets, rule, needs) in enumerate(
-        zip(row.targets, row.rules.values(), row.needs, strict=True)
+        zip(primitive.targets, primitive.rules.values(), primitive.needs, strict=True)
     ):
         args = ["g"]
         for need in needs:
-            if need in row.option_fields:
-                args.append(f"n._o{row.option_fields.index(need)}")
+            if need in primitive.option_fields:
+                args.append(f"n._o{primitive.option_fields.index(need)}")
                 continue
-            value = f"s{row.saved_fields.index(need)}"
-            if need in row.position:
-                may_lack = optional and row.kinds[row.position[need]] == "optional"
+            value = f"s{primitive.saved_fields.index(need)}"
+            if need in primitive.position:
+                may_lack = optional and primitive.kinds[primitive.position[need]] == "optional"
                 value = f"array({value})" if may_lack else f"{value}.array"
             args.append(value)
         same = isinstance(rule, FunctionType) and rule.__code__.co_code == _IDENTITY
@@ -62,41 +62,41 @@ def gradients(row: Declaration) -> tuple[list[str], dict[int, str], dict[str, An
 _IDENTITY = (lambda g: g).__code__.co_code
 
 
-def backward(row: Declaration) -> Callable[..., Any]:
+def backward(primitive: Declaration) -> Callable[..., Any]:
     """`backward(node, grad)` on arrays: a gradient per edge, None where not needed."""
-    made = gradients(row) if row.flat else None
+    made = gradients(primitive) if primitive.flat else None
     if made is None:
-        return lambda node, grad: row.backward_read(node, grad)
+        return lambda node, grad: primitive.backward_read(node, grad)
     body, found, values = made
-    body += [f"e{i} = n._e{k}" for k, i in enumerate(row.differentiated)]
-    many = len(row.differentiated) > 1
+    body += [f"e{i} = n._e{k}" for k, i in enumerate(primitive.differentiated)]
+    many = len(primitive.differentiated) > 1
     results = [
         f"{found[i]} if e{i} is not None else None" if many else found[i]
-        for i in row.differentiated
+        for i in primitive.differentiated
     ]
     return function("backward", "n, g", [*body, f"return ({', '.join(results)},)"], values)  # type: ignore[no-any-return]
 
 
-def push(row: Declaration | None) -> Callable[..., Any]:
+def push(primitive: Declaration | None) -> Callable[..., Any]:
     """`push(node, grad, retain)`: see `Node.push`."""
-    made = None if row is None or not row.flat else gradients(row)
+    made = None if primitive is None or not primitive.flat else gradients(primitive)
     if made is None:
         return _push_general
-    assert row is not None
+    assert primitive is not None
     read, found, values = made
     body = ["n._grad = None", *read]
-    if row.saved_fields:
+    if primitive.saved_fields:
         body += ["if n._seq < versions.last: check_versions(n)"]
     body += ["m = n._meta"]
-    saved = "".join(f"s{k}, " for k in range(len(row.saved_fields)))
+    saved = "".join(f"s{k}, " for k in range(len(primitive.saved_fields)))
     for i, text in found.items():
-        real = row.real.get(row.names[i])
+        real = primitive.real.get(primitive.names[i])
         if real is not None:
-            text = f"({_with_fields(real, row)}) if m.real else {text}"
-        edge = f"e = n._e{row.differentiated.index(i)}"
-        body += [edge, "if e is not None:", *_send(text, keeps(row, text), saved)]
-    if row.saved_fields:
-        others = "".join(f"n._s{k} = " for k in range(1, len(row.saved_fields)))
+            text = f"({_with_fields(real, primitive)}) if m.real else {text}"
+        edge = f"e = n._e{primitive.differentiated.index(i)}"
+        body += [edge, "if e is not None:", *_send(text, keeps(primitive, text), saved)]
+    if primitive.saved_fields:
+        others = "".join(f"n._s{k} = " for k in range(1, len(primitive.saved_fields)))
         body += ["if not retain:", " n._s0 = FREED", *([f" {others}None"] if others else [])]
     return function(  # type: ignore[no-any-return]
         "push",
@@ -136,24 +136,25 @@ def _send(text: str, known: bool, saved: str) -> list[str]:
     return [f" d = {text}", *(f" {line}" for line in lines)]
 
 
-def _with_fields(text: str, row: Declaration) -> str:
-    """An expression in the fields that a row saves, over the slots of its node."""
+def _with_fields(text: str, primitive: Declaration) -> str:
+    """An expression in the fields that a primitive saves, over the slots of its node."""
     slots = {
-        f: f"s{k}.array" if f in row.position else f"s{k}" for k, f in enumerate(row.saved_fields)
+        f: f"s{k}.array" if f in primitive.position else f"s{k}"
+        for k, f in enumerate(primitive.saved_fields)
     }
-    slots |= {f: f"n._o{k}" for k, f in enumerate(row.option_fields)}
+    slots |= {f: f"n._o{k}" for k, f in enumerate(primitive.option_fields)}
     return re.sub(r"\w+", lambda word: slots.get(word[0], word[0]), text)
 
 
-def keeps(row: Declaration, text: str) -> bool:
+def keeps(primitive: Declaration, text: str) -> bool:
     """Whether a gradient has the shape and dtype of the result, where all operands have."""
     return (
         text == "g"
-        or bool(row.real)
+        or bool(primitive.real)
         or (
-            row.kind is not None
-            and not row.option_fields
-            and (len(row.tensors) == 1 or row.types is not None)
+            primitive.kind is not None
+            and not primitive.option_fields
+            and (len(primitive.tensors) == 1 or primitive.types is not None)
         )
     )
 
@@ -170,7 +171,7 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
         if e._grad is not None:
             e._grad = e._grad + d
             continue
-        alone = e.__class__ is AccumulateGrad and d is not g and n._row is not None
+        alone = e.__class__ is AccumulateGrad and d is not g and n._primitive is not None
         if alone:
             holders = holders or _holders(results)
             alone = holders.get(id(d)) == 1

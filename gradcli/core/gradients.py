@@ -53,15 +53,15 @@ def of_inputs(
     recorded: on tensors, and recorded. history: the node of saved results, where that is another than
     the one that made them. Raises RuntimeError where what was saved has been freed, or written since.
     """
-    row, hooks = node._row, node._hooks
-    if row is not None and node._seq < versions.last:
+    primitive, hooks = node._primitive, node._hooks
+    if primitive is not None and node._seq < versions.last:
         check_versions(node)
-    if recorded and row is not None and history is not None:
-        return row.backward_recorded(node, grad, history)  # type: ignore[no-any-return]
+    if recorded and primitive is not None and history is not None:
+        return primitive.backward_recorded(node, grad, history)  # type: ignore[no-any-return]
     if recorded:
         return node.apply_recorded(grad)  # type: ignore[no-any-return]
-    if row is not None and hooks is not None and hooks.packed:
-        return row.backward_read(node, grad)  # type: ignore[no-any-return]
+    if primitive is not None and hooks is not None and hooks.packed:
+        return primitive.backward_read(node, grad)  # type: ignore[no-any-return]
     return node.apply(grad)  # type: ignore[no-any-return]
 
 

@@ -30,18 +30,18 @@ differentiating: list[None] = []
 
 
 class Recorder(Protocol):
-    """What runs the rows while a program is recorded: see gradcli.tracing.
+    """What runs the primitives while a program is recorded: see gradcli.tracing.
 
     tensors: whether backward passes run the rules on tensors, never on arrays.
     """
 
     tensors: bool
 
-    def call(self, row: Any, values: list[Any]) -> Any:
-        """The arrays of a row called on tensors (numbers as Scalars) and options."""
+    def call(self, primitive: Any, values: list[Any]) -> Any:
+        """The arrays of a primitive called on tensors (numbers as Scalars) and options."""
 
-    def run(self, row: Any, operands: list[Any]) -> Any:
-        """The arrays of a row called on arrays and options, as rules and kernels do."""
+    def run(self, primitive: Any, operands: list[Any]) -> Any:
+        """The arrays of a primitive called on arrays and options, as rules and kernels do."""
 
     def memory(self, array: Any) -> Any:
         """The array as memory that tensors may share and write."""
@@ -71,14 +71,17 @@ class State:
         self.anomaly = False  # nodes remember the traceback of their forward call
         self.check_nan = True
         self.pack: tuple[Any, ...] = ()  # the stack of saved_tensors_hooks
-        # Called with (row, operands, outputs) after every operation. One of forward mode has a `level`; one
+        # Called with (primitive, operands, outputs) after every operation. One of forward mode has
+        # a `level`; one
         # that calls another first has that as `below`.
         self.intercept: Any = None
         self.observer: Any = None  # called with every step of a backward pass: see core.observers
         self.levels: tuple[Any, ...] = ()  # the batches that are open: core.batched_arrays.Level
         self.batched = False  # operands may be batched, open or not: a pass goes through a batch
         self.before_write: Any = None  # called with a tensor that is about to be written in place
-        self.recorder: Recorder | None = None  # runs rows in the engine's place, and keeps what ran
+        self.recorder: Recorder | None = (
+            None  # runs primitives in the engine's place, and keeps what ran
+        )
 
     def plain(self) -> bool:
         """True where the state is the ordinary one."""

@@ -92,7 +92,7 @@ class Node:
 
     `_edges` has, for each differentiable input, a Node, a Port (an output of a node that has
     several) or None. `_saved` holds tensors, freed after use; `_options` plain values, kept. The nodes
-    of most rows have a slot for each of these (see `layout`), others are of the class Wide.
+    of most primitives have a slot for each of these (see `layout`), others are of the class Wide.
     """
 
     __slots__ = (*("_meta", "_more", "_seq", "span"), "__weakref__")
@@ -118,7 +118,7 @@ class Node:
     _result_tick: Any = _Rarely()  # when an in-place operation had written its saved result
     _tangents: Any = _Rarely()  # in forward mode, {output number: tangents of that result}
     _notes: Any = _Rarely()
-    _row: Declaration | None = None
+    _primitive: Declaration | None = None
     _eager = False  # True: runs even where no gradient arrives (custom functions)
 
     def name(self) -> str:
@@ -176,10 +176,10 @@ class Node:
 
         Raises RuntimeError where the saved tensors have been freed.
         """
-        row = self._row
-        assert row is not None
-        type(self).apply = row.backward  # type: ignore[method-assign]
-        return row.backward(self, grad)
+        primitive = self._primitive
+        assert primitive is not None
+        type(self).apply = primitive.backward  # type: ignore[method-assign]
+        return primitive.backward(self, grad)
 
     # `push(grad, retain)`, the plain pass's way (take the gradient, add to those of the inputs; retain:
     # keep what was saved), and the call of a node are attached in engine/__init__.
@@ -188,18 +188,20 @@ class Node:
 
     def apply_recorded(self, grad: Any) -> Any:
         """As `apply`, on tensors and recorded, for `create_graph`."""
-        row = self._row
-        assert row is not None
-        return row.backward_recorded(self, grad)
+        primitive = self._primitive
+        assert primitive is not None
+        return primitive.backward_recorded(self, grad)
 
     # -- what was saved ---------------------------------------------------------------------------
     def saved_items(self) -> Iterator[tuple[str, Any]]:
         """(field, value) of everything saved; FREED where a backward pass has freed it."""
-        if self._row is not None:
-            yield from self._row.saved_items(self)
+        if self._primitive is not None:
+            yield from self._primitive.saved_items(self)
 
     def __dir__(self) -> list[str]:
-        return sorted([*_PUBLIC, *(self._row.saved_names() if self._row is not None else [])])
+        return sorted(
+            [*_PUBLIC, *(self._primitive.saved_names() if self._primitive is not None else [])]
+        )
 
     def __repr__(self) -> str:
         kind = type(self)
@@ -391,11 +393,15 @@ class _SavedField:
     def __get__(self, node: Node | None, kind: type[Node]) -> Any:
         if node is None:
             return self
-        assert node._row is not None
-        return node._row.saved_attribute(node, self.name)
+        assert node._primitive is not None
+        return node._primitive.saved_attribute(node, self.name)
 
 
-def node_class(row: Declaration, name: str, base: type[Node]) -> type[Node]:
-    """The class of a row's nodes, which reads as PyTorch's do."""
-    fields = {n: _SavedField(n) for n in row.saved_names()}
-    return type(name, (base,), {"__slots__": (), "__module__": "builtins", "_row": row, **fields})
+def node_class(primitive: Declaration, name: str, base: type[Node]) -> type[Node]:
+    """The class of a primitive's nodes, which reads as PyTorch's do."""
+    fields = {n: _SavedField(n) for n in primitive.saved_names()}
+    return type(
+        name,
+        (base,),
+        {"__slots__": (), "__module__": "builtins", "_primitive": primitive, **fields},
+    )

@@ -1,15 +1,15 @@
-"""A row of the operator table: a kernel, a node, and the rules that differentiate it.
+"""A primitive of the operator table: a kernel, a node, and the rules that differentiate it.
 
 A rule's *name* is the differentiable argument, its *parameters* are what must be saved, as in
 PyTorch's derivatives.yaml: a tensor argument, `result` (or the name of an output),
-`NAME_sym_sizes`, or an option of the kernel. It is a function of the gradient and of these, or a row
-whose further arguments are called so; `itself` in the row of a map that is linear in its first
-argument, and transposed by itself. From that the row derives everything else: what a call
+`NAME_sym_sizes`, or an option of the kernel. It is a function of the gradient and of these, or a primitive
+whose further arguments are called so; `itself` in the primitive of a map that is linear in its first
+argument, and transposed by itself. From that the primitive derives everything else: what a call
 saves and when, the node's `_saved_*` fields, the backward functions on arrays and on recorded
 tensors.
 
-A row may be called with tensors (recorded), with plain arrays (the kernel runs) or with any object
-whose class has `__operator__` (recorded arrays), so that rules may call rows and run on all of them.
+A primitive may be called with tensors (recorded), with plain arrays (the kernel runs) or with any object
+whose class has `__operator__` (recorded arrays), so that rules may call primitives and run on all of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _REQUIRED: Any = object()
 _OPERANDS = (*ARRAYS, Batched)
 
 
-class Row(Declaration):
+class Primitive(Declaration):
     """One operator: see the module's docstring; made by the decorator `operator`."""
 
     # -- calling ----------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class Row(Declaration):
         return found
 
     def type_error(self, i: int, value: Any, wanted: str) -> TypeError:
-        """The error for an operand of a type that the row does not take."""
+        """The error for an operand of a type that the primitive does not take."""
         name = "input" if self.names[i] == "self" else self.names[i]
         return TypeError(
             f"{self.title.rstrip('_')}(): argument '{name}' (position {i + 1}) must be {wanted}, "
@@ -285,12 +285,12 @@ class Row(Declaration):
         return operands
 
     def refused(self, numpy_dtype: Any) -> bool:
-        """Whether the row does not take a dtype."""
+        """Whether the primitive does not take a dtype."""
         kinds = self.refuses
         return numpy_dtype.kind in kinds or ("e" in kinds and numpy_dtype.char == "e")
 
     def refusal(self, numpy_dtype: Any, *shapes: tuple[int, ...]) -> Exception:
-        """The error for a dtype that the row does not take; of shapes that do not meet, theirs."""
+        """The error for a dtype that the primitive does not take; of shapes that do not meet, theirs."""
         meet = len(shapes) > 1 and self.types is not None
         if meet and (error := mismatch(list(shapes))) is not None:
             return error
@@ -476,7 +476,7 @@ class Row(Declaration):
         return by_position
 
     def backward_read(self, node: Node, grad: Any) -> tuple[Any, ...]:
-        """As `backward`, of any row, and where saved tensors went through hooks."""
+        """As `backward`, of any primitive, and where saved tensors went through hooks."""
         if node._saved is None:
             raise RuntimeError(FREED_MESSAGE)
         return self.backward_on(node, grad, lambda f: raw(self.unpack(node, f)))
@@ -507,8 +507,8 @@ class NotImplementedNode(Wide):
         return "torch::autograd::NotImplemented"
 
     def apply(self, grad: Any) -> Any:
-        assert self._row is not None
-        title = self._row.title
+        assert self._primitive is not None
+        title = self._primitive.title
         # What exists in place alone PyTorch records by hand, and names without its namespace.
         title = title if title.endswith("_") else f"aten::{title}"
         raise RuntimeError(f"derivative for {title} is not implemented")
@@ -522,9 +522,9 @@ class NotImplementedNode(Wide):
 _NODE_BASES = {NOT_IMPLEMENTED: NotImplementedNode}
 
 
-# What is made of a row when it is first asked for.
+# What is made of a primitive when it is first asked for.
 _MADE = {
-    "node_type": Row._node_type,
+    "node_type": Primitive._node_type,
     "call": generated_calls.call,
     "record": generated_calls.record,
     "backward": generated_rules.backward,
@@ -554,13 +554,13 @@ def shown_option(value: Any) -> Any:
     return value
 
 
-Rules = Any  # a row, which is the class of its rules to a type checker
+Rules = Any  # a primitive, which is the class of its rules to a type checker
 
 
 def operator(
     kernel: Callable[..., Any], node: str | None = None, **facts: Any
-) -> Callable[[type], Row]:
-    """Decorate a class of rules: makes it a Row (see the module's docstring).
+) -> Callable[[type], Primitive]:
+    """Decorate a class of rules: makes it a Primitive (see the module's docstring).
 
     kernel: the function on arrays. node: the name of the node's class, None where nothing is
     recorded. kind: "linear", "bilinear" or "elementwise", where the operation is; "loss", where it is
@@ -579,11 +579,11 @@ def operator(
     they are, and rounds the result. copies: a call is recorded of tensors made in inference mode too.
     dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
     mask is among them. batch: how the kernel takes one more dimension in front (a name of
-    `core.batched_arrays`, or a function of the row, its operands and the level that gives the
+    `core.batched_arrays`, or a function of the primitive, its operands and the level that gives the
     results with the
     batch in front); axes: the options that are dimensions; sizes: the option that is a shape. guarded:
-    what one rule out of several needs is saved only where that rule is wanted: not so in the rows of
-    derivatives, where PyTorch saves all. spelled: how a derivative has the row, where that is no call
+    what one rule out of several needs is saved only where that rule is wanted: not so in the primitives of
+    derivatives, where PyTorch saves all. spelled: how a derivative has the primitive, where that is no call
     of the function of its name with options of its names: a formula of its parameters; `WORD: OPTIONS`,
     another function, and what that calls them (`-` for one that it lacks, nothing where they are called
     the same); `WORD[0]: OPTIONS`, the first of its results; or the name of a form of
@@ -594,14 +594,14 @@ def operator(
     own_order: the kernel says in which order in memory the result's dims are, whatever its operands' are.
     """
 
-    def make(body: type) -> Row:
+    def make(body: type) -> Primitive:
         rules: dict[str, Callable[..., Any]] = {
-            n: f for n, f in vars(body).items() if isinstance(f, (FunctionType, Row))
+            n: f for n, f in vars(body).items() if isinstance(f, (FunctionType, Primitive))
         }
         doc = (body.__doc__ or "").strip()
-        return Row(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
+        return Primitive(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
 
     return make
 
 
-__all__ = ["LAZY", "Array", "Arrays", "Row", "Rules", "itself", "operator"]
+__all__ = ["LAZY", "Array", "Arrays", "Primitive", "Rules", "itself", "operator"]

@@ -170,15 +170,17 @@ def _join(
         a_line = max(1, (OPTIONS.linewidth - column) // (width + 2)) if innermost else 1
         joined = []
         for start in range(0, len(items), size):
-            row = items[start : start + size]
+            primitive = items[start : start + size]
             if cut[axis]:
-                row[edge:edge] = [" ..." if innermost else "..."]
+                primitive[edge:edge] = [" ..." if innermost else "..."]
             if innermost:
-                row = [", ".join(row[i : i + a_line]) for i in range(0, len(row), a_line)]
-                joined.append("[" + ("," + newline).join(row) + "]")
+                primitive = [
+                    ", ".join(primitive[i : i + a_line]) for i in range(0, len(primitive), a_line)
+                ]
+                joined.append("[" + ("," + newline).join(primitive) + "]")
             else:
                 blank = "\n" * (len(shape) - axis - 2)
-                joined.append("[" + ("," + blank + newline).join(row) + "]")
+                joined.append("[" + ("," + blank + newline).join(primitive) + "]")
         items = joined
     return items[0]
 

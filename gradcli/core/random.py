@@ -744,15 +744,17 @@ def _with_replacement(chances: Array, count: int, source: Generator) -> Array:
     rows = chances.reshape(-1, chances.shape[-1])
     found = np.empty((len(rows), count), np.int64)
     with source.lock:
-        for row, out in zip(rows, found, strict=True):
-            if not (row >= 0).all():
+        for primitive, out in zip(rows, found, strict=True):
+            if not (primitive >= 0).all():
                 _refuse("encountering probability entry < 0")
-            if not np.isfinite(row).all():
+            if not np.isfinite(primitive).all():
                 _refuse("encountering probability entry = infinity or NaN")
-            sums = np.cumsum(row, dtype=row.dtype if row.dtype.itemsize > 2 else np.float32)
+            sums = np.cumsum(
+                primitive, dtype=primitive.dtype if primitive.dtype.itemsize > 2 else np.float32
+            )
             if not sums[-1] > 0:
                 _refuse("sum of probabilities <= 0")
-            bounds = (sums / sums[-1]).astype(row.dtype).astype(np.float64)
+            bounds = (sums / sums[-1]).astype(primitive.dtype).astype(np.float64)
             bounds[-1] = 1
             out[:] = np.searchsorted(bounds, source.doubles(count))
     return found.reshape(*chances.shape[:-1], count)

@@ -102,25 +102,25 @@ def pack_value(value: Any, hooks: tuple[Any, Any], history: Node | Port | None) 
     return Packed(tensor, content, hooks[1])
 
 
-def pack(node: Node, row: Declaration, stack: tuple[Any, ...]) -> None:
+def pack(node: Node, primitive: Declaration, stack: tuple[Any, ...]) -> None:
     """Send what a node saved through the innermost pair of hooks."""
     if not node._saved or stack[-1][0] is None:
         return
     node._saved = tuple(
-        pack_value(value, stack[-1], _history(node, row, field))
-        for field, value in zip(row.saved_fields, node._saved, strict=True)
+        pack_value(value, stack[-1], _history(node, primitive, field))
+        for field, value in zip(primitive.saved_fields, node._saved, strict=True)
     )
     node_hooks(node).packed = True
 
 
-def _history(node: Node, row: Declaration, field: str) -> Node | Port | None:
-    if field in row.position:
+def _history(node: Node, primitive: Declaration, field: str) -> Node | Port | None:
+    if field in primitive.position:
         return None
-    if not row.many and row.outputs.index(field) >= row.differentiable:
+    if not primitive.many and primitive.outputs.index(field) >= primitive.differentiable:
         return None
     if node._outputs is None:
         return node
-    nr = row.outputs.index(field)
+    nr = primitive.outputs.index(field)
     return Port(node, nr, *node._outputs[nr])
 
 
@@ -139,11 +139,11 @@ class Saved:
         """
         check_hooks(self, hooks)
         pack_hook, unpack_hook = hooks
-        node, row = self._node, self._node._row
-        assert row is not None
+        node, primitive = self._node, self._node._primitive
+        assert primitive is not None
         if node._saved is None:
             raise RuntimeError(FREED)
-        at = row.saved_fields.index(self._field)
+        at = primitive.saved_fields.index(self._field)
         value = node._saved[at] if self._index is None else node._saved[at][self._index]
         if value is None:
             raise RuntimeError(
@@ -155,7 +155,9 @@ class Saved:
             value = value.tensor()
         error = None
         try:
-            packed = pack_value(value, (pack_hook, unpack_hook), _history(node, row, self._field))
+            packed = pack_value(
+                value, (pack_hook, unpack_hook), _history(node, primitive, self._field)
+            )
         except Written as written:  # refused, and yet these are the field's hooks now
             packed, error = written.packed, written
         if self._index is not None:
@@ -184,17 +186,17 @@ class Saved:
         return value.unpack_hook if type(value) is Packed else None
 
     def _value(self) -> Any:
-        node, row = self._node, self._node._row
-        assert row is not None
+        node, primitive = self._node, self._node._primitive
+        assert primitive is not None
         if node._saved is None:
             raise RuntimeError(FREED_MESSAGE)
-        value = node._saved[row.saved_fields.index(self._field)]
+        value = node._saved[primitive.saved_fields.index(self._field)]
         return value if self._index is None else value[self._index]
 
     def unpack(self) -> Any:
         """The saved tensor."""
-        assert self._node._row is not None
-        value = self._node._row.unpack(self._node, self._field)
+        assert self._node._primitive is not None
+        value = self._node._primitive.unpack(self._node, self._field)
         return value if self._index is None else value[self._index]
 
 

@@ -2,7 +2,7 @@
 
 Slices, shifts, differences of neighbours and the like leave the rows of a Jacobian with a handful of
 elements each (a band, a permutation, blocks). They are kept as values at places: time and memory are
-those of what is not zero. Which way a row takes places is found by asking it, once, for numbers by
+those of what is not zero. Which way a primitive takes places is found by asking it, once, for numbers by
 which each element is known again.
 """
 
@@ -121,12 +121,12 @@ def merged(places: Any, values: Any) -> tuple[Any, Any]:
     return made, sums
 
 
-def run(row: Declaration, operands: list[Any], level: Level) -> Any:
-    """A row of operands that are zero but at few places, where its result is so too; else None."""
+def run(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+    """A primitive of operands that are zero but at few places, where its result is so too; else None."""
     found: Scattered | None = None
     inside = [i for i, v in enumerate(operands) if is_batched(v)]
     alone = len(inside) == 1
-    if not row.single or not (alone or row.batch == "elementwise"):
+    if not primitive.single or not (alone or primitive.batch == "elementwise"):
         return None
     for i in inside:  # what is linear in several is the sum of what it is of each
         x = scattered(operands[i], level)
@@ -138,7 +138,11 @@ def run(row: Declaration, operands: list[Any], level: Level) -> Any:
             x if k == i else np.zeros(v.shape, v.dtype) if k in inside else v
             for k, v in enumerate(operands)
         ]
-        made = _elementwise(row, own, x) if row.batch == "elementwise" else _picked(row, own, x)
+        made = (
+            _elementwise(primitive, own, x)
+            if primitive.batch == "elementwise"
+            else _picked(primitive, own, x)
+        )
         found = made if found is None else None if made is None else _sum(found, made)
         if found is None:
             return None
@@ -149,27 +153,27 @@ def _with(operands: list[Any], x: Scattered, own: Any) -> list[Any]:
     return [own if v is x else v for v in operands]
 
 
-def _elementwise(row: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
+def _elementwise(primitive: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
     """Of elements by themselves: their factors are those at the places."""
-    tensors = [v for i, v in enumerate(operands) if i in row.tensors and v is not None]
+    tensors = [v for i, v in enumerate(operands) if i in primitive.tensors and v is not None]
     if np.broadcast_shapes(*map(np.shape, tensors)) != x.shape:
         return None
-    if (row.run(_with(operands, x, np.zeros(x.shape, x.dtype))) != 0).any():
+    if (primitive.run(_with(operands, x, np.zeros(x.shape, x.dtype))) != 0).any():
         return None  # zeros must stay zeros, which infinite factors do not let them
     ready = list(operands)
-    for i in row.tensors:
+    for i in primitive.tensors:
         v = operands[i]
         if v is x:
             ready[i] = x.values
         elif np.ndim(v):
             ready[i] = np.broadcast_to(v, x.shape).reshape(-1)[x.places]
-    return Scattered(x.places, row.run(ready), x.shape, x.level)
+    return Scattered(x.places, primitive.run(ready), x.shape, x.level)
 
 
-def _picked(row: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
-    """Of a row that only picks elements, repeats them, or puts them among zeros: where each goes."""
+def _picked(primitive: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
+    """Of a primitive that only picks elements, repeats them, or puts them among zeros: where each goes."""
     names, order, known = _names(x.size)
-    found = row.run(_with(operands, x, names.reshape(x.shape)))
+    found = primitive.run(_with(operands, x, names.reshape(x.shape)))
     if not isinstance(found, np.ndarray) or found.dtype != names.dtype:
         return None
     flat = found.reshape(-1)

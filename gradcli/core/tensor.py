@@ -1,6 +1,6 @@
 """The tensor: an array, where its gradient goes, and PyTorch's attributes.
 
-Functions of tensors are rows of the operator table, which adds them as methods and operators; this
+Functions of tensors are primitives of the operator table, which adds them as methods and operators; this
 class holds what belongs to a tensor itself. Rare state (gradient, hooks, versions, view) lives in
 the instance's dictionary, made on demand; class attributes are its defaults.
 """
@@ -749,8 +749,8 @@ class Tensor:
         if method == "__call__" and not kwargs:
             # An operator of Python's calls here, too: a number of NumPy's leaves that to the tensor.
             operator = any(isinstance(a, np.generic) for a in args)
-            if (row := _row_of(ufunc, args, operator)) is not None:
-                return row(*args)
+            if (primitive := _row_of(ufunc, args, operator)) is not None:
+                return primitive(*args)
         if any(isinstance(out, Tensor) for out in kwargs.get("out", ())):
             raise TypeError("return arrays must be of ArrayType")
         if method == "at" and isinstance(args[0], Tensor):
@@ -765,10 +765,10 @@ class Tensor:
         return self.__array_wrap__(np.asarray(found))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        row = _row_of(function, (args, kwargs), function in _METHODS)
-        if row is not None:
+        primitive = _row_of(function, (args, kwargs), function in _METHODS)
+        if primitive is not None:
             try:
-                return row(*args, **kwargs)
+                return primitive(*args, **kwargs)
             except TypeError:  # arguments that are NumPy's alone
                 if modes.current().rules:
                     raise
@@ -907,7 +907,7 @@ def link_result(node: Node | Port, versions: Versions) -> None:
     if type(node) is Port:
         nr, node = node.nr, node.node
     assert isinstance(node, Node)
-    if node._saved and node._row is not None and nr in node._row.saved_results:
+    if node._saved and node._primitive is not None and nr in node._primitive.saved_results:
         if node._written is None:
             node._written = {}
         node._written[nr] = versions
@@ -967,7 +967,7 @@ def track(out: Tensor, source: Tensor) -> Tensor:
 
 
 def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
-    """As `track`, in any state of the thread and for rows of many views; returns `out`."""
+    """As `track`, in any state of the thread and for primitives of many views; returns `out`."""
     base = track(out, source)
     if state is not None and state.inference:
         out.creation = "inference"

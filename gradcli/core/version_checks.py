@@ -50,7 +50,7 @@ def is_stale(node: Node) -> bool:
 
 def _saved_tensors(node: Node) -> Iterator[Tensor]:
     """The tensors among the operands that a node has saved, and that are needed."""
-    fields = node._row.saved_fields if node._row is not None else ()
+    fields = node._primitive.saved_fields if node._primitive is not None else ()
     needed = _needed(node)
     for nr, saved in enumerate(node._saved or ()):
         if needed is not None and fields[nr] not in needed:
@@ -67,21 +67,21 @@ def _written_since(saved: Tensor, node: Node) -> bool:
 def _written_results(node: Node) -> Iterator[tuple[int, Any, int]]:
     """Which saved results of a node have been written since, with their counters and the time they had."""
     after = node._result_tick or node._seq
-    needed, row = _needed(node), node._row
+    needed, primitive = _needed(node), node._primitive
     for nr, counter in (node._written or {}).items():
-        idle = needed is not None and row is not None and row.outputs[nr] not in needed
+        idle = needed is not None and primitive is not None and primitive.outputs[nr] not in needed
         if counter.stale(after) and not idle:
             yield nr, counter, after
 
 
 def _needed(node: Node) -> set[str] | None:
     """The fields that a level's pass reads; None for all."""
-    row, ids = node._row, reading.ids
-    if row is None or ids is None:
+    primitive, ids = node._primitive, reading.ids
+    if primitive is None or ids is None:
         return None
-    by_position = row.edges_by_position(node)
+    by_position = primitive.edges_by_position(node)
     found: set[str] = set()
-    for targets, needs in zip(row.targets, row.needs, strict=True):
+    for targets, needs in zip(primitive.targets, primitive.needs, strict=True):
         edges = [e for t in targets for e in by_position[t] if e is not None]
         if any(id(e.node if isinstance(e, Port) else e) in ids for e in edges):
             found.update(needs)

@@ -223,13 +223,13 @@ def castable(source: str, target: str) -> bool:
     return order[source] <= order[target]
 
 
-def inplace(row: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def inplace(primitive: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Run an operation and write its result over its first operand; returns that tensor.
 
     The rules see the operand as it was before. Raises RuntimeError, in PyTorch's words, for leaves
     that require grad, forbidden views, and results that do not fit.
     """
-    return _inplace(row, tensor, args, kwargs)
+    return _inplace(primitive, tensor, args, kwargs)
 
 
 def set_own(tensor: Tensor, level: Any, tangent: Tensor) -> None:
@@ -297,7 +297,7 @@ def will_record(tensor: Tensor, operands: Iterable[Any]) -> bool:
 
 
 def _inplace(
-    row: Callable[..., Any],
+    primitive: Callable[..., Any],
     tensor: Tensor,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -306,10 +306,10 @@ def _inplace(
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
     operands = (*args, *kwargs.values())
     if modes.differentiating:
-        name = getattr(row, "title", None) or row.__name__
+        name = getattr(primitive, "title", None) or primitive.__name__
         refuse_captured(tensor, name, operands[-1] if operands else None)
     recorded = will_record(tensor, operands)
-    writes = getattr(row, "writes", "")
+    writes = getattr(primitive, "writes", "")
     check_writable(tensor, recorded, "shared" in writes)
     if not writes:
         refuse_overlap(tensor, operands)
@@ -319,7 +319,7 @@ def _inplace(
     before.tangents = tensor.tangents
     if recorded and tensor.tangents:  # its own are about to be written
         before.tangents = {level: own.clone() for level, own in tensor.tangents.items()}
-    out = row(before, *args, **kwargs)
+    out = primitive(before, *args, **kwargs)
     if writes:
         refuse_overlap(tensor, operands[:-1] if "read" in writes else operands, "apart" in writes)
     if modes.unusual:

@@ -202,8 +202,8 @@ def _run(
     if not nodes:
         return
     _running.task = Pass(nodes, only, captured)
-    if any(n._mark is RARE and n._row is not None and n._row.rare for n in nodes):
-        create, seeds = True, [as_tensor(s) for s in seeds]  # rows of batches run on tensors
+    if any(n._mark is RARE and n._primitive is not None and n._primitive.rare for n in nodes):
+        create, seeds = True, [as_tensor(s) for s in seeds]  # primitives of batches run on tensors
         before = modes.change(batched=True)  # and look for batches, which may be closed by now
         try:
             _run_seeded(roots, seeds, ports, retain, create, captured, only)
@@ -304,8 +304,8 @@ _ALONE = _alone()
 
 def _spends(node: Node, captured: Captured | None) -> bool:
     """Whether a node's rule may write over the gradient that comes to it: nobody is shown that."""
-    row, shown = node._row, captured is not None and captured.wants(node)
-    return row is not None and row.spends and node._hooks is None and not shown
+    primitive, shown = node._primitive, captured is not None and captured.wants(node)
+    return primitive is not None and primitive.spends and node._hooks is None and not shown
 
 
 def _given_up(g: Any) -> Any:

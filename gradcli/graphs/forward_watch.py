@@ -28,9 +28,9 @@ def _watching() -> Iterator[dict[Any, Any]]:
     kept: dict[Any, Any] = {}
     former = modes.current().intercept
 
-    def keep(row: Any, operands: Any, outputs: Any) -> None:
+    def keep(primitive: Any, operands: Any, outputs: Any) -> None:
         if former is not None:
-            former(row, operands, outputs)
+            former(primitive, operands, outputs)
         for tensor in outputs:
             node = tensor.grad_fn
             if node is not None and tensor.output_nr == 0:

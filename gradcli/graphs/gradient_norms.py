@@ -31,7 +31,7 @@ ROLES = ("variable", "shape", "grad", "value", "value", "note", "grad")
 
 
 @dataclass(slots=True)
-class Row:
+class NodeNorm:
     """A leaf or a named result: the norms of its gradient and its value."""
 
     id: int
@@ -96,7 +96,7 @@ class Norms:
         self.marks = list(self._node_marks())
         self.marks += self._module_marks()
 
-    def _rows(self) -> Iterable[Row]:
+    def _rows(self) -> Iterable[NodeNorm]:
         seen: set[int] = set()
         turns = {self.skeleton.ids.get(step.node): step for step in self.steps}
         order = [i for i in turns if i is not None]
@@ -112,7 +112,7 @@ class Norms:
             known = None if grad is None else value_text.stats_of(grad)
             value = self.forward.get(i)
             outputs = self.describer.probe.outputs(node)
-            yield Row(
+            yield NodeNorm(
                 i,
                 label or "unnamed",
                 depth if known is not None else len(order),
@@ -175,12 +175,12 @@ class Norms:
         return found
 
     # -- how it is told --------------------------------------------------------------------------
-    def sorted(self, by: str = "depth") -> list[Row]:
+    def sorted(self, by: str = "depth") -> list[NodeNorm]:
         """The rows by depth from the result, or by gradient or ratio, smallest first."""
         if by == "depth":
             return sorted(self.rows, key=lambda row: row.depth)
 
-        def key(row: Row) -> tuple[bool, float]:
+        def key(row: NodeNorm) -> tuple[bool, float]:
             found = row.grad if by == "grad" else row.ratio
             return (found is None, math.inf if found is None or math.isnan(found) else found)
 
@@ -210,7 +210,7 @@ class Norms:
                 lines += [told] if width is None else fold(told, max(width, NARROWEST))
         return lines
 
-    def _cells(self, row: Row, signs: Signs) -> tuple[str, ...]:
+    def _cells(self, row: NodeNorm, signs: Signs) -> tuple[str, ...]:
         def short(value: float | None) -> str:
             return "" if value is None else value_text.number(value, 3)
 

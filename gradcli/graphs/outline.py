@@ -11,7 +11,7 @@ from gradcli.graphs.module_view import Modules, Part
 from gradcli.graphs.styles import Line, Signs, length, padded, stripped
 from gradcli.graphs.traversal import Totals
 
-Row = tuple[Line, list[Line]]
+OutlineEntry = tuple[Line, list[Line]]
 HEADINGS = ("module", "class", "nodes", "parameters", "keeps", "grad in", "grad of parameters")
 
 
@@ -27,7 +27,7 @@ def outline(
     """Return the lines: modules to a depth (1: the outermost), then what is outside of all."""
     rows = list(_rows(modules, signs, depth, only, grads))
     columns = 4 + 2 * grads
-    table: list[Row] = [
+    table: list[OutlineEntry] = [
         ([(HEADINGS[0], "field")], [[(h, "field")] for h in HEADINGS[1 : columns + 1]])
     ]
     table += rows
@@ -51,7 +51,7 @@ def outline(
 
 def _rows(
     modules: Modules, signs: Signs, depth: int | None, only: str | None, grads: bool
-) -> Iterator[Row]:
+) -> Iterator[OutlineEntry]:
     below: dict[str | None, list[Part]] = {}
     for part in modules.parts.values():
         below.setdefault(part.parent, []).append(part)
@@ -70,7 +70,7 @@ def _rows(
 
 def _row(
     modules: Modules, part: Part, guides: tuple[bool, ...], signs: Signs, cut: bool, grads: bool
-) -> Row:
+) -> OutlineEntry:
     text = "".join(signs.pipe if more else signs.blank for more in guides[:-1])
     if guides:
         text += signs.tee if guides[-1] else signs.elbow

@@ -23,7 +23,7 @@ class Kind(Enum):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Row:
+class TreeItem:
     """One line of the tree, before anything is written on it."""
 
     kind: Kind
@@ -38,7 +38,7 @@ class Row:
     block: bool = False  # begins a continued block
 
 
-def rows(view: View, *, nothings: bool = False, levels: int = 20) -> Iterator[Row]:
+def rows(view: View, *, nothings: bool = False, levels: int = 20) -> Iterator[TreeItem]:
     """Unfold the view from its roots, without recursion.
 
     nothings: lines for inputs that need no gradient. levels: guides wider than this continue at
@@ -64,7 +64,7 @@ class _Unfolding:
         self.continued: set[int] = set()
         self.pending: deque[tuple[int, int]] = deque()
 
-    def run(self) -> Iterator[Row]:
+    def run(self) -> Iterator[TreeItem]:
         for root in self.reading.starts():
             yield from self.block(root, 0, continued=False)
             while self.pending:
@@ -72,7 +72,7 @@ class _Unfolding:
                 if key not in self.drawn:
                     yield from self.block(key, output, continued=True)
 
-    def block(self, start: int, output: int, *, continued: bool) -> Iterator[Row]:
+    def block(self, start: int, output: int, *, continued: bool) -> Iterator[TreeItem]:
         stack = [_Task(start, output, ())]
         first = continued
         while stack:
@@ -86,28 +86,30 @@ class _Unfolding:
     def number(self, key: int) -> int:
         return self.numbers.setdefault(key, len(self.numbers) + 1)
 
-    def row(self, task: _Task) -> Row:
+    def row(self, task: _Task) -> TreeItem:
         key = task.key
         if key == NOWHERE:
-            return Row(Kind.NOTHING, key, task.output, task.guides)
+            return TreeItem(Kind.NOTHING, key, task.output, task.guides)
         if key in self.drawn:
-            return Row(Kind.REFERENCE, key, task.output, task.guides, self.number(key))
+            return TreeItem(Kind.REFERENCE, key, task.output, task.guides, self.number(key))
         follow = task.follow = self.reading.follow(key)
         grows = any(link is not None for link in follow)
         if grows and len(task.guides) >= self.levels:
             self.pending.append((key, task.output))
             again = key in self.continued
             self.continued.add(key)
-            return Row(Kind.CONTINUED, key, task.output, task.guides, self.number(key), again=again)
+            return TreeItem(
+                Kind.CONTINUED, key, task.output, task.guides, self.number(key), again=again
+            )
         self.drawn.add(key)
         numbered = self.reading.met(key) > 1 or key in self.numbers
         number = self.number(key) if numbered else None
         if key < 0:
             fold = self.reading.folds[key]
-            return Row(Kind.FOLD, key, 0, task.guides, number, False, grows, fold)
+            return TreeItem(Kind.FOLD, key, 0, task.guides, number, False, grows, fold)
         cut = self.view.cut(key)
         shows = grows or (self.nothings and bool(follow) and not cut)
-        return Row(Kind.NODE, key, task.output, task.guides, number, cut, shows)
+        return TreeItem(Kind.NODE, key, task.output, task.guides, number, cut, shows)
 
     def children(self, task: _Task) -> list[_Task]:
         found = []

@@ -11,7 +11,7 @@ from gradcli.graphs.labels import plural, shorten, title_of
 from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
 from gradcli.graphs.styles import UNICODE, Line, Signs, crop, length
 from gradcli.graphs.traversal import Describer, Record, Totals, class_name, totals
-from gradcli.graphs.tree_items import Kind, Row, rows
+from gradcli.graphs.tree_items import Kind, TreeItem, rows
 from gradcli.graphs.view import Fold, Selection, View, fold_text
 from gradcli.system.visible import columns, fitting
 
@@ -115,7 +115,7 @@ class Drawing:
         self.view = View(self.skeleton, selection, labels, None, members)
         levels = 20 if width is None else max(4, min(20, (width - 24) // 3))
         nothings = options.edges and not options.forward
-        self.rows: Iterable[Row] = rows(self.view, nothings=nothings, levels=levels)
+        self.rows: Iterable[TreeItem] = rows(self.view, nothings=nothings, levels=levels)
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines, each a list of (text, role)."""
@@ -187,7 +187,7 @@ class Drawing:
             return [(text + (signs.pipe if last else signs.blank), "guide")]
         return [(text + (signs.tee if last else signs.elbow), "guide")]
 
-    def node(self, row: Row, record: Record, guides: Line) -> _Cells:
+    def node(self, row: TreeItem, record: Record, guides: Line) -> _Cells:
         title, name = title_of(record, forward=self.options.forward)
         head = [*guides, (title, "leaf" if record.is_leaf else "function")]
         if name:
@@ -204,7 +204,7 @@ class Drawing:
             columns.append(self.gradient(record))
         return _Cells(head, columns, self.source(row, record))
 
-    def source(self, row: Row, record: Record) -> str:
+    def source(self, row: TreeItem, record: Record) -> str:
         """The piece of the program that made the node, where the line above does not have it."""
         if record.is_leaf or (record.span is None and record.place is None):
             return ""
@@ -228,7 +228,7 @@ class Drawing:
     def output(self, number: int) -> Line:
         return [(f" output {number}", "note")] if number else []
 
-    def elsewhere(self, row: Row) -> Line:
+    def elsewhere(self, row: TreeItem) -> Line:
         sign = self.signs.up if row.kind is Kind.REFERENCE else self.signs.down
         line: Line = [(f"{sign} [{row.number}]", "shared"), (" ", "guide")]
         line += [(self.called(row.key), "note"), *self.output(row.output)]
@@ -242,7 +242,7 @@ class Drawing:
             return self.signs.fold
         return self.describer.label(key) or class_name(self.skeleton.nodes[key])
 
-    def fold(self, row: Row, fold: Fold) -> Line:
+    def fold(self, row: TreeItem, fold: Fold) -> Line:
         text = fold_text(fold.counts, self.signs.times)
         names = [self.describer.label(i) or self.signs.unnamed for i in fold.leaves]
         names = list(dict.fromkeys(names))
@@ -254,7 +254,7 @@ class Drawing:
             line += [(" ", "guide"), (f"[{row.number}]", "shared")]
         return line
 
-    def shape(self, row: Row, record: Record) -> Line:
+    def shape(self, row: TreeItem, record: Record) -> Line:
         if not record.outputs:
             return []
         shape, dtype, device = record.outputs[min(row.output, len(record.outputs) - 1)]
@@ -292,7 +292,7 @@ class Drawing:
 
     # -- what stands below a node ------------------------------------------------------------------
 
-    def below(self, row: Row, record: Record) -> Iterator[_Cells]:
+    def below(self, row: TreeItem, record: Record) -> Iterator[_Cells]:
         if not (self.options.saved or self.options.edges):
             return
         # The guide goes down to the first input, if lines of inputs follow.

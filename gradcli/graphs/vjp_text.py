@@ -10,25 +10,25 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from gradcli.core.primitive import Row
+from gradcli.core.primitive import Primitive
 
 
-def rules_of(row: Row) -> dict[str, str]:
+def rules_of(primitive: Primitive) -> dict[str, str]:
     """Return {argument: rule} of a row, "grad" being what comes in."""
-    return {target.replace("__", ", "): rule_text(rule) for target, rule in row.rules.items()}
+    return {target.replace("__", ", "): rule_text(rule) for target, rule in primitive.rules.items()}
 
 
 def rules_by_edge(node: Any) -> list[str]:
     """Return the rule behind each edge of `next_functions`, "" where unknown."""
     edges = node.next_functions
-    row = getattr(node, "_row", None)
-    if row is None:
+    primitive = getattr(node, "_primitive", None)
+    if primitive is None:
         return [""] * len(edges)
     texts: dict[int, str] = {}
-    for targets, rule in zip(row.targets, row.rules.values(), strict=True):
+    for targets, rule in zip(primitive.targets, primitive.rules.values(), strict=True):
         for position in targets:
             texts[position] = rule_text(rule)
-    ordered = [texts.get(position, "") for position in row.differentiated]
+    ordered = [texts.get(position, "") for position in primitive.differentiated]
     if len(ordered) == len(edges):
         return ordered
     # An argument that is a list of tensors has one rule for many edges.
@@ -38,7 +38,7 @@ def rules_by_edge(node: Any) -> list[str]:
 @lru_cache(1024)
 def rule_text(rule: Any) -> str:
     """Return the text of a rule: a lambda's body, or a helper's only expression, or a function's call."""
-    if isinstance(rule, Row):
+    if isinstance(rule, Primitive):
         return f"{rule.name.removeprefix('_')}({', '.join(['grad', *rule.names[1:]])})"
     if not isinstance(rule, FunctionType):
         return ""

@@ -12,7 +12,7 @@ from gradcli.core.tensor import Tensor
 from gradcli.movement.strides import copied, follows, formatted
 from gradcli.registry.rule_helpers import cast as in_dtype
 from gradcli.registry.rule_helpers import is_complex
-from gradcli.registry.table import Array, function, row
+from gradcli.registry.table import Array, function, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import IN_MEMORY
 from gradcli.system.dtypes import tensor_name
@@ -25,7 +25,9 @@ def _clone(self: Array, memory_format: str | None = None) -> Array:
     return formatted(self, memory_format) if isinstance(self, IN_MEMORY) else self
 
 
-@row(_clone, "CloneBackward0", kind="linear", copies=True, batch="elementwise", spelled="self")
+@primitive(
+    _clone, "CloneBackward0", kind="linear", copies=True, batch="elementwise", spelled="self"
+)
 class clone_as:
     self = lambda g: g
 
@@ -39,7 +41,7 @@ def format_name(memory_format: Any) -> str | None:
 @function(
     "clone(Tensor input, *, MemoryFormat? memory_format=None)",
     numpy=np.copy,
-    rows=[clone_as],
+    primitives=[clone_as],
     samples=["clone(randn(2,3))"],
 )
 def clone(input: Array, memory_format: Any = None) -> Any:
@@ -50,7 +52,7 @@ def clone(input: Array, memory_format: Any = None) -> Any:
 
 @function(
     "contiguous(Tensor input, *, MemoryFormat? memory_format=None)|method",
-    rows=[clone_as],
+    primitives=[clone_as],
     numpy=np.ascontiguousarray,
     samples=["contiguous(randn(2,3))"],
 )
@@ -62,7 +64,7 @@ def contiguous(input: Array, memory_format: Any) -> Any:
     return clone_as(input, name)
 
 
-@row(lambda self: self, spelled="held")
+@primitive(lambda self: self, spelled="held")
 class held_constant:
     """What the tape holds constant, in a recording that is differentiated again."""
 
@@ -92,7 +94,7 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
     return in_dtype(g, self_dtype)
 
 
-@row(
+@primitive(
     _to_copy,
     "ToCopyBackward0",
     kind="linear",
@@ -105,7 +107,7 @@ class to_copy:
     self = cast_back
 
 
-@row(_to_copy, batch="elementwise", spelled="to")
+@primitive(_to_copy, batch="elementwise", spelled="to")
 class to_discrete:
     """Integers and booleans: not differentiable."""
 
@@ -116,8 +118,8 @@ def cast(input: Any, dtype: Any, copy: bool = False, memory_format: Any = None) 
     laid_out = name is None or (isinstance(input, Tensor) and follows(input.memory(), name))
     if laid_out and input.dtype.dtype == dtype and not copy:
         return input
-    row = to_copy if dtype.kind in "fc" else to_discrete
-    return row(input, dtype) if name is None else row(input, dtype, name)
+    primitive = to_copy if dtype.kind in "fc" else to_discrete
+    return primitive(input, dtype) if name is None else primitive(input, dtype, name)
 
 
 _TO = "bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None)|method"
@@ -128,7 +130,7 @@ _TO = "bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=
     f"to(Tensor input, ScalarType dtype, {_TO}",
     f"to(Tensor input, Tensor tensor, {_TO}",
     "to(Tensor input, Scalar tensor)|method|unlisted",
-    rows=[to_copy],
+    primitives=[to_copy],
     samples=["to(randn(3), float32)"],
 )
 def to(
@@ -168,7 +170,7 @@ _PYTHON: dict[Any, Callable[[], Any]] = {
 
 @function(
     "type_as(Tensor input, Tensor other)|method",
-    rows=[to_copy],
+    primitives=[to_copy],
     samples=["type_as(randn(3), ones(1, dtype=float32))"],
 )
 def type_as(input: Array, other: Array) -> Any:
@@ -183,7 +185,7 @@ _TYPES = {f"torch.{text}": dtypes.NAMES[name] for name, text in dtypes.TYPE_NAME
     "type(Tensor input, Any dtype=None, bool non_blocking=False, *, "
     "MemoryFormat? memory_format=None)|method",
     name="type",
-    rows=[to_copy],
+    primitives=[to_copy],
     samples=["randn(3).type(float32)"],
 )
 def type_(input: Array, dtype: Any, non_blocking: bool, memory_format: Any) -> Any:
@@ -207,7 +209,7 @@ def _conversion(name: str, dtype: dtypes.dtype) -> None:
     convert.__doc__ = f"`input` as {dtype.name}."
     convert.__module__ = __name__
     signature = f"{name}(Tensor input, *, MemoryFormat? memory_format=None)|method"
-    function(signature, name=name, rows=[to_copy], samples=[f"randn(3).{name}()"])(convert)
+    function(signature, name=name, primitives=[to_copy], samples=[f"randn(3).{name}()"])(convert)
 
 
 for _name in ("half", "float", "double", "cfloat", "cdouble", "short", "int", "long"):

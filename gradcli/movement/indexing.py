@@ -17,7 +17,7 @@ from gradcli.movement.reshaping import (
     expand_size,
     reshape,
     select,
-    slice_row,
+    slice_p,
     unbind,
     view_size,
 )
@@ -36,7 +36,7 @@ from gradcli.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.registry.table import Array, Arrays, function, operator, row
+from gradcli.registry.table import Array, Arrays, function, operator, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import IN_MEMORY, afresh, in_its_order
 from gradcli.system.dtypes import c_type, scalar_name
@@ -141,7 +141,7 @@ def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
     return index_put_impl(new_zeros(g, self_sym_sizes), indices, g, True)
 
 
-@row(
+@primitive(
     _index,
     "IndexBackward0",
     kind="linear",
@@ -151,7 +151,7 @@ def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
     batch=batching_helpers.indexed,
     spelled="index",
 )
-class index_row:
+class index_p:
     """The elements at the given positions of each dim: `x[a, b]`."""
 
     self = _index_back
@@ -214,13 +214,15 @@ class index_put:
     """`input` with `values` at the given positions; accumulate adds them."""
 
     self = _index_put_back
-    values = index_row
+    values = index_p
 
 
-@row(_index_put, "IndexPutImplBackward0", batch=batching_helpers.index_written, spelled="index_put")
+@primitive(
+    _index_put, "IndexPutImplBackward0", batch=batching_helpers.index_written, spelled="index_put"
+)
 class index_put_impl:
     self = _index_put_back
-    values = index_row
+    values = index_p
 
 
 # -- by condition ---------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@row(_where, "WhereBackward0", kind="linear", batch="elementwise", spelled="where")
+@primitive(_where, "WhereBackward0", kind="linear", batch="elementwise", spelled="where")
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -245,7 +247,7 @@ class where_of:
     "where(Tensor condition, Scalar self, Scalar other)|function",
     name="where",
     numpy=np.where,
-    rows=[where_of],
+    primitives=[where_of],
     samples=["where(randn(3) > 0, randn(3), randn(3))", "where(randn(2,3) > 0, randn(3), 0.)"],
 )
 def choose(condition: Array, input: Any = None, other: Any = None) -> Any:
@@ -296,7 +298,7 @@ def _nonzero(self: Array) -> Array:
     )
 
 
-@row(_nonzero, params="self", batch="dynamic")
+@primitive(_nonzero, params="self", batch="dynamic")
 class nonzero_of:
     """Positions of the elements that are not zero, one a row."""
 
@@ -305,7 +307,7 @@ class nonzero_of:
     "nonzero(Tensor input, *, Tensor out=None)",
     "nonzero(Tensor input, *, bool as_tuple)|unsaid|function",
     "nonzero(Tensor input, *, bool as_tuple)|method",
-    rows=[nonzero_of],
+    primitives=[nonzero_of],
     samples=["nonzero(tensor([0., 1., 2.]))"],
 )
 def nonzero(input: Array, as_tuple: bool = False) -> Any:
@@ -315,7 +317,9 @@ def nonzero(input: Array, as_tuple: bool = False) -> Any:
     return unbind(nonzero_of(input if input.ndim else input.unsqueeze(0)), 1)
 
 
-@function("argwhere(Tensor input)", rows=[nonzero_of], samples=["argwhere(tensor([0., 1., 2.]))"])
+@function(
+    "argwhere(Tensor input)", primitives=[nonzero_of], samples=["argwhere(tensor([0., 1., 2.]))"]
+)
 def argwhere(input: Array) -> Any:
     """The positions of the elements that are not zero, one a row."""
     return nonzero_of(input)
@@ -334,7 +338,7 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     return afresh(found, self) if found.ndim else found[()]
 
 
-@row(
+@primitive(
     _masked_fill,
     "MaskedFillBackward0",
     batch="elementwise",
@@ -355,7 +359,7 @@ def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
     return _masked_fill(self, mask, value)
 
 
-@row(
+@primitive(
     _masked_fill_tensor,
     "MaskedFillBackward1",
     batch=batching_helpers.of(batching_helpers.filled, lambda: where_of),
@@ -371,7 +375,7 @@ class masked_fill_tensor:
     "masked_fill(Tensor input, Tensor mask, Tensor value)",
     "masked_fill(Tensor input, Tensor mask, Scalar value)",
     inplace=True,
-    rows=[masked_fill_number, masked_fill_tensor],
+    primitives=[masked_fill_number, masked_fill_tensor],
     samples=["masked_fill(randn(3), tensor([True, False, True]), 0.)"],
 )
 def masked_fill(input: Array, mask: Array, value: Any) -> Any:
@@ -461,7 +465,7 @@ def _masked_scatter_backward(grad_output: Array, mask: Array, sizes: Any) -> Arr
     return made
 
 
-@row(
+@primitive(
     _masked_scatter_backward,
     "MaskedScatterBackwardBackward0",
     batch=batching_helpers.masked_scatter_slope,
@@ -580,7 +584,7 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     return made
 
 
-@row(
+@primitive(
     _scatter,
     "ScatterBackward0",
     axes="dim",
@@ -600,7 +604,7 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     return made
 
 
-@row(
+@primitive(
     _scatter_value,
     "ScatterBackward1",
     kind=None,
@@ -623,7 +627,7 @@ def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: s
     return made
 
 
-@row(
+@primitive(
     _scatter_reducing,
     "NotImplemented",
     axes="dim",
@@ -641,7 +645,7 @@ class scatter_:
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, Tensor? out=None)",
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, str reduce, Tensor? out=None)",
     inplace=True,
-    rows=[scatter_src, scatter_value, scatter_],
+    primitives=[scatter_src, scatter_value, scatter_],
     samples=[
         "scatter(randn(2,3), 1, tensor([[0], [2]]), randn(2,1))",
         "scatter(randn(2,3), 1, tensor([[0], [2]]), 9.)",
@@ -873,7 +877,7 @@ def _index_select_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, index:
     "IndexSelectBackward0",
     kind="linear",
     samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
-    batch=batching_helpers.of(batching_helpers.selected, lambda: index_row),
+    batch=batching_helpers.of(batching_helpers.selected, lambda: index_p),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
     writes="apart",
 )
@@ -1041,7 +1045,7 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     return made
 
 
-@row(
+@primitive(
     _index_fill,
     "IndexFillBackward0",
     axes="dim",
@@ -1066,7 +1070,7 @@ def _unique(index: Any) -> Any:
     return constant(np.unique(data(index)), index)
 
 
-@row(
+@primitive(
     _index_fill_tensor,
     "IndexFillBackward1",
     axes="dim",
@@ -1083,7 +1087,7 @@ class index_fill_tensor:
     "index_fill(Tensor input, int dim, Tensor index, Tensor value)",
     "index_fill(Tensor input, int dim, Tensor index, Scalar value)",
     inplace=True,
-    rows=[index_fill_number, index_fill_tensor],
+    primitives=[index_fill_number, index_fill_tensor],
     samples=["index_fill(randn(3,2), 0, tensor([0, 2]), 1.)"],
 )
 def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
@@ -1244,7 +1248,7 @@ class put:
 @function(
     "take_along_dim(Tensor input, Tensor indices, int? dim=None, *, Tensor? out=None)",
     numpy=np.take_along_axis,
-    rows=[gather],
+    primitives=[gather],
     samples=[
         "take_along_dim(randn(2,3), tensor([[0], [2]]), 1)",
         "take_along_dim(randn(3), tensor([2, 0]))",
@@ -1314,7 +1318,7 @@ def _slice_scatter(
     self: Array, src: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Array:
     made = copied(self)
-    return _placed("slice", self, slice_row(made, dim, start, end, step), src, made)
+    return _placed("slice", self, slice_p(made, dim, start, end, step), src, made)
 
 
 @operator(
@@ -1335,7 +1339,7 @@ class slice_scatter:
     self = lambda g, src_args, dim, start, end, step: slice_scatter(
         g, new_zeros(g, src_args), dim, start, end, step
     )
-    src = slice_row
+    src = slice_p
 
 
 def _diagonal_scatter(

@@ -20,7 +20,7 @@ from gradcli.movement import indexing, reshaping
 from gradcli.movement.strides import empty_as
 from gradcli.registry import batching_helpers
 from gradcli.registry.rule_helpers import zeros_like
-from gradcli.registry.table import Array, function, row
+from gradcli.registry.table import Array, function, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import resized
 
@@ -55,27 +55,27 @@ def _to_source(g: Any, src_dtype: Any) -> Any:
     return cast_back(g, src_dtype)
 
 
-@row(_copy, "CopyBackwards", lossy=True, batch=batching_helpers.copied)
-class copy_row:
+@primitive(_copy, "CopyBackwards", lossy=True, batch=batching_helpers.copied)
+class copy_p:
     self = zeros_like
     src = _to_source
 
 
-copy_row.node_type.name = lambda self: "torch::autograd::CopyBackwards"
+copy_p.node_type.name = lambda self: "torch::autograd::CopyBackwards"
 
 
 @function(
     "copy_(Tensor input, Tensor other, bool non_blocking=False)|method",
     "copy_(Tensor input, Tensor other, bool async=False)|method|deprecated",
     name="copy_",
-    rows=[copy_row],
+    primitives=[copy_p],
     samples=["zeros(3).copy_(randn(3))"],
 )
 def copy_(input: Array, other: Array, *flags: bool, **_: bool) -> Any:
     """Write the elements of `other`, broadcast and cast, over those of the tensor."""
     if isinstance(other, (bool, int, float, complex)):
         other = wrap(np.asarray(dtypes.checked(other, dtypes.number_dtype(other))))
-    return inplace(copy_row, input, other)
+    return inplace(copy_p, input, other)
 
 
 def _filled(self: Array, value: Any) -> Array:
@@ -97,23 +97,23 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return _filled(self, _cast(np.asarray(value), self.dtype))
 
 
-@row(_fill, "FillBackward0", batch="elementwise", spelled="fill", writes="shared")
+@primitive(_fill, "FillBackward0", batch="elementwise", spelled="fill", writes="shared")
 class fill_number:
     self = zeros_like
 
 
-@row(_fill_tensor, "FillBackward1", batch=batching_helpers.apart("value"), spelled="fill")
+@primitive(_fill_tensor, "FillBackward1", batch=batching_helpers.apart("value"), spelled="fill")
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
 
 
-@row(_fill, "FillBackward2", batch="elementwise", spelled="fill", writes="shared")
+@primitive(_fill, "FillBackward2", batch="elementwise", spelled="fill", writes="shared")
 class fill_number_in_place:
     self = zeros_like
 
 
-@row(
+@primitive(
     _fill_tensor,
     "FillBackward3",
     batch=batching_helpers.apart("value"),
@@ -133,7 +133,7 @@ def _either(name: str, parameter: str) -> tuple[str, str]:
 
 @function(
     *_either("fill", "value"),
-    rows=[fill_number, fill_tensor],
+    primitives=[fill_number, fill_tensor],
     method=False,
     samples=["fill(randn(3), 2.)"],
 )
@@ -145,34 +145,34 @@ def fill(input: Array, value: Any) -> Any:
 @function(
     *_either("fill_", "value"),
     name="fill_",
-    rows=[fill_number_in_place, fill_tensor_in_place],
+    primitives=[fill_number_in_place, fill_tensor_in_place],
     samples=["zeros(3).fill_(2.)"],
 )
 def fill_(input: Array, value: Any) -> Any:
     """Write one value over all elements."""
-    row = fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place
-    return inplace(row, input, value)
+    primitive = fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place
+    return inplace(primitive, input, value)
 
 
 def _zero(self: Array) -> Array:
     return np.zeros(self.shape, self.dtype)[()]
 
 
-@row(_zero, "ZeroBackward0", batch="elementwise", writes="shared")
-class zero_row:
+@primitive(_zero, "ZeroBackward0", batch="elementwise", writes="shared")
+class zero_p:
     self = zeros_like
 
 
-@function("zero_(Tensor input)", name="zero_", rows=[zero_row], samples=["randn(3).zero_()"])
+@function("zero_(Tensor input)", name="zero_", primitives=[zero_p], samples=["randn(3).zero_()"])
 def zero_(input: Array) -> Any:
     """Write 0 over all elements."""
-    return inplace(zero_row, input)
+    return inplace(zero_p, input)
 
 
 @function(
     "fill_diagonal_(Tensor input, Scalar fill_value, bool wrap=False)|method",
     name="fill_diagonal_",
-    rows=[fill_number_in_place],
+    primitives=[fill_number_in_place],
     samples=["zeros(3, 3).fill_diagonal_(2.)"],
 )
 def fill_diagonal_(input: Array, fill_value: Any, wrap: bool) -> Any:
@@ -220,7 +220,7 @@ def put_in_place(input: Array, indices: Any, values: Array, accumulate: bool = F
 function(
     "index_put_(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)",
     name="index_put_",
-    rows=[indexing.index_put],
+    primitives=[indexing.index_put],
     samples=["zeros(3).index_put_((tensor([0, 2]),), randn(2))"],
 )(put_in_place)
 
@@ -260,8 +260,8 @@ def _set(self: Array, source: Array) -> Array:
     return source
 
 
-@row(_set, "NotImplemented")
-class set_row:
+@primitive(_set, "NotImplemented")
+class set_p:
     """Another's memory, of which PyTorch has no derivative."""
 
     self = lambda g: g
@@ -278,7 +278,7 @@ _PLACE = "int storage_offset, int[] size, int[] stride=None)|method"
     "set_(Tensor input, Tensor source)|method",
     f"set_(Tensor input, Tensor source, {_PLACE}",
     name="set_",
-    rows=[set_row],
+    primitives=[set_p],
     samples=["zeros(2).set_(ones(3))"],
 )
 def set_(
@@ -301,7 +301,7 @@ def set_(
     if recorded:
         before = wrap(input.array)
         before.node = edge(input)
-        input.node = set_row(before, source).node
+        input.node = set_p(before, source).node
     input.array = source.memory()
     input.shared_versions().bump()
     if input.node is not None and input.is_leaf:
@@ -314,7 +314,8 @@ def set_(
 
 # -- the same tensor in another shape -------------------------------------------------------------
 def _of_itself(view: Rules, node: str) -> Any:
-    """The row of a view that a tensor becomes itself: not of another's memory, with a node of its own."""
+    """The primitive of a view that a tensor becomes itself: not of another's memory, with a node
+    of its own."""
 
     def as_the_view(_: Rules, operands: list[Any], level: Level) -> Any:
         return view.batch(view, operands, level)  # a view of every entry's memory, and not a copy
@@ -322,27 +323,28 @@ def _of_itself(view: Rules, node: str) -> Any:
     batch = as_the_view if callable(view.batch) else view.batch
     facts = {"kind": view.kind, "batch": batch, "axes": view.axes, "spelled": view.spelled}
     body = type(f"{view.name}_of_itself", (), {"__module__": __name__, **view.rules})
-    return row(view.kernel, node, **facts)(body)
+    return primitive(view.kernel, node, **facts)(body)
 
 
-t_row = _of_itself(reshaping.t, "TBackward1")
-transpose_row = _of_itself(reshaping.transpose, "TransposeBackward1")
-unsqueeze_row = _of_itself(reshaping.unsqueeze, "UnsqueezeBackward1")
-squeeze_all_row = _of_itself(reshaping.squeeze_all, "SqueezeBackward3")
-squeeze_dim_row = _of_itself(reshaping.squeeze_dim, "SqueezeBackward4")
-squeeze_dims_row = _of_itself(reshaping.squeeze_dims, "SqueezeBackward5")
-as_strided_row = _of_itself(reshaping.as_strided, "AsStridedBackward1")
+t_p = _of_itself(reshaping.t, "TBackward1")
+transpose_p = _of_itself(reshaping.transpose, "TransposeBackward1")
+unsqueeze_p = _of_itself(reshaping.unsqueeze, "UnsqueezeBackward1")
+squeeze_all_p = _of_itself(reshaping.squeeze_all, "SqueezeBackward3")
+squeeze_dim_p = _of_itself(reshaping.squeeze_dim, "SqueezeBackward4")
+squeeze_dims_p = _of_itself(reshaping.squeeze_dims, "SqueezeBackward5")
+as_strided_p = _of_itself(reshaping.as_strided, "AsStridedBackward1")
 
 
-def reshaped(name: str, row: Rules, tensor: Tensor, *options: Any) -> Tensor:
-    """Give a tensor the shape that a row gives its memory, as the function `name`; returns that tensor."""
+def reshaped(name: str, primitive: Rules, tensor: Tensor, *options: Any) -> Tensor:
+    """Give a tensor the shape that a primitive gives its memory, as the function `name`; returns
+    that tensor."""
     refuse_captured(tensor, name)
     recorded = will_record(tensor, ())
     check_writable(tensor, recorded, overlapping=True)
     before = wrap(tensor.memory())
     before.node = edge(tensor) if recorded else None
     before.tangents = tensor.tangents
-    out = row(before, *options)
+    out = primitive(before, *options)
     tensor.array, tensor.tangents = out.array, out.tangents
     tensor.shared_versions().bump()
     if out.node is not None:
@@ -353,32 +355,34 @@ def reshaped(name: str, row: Rules, tensor: Tensor, *options: Any) -> Tensor:
     return tensor
 
 
-def _reshaping(signature: str, row: Rules, sample: str, aliases: str = "") -> None:
+def _reshaping(signature: str, primitive: Rules, sample: str, aliases: str = "") -> None:
     """The in-place form of a view."""
     name = signature.partition("(")[0]
 
     def reshape(input: Array, *options: Any) -> Any:
-        return reshaped(name, row, input, *options)
+        return reshaped(name, primitive, input, *options)
 
     reshape.__doc__, reshape.__module__ = f"In-place form of `{name[:-1]}`.", __name__
     samples = [f"randn(2,3).{name}({sample})"]
-    function(signature, name=name, aliases=aliases, rows=[row], samples=samples)(reshape)
+    function(signature, name=name, aliases=aliases, primitives=[primitive], samples=samples)(
+        reshape
+    )
 
 
-_reshaping("t_(Tensor input)|method", t_row, "")
+_reshaping("t_(Tensor input)|method", t_p, "")
 _reshaping(
     "transpose_(Tensor input, int dim0, int dim1)|method",
-    transpose_row,
+    transpose_p,
     "0, 1",
     aliases="swapdims_",
 )
-_reshaping("swapaxes_(Tensor input, int axis0, int axis1)|method", transpose_row, "0, 1")
+_reshaping("swapaxes_(Tensor input, int axis0, int axis1)|method", transpose_p, "0, 1")
 _reshaping(
     "as_strided_(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
-    as_strided_row,
+    as_strided_p,
     "(2,2), (1,2)",
 )
-_reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_row, "0")
+_reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_p, "0")
 
 
 @function(
@@ -386,12 +390,12 @@ _reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_row, "0")
     "squeeze_(Tensor input, int dim)|method",
     "squeeze_(Tensor input, int[] dim)|method",
     name="squeeze_",
-    rows=[squeeze_all_row, squeeze_dim_row, squeeze_dims_row],
+    primitives=[squeeze_all_p, squeeze_dim_p, squeeze_dims_p],
     samples=["randn(1,3).squeeze_()", "randn(1,3).squeeze_(0)"],
 )
 def squeeze_(input: Array, dim: Any = None) -> Any:
     """In-place form of `squeeze`."""
     if dim is None:
-        return reshaped("squeeze", squeeze_all_row, input)
-    row = squeeze_dims_row if isinstance(dim, tuple) else squeeze_dim_row
-    return reshaped("squeeze", row, input, dim)
+        return reshaped("squeeze", squeeze_all_p, input)
+    primitive = squeeze_dims_p if isinstance(dim, tuple) else squeeze_dim_p
+    return reshaped("squeeze", primitive, input, dim)

@@ -17,7 +17,7 @@ from gradcli.movement.reshaping import (
     flatten,
     reshape,
     select,
-    slice_row,
+    slice_p,
     squeeze_dim,
     unsqueeze,
     view_size,
@@ -26,7 +26,7 @@ from gradcli.movement.strides import copied, in_order, unique_dims
 from gradcli.registry import batching_helpers
 from gradcli.registry.factory_arguments import nonnegative
 from gradcli.registry.rule_helpers import constant, contiguous, implemented, new_zeros, total
-from gradcli.registry.table import Array, Arrays, function, operator, row
+from gradcli.registry.table import Array, Arrays, function, operator, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import Numberless, afresh
 from gradcli.system.dtypes import tensor_name
@@ -71,7 +71,7 @@ def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> li
             found.append(new_zeros(g, (0,)) if wanted else None)
             continue
         end = start + shape[at]
-        found.append(slice_row(g, at, start, end, 1) if wanted else None)
+        found.append(slice_p(g, at, start, end, 1) if wanted else None)
         start = end
     return found
 
@@ -165,7 +165,7 @@ def _atleast_3d(t: Any) -> Any:
     return unsqueeze(unsqueeze(t, 0), -1) if t.ndim else reshape(t, (1, 1, 1))
 
 
-def _at_least(dims: int, change: Any, row: Any, sample: str, doc: str) -> None:
+def _at_least(dims: int, change: Any, primitive: Any, sample: str, doc: str) -> None:
     """`atleast_{dims}d`: of one tensor, or of each of several."""
 
     def each(input: Any = None, tensors: Any = ()) -> Any:
@@ -178,7 +178,7 @@ def _at_least(dims: int, change: Any, row: Any, sample: str, doc: str) -> None:
         name=name,
         many=lambda given: given[0] if len(given) == 1 else given,
         method=False,
-        rows=[row],
+        primitives=[primitive],
         samples=[f"{name}({sample})"],
     )(each)
 
@@ -197,7 +197,7 @@ def _stacking(name: str, change: Any, dim: int, sample: str, doc: str, **about: 
 
     stacked.__doc__, stacked.__module__ = doc, __name__
     signature, samples = f"{name}(Tensor[] tensors, *, Tensor? out=None)", [f"{name}({sample})"]
-    return function(signature, name=name, method=False, rows=[cat], samples=samples, **about)(
+    return function(signature, name=name, method=False, primitives=[cat], samples=samples, **about)(
         stacked
     )
 
@@ -284,7 +284,7 @@ class repeat:
 @function(
     "tile(Tensor input, int[] dims)",
     numpy=np.tile,
-    rows=[repeat],
+    primitives=[repeat],
     samples=["tile(randn(2,3), (2,))", "tile(randn(3), (2,2))"],
 )
 def tile(input: Array, dims: Any) -> Any:
@@ -309,7 +309,7 @@ _REPEATED = "int? dim=None, *, int? output_size=None)"
     f"repeat_interleave(Tensor input, Tensor repeats, {_REPEATED}",
     "repeat_interleave(Tensor repeats, *, int? output_size=None)|function",
     f"repeat_interleave(Tensor input, int repeats, {_REPEATED}",
-    rows=[expand_size],
+    primitives=[expand_size],
     numpy=np.repeat,
     samples=["repeat_interleave(randn(2,3), 2)", "repeat_interleave(randn(2,3), 2, dim=1)"],
 )
@@ -423,7 +423,9 @@ class flip:
     self = itself
 
 
-@function("fliplr(Tensor input)", numpy=np.fliplr, rows=[flip], samples=["fliplr(randn(2,3))"])
+@function(
+    "fliplr(Tensor input)", numpy=np.fliplr, primitives=[flip], samples=["fliplr(randn(2,3))"]
+)
 def fliplr(input: Array) -> Any:
     """Columns in reverse order."""
     if input.ndim < 2:
@@ -431,9 +433,11 @@ def fliplr(input: Array) -> Any:
     return flip(input, (1,))
 
 
-@function("flipud(Tensor input)", numpy=np.flipud, rows=[flip], samples=["flipud(randn(2,3))"])
+@function(
+    "flipud(Tensor input)", numpy=np.flipud, primitives=[flip], samples=["flipud(randn(2,3))"]
+)
 def flipud(input: Array) -> Any:
-    """Rows in reverse order."""
+    """Primitives in reverse order."""
     if input.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, (0,))
@@ -590,7 +594,7 @@ class diag_embed:
 @function(
     "diag(Tensor input, int diagonal=0, *, Tensor? out=None)",
     numpy=np.diag,
-    rows=[diag_embed],
+    primitives=[diag_embed],
     samples=["diag(randn(3))", "diag(randn(3,3), 1)"],
 )
 def diag(input: Array, diagonal: int) -> Any:
@@ -606,7 +610,7 @@ def diag(input: Array, diagonal: int) -> Any:
 
 @function(
     "diagflat(Tensor input, int offset=0)",
-    rows=[diag_embed],
+    primitives=[diag_embed],
     numpy=np.diagflat,
     samples=["diagflat(randn(3))", "diagflat(randn(2,2), 1)"],
 )
@@ -641,7 +645,7 @@ def _with_blocks(blocks: list[Array]) -> Array:
     return made
 
 
-def _block_diag_of_batches(row: Any, operands: list[Any], level: Level) -> Any:
+def _block_diag_of_batches(primitive: Any, operands: list[Any], level: Level) -> Any:
     every = [full(a, level) for a in operands[0]]
     if any(a.ndim > 2 for a in operands[0]):
         return None
@@ -659,8 +663,8 @@ def _block_diag_back(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[
         if not wanted:
             found.append(None)
             continue
-        part: Any = slice_row(
-            slice_row(g, 0, rows[i], rows[i + 1], 1), 1, columns[i], columns[i + 1], 1
+        part: Any = slice_p(
+            slice_p(g, 0, rows[i], rows[i + 1], 1), 1, columns[i], columns[i + 1], 1
         )
         if len(shape) == 1:
             part = squeeze_dim(part, -1)
@@ -670,7 +674,9 @@ def _block_diag_back(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[
     return found
 
 
-@row(_block_diag, "BlockDiagBackward0", kind="linear", types="common", batch=_block_diag_of_batches)
+@primitive(
+    _block_diag, "BlockDiagBackward0", kind="linear", types="common", batch=_block_diag_of_batches
+)
 class block_diag_of:
     tensors = _block_diag_back
 
@@ -679,7 +685,7 @@ class block_diag_of:
     "block_diag(Tensor[] tensors)",
     many=tuple,
     method=False,
-    rows=[block_diag_of],
+    primitives=[block_diag_of],
     samples=["block_diag(randn(2,3), randn(2), randn(()))"],
 )
 def block_diag(tensors: Arrays) -> Any:
@@ -699,7 +705,7 @@ def _sequence(given: tuple[Any, ...]) -> Any:
     "meshgrid(Tensor[] tensors, str? indexing=None)",
     many=_sequence,
     method=False,
-    rows=[expand_size],
+    primitives=[expand_size],
     samples=[
         "meshgrid(randn(2), randn(3), indexing='ij')",
         "meshgrid(randn(2), randn(3), indexing='xy')",
@@ -745,7 +751,7 @@ def meshgrid(given: Arrays, indexing: str | None) -> Any:
     "cartesian_prod(Tensor[] tensors)",
     many=tuple,
     method=False,
-    rows=[stack],
+    primitives=[stack],
     samples=["cartesian_prod(randn(2), randn(3))"],
 )
 def cartesian_prod(given: Arrays) -> Any:
@@ -761,7 +767,7 @@ def cartesian_prod(given: Arrays) -> Any:
 
 @function(
     "combinations(Tensor input, int r=2, bool with_replacement=False)",
-    rows=[stack],
+    primitives=[stack],
     method=False,
     samples=["combinations(randn(4))", "combinations(randn(3), 2, True)"],
 )

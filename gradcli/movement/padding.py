@@ -11,7 +11,7 @@ from gradcli.movement.reshaping import part
 from gradcli.movement.strides import of_images
 from gradcli.registry.derivative_pairs import NOTHING, pair
 from gradcli.registry.rule_helpers import implemented
-from gradcli.registry.table import Array, Row, function, operator
+from gradcli.registry.table import Array, Primitive, function, operator
 
 FAMILY = "nn"
 
@@ -46,8 +46,8 @@ def _returned(g: Any, shape: tuple[int, ...], padding: Any, positions: Any) -> A
     return np.ascontiguousarray(g)
 
 
-def _border_rows(kind: str, positions: Any, n: int) -> Row:
-    """The row of one kind of padding of n dimensions, and that of its derivative."""
+def _border_rows(kind: str, positions: Any, n: int) -> Primitive:
+    """The primitive of one kind of padding of n dimensions, and that of its derivative."""
 
     def kernel(self: Array, padding: Any) -> Array:
         implemented(f"{kind.lower()}_pad{n}d", self, "efdFDbBhHiIlL")
@@ -134,7 +134,7 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
 @function(
     "nn.functional.pad(Tensor input, int[] pad, str mode='constant', float? value=None)",
     python=True,
-    rows=[constant_pad_nd, *_REFLECT.values(), *_REPLICATE.values()],
+    primitives=[constant_pad_nd, *_REFLECT.values(), *_REPLICATE.values()],
     samples=[
         "nn.functional.pad(randn(2,3), (1,2))",
         "nn.functional.pad(randn(2,3,4), (1,2), mode='reflect')",

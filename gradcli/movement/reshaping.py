@@ -42,13 +42,13 @@ from gradcli.registry.rule_helpers import (
 )
 from gradcli.registry.table import (
     Array,
-    choice,
-    entered,
     function,
     lift,
     operator,
+    overloads,
+    primitive,
+    register,
     resolve,
-    row,
     tensor_property,
 )
 from gradcli.system import array_memory, dtypes
@@ -62,12 +62,14 @@ END = 2**63 - 1  # a slice's end where none is given
 
 
 # -- another shape --------------------------------------------------------------------------------
-view_size = entered(
+view_size = register(
     basic_primitives.view_size, __name__, public=False, samples=("view(randn(2,3), 3, 2)",)
 )
 
 
-@row(view_of, "ReshapeAliasBackward0", kind="linear", view=True, sizes="size", spelled="reshape")
+@primitive(
+    view_of, "ReshapeAliasBackward0", kind="linear", view=True, sizes="size", spelled="reshape"
+)
 class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
@@ -76,7 +78,7 @@ def _unsafe_view(self: Array, size: Any) -> Array:
     return self.reshape(infer_shape(size, self.size))
 
 
-@row(_unsafe_view, "UnsafeViewBackward0", kind="linear", sizes="size", spelled="reshape")
+@primitive(_unsafe_view, "UnsafeViewBackward0", kind="linear", sizes="size", spelled="reshape")
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
@@ -104,7 +106,7 @@ def _view_dtype(self: Array, dtype: Any) -> Array:
     return self.view(dtype.dtype)
 
 
-@row(_view_dtype, samples=("view(randn(2,3), float32)",), batch="leading")
+@primitive(_view_dtype, samples=("view(randn(2,3), float32)",), batch="leading")
 class view_dtype:
     """The bytes read as another dtype: the same memory, but never part of a graph."""
 
@@ -117,11 +119,11 @@ def dtype_view(input: Array, dtype: dtypes.dtype) -> Any:
     return out
 
 
-view = choice(
+view = overloads(
     "view(Tensor input, ScalarType dtype)|method -> dtype_view",
     "view(Tensor input, int[] size)|method -> view_size",
     targets=[dtype_view, view_size],
-    rows=[view_dtype],
+    primitives=[view_dtype],
     samples=["view(randn(2,3), 3, 2)", "view(randn(2,3), -1)"],
     doc="The same memory in another shape (one size may be -1), or read as another dtype.",
     module=__name__,
@@ -131,7 +133,7 @@ view = choice(
 @function(
     "reshape(Tensor input, int[] shape)",
     numpy=np.reshape,
-    rows=[view_size, reshape_alias, reshape_copy],
+    primitives=[view_size, reshape_alias, reshape_copy],
     samples=[
         "reshape(randn(2,3), (3, 2))",
         "reshape(randn(2,3), (-1,))",
@@ -151,7 +153,7 @@ def reshape(input: Array, shape: Any) -> Any:
 
 @function(
     "view_as(Tensor input, Tensor other)",
-    rows=[view_size],
+    primitives=[view_size],
     samples=["view_as(randn(2,3), randn(3,2))"],
 )
 def view_as(input: Array, other: Array) -> Any:
@@ -161,7 +163,7 @@ def view_as(input: Array, other: Array) -> Any:
 
 @function(
     "reshape_as(Tensor input, Tensor other)",
-    rows=[view_size],
+    primitives=[view_size],
     samples=["reshape_as(randn(2,3), randn(3,2))"],
 )
 def reshape_as(input: Array, other: Array) -> Any:
@@ -171,7 +173,7 @@ def reshape_as(input: Array, other: Array) -> Any:
 
 @function(
     "flatten(Tensor input, int start_dim=0, int end_dim=-1)",
-    rows=[view_size],
+    primitives=[view_size],
     samples=["flatten(randn(2,3,2))", "flatten(randn(2,3,2), 1)", "flatten(randn(()))"],
 )
 def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
@@ -188,7 +190,9 @@ def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
     return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@function("ravel(Tensor input)", numpy=np.ravel, rows=[view_size], samples=["ravel(randn(2,3))"])
+@function(
+    "ravel(Tensor input)", numpy=np.ravel, primitives=[view_size], samples=["ravel(randn(2,3))"]
+)
 def ravel(input: Array) -> Any:
     """One dimension."""
     return view_size(input.contiguous() if isinstance(input, Tensor) else input, (-1,))
@@ -197,7 +201,7 @@ def ravel(input: Array) -> Any:
 @function(
     "unflatten(Tensor input, int dim, int[] sizes)|function",
     "unflatten(Tensor input, int dim, int[] sizes)|method|python -> unflatten(dim, sizes)",
-    rows=[view_size],
+    primitives=[view_size],
     samples=["unflatten(randn(2,6), 1, (2,3))"],
 )
 def unflatten(input: Array, dim: int, sizes: Any) -> Any:
@@ -285,7 +289,7 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     return g
 
 
-@row(
+@primitive(
     _squeeze,
     "SqueezeBackward0",
     kind="linear",
@@ -297,12 +301,16 @@ class squeeze_all:
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@row(_squeeze_dim, "SqueezeBackward1", kind="linear", view=True, axes="dim", spelled="reshape")
+@primitive(
+    _squeeze_dim, "SqueezeBackward1", kind="linear", view=True, axes="dim", spelled="reshape"
+)
 class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@row(_squeeze_dims, "SqueezeBackward2", kind="linear", view=True, axes="dim", spelled="reshape")
+@primitive(
+    _squeeze_dims, "SqueezeBackward2", kind="linear", view=True, axes="dim", spelled="reshape"
+)
 class squeeze_dims:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
 
@@ -312,7 +320,7 @@ class squeeze_dims:
     "squeeze(Tensor input, int dim)",
     "squeeze(Tensor input, int[] dim)",
     numpy=np.squeeze,
-    rows=[squeeze_all, squeeze_dim, squeeze_dims],
+    primitives=[squeeze_all, squeeze_dim, squeeze_dims],
     samples=["squeeze(randn(1,3,1))", "squeeze(randn(1,3,1), 0)", "squeeze(randn(1,3,1), (0,2))"],
 )
 def squeeze(input: Array, dim: Any = None) -> Any:
@@ -350,7 +358,7 @@ class transpose:
 
 @function(
     "swapaxes(Tensor input, int axis0, int axis1)",
-    rows=[transpose],
+    primitives=[transpose],
     samples=["swapaxes(randn(2,3), 0, 1)"],
 )
 def swapaxes(input: Array, axis0: int, axis1: int) -> Any:
@@ -422,7 +430,7 @@ class permute:
     "movedim(Tensor input, int[] source, int[] destination)",
     aliases="moveaxis",
     numpy=np.moveaxis,
-    rows=[permute],
+    primitives=[permute],
     samples=["movedim(randn(2,3,4), 0, -1)", "movedim(randn(2,3,4), (0,1), (1,0))"],
 )
 def movedim(input: Array, source: Any, destination: Any) -> Any:
@@ -478,7 +486,7 @@ def matrix_t(input: Any) -> Any:
 _MT_ON_0D = "Tensor.{} is deprecated on 0-D tensors. Consider using x.conj()."
 
 
-@function("adjoint(Tensor input)", rows=[transpose], samples=["adjoint(randn(2,3))"])
+@function("adjoint(Tensor input)", primitives=[transpose], samples=["adjoint(randn(2,3))"])
 def adjoint(input: Array) -> Any:
     """The conjugate transpose of the last two dims."""
     if input.ndim < 2:
@@ -503,12 +511,12 @@ def matrix_h(input: Any) -> Any:
 
 
 # -- larger by repetition -------------------------------------------------------------------------
-expand_size = entered(basic_primitives.expand_size, __name__, public=False)
+expand_size = register(basic_primitives.expand_size, __name__, public=False)
 
 
 @function(
     "expand(Tensor input, int[] size, *, bool implicit=False)|method",
-    rows=[expand_size],
+    primitives=[expand_size],
     samples=["expand(randn(3), (2,3))", "expand(randn(2,1), (-1,3))", "expand(randn(()), (2,))"],
 )
 def expand(input: Array, size: Any, implicit: bool = False) -> Any:
@@ -518,7 +526,7 @@ def expand(input: Array, size: Any, implicit: bool = False) -> Any:
 
 @function(
     "expand_as(Tensor input, Tensor other)",
-    rows=[expand_size],
+    primitives=[expand_size],
     samples=["expand_as(randn(3), randn(2,3))"],
 )
 def expand_as(input: Array, other: Array) -> Any:
@@ -526,7 +534,7 @@ def expand_as(input: Array, other: Array) -> Any:
     return expand_size(input, tuple(other.shape))
 
 
-broadcast_to = choice(
+broadcast_to = overloads(
     "broadcast_to(Tensor input, int[] size) -> expand_size",
     targets=[expand_size],
     numpy=np.broadcast_to,
@@ -538,7 +546,7 @@ broadcast_to = choice(
 
 @function(
     "sum_to_size(Tensor input, int[] size)|method",
-    rows=[expand_size],
+    primitives=[expand_size],
     samples=["sum_to_size(randn(2,3), (1,3))"],
 )
 def sum_to_size(input: Array, size: Any) -> Any:
@@ -596,7 +604,7 @@ def broadcast_shapes(shapes: Any) -> Any:
     "broadcast_tensors(Tensor[] tensors)",
     many=tuple,
     method=False,
-    rows=[expand_size],
+    primitives=[expand_size],
     samples=["broadcast_tensors(randn(3), randn(2,1))"],
 )
 def broadcast_tensors(tensors: Any) -> Any:
@@ -646,7 +654,7 @@ def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int)
     return made
 
 
-@row(
+@primitive(
     _select_backward,
     "SelectBackwardBackward0",
     kind="linear",
@@ -676,7 +684,7 @@ def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: 
     return self[_at(at, slice(start, end, step))]
 
 
-@row(
+@primitive(
     _slice,
     "SliceBackward0",
     kind="linear",
@@ -685,7 +693,7 @@ def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: 
     axes="dim",
     spelled="slice",
 )
-class slice_row:
+class slice_p:
     self = lambda g, self_sym_sizes, dim, start, end, step: slice_backward(
         g, self_sym_sizes, dim, 0 if start is None else start, END if end is None else end, step
     )
@@ -693,7 +701,7 @@ class slice_row:
 
 def part(value: Any, dim: int, start: Any, end: Any) -> Any:
     """The positions of a dim from `start` to `end`."""
-    return slice_row(value, dim, start, end, 1)
+    return slice_p(value, dim, start, end, 1)
 
 
 def _slice_backward(
@@ -706,7 +714,7 @@ def _slice_backward(
     return made
 
 
-@row(
+@primitive(
     _slice_backward,
     "SliceBackwardBackward0",
     kind="linear",
@@ -715,13 +723,13 @@ def _slice_backward(
     spelled="slice_scatter",
 )
 class slice_backward:
-    grad_output = slice_row
+    grad_output = slice_p
 
 
 @function(
     "narrow(Tensor input, int dim, Tensor start, int length)",
     "narrow(Tensor input, int dim, int start, int length)",
-    rows=[slice_row],
+    primitives=[slice_p],
     samples=["narrow(randn(2,4), 1, 1, 2)"],
 )
 def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
@@ -739,7 +747,7 @@ def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return slice_row(input, dim, start, start + length, 1)
+    return slice_p(input, dim, start, start + length, 1)
 
 
 def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
@@ -793,7 +801,7 @@ def _diagonal_backward(
     return made
 
 
-@row(
+@primitive(
     _diagonal_backward,
     "DiagonalBackwardBackward0",
     kind="linear",
@@ -807,7 +815,7 @@ class diagonal_backward:
 
 @function(
     "linalg.diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)",
-    rows=[diagonal],
+    primitives=[diagonal],
     samples=["linalg.diagonal(randn(3,3))"],
 )
 def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Any:
@@ -859,7 +867,7 @@ def _unfold_backward(grad_in: Array, input_sizes: Any, dim: int, size: int, step
     return made
 
 
-@row(
+@primitive(
     _unfold_backward,
     "UnfoldBackwardBackward0",
     kind="linear",
@@ -913,7 +921,7 @@ def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: i
     return _joined(g, self_sym_sizes, _split_sizes(split_size, self_sym_sizes[dim]), dim)
 
 
-@row(
+@primitive(
     _split, "SplitBackward0", kind="linear", view=True, outputs="list", axes="dim", spelled="split"
 )
 class split_size:
@@ -966,7 +974,7 @@ def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
     return parts
 
 
-@row(
+@primitive(
     _split_with_sizes,
     "SplitWithSizesBackward0",
     kind="linear",
@@ -1000,7 +1008,7 @@ class unsafe_split_with_sizes:
 
 @function(
     "split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
-    rows=[split_by_sizes],
+    primitives=[split_by_sizes],
     samples=["split_with_sizes(randn(3,2), (1,2))"],
 )
 def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
@@ -1012,7 +1020,7 @@ def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
     "split(Tensor tensor, Any split_size_or_sections, Any dim=0)|function",
     "split(Any input, Any split_size, Any dim=0)|method",
     python=True,
-    rows=[split_size, split_by_sizes],
+    primitives=[split_size, split_by_sizes],
     samples=["split(randn(5,2), 2)", "split(randn(2,3), (1,2), 1)"],
 )
 def split(tensor: Array, split_size: Any, dim: int) -> Any:
@@ -1026,7 +1034,7 @@ split_in = Parser(tuple(f"split(Tensor input, {t}" for t in _IN_PARTS), split_si
 
 @function(
     "chunk(Tensor input, int chunks, int dim=0)",
-    rows=[split_size, split_by_sizes],
+    primitives=[split_size, split_by_sizes],
     samples=["chunk(randn(5,2), 3)", "chunk(randn(2,3), 2, dim=1)"],
 )
 def chunk(input: Array, chunks: int, dim: int) -> Any:
@@ -1045,7 +1053,7 @@ def chunk(input: Array, chunks: int, dim: int) -> Any:
 
 @function(
     "unsafe_chunk(Tensor input, int chunks, int dim=0)",
-    rows=[unsafe_split],
+    primitives=[unsafe_split],
     samples=["unsafe_chunk(randn(4,2), 2)[0]"],
 )
 def unsafe_chunk(input: Array, chunks: int, dim: int) -> Any:
@@ -1088,17 +1096,17 @@ def _tensor_split(input: Array, indices_or_sections: Any, dim: int) -> Any:
         budget.items(sections, "a tuple of tensors", budget.MAX_TENSORS)
         ends = list(accumulate(small + (i < larger) for i in range(sections)))
         starts = [0, *ends[:-1]]
-    return tuple(slice_row(input, at, s, e, 1) for s, e in zip(starts, ends, strict=True))
+    return tuple(slice_p(input, at, s, e, 1) for s, e in zip(starts, ends, strict=True))
 
 
-tensor_split = choice(
+tensor_split = overloads(
     "tensor_split(Tensor input, int[] indices, int dim=0) -> _tensor_split",
     "tensor_split(Tensor input, Tensor tensor_indices_or_sections, int dim=0) -> _tensor_split",
     "tensor_split(Tensor input, int sections, int dim=0) -> _tensor_split",
     targets=[_tensor_split],
     doc="A number of parts as equal as can be, or parts that begin at the given indices.",
     module=__name__,
-    rows=[slice_row],
+    primitives=[slice_p],
     samples=["tensor_split(randn(5), 2)", "tensor_split(randn(5,2), (1,3))"],
 )
 
@@ -1124,13 +1132,13 @@ def _splitting(name: str, at: int, least: int, doc: str, *samples: str) -> Any:
         dim = 0 if least == 1 and input.ndim == 1 else at
         return _split_along(name, input, given, dim, least)
 
-    return choice(
+    return overloads(
         f"{name}(Tensor input, int sections) -> parts",
         f"{name}(Tensor input, int[] indices) -> parts",
         targets=[parts],
         doc=doc,
         module=__name__,
-        rows=[slice_row],
+        primitives=[slice_p],
         samples=samples,
     )
 
@@ -1180,7 +1188,7 @@ def _alias(self: Array) -> Array:
     return self[...]
 
 
-@row(
+@primitive(
     _alias,
     "AliasBackward0",
     kind="linear",
@@ -1340,12 +1348,14 @@ def _conj(self: Array) -> Array:
     return self.conj()
 
 
-@row(_conj, "ConjBackward0", kind="linear", analytic=False, batch="elementwise", spelled="conj")
+@primitive(
+    _conj, "ConjBackward0", kind="linear", analytic=False, batch="elementwise", spelled="conj"
+)
 class conj_of:
     self = conj
 
 
-@row(
+@primitive(
     _conj,
     "ConjPhysicalBackward0",
     kind="linear",
@@ -1359,7 +1369,7 @@ class conj_physical_of:
 
 @function(
     "conj(Tensor input)",
-    rows=[conj_of],
+    primitives=[conj_of],
     numpy=np.conjugate,
     name="conj",
     samples=["conj(randn(2, dtype=complex128))"],
@@ -1377,7 +1387,7 @@ def conj_(input: Array) -> Any:
 @function(
     "conj_physical(Tensor input, *, Tensor? out=None)",
     inplace=True,
-    rows=[conj_physical_of],
+    primitives=[conj_physical_of],
     samples=["conj_physical(randn(2, dtype=complex128))"],
 )
 def conj_physical(input: Array) -> Any:
@@ -1406,7 +1416,7 @@ def resolve_neg(input: Array) -> Any:
 @function(
     "real(Tensor input)",
     numpy=np.real,
-    rows=[view_as_real],
+    primitives=[view_as_real],
     samples=["real(randn(2, dtype=complex128))"],
 )
 def real(input: Array) -> Any:
@@ -1420,7 +1430,7 @@ def real(input: Array) -> Any:
 @function(
     "imag(Tensor input)",
     numpy=np.imag,
-    rows=[view_as_real],
+    primitives=[view_as_real],
     samples=["imag(randn(2, dtype=complex128))"],
 )
 def imag(input: Array) -> Any:

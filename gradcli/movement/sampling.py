@@ -1,6 +1,6 @@
 """Random tensors: PyTorch's numbers, from `gradcli.core.random`.
 
-Rows that fill in place exist for their nodes: what they overwrite gets a gradient of zero.
+Primitives that fill in place exist for their nodes: what they overwrite gets a gradient of zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gradcli.core.views import inplace
 from gradcli.movement.strides import axes_of, from_memory
 from gradcli.registry.factory_arguments import OPTIONS, finish, kind_of, makes, nonnegative
 from gradcli.registry.rule_helpers import zeros_like
-from gradcli.registry.table import Array, function, row
+from gradcli.registry.table import Array, function, primitive
 from gradcli.system import dtypes
 from gradcli.system.dtypes import scalar_name
 
@@ -201,24 +201,24 @@ def _bernoulli(input: Array, *, generator: Any = None) -> Array:
     return random.bernoulli(np.shape(input), input.dtype, np.asarray(input), generator)
 
 
-@row(_normal_mean, "NormalBackward1", batch="random")
+@primitive(_normal_mean, "NormalBackward1", batch="random")
 class normal_mean:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
 
 
-@row(_normal_std, "NormalBackward2", batch="random")
+@primitive(_normal_std, "NormalBackward2", batch="random")
 class normal_std:
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@row(_normal_both, "NormalBackward3", batch="random")
+@primitive(_normal_both, "NormalBackward3", batch="random")
 class normal_both:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@row(_bernoulli, "BernoulliBackward0", batch="random")
-class bernoulli_row:
+@primitive(_bernoulli, "BernoulliBackward0", batch="random")
+class bernoulli_p:
     input = zeros_like
 
 
@@ -247,12 +247,12 @@ def _multinomial(
     return random.multinomial(np.asarray(input), num_samples, replacement, generator)
 
 
-@row(_poisson, "PoissonBackward0", batch="random")
+@primitive(_poisson, "PoissonBackward0", batch="random")
 class poisson_row:
     input = zeros_like
 
 
-@row(_multinomial, batch="random")
+@primitive(_multinomial, batch="random")
 class multinomial_row:
     pass
 
@@ -260,7 +260,7 @@ class multinomial_row:
 OF_TENSORS: tuple[Any, ...] = (normal_mean, normal_std, normal_both)
 OF_RATES: tuple[Any, ...] = (poisson_row,)
 OF_WEIGHTS: tuple[Any, ...] = (multinomial_row,)
-OF_CHANCES: tuple[Any, ...] = (bernoulli_row,)
+OF_CHANCES: tuple[Any, ...] = (bernoulli_p,)
 
 
 @function(
@@ -270,7 +270,7 @@ OF_CHANCES: tuple[Any, ...] = (bernoulli_row,)
     f"normal(float mean, float std, int[] size, *, {_SOURCE}, Tensor out=None, {OPTIONS})",
     method=False,
     samples=("normal(0., 1., (3,))",),
-    rows=OF_TENSORS,
+    primitives=OF_TENSORS,
     overlap="whole whole",
 )
 def normal(
@@ -292,7 +292,7 @@ def normal(
     f"bernoulli(Tensor input, *, {_SOURCE}, Tensor out=None)",
     f"bernoulli(Tensor input, float p, *, {_SOURCE})",
     samples=("bernoulli(rand(2, 3))",),
-    rows=OF_CHANCES,
+    primitives=OF_CHANCES,
     overlap="whole whole",
 )
 def bernoulli(*, input: Array, generator: Generator | None, p: float | None = None) -> Any:
@@ -307,7 +307,7 @@ def bernoulli(*, input: Array, generator: Generator | None, p: float | None = No
     "poisson(Tensor input, Generator? generator=None)",
     method=False,
     samples=("poisson(rand(2, 3)*5)",),
-    rows=OF_RATES,
+    primitives=OF_RATES,
 )
 def poisson(input: Array, generator: Generator | None) -> Any:
     """Numbers of Poisson's distribution with the rates in `input`."""
@@ -318,12 +318,12 @@ def poisson(input: Array, generator: Generator | None) -> Any:
     "multinomial(Tensor input, int num_samples, bool replacement=False, *, "
     f"{_SOURCE}, Tensor out=None)",
     samples=("multinomial(rand(2, 3), 2)",),
-    rows=OF_WEIGHTS,
+    primitives=OF_WEIGHTS,
 )
 def multinomial(
     input: Array, num_samples: int, replacement: bool, generator: Generator | None
 ) -> Any:
-    """Indices drawn with the chances in the rows of `input`, which need not sum to one."""
+    """Indices drawn with the chances in the primitives of `input`, which need not sum to one."""
     return OF_WEIGHTS[0](
         input, num_samples=num_samples, replacement=replacement, generator=generator
     )
@@ -339,12 +339,12 @@ def _overwritten_by(self: Array, p: Array, *, values: Any) -> Array:
 
 
 def _overwriting(name: str, node: str) -> Any:
-    """A row that forgets what was there."""
+    """A primitive that forgets what was there."""
     body = type(name, (), {"self": zeros_like, "__module__": __name__})
-    return row(_overwritten, node)(body)
+    return primitive(_overwritten, node)(body)
 
 
-@row(_overwritten_by, "BernoulliBackward1")
+@primitive(_overwritten_by, "BernoulliBackward1")
 class bernoulli_tensor:
     self = zeros_like
     p = zeros_like
@@ -357,9 +357,9 @@ RANDOM_FROM = _overwriting("random_from", "RandomBackward2")
 BERNOULLI: tuple[Any, ...] = (_overwriting("bernoulli", "BernoulliBackward2"), bernoulli_tensor)
 
 
-def _fill(row: Any, input: Any, draw: Callable[..., Array], *args: Any) -> Tensor:
+def _fill(primitive: Any, input: Any, draw: Callable[..., Array], *args: Any) -> Tensor:
     array = input.array
-    return inplace(row, input, values=_drawn_like(array, array.dtype, draw, *args))
+    return inplace(primitive, input, values=_drawn_like(array, array.dtype, draw, *args))
 
 
 def _filling(name: str, options: str, draw: Callable[..., Array], doc: str) -> None:
@@ -371,7 +371,7 @@ def _filling(name: str, options: str, draw: Callable[..., Array], doc: str) -> N
 
     fill.__doc__, fill.__module__ = f"Fill with {doc}.", __name__
     signature = f"{name}_(Tensor input, {options}, *, {_SOURCE})|method"
-    function(signature, name=f"{name}_", rows=(made,))(fill)
+    function(signature, name=f"{name}_", primitives=(made,))(fill)
 
 
 _filling("uniform", "float from=0, float to=1", random.uniform, "numbers uniform in [from, to)")
@@ -401,7 +401,7 @@ _filling(
 @function(
     f"normal_(Tensor input, float mean=0, float std=1, *, {_SOURCE})|method",
     name="normal_",
-    rows=(NORMAL,),
+    primitives=(NORMAL,),
 )
 def normal_(input: Array, mean: float, std: float, generator: Generator | None) -> Tensor:
     """Fill with normal numbers."""
@@ -415,7 +415,7 @@ def normal_(input: Array, mean: float, std: float, generator: Generator | None) 
     f"random_(Tensor input, int from, int? to, *, {_SOURCE})|method",
     f"random_(Tensor input, int to, *, {_SOURCE})|method",
     name="random_",
-    rows=(RANDOM, RANDOM_TO, RANDOM_FROM),
+    primitives=(RANDOM, RANDOM_TO, RANDOM_FROM),
 )
 def random_(*, input: Array, generator: Generator | None, **bounds: int | None) -> Tensor:
     """Fill with integers: over the dtype's range, below one bound, or in [from, to)."""
@@ -431,7 +431,7 @@ def random_(*, input: Array, generator: Generator | None, **bounds: int | None) 
     f"bernoulli_(Tensor input, Tensor p, *, {_SOURCE})|method",
     f"bernoulli_(Tensor input, float p=0.5, *, {_SOURCE})|method",
     name="bernoulli_",
-    rows=BERNOULLI,
+    primitives=BERNOULLI,
 )
 def bernoulli_(input: Array, p: Any, generator: Generator | None) -> Tensor:
     """Fill with ones with probability `p` (a number, or a tensor of them), zeros otherwise."""

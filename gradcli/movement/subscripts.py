@@ -43,9 +43,9 @@ def getitem(input: Any, key: Any) -> Any:
     sliced, indices = _basic(input, _as_tuple(key))
     if not indices:
         return reshaping.alias(sliced) if sliced is input else sliced
-    from gradcli.movement.indexing import index_row
+    from gradcli.movement.indexing import index_p
 
-    return index_row(sliced, indices)
+    return index_p(sliced, indices)
 
 
 def setitem(input: Tensor, key: Any, value: Any) -> None:
@@ -244,7 +244,7 @@ def _slice(input: Any, key: slice, dim: int, *, keep: bool) -> Any:
     start, stop, step = _bounds(key)
     if not keep and start == 0 and step == 1 and (dim >= input.ndim or stop >= input.shape[dim]):
         return input
-    return reshaping.slice_row(input, dim, start, stop, step)
+    return reshaping.slice_p(input, dim, start, stop, step)
 
 
 def _bounds(key: slice) -> tuple[int, int, int]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.core.primitive import Row, Rules
+from gradcli.core.primitive import Primitive, Rules
 from gradcli.movement import reshaping
 from gradcli.movement.strides import in_order
-from gradcli.registry.table import Array, choice, function, operator
+from gradcli.registry.table import Array, function, operator, overloads
 
 FAMILY = "shapes"
 
 
-def _copying(view: Row) -> Callable[..., Any]:
+def _copying(view: Primitive) -> Callable[..., Any]:
     kernel, many = view.kernel, view.many
 
     def copy(*operands: Any) -> Any:
@@ -23,23 +23,23 @@ def _copying(view: Row) -> Callable[..., Any]:
     return copy
 
 
-def _of_any_layout(view: Row) -> Callable[..., Any]:
+def _of_any_layout(view: Primitive) -> Callable[..., Any]:
     kernel = view.kernel
     return lambda self, size: kernel(in_order(self), size).copy()
 
 
 def _copy_of(
     view: Rules, *samples: str, options: str = "", out: str = "Tensor", real: bool = False
-) -> Row:
-    """The row of the view's copies: the view's own rules, under the node's name with `_copy`.
+) -> Primitive:
+    """The primitive of the view's copies: the view's own rules, under the node's name with `_copy`.
 
     real: PyTorch records no such copy of complex numbers.
     """
-    name = view.name.removesuffix("_row")
+    name = view.name.removesuffix("_p")
     body = type(f"{name}_copy", (), {**view.rules, "__doc__": f"A copy of `{name}`."})
     body.__module__ = __name__
     signature = f"{name}_copy(Tensor input{options}, *, {out} out=None)"
-    row = operator(
+    primitive = operator(
         view.kernel,
         f"{view.node}_copy",
         kind=view.kind,
@@ -55,8 +55,8 @@ def _copy_of(
         signature=signature,
         writes="read",
     )(body)
-    row.kernel = _copying(view)
-    return row
+    primitive.kernel = _copying(view)
+    return primitive
 
 
 alias_copy = _copy_of(reshaping.alias, "alias_copy(randn(3))")
@@ -69,7 +69,7 @@ select_copy = _copy_of(
     reshaping.select, "select_copy(randn(2,3), 0, 1)", options=", int dim, int index", real=True
 )
 slice_copy = _copy_of(
-    reshaping.slice_row,
+    reshaping.slice_p,
     "slice_copy(randn(4), 0, 1, 3)",
     options=", int dim=0, int? start=None, int? end=None, int step=1",
     real=True,
@@ -108,35 +108,35 @@ split_size_copy = _copy_of(reshaping.split_size)
 split_by_sizes_copy = _copy_of(reshaping.split_by_sizes)
 
 
-def _choice(*signatures: str, rows: list[Rules], samples: list[str]) -> Callable[..., Any]:
-    """`NAME_copy` of a view that several rows make."""
+def _choice(*signatures: str, primitives: list[Rules], samples: list[str]) -> Callable[..., Any]:
+    """`NAME_copy` of a view that several primitives make."""
     doc = f"A copy of `{signatures[0].partition('_copy(')[0]}`."
     texts = [s.replace(")", ", *, Tensor out=None)") for s in signatures]
     facts: dict[str, Any] = {"samples": samples, "method": False, "module": __name__}
-    return choice(*texts, targets=rows, doc=doc, **facts)
+    return overloads(*texts, targets=primitives, doc=doc, **facts)
 
 
 view_copy = _choice(
     "view_copy(Tensor input, ScalarType dtype) -> view_dtype",
     "view_copy(Tensor input, int[] size) -> view_size_copy",
-    rows=[reshaping.view_dtype, view_size_copy],
+    primitives=[reshaping.view_dtype, view_size_copy],
     samples=["view_copy(randn(2,3), (3,2))"],
 )
 squeeze_copy = _choice(
     "squeeze_copy(Tensor input) -> squeeze_all_copy",
     "squeeze_copy(Tensor input, int dim) -> squeeze_dim_copy",
     "squeeze_copy(Tensor input, int[] dim) -> squeeze_dims_copy",
-    rows=[squeeze_all_copy, squeeze_dim_copy, squeeze_dims_copy],
+    primitives=[squeeze_all_copy, squeeze_dim_copy, squeeze_dims_copy],
     samples=["squeeze_copy(randn(1,3))", "squeeze_copy(randn(1,3), 0)"],
 )
 split_copy = _choice(
     "split_copy(Tensor input, int split_size, int dim=0) -> split_size_copy",
-    rows=[split_size_copy],
+    primitives=[split_size_copy],
     samples=["split_copy(randn(4), 2)[0]"],
 )
 split_with_sizes_copy = _choice(
     "split_with_sizes_copy(Tensor input, int[] split_sizes, int dim=0) -> split_by_sizes_copy",
-    rows=[split_by_sizes_copy],
+    primitives=[split_by_sizes_copy],
     samples=["split_with_sizes_copy(randn(4), (1,3))[0]"],
 )
 
@@ -144,7 +144,7 @@ split_with_sizes_copy = _choice(
 @function(
     "expand_copy(Tensor input, int[] size, *, bool implicit=False, Tensor out=None)",
     method=False,
-    rows=[expand_size_copy],
+    primitives=[expand_size_copy],
     samples=["expand_copy(randn(3), (2,3))"],
 )
 def expand_copy(input: Array, size: Any, implicit: bool) -> Any:

@@ -24,13 +24,13 @@ from gradcli.registry.rule_helpers import (
 )
 from gradcli.registry.table import (
     Array,
-    Row,
+    Primitive,
     binary_method,
-    entered,
     function,
     is_operand,
     operator,
-    row,
+    primitive,
+    register,
 )
 from gradcli.system import dtypes
 from gradcli.system.array_memory import afresh
@@ -92,8 +92,8 @@ def _scaled(g: Any, alpha: Any) -> Any:
     return g if alpha == 1 else g * alpha
 
 
-# -- rows -----------------------------------------------------------------------------------------
-add = entered(
+# -- primitives -----------------------------------------------------------------------------------------
+add = register(
     basic_primitives.add,
     __name__,
     inplace=True,
@@ -142,17 +142,19 @@ class sub:
 _SHIFT: Any = {"kind": "elementwise", "types": "own", "analytic": True}
 
 
-@row(_add_scalar, "AddBackward1", **_SHIFT, scalar_of=add, spelled="plus")
+@primitive(_add_scalar, "AddBackward1", **_SHIFT, scalar_of=add, spelled="plus")
 class add_scalar:
     self = lambda g: g
 
 
-@row(_sub_scalar, "SubBackward1", **_SHIFT, scalar_of=sub, spelled="minus")
+@primitive(_sub_scalar, "SubBackward1", **_SHIFT, scalar_of=sub, spelled="minus")
 class sub_scalar:
     self = lambda g: g
 
 
-@row(_rsub, "RsubBackward1", **_SHIFT, samples=("2 - randn(3)",), spelled="other - alpha * self")
+@primitive(
+    _rsub, "RsubBackward1", **_SHIFT, samples=("2 - randn(3)",), spelled="other - alpha * self"
+)
 class rsub_scalar:
     self = lambda g, alpha: -_scaled(g, alpha)
 
@@ -161,7 +163,7 @@ def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     return other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
 
 
-@row(
+@primitive(
     _rsub_tensor,
     "RsubBackward0",
     kind="linear",
@@ -176,7 +178,7 @@ class rsub_tensor:
     other = lambda g: g
 
 
-mul = entered(
+mul = register(
     basic_primitives.mul,
     __name__,
     inplace=True,
@@ -187,10 +189,10 @@ mul = entered(
     ),
     samples=_samples("mul"),
 )
-mul_scalar = entered(basic_primitives.mul_scalar, __name__, public=False)
+mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
 
 
-@row(
+@primitive(
     np.divide,
     "DivBackward0",
     kind="elementwise",
@@ -206,7 +208,7 @@ class div_true:
     other = lambda g, self, other: -g * conj((self / other) / other)
 
 
-@row(
+@primitive(
     _div_scalar,
     "DivBackward1",
     kind="linear",
@@ -233,7 +235,7 @@ def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Arr
     return quotient + ((quotient < 0) & ~exact)
 
 
-@row(
+@primitive(
     _rounded,
     "DivBackward2",
     types="common",
@@ -333,7 +335,7 @@ def _pow_base(self: Any, exponent: Array) -> Array:
 def _pow_backward(g: Any, self: Any, exponent: Any) -> Any:
     if exponent == 0:
         return zeros_like(g)
-    if exponent == 0.5:  # the row's own inverse root: NumPy's has no sign at -0
+    if exponent == 0.5:  # the primitive's own inverse root: NumPy's has no sign at -0
         return g * conj(exponent * pow_number(self, -0.5))
     return g * conj(exponent * self ** (exponent - 1))
 
@@ -354,7 +356,7 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
     return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 
-@row(
+@primitive(
     _pow_number,
     "PowBackward0",
     kind="elementwise",
@@ -366,7 +368,7 @@ class pow_number:
     self = _pow_backward
 
 
-@row(
+@primitive(
     _pow_tensors,
     "PowBackward1",
     kind="elementwise",
@@ -394,7 +396,7 @@ def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
     return g * conj(result * log)
 
 
-@row(
+@primitive(
     _pow_base,
     "PowBackward2",
     kind="elementwise",
@@ -457,7 +459,7 @@ class floor_divide:
     other = lambda g: g
 
 
-@row(
+@primitive(
     _remainder,
     "RemainderBackward1",
     types="common",
@@ -470,7 +472,9 @@ class remainder_tensors:
     other = lambda g, self, other: -g * div_rounded(cast(self, dtype_of(g)), other, "floor")
 
 
-@row(_remainder_number, "RemainderBackward0", batch="elementwise", spelled="remainder(self, other)")
+@primitive(
+    _remainder_number, "RemainderBackward0", batch="elementwise", spelled="remainder(self, other)"
+)
 class remainder_number:
     self = lambda g: g
 
@@ -479,12 +483,12 @@ def _remainder_of(self: Any, other: Array) -> Array:
     return _remainder(dtypes.constant(self, other.dtype), other)
 
 
-@row(_remainder_of, "NotImplemented", batch="elementwise", spelled="remainder(self, other)")
+@primitive(_remainder_of, "NotImplemented", batch="elementwise", spelled="remainder(self, other)")
 class remainder_:
     other = lambda g: g
 
 
-# -- functions that choose a row ------------------------------------------------------------------
+# -- functions that choose a primitive ------------------------------------------------------------------
 def _either(name: str, other: str = "other", *, out: bool = True) -> tuple[str, str, str]:
     """The signatures of a function of two tensors, or of a number and a tensor."""
     to = ", *, Tensor out=None"
@@ -504,7 +508,7 @@ def _is_number(value: Any) -> bool:
     "rsub(Tensor input, Tensor other, *, Scalar alpha=1)",
     "rsub(Tensor input, Scalar other, Scalar alpha=1)",
     method=False,
-    rows=[rsub_scalar, rsub_tensor],
+    primitives=[rsub_scalar, rsub_tensor],
     samples=["rsub(randn(3), 2)"],
 )
 def rsub(input: Array, other: Any, alpha: Any) -> Any:
@@ -531,7 +535,7 @@ def rsub(input: Array, other: Any, alpha: Any) -> Any:
         "true_divide(Tensor input, Scalar other)",
     ),
     numpy=np.divide,
-    rows=[div_true, div_rounded],
+    primitives=[div_true, div_rounded],
     samples=[*_samples("div"), "div(randn(3), 2, rounding_mode='floor')"],
 )
 def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
@@ -550,7 +554,7 @@ def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
     *_either("pow", "exponent"),
     inplace=True,
     numpy=np.power,
-    rows=[pow_number, pow_tensors, pow_base],
+    primitives=[pow_number, pow_tensors, pow_base],
     samples=["pow(randn(3), 2)", "pow(rand(3) + 0.5, randn(3))", "pow(2, randn(3))"],
 )
 def pow(input: Array, exponent: Any) -> Any:
@@ -567,7 +571,7 @@ def pow(input: Array, exponent: Any) -> Any:
 
 @function(
     *_either("float_power", "exponent"),
-    rows=[pow_number, pow_tensors],
+    primitives=[pow_number, pow_tensors],
     samples=["float_power(rand(3) + 0.5, 2)"],
 )
 def float_power(input: Any, exponent: Any) -> Any:
@@ -585,7 +589,7 @@ def float_power(input: Any, exponent: Any) -> Any:
     "float_power_(Tensor input, Tensor exponent)|method",
     "float_power_(Tensor input, Scalar exponent)|method",
     name="float_power_",
-    rows=[pow_number, pow_tensors],
+    primitives=[pow_number, pow_tensors],
     samples=["(rand(3, dtype=float64) + 0.5).float_power_(2)"],
 )
 def float_power_(input: Any, exponent: Any) -> Any:
@@ -606,7 +610,7 @@ def float_power_(input: Any, exponent: Any) -> Any:
 @function(
     *_either("remainder", out=False),
     inplace=True,
-    rows=[remainder_number, remainder_tensors],
+    primitives=[remainder_number, remainder_tensors],
     numpy=np.remainder,
     samples=["remainder(randn(3), 2)", "remainder(randn(3), rand(3) + 0.5)"],
 )
@@ -623,7 +627,7 @@ def remainder(input: Array, other: Any) -> Any:
 @function(
     "square(Tensor input, *, Tensor out=None)",
     inplace=True,
-    rows=[pow_number],
+    primitives=[pow_number],
     numpy=np.square,
     samples=["square(randn(2,3))"],
 )
@@ -633,7 +637,7 @@ def square(input: Array) -> Any:
 
 
 # -- comparisons and logic ------------------------------------------------------------------------
-def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Row:
+def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primitive:
     body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
     logical = name.startswith("logical")
     zero = "zeros(3)" if logical else "0"
@@ -674,7 +678,7 @@ class logical_not:
 
 def _bitwise(
     ufunc: Any, name: str, doc: str, sample: str, refuses: dict[str, str], numpy: Any = None
-) -> Row:
+) -> Primitive:
     def kernel(self: Array, other: Array) -> Array:
         return ufunc(self, other)
 
@@ -691,12 +695,12 @@ def _bitwise(
     )(type(name, (), {"__doc__": doc, "__module__": __name__}))
 
 
-def _logic_of_bits(ufunc: Any, sign: str) -> Row:
+def _logic_of_bits(ufunc: Any, sign: str) -> Primitive:
     name, sample = f"bitwise_{sign}", "tensor([True, False]), tensor([True, True])"
     return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, {"fc": f"{name}_cpu"}, ufunc)
 
 
-def _shift(ufunc: Any, to: str) -> Row:
+def _shift(ufunc: Any, to: str) -> Primitive:
     name, refuses = f"bitwise_{to}_shift", {"bfc": f"{to[0]}shift_cpu"}
     return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses)
 
@@ -827,15 +831,15 @@ def _matmul(a: Any, b: Any) -> Any:
     return matmul(*(wrap(x) if isinstance(x, np.ndarray) else x for x in (a, b)))
 
 
-def _on_first_use(name: str, row: Rules, method: Callable[[Row], Any]) -> None:
+def _on_first_use(name: str, primitive: Rules, method: Callable[[Primitive], Any]) -> None:
     """Set an operator's method that compiles itself when called again: a single call costs less without."""
 
     def first(*args: Any) -> Any:
         setattr(Tensor, name, again)
-        return row.general(args, {}) if all(map(is_operand, args)) else NotImplemented
+        return primitive.general(args, {}) if all(map(is_operand, args)) else NotImplemented
 
     def again(*args: Any) -> Any:
-        compiled = method(row)
+        compiled = method(primitive)
         setattr(Tensor, name, compiled)
         return compiled(*args)
 

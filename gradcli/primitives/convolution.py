@@ -130,7 +130,7 @@ def _transposed_size(
     )
 
 
-# -- the row --------------------------------------------------------------------------------------
+# -- the primitive --------------------------------------------------------------------------------------
 def _convolution(
     input: Array,
     weight: Array,
@@ -448,7 +448,7 @@ def _check_filled(input: Any, n: int) -> None:
 
 
 def _convolved(batched: bool, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
-    """The result for a batch, which is of one image unless `batched`; how: the row's options."""
+    """The result for a batch, which is of one image unless `batched`; how: the primitive's options."""
     if dtype_of(x).kind == "c":
         out = _complex(lambda a, w, b: convolution(a, w, b, *how), x, weight, bias)
     else:
@@ -554,7 +554,7 @@ of_dimensions(
     body=_conv,
     doc="Cross-correlation of images of {n} dimension{s} with a kernel.",
     aliases="conv{n}d",
-    rows={2: convolution},
+    primitives={2: convolution},
     words=_KERNEL,
     samples=[
         "(randn(2,3,{size}), randn(4,3,{kernel}), randn(4))",
@@ -567,7 +567,7 @@ of_dimensions(
     body=_conv_transpose,
     doc="The transpose of conv{n}d as a linear map.",
     aliases="conv_transpose{n}d",
-    rows={2: convolution},
+    primitives={2: convolution},
     words=_KERNEL,
     samples=[
         "(randn(2,3,{size}), randn(3,4,{kernel}), randn(4))",
@@ -651,7 +651,7 @@ class col2im:
     "nn.functional.unfold(Tensor input, Any kernel_size, Any dilation=1, Any padding=0, "
     "Any stride=1) -> im2col",
     python=True,
-    rows=[im2col],
+    primitives=[im2col],
     samples=["nn.functional.unfold(randn(2,3,4,4), (2,2))"],
 )
 def unfold(input: Array, *how: Any) -> Any:
@@ -712,7 +712,7 @@ _as_columns = Parser((f"im2col(Tensor input, {_HOW}",), _as_columns_of).function
     "nn.functional.fold(Tensor input, Any output_size, Any kernel_size, Any dilation=1, Any padding=0, "
     "Any stride=1) -> col2im",
     python=True,
-    rows=[col2im],
+    primitives=[col2im],
     samples=["nn.functional.fold(randn(2,12,9), (4,4), (2,2))"],
 )
 def fold(input: Array, *sizes: Any) -> Any:

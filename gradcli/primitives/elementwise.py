@@ -32,7 +32,7 @@ from gradcli.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.registry.table import Array, choice, function, operator, row
+from gradcli.registry.table import Array, function, operator, overloads, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS, in_parts, spent
 from gradcli.system.dtypes import c_type, scalar_name
@@ -47,7 +47,7 @@ _PAIRS = (
 
 
 def unary(kernel: Any, node: str, samples: tuple[str, ...] = ANY, **facts: Any) -> Any:
-    """A row of one argument that PyTorch calls elementwise."""
+    """A primitive of one argument that PyTorch calls elementwise."""
 
     def decorate(body: type) -> Any:
         name = facts.get("name") or body.__name__.rstrip("_")
@@ -65,7 +65,7 @@ def unary(kernel: Any, node: str, samples: tuple[str, ...] = ANY, **facts: Any) 
 
 
 def binary(kernel: Any, node: str, types: str = "common", **facts: Any) -> Any:
-    """A row of two arguments, element by element."""
+    """A primitive of two arguments, element by element."""
 
     def decorate(body: type) -> Any:
         samples = tuple(s.format(body.__name__) for s in _PAIRS)
@@ -233,7 +233,7 @@ def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
 
 
-@row(
+@primitive(
     _tanh_backward,
     "TanhBackwardBackward0",
     batch="elementwise",
@@ -296,7 +296,7 @@ def _underivable(of: Rules, old: str) -> None:
 
     facts: dict[str, Any] = {"types": "float", "params": "self", "batch": "elementwise"}
     body = type(f"{name}_written", (), {"self": rule})
-    made = row(of.kernel, f"{name.capitalize()}Backward1", **facts)(body)
+    made = primitive(of.kernel, f"{name.capitalize()}Backward1", **facts)(body)
 
     def write(input: Array) -> Any:
         return inplace(made, input)
@@ -304,7 +304,7 @@ def _underivable(of: Rules, old: str) -> None:
     write.__doc__ = f"In-place form of `{name}`; has no derivative."
     write.__module__ = __name__
     sample = f"(rand(3) + {1 if name == 'acosh' else 0}).{name}_()"
-    facts = {"aliases": f"{old}_", "rows": [made], "samples": [sample]}
+    facts = {"aliases": f"{old}_", "primitives": [made], "samples": [sample]}
     function(f"{name}_(Tensor input)", name=f"{name}_", **facts)(write)
 
 
@@ -380,7 +380,7 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
 
 
-@row(
+@primitive(
     _sigmoid_backward,
     "SigmoidBackwardBackward0",
     batch="elementwise",
@@ -416,7 +416,7 @@ def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Arra
     return where(self <= threshold, grad_output.dtype.type(0), grad_output)
 
 
-@row(
+@primitive(
     _threshold_backward,
     "ThresholdBackwardBackward0",
     batch="elementwise",
@@ -444,7 +444,7 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
     return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
 
 
-@row(
+@primitive(
     _softplus_backward,
     "SoftplusBackwardBackward0",
     batch="elementwise",
@@ -574,7 +574,7 @@ def _round_decimals(self: Array, decimals: int) -> Array:
     return np.rint(self / scale) * scale
 
 
-@row(
+@primitive(
     _keeping_integers(np.rint),
     "RoundBackward0",
     numpy=np.rint,
@@ -587,7 +587,7 @@ class round_whole:
     self = zeros_like
 
 
-@row(_round_decimals, "RoundBackward1", refuses={"biuc": "round_cpu"}, batch="elementwise")
+@primitive(_round_decimals, "RoundBackward1", refuses={"biuc": "round_cpu"}, batch="elementwise")
 class round_to:
     self = zeros_like
 
@@ -596,7 +596,7 @@ class round_to:
     "round(Tensor input, *, Tensor? out=None)",
     "round(Tensor input, *, int decimals, Tensor? out=None)",
     inplace=True,
-    rows=[round_whole, round_to],
+    primitives=[round_whole, round_to],
     aliases="special.round",
     forms=("special.round(Tensor input, *, int decimals=0, Tensor? out=None)",),
     samples=["round(randn(2,3))", "round(randn(3), decimals=1)"],
@@ -657,7 +657,7 @@ _NO_COMPLEX_CLAMP = {"c": "clamp is not supported for complex types"}
 _NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
 
 
-@row(
+@primitive(
     _clamp_numbers,
     "ClampBackward1",
     kind="elementwise",
@@ -669,7 +669,7 @@ class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
 
-@row(
+@primitive(
     _clamp_tensors,
     "ClampBackward0",
     types="common",
@@ -687,7 +687,7 @@ class clamp_tensors:
     "clamp(Tensor input, Scalar? min=None, Scalar? max=None, *, Tensor? out=None)",
     inplace=True,
     aliases="clip",
-    rows=[clamp_numbers, clamp_tensors],
+    primitives=[clamp_numbers, clamp_tensors],
     numpy=np.clip,
     samples=[
         "clamp(randn(2,3), -0.5, 0.5)",
@@ -729,9 +729,9 @@ def _clamp_max_tensor(self: Array, max: Array) -> Array:
 
 
 def _limiting(kernel: Any, node: str, spelled: str, **refuses: str) -> Any:
-    """A row of one limit."""
+    """A primitive of one limit."""
     facts: dict[str, Any] = {"types": "common", "batch": "elementwise", "spelled": spelled}
-    return row(kernel, node, refuses=refuses, **facts)
+    return primitive(kernel, node, refuses=refuses, **facts)
 
 
 _NO_COMPLEX = _NO_COMPLEX_CLAMP["c"]
@@ -773,13 +773,13 @@ def _one_limit(name: str, side: str, number: Rules, tensor: Rules, doc: str) -> 
             raise NotImplementedError(_NO_COMPLEX)
         return number(_meeting(input, limit), limit)
 
-    return choice(
+    return overloads(
         f"{name}(Tensor input, Tensor {side}, *, Tensor? out=None) -> limited",
         f"{name}(Tensor input, Scalar {side}, *, Tensor? out=None) -> limited",
         targets=[limited],
         doc=doc,
         module=__name__,
-        rows=[number, tensor],
+        primitives=[number, tensor],
         inplace=True,
         samples=[f"{name}(randn(3), 0.5)", f"{name}(randn(3), randn(3))"],
     )
@@ -902,7 +902,7 @@ def _fmod_tensors(self: Array, other: Array) -> Array:
     return np.fmod(self, other)
 
 
-@row(
+@primitive(
     _fmod_number,
     "FmodBackward0",
     refuses={"bc": "fmod_cpu"},
@@ -913,7 +913,7 @@ class fmod_number:
     self = lambda g: g
 
 
-@row(
+@primitive(
     _fmod_tensors,
     "FmodBackward1",
     types="common",
@@ -934,7 +934,7 @@ def _div_trunc(a: Any, b: Any) -> Any:
     "fmod(Tensor input, Tensor other, *, Tensor? out=None)",
     "fmod(Tensor input, Scalar other, *, Tensor? out=None)",
     inplace=True,
-    rows=[fmod_number, fmod_tensors],
+    primitives=[fmod_number, fmod_tensors],
     numpy=np.fmod,
     samples=["fmod(randn(3), 2)", "fmod(randn(3), rand(3) + 0.5)"],
 )
@@ -957,7 +957,7 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     return g * masked_fill(result / self, self == 0, 0)
 
 
-@row(
+@primitive(
     _copysign,
     "CopysignBackward0",
     types="float",
@@ -970,7 +970,7 @@ class copysign_tensors:
     other = lambda g, result: zeros_like(result)
 
 
-@row(
+@primitive(
     _copysign_number,
     "CopysignBackward1",
     types="float",
@@ -986,7 +986,7 @@ class copysign_number:
     "copysign(Tensor input, Tensor other, *, Tensor? out=None)",
     "copysign(Tensor input, Scalar other, *, Tensor? out=None)",
     inplace=True,
-    rows=[copysign_tensors, copysign_number],
+    primitives=[copysign_tensors, copysign_number],
     numpy=np.copysign,
     samples=["copysign(randn(3), randn(3))", "copysign(randn(3), -1)"],
 )
@@ -1034,7 +1034,7 @@ def _lerp_tensor(self: Array, end: Array, weight: Array) -> Array:
     return where(np.abs(weight) < 0.5, self + weight * step, end - step * (1 - weight))
 
 
-@row(
+@primitive(
     _lerp_number,
     "LerpBackward0",
     types="common",
@@ -1047,7 +1047,7 @@ class lerp_number:
     end = lambda g, weight: g * conj(weight)
 
 
-@row(
+@primitive(
     _lerp_tensor,
     "LerpBackward1",
     types="common",
@@ -1065,7 +1065,7 @@ class lerp_tensor:
     "lerp(Tensor input, Tensor end, Tensor weight, *, Tensor? out=None)",
     "lerp(Tensor input, Tensor end, Scalar weight, *, Tensor? out=None)",
     inplace=True,
-    rows=[lerp_number, lerp_tensor],
+    primitives=[lerp_number, lerp_tensor],
     samples=["lerp(randn(3), randn(3), 0.3)", "lerp(randn(3), randn(3), rand(3))"],
 )
 def lerp(input: Array, end: Array, weight: Any) -> Any:
@@ -1128,7 +1128,7 @@ def _addcdiv_tensor1(g: Any, tensor2: Any, value: Any) -> Any:
     return g * conj(value / tensor2)
 
 
-@row(
+@primitive(
     _addcdiv,
     "AddcdivBackward0",
     types="common",
@@ -1145,7 +1145,7 @@ class addcdiv_:
     "addcdiv(Tensor input, Scalar value, Tensor tensor1, Tensor tensor2, *, Tensor out=None)|deprecated",
     "addcdiv(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor out=None)",
     inplace=True,
-    rows=[addcdiv_],
+    primitives=[addcdiv_],
     samples=["addcdiv(randn(3), randn(3), rand(3) + 0.5, value=2)"],
 )
 def addcdiv(input: Array, tensor1: Array, tensor2: Array, value: Any) -> Any:
@@ -1396,7 +1396,7 @@ def _heaviside(self: Array, values: Array) -> Array:
     return where(self == 0, values, where(self > 0, one, self.dtype.type(0)))
 
 
-@row(_heaviside, "NotImplemented", batch="elementwise")
+@primitive(_heaviside, "NotImplemented", batch="elementwise")
 class heaviside_:
     self = lambda g: g
     values = lambda g: g
@@ -1404,7 +1404,7 @@ class heaviside_:
 
 @function(
     "heaviside(Tensor input, Tensor values, *, Tensor? out=None)",
-    rows=[heaviside_],
+    primitives=[heaviside_],
     inplace=True,
     samples=["heaviside(randn(3), zeros(3))"],
 )
@@ -1419,7 +1419,8 @@ def heaviside(input: Array, values: Array) -> Any:
 
 # -- products with logarithms ---------------------------------------------------------------------
 def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
-    """What makes rows of `self * log(other)`, 0 where self is 0: of tensors, of a number, by a number."""
+    """What makes primitives of `self * log(other)`, 0 where self is 0: of tensors, of a number, by
+    a number."""
 
     def product(self: Any, other: Any) -> Any:
         # Numbers take the dtype of the operand that is a tensor.
@@ -1444,7 +1445,7 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
         return product(self, other)
 
     return [
-        row(
+        primitive(
             kernel,
             f"{node}Backward{i}",
             types="float",
@@ -1485,7 +1486,7 @@ class xlogy_by:
     "xlogy(Tensor input, Scalar other, *, Tensor out=None)",
     inplace=True,
     aliases="special.xlogy",
-    rows=[xlogy_tensors, xlogy_of, xlogy_by],
+    primitives=[xlogy_tensors, xlogy_of, xlogy_by],
     samples=["xlogy(rand(3), rand(3) + 0.5)", "xlogy(2, rand(3) + 0.5)", "xlogy(rand(3), 2)"],
 )
 def xlogy(input: Any, other: Any) -> Any:

@@ -21,7 +21,7 @@ from gradcli.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.registry.sample_calls import DIMS, REDUCED, TUPLES, named
-from gradcli.registry.table import Array, choice, operator, resolve, row
+from gradcli.registry.table import Array, operator, overloads, primitive, resolve
 from gradcli.system.array_memory import afresh
 from gradcli.system.dtypes import scalar_name
 
@@ -165,13 +165,13 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
     facts = {"__module__": __name__}
     all_rule = {"self": shared_evenly}
     dim_rule = {"self": selected_backward}
-    whole = row(
+    whole = primitive(
         _whole(ufunc, name),
         f"{node}1",
         batch=batching_helpers.whole(lambda: along),
         spelled=f"{name}:",
     )(type(f"{name}_all", (), facts | all_rule))
-    along = row(
+    along = primitive(
         _selecting(ufunc, name),
         f"{node}0",
         axes="dim",
@@ -185,14 +185,14 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
 
     selected = named_results(name, along)
     more = (f"{name}(randn(2,3), randn(3))", f"{name}(tensor([1., 2., 2., 1.]))")
-    return choice(
+    return overloads(
         f"{name}(Tensor input, *, Tensor? out=None) -> {whole.name}",
         f"{name}(Tensor input, Tensor other, *, Tensor? out=None) -> pair",
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
         targets=(whole, pair, selected),
         doc=doc,
         module=__name__,
-        rows=[along],
+        primitives=[along],
         samples=(*named(name, REDUCED, DIMS), *more),
     )
 
@@ -266,14 +266,14 @@ def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, min: Any, max:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@row(_aminmax, "AminmaxBackward0", outputs="min max", axes="dim", writes="apart")
-class aminmax_row:
+@primitive(_aminmax, "AminmaxBackward0", outputs="min max", axes="dim", writes="apart")
+class aminmax_p:
     self = _aminmax_backward
 
 
 aminmax = results(
     "aminmax(Tensor input, *, int? dim=None, bool keepdim=False, Tensor[]? out=None)",
-    aminmax_row,
+    aminmax_p,
     doc="The smallest and the largest element.",
     module=__name__,
     samples=named("aminmax", "{0}(randn(2,3))", "{0}(randn(2,3), dim=1)"),

@@ -32,7 +32,7 @@ from gradcli.registry.rule_helpers import (
     unsqueeze,
     where,
 )
-from gradcli.registry.table import Array, function, operator, row
+from gradcli.registry.table import Array, function, operator, primitive
 from gradcli.system import dtypes
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
@@ -150,7 +150,7 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
     return -matmul(h, matmul(g, h))
 
 
-@row(
+@primitive(
     _inv_ex,
     "LinalgInvExBackward0",
     outputs="inverse info",
@@ -220,7 +220,7 @@ def _solve_backward(
     return g_a, (g_b.squeeze(-1) if vector else g_b)
 
 
-@row(
+@primitive(
     _solve_ex,
     "LinalgSolveExBackward0",
     outputs="result LU pivots info",
@@ -333,7 +333,7 @@ def _triangular_solve_backward(
         g_b = new_zeros(solution, tuple(solution.shape))
         g_a = new_zeros(A, tuple(A.shape))
     if g is not None:
-        g_b = triangular_solve_row(g, conj(A), upper, not transpose, unitriangular)[0]
+        g_b = triangular_solve_p(g, conj(A), upper, not transpose, unitriangular)[0]
         if mask[1]:
             if transpose:
                 g_a = -matmul(conj(solution), g_b.mT)
@@ -346,13 +346,13 @@ def _triangular_solve_backward(
     return (g_b if mask[0] else None), g_a
 
 
-@row(
+@primitive(
     _triangular_solve,
     "TriangularSolveBackward0",
     outputs="solution cloned_coefficient",
     batch=batching_helpers.last(2, 2),
 )
-class triangular_solve_row:
+class triangular_solve_p:
     self__A = _triangular_solve_backward
 
 
@@ -399,8 +399,8 @@ def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
 
 def _det_backward_singular(g: Any, A: Any) -> Any:
     """The adjugate by the singular value decomposition."""
-    u, s, vh = svd_row(A, False)
-    alpha = conj(det_row(u)[0] * det_row(vh)[0]) * g
+    u, s, vh = svd_p(A, False)
+    alpha = conj(det_p(u)[0] * det_p(vh)[0]) * g
     n = s.shape[-1]
     parts = [_without(s, i) for i in range(n)]
     gamma = cat([_column(p) for p in parts], -1) if n else s
@@ -416,7 +416,7 @@ def _without(s: Any, i: int) -> Any:
     return out if s.shape[-1] > 1 else s[..., 0] * 0 + 1
 
 
-@row(
+@primitive(
     _det,
     "LinalgDetBackward0",
     outputs="result LU pivots",
@@ -424,7 +424,7 @@ def _without(s: Any, i: int) -> Any:
     batch="leading",
     spelled="det[0]:",
 )
-class det_row:
+class det_p:
     A = _det_backward
 
 
@@ -464,7 +464,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     return solve_ex(mH(A), d)[0]
 
 
-@row(
+@primitive(
     _slogdet,
     "LinalgSlogdetBackward0",
     outputs="sign logabsdet LU pivots",
@@ -472,7 +472,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     batch="leading",
     spelled="linalg.slogdet:",
 )
-class slogdet_row:
+class slogdet_p:
     A = _slogdet_backward
 
 
@@ -497,7 +497,7 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     return solve_triangular(lower, phi, upper=False, left=False)
 
 
-@row(
+@primitive(
     _cholesky_ex,
     "LinalgCholeskyExBackward0",
     outputs="L info",
@@ -505,7 +505,7 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     batch="leading",
     spelled="linalg.cholesky",
 )
-class cholesky_ex_row:
+class cholesky_ex_p:
     A = _cholesky_backward
 
 
@@ -652,8 +652,8 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     return out if g_r is None else out + matmul(Q, g_r)
 
 
-@row(_qr, "LinalgQrBackward0", outputs="Q R", batch="leading", spelled="linalg.qr: mode")
-class qr_row:
+@primitive(_qr, "LinalgQrBackward0", outputs="Q R", batch="leading", spelled="linalg.qr: mode")
+class qr_p:
     A = _qr_backward
 
 
@@ -717,14 +717,14 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
     return solve_ex(h, matmul(inner, h))[0]
 
 
-@row(
+@primitive(
     _eigh,
     "LinalgEighBackward0",
     outputs="eigenvalues eigenvectors",
     batch="leading",
     spelled="linalg.eigh: UPLO -",
 )
-class eigh_row:
+class eigh_p:
     A = lambda grads, eigenvalues, eigenvectors: _eig_backward(
         grads, eigenvalues, eigenvectors, True
     )
@@ -742,14 +742,14 @@ def _to_real(g: Any, complex_input: bool) -> Any:
     return g if complex_input or not is_complex(g) else g.real
 
 
-@row(
+@primitive(
     _eig,
     "LinalgEigBackward0",
     outputs="eigenvalues eigenvectors",
     batch="leading",
     spelled="linalg.eig:",
 )
-class eig_row:
+class eig_p:
     self = lambda grads, eigenvalues, eigenvectors, self_dtype: _to_real(
         _eig_backward(grads, eigenvalues, eigenvectors, False), self_dtype.kind == "c"
     )
@@ -828,14 +828,14 @@ def _check_phases(uu: Any, vv: Any) -> None:
         )
 
 
-@row(
+@primitive(
     _svd,
     "LinalgSvdBackward0",
     outputs="U S Vh",
     batch="leading",
     spelled="linalg.svd: full_matrices -",
 )
-class svd_row:
+class svd_p:
     A = _svd_backward
 
 
@@ -901,14 +901,14 @@ def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
     )
 
 
-@row(
+@primitive(
     _pinv,
     "LinalgPinvBackward0",
     numpy=np.linalg.pinv,
     batch=batching_helpers.pseudo_inverses,
     spelled="linalg.pinv",
 )
-class pinv_row:
+class pinv_p:
     self = _pinv_backward
 
 
@@ -976,7 +976,7 @@ def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> 
     column = _column if vector else (lambda x: x)
     g_a = g_b = None
     if g_x is not None:
-        pinv = pinv_row(self)
+        pinv = pinv_p(self)
         if mask[0]:
             g_pinv = matmul(column(g_x), mH(column(b)))
             g_a = _pinv_backward(g_pinv, pinv, self)
@@ -995,14 +995,14 @@ def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> 
     return g_a, g_b
 
 
-@row(
+@primitive(
     _lstsq,
     "LinalgLstsqBackward0",
     outputs="solution residuals rank singular_values",
     differentiable=2,
     batch=batching_helpers.least_squares,
 )
-class lstsq_row:
+class lstsq_p:
     self__b = _lstsq_backward
 
 
@@ -1088,21 +1088,21 @@ def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
 
 
 def _lu_factor_backward(g: Any, LU: Any, pivots: Any, pivot: bool) -> Any:
-    lower, upper, p = lu_unpack_row(LU, pivots)
+    lower, upper, p = lu_unpack_p(LU, pivots)
     k = min(LU.shape[-2:])
     g_l = tril(narrow(g, -1, 0, k), -1)
     g_u = triu(narrow(g, -2, 0, k))
     return _lu_backward(g_l, g_u, p, lower, upper)
 
 
-@row(
+@primitive(
     _lu_factor_ex,
     "LinalgLuFactorExBackward0",
     outputs="LU pivots info",
     differentiable=1,
     batch="leading",
 )
-class lu_factor_ex_row:
+class lu_factor_ex_p:
     A = _lu_factor_backward
 
 
@@ -1112,8 +1112,8 @@ def _lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
     return lower, upper, p
 
 
-@row(_lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, batch="leading")
-class lu_row:
+@primitive(_lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, batch="leading")
+class lu_p:
     """(L, U, P): PyTorch numbers only the outputs that have gradients."""
 
     A = lambda grads, P, L, U, pivot: _lu_backward(grads[0], grads[1], P, L, U)
@@ -1148,8 +1148,8 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@row(_lu_unpack, "LuUnpackBackward0", outputs="L U P", differentiable=2, batch="leading")
-class lu_unpack_row:
+@primitive(_lu_unpack, "LuUnpackBackward0", outputs="L U P", differentiable=2, batch="leading")
+class lu_unpack_p:
     LU_data = lambda grads, LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1: (
         _lu_unpack_backward(grads[:2], LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1)
     )
@@ -1197,7 +1197,7 @@ def _lu_solve(
 def _lu_solve_factor_backward(
     g: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoint: bool
 ) -> Any:
-    lower, upper, p = lu_unpack_row(LU, pivots)
+    lower, upper, p = lu_unpack_p(LU, pivots)
     x = result if left else mH(result)
     if left != adjoint:
         r = matmul(-(g if left else mH(g)), mH(x))
@@ -1371,7 +1371,7 @@ class householder_product:
 
 @function(
     "orgqr(Tensor input, Tensor input2, *, Tensor out=None)",
-    rows=[householder_product],
+    primitives=[householder_product],
     samples=["orgqr(randn(3,2), rand(2))"],
 )
 def orgqr(input: Array, input2: Array) -> Any:

@@ -20,7 +20,7 @@ from gradcli.registry.rule_helpers import (
     total,
     transposed,
 )
-from gradcli.registry.table import Array, Row, function, operator
+from gradcli.registry.table import Array, Primitive, function, operator
 
 FAMILY = "nn"
 
@@ -146,7 +146,7 @@ def _masked(flat: Any, index: Any, inside: Any) -> Any:
     return np.take_along_axis(flat, index[:, None], 2) * inside[:, None]
 
 
-# -- rows -----------------------------------------------------------------------------------------
+# -- primitives -----------------------------------------------------------------------------------------
 def _check_grid(input: Any, grid: Any, dims: str) -> None:
     """Refuses, in PyTorch's words, a grid that is not of the places of such an image."""
     wanted = input.ndim - 2
@@ -290,14 +290,14 @@ def _grid_sampler_twice(grads: Any, grad_output: Any, input: Any, grid: Any, *ho
     return grid_sampler_double(*grads, grad_output, input, grid, *how)
 
 
-def _sampler_rows(n: int) -> Row:
+def _sampler_rows(n: int) -> Primitive:
     how = "interpolation_mode padding_mode align_corners"
 
     class backward:
         grad_output__input__grid = passing(_grid_sampler_twice, f"grad_output input grid {how}")
 
     backward.__name__ = f"grid_sampler_{n}d_backward"
-    backward_row: Row = operator(
+    backward_p: Primitive = operator(
         _grid_sampler_backward,
         f"GridSampler{n}DBackwardBackward0",
         outputs="g_input g_grid",
@@ -306,10 +306,10 @@ def _sampler_rows(n: int) -> Row:
     )(backward)
 
     class forward:
-        input__grid = backward_row
+        input__grid = backward_p
 
     forward.__name__ = f"grid_sampler_{n}d"
-    row: Row = operator(
+    primitive: Primitive = operator(
         _grid_sampler,
         f"GridSampler{n}DBackward0",
         batch="folded",
@@ -322,7 +322,7 @@ def _sampler_rows(n: int) -> Row:
         signature=f"grid_sampler_{n}d(Tensor input, Tensor grid, int interpolation_mode, "
         "int padding_mode, bool align_corners)",
     )(forward)
-    return row
+    return primitive
 
 
 _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
@@ -332,7 +332,7 @@ _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
     "nn.functional.grid_sample(Tensor input, Tensor grid, Any mode='bilinear', Any padding_mode='zeros', "
     "bool? align_corners=None) -> grid_sampler(input, grid, mode, padding_mode, align_corners)",
     python=True,
-    rows=list(_SAMPLERS.values()),
+    primitives=list(_SAMPLERS.values()),
     samples=[
         "nn.functional.grid_sample(randn(1,2,4,4), rand(1,3,3,2) - 0.5, align_corners=False)",
         "nn.functional.grid_sample(randn(1,2,4,4), rand(1,3,3,2), 'bicubic', 'border', True)",
@@ -401,7 +401,7 @@ class affine_grid_generator:
     "nn.functional.affine_grid(Tensor theta, Any size, bool? align_corners=None) "
     "-> affine_grid_generator(theta, size, align_corners)",
     python=True,
-    rows=[affine_grid_generator],
+    primitives=[affine_grid_generator],
     samples=["nn.functional.affine_grid(randn(1,2,3), (1,1,3,4))"],
 )
 def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:

@@ -22,7 +22,7 @@ from gradcli.registry.rule_helpers import (
     transposed,
     unsqueeze,
 )
-from gradcli.registry.table import Array, Arrays, function, operator, resolve, row
+from gradcli.registry.table import Array, Arrays, function, operator, primitive, resolve
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS, as_operands
 from gradcli.system.blocked_products import matrices_dot, rows_product, suits_product, vector_dot
@@ -33,7 +33,7 @@ FAMILY = "linalg"
 
 
 def _by(rule: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
-    """A row's `batch`, by the module of its rules, which is imported when a batch comes."""
+    """A primitive's `batch`, by the module of its rules, which is imported when a batch comes."""
 
     def call(*args: Any) -> Any:
         from gradcli.registry import batching_helpers
@@ -594,7 +594,7 @@ def _as_new_shape(self: Array, size: Any) -> Array:
     return self.reshape(size)
 
 
-@row(_as_new_shape, "UnsafeViewBackward0", kind="linear", sizes="size", spelled="reshape")
+@primitive(_as_new_shape, "UnsafeViewBackward0", kind="linear", sizes="size", spelled="reshape")
 class unsafe_view:
     """A fresh result in another shape."""
 
@@ -605,7 +605,7 @@ def _squeeze_own(self: Array, dim: int) -> Array:
     return self.reshape(self.shape[:dim] + self.shape[dim + 1 :])
 
 
-@row(_squeeze_own, "SqueezeBackward4", kind="linear", axes="dim", spelled="reshape")
+@primitive(_squeeze_own, "SqueezeBackward4", kind="linear", axes="dim", spelled="reshape")
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 
@@ -680,7 +680,7 @@ def _batched(a: Any, b: Any) -> Any:
     "matmul(Tensor input, Tensor other, *, Tensor out=None)",
     numpy=np.matmul,
     aliases="linalg.matmul",
-    rows=[dot, mv, mm, bmm],
+    primitives=[dot, mv, mm, bmm],
     samples=[
         "matmul(randn(3), randn(3))",
         "matmul(randn(2,3), randn(3))",
@@ -760,7 +760,7 @@ def inner(input: Array, other: Array) -> Any:
     python=True,
     method=False,
     numpy=np.tensordot,
-    rows=[mm],
+    primitives=[mm],
     samples=[
         "tensordot(randn(2,3), randn(3,4), 1)",
         "tensordot(randn(2,3), randn(2,3), 2)",
@@ -904,7 +904,7 @@ _CROSS_WITHOUT_DIM = (
 
 @function(
     "cross(Tensor input, Tensor other, int? dim=None, *, Tensor? out=None)",
-    rows=[linalg_cross],
+    primitives=[linalg_cross],
     samples=["cross(randn(3), randn(3), dim=0)"],
 )
 def cross(input: Array, other: Array, dim: int | None) -> Any:
@@ -1033,7 +1033,7 @@ def _multi_dot(tensors: Sequence[Any]) -> Any:
 
 @function(
     "linalg.multi_dot(Tensor[] tensors, *, Tensor? out=None)",
-    rows=[mm],
+    primitives=[mm],
     samples=[
         "linalg.multi_dot([randn(2,3), randn(3,4)])",
         "linalg.multi_dot([randn(3), randn(3,2), randn(2,4), randn(4)])",
@@ -1048,7 +1048,7 @@ def multi_dot(tensors: Arrays) -> Any:
     "chain_matmul(Tensor[] matrices, *, Tensor? out=None)",
     many=tuple,
     method=False,
-    rows=[mm],
+    primitives=[mm],
     samples=["chain_matmul(randn(2,3), randn(3,4), randn(4,2))"],
 )
 def chain_matmul(matrices: Arrays) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 import gradcli.system.budget as budget
 from gradcli.primitives.special_functions import scipy_function
-from gradcli.registry.table import Array, function, row
+from gradcli.registry.table import Array, function, primitive
 
 FAMILY = "polynomials"  # as `ops` calls it
 
@@ -164,7 +164,7 @@ FAMILIES: dict[str, tuple[_Family, str]] = {
 
 
 def _enter(name: str, family: _Family, what: str) -> None:
-    made: Any = row(
+    made: Any = primitive(
         _kernel(family),
         params="x n",
         types="float",
@@ -183,7 +183,7 @@ def _enter(name: str, family: _Family, what: str) -> None:
         f"special.{name}(Tensor x, Scalar n, *, Tensor out=None)",
         name=f"special.{name}",
         method=False,
-        rows=(made,),
+        primitives=(made,),
         samples=(f"special.{name}(randn(3), 4)", f"special.{name}(randn(3), tensor([0, 1, 9]))"),
     )(call)
 
@@ -196,7 +196,7 @@ def _airy(x: Array) -> Any:
     return scipy_function("airy", "special.airy_ai")(x)
 
 
-@row(_airy, types="float", refuses={"ec": "airy_ai_cpu"}, batch="elementwise")
+@primitive(_airy, types="float", refuses={"ec": "airy_ai_cpu"}, batch="elementwise")
 class airy_row:
     pass
 
@@ -207,7 +207,7 @@ AIRY: tuple[Any, ...] = (airy_row,)
 @function(
     "special.airy_ai(Tensor x, *, Tensor out=None)",
     method=False,
-    rows=AIRY,
+    primitives=AIRY,
     samples=("special.airy_ai(randn(3))",),
 )
 def airy_ai(x: Array) -> Any:

@@ -14,7 +14,7 @@ from gradcli.primitives.convolution import Sizes, several, windows
 from gradcli.registry.derivative_pairs import NOTHING, of_dimensions, pair
 from gradcli.registry.rule_helpers import gather, implemented, mean
 from gradcli.registry.schema import checked
-from gradcli.registry.table import Array, Row, operator
+from gradcli.registry.table import Array, Primitive, operator
 from gradcli.system.array_memory import afresh
 from gradcli.system.cascaded_sums import add_reduce
 
@@ -224,8 +224,10 @@ def _gathered(g: Any, index: Any, n: int) -> Any:
     return gather(g.reshape(inner), -1, index.reshape(lines)).reshape(shape)
 
 
-def _picking(name: str, node: str, kernel: Any, kernel_backward: Any, n: int, saves: str) -> Row:
-    """The rows of a pooling of n dimensions that picks elements, and says where they lay."""
+def _picking(
+    name: str, node: str, kernel: Any, kernel_backward: Any, n: int, saves: str
+) -> Primitive:
+    """The primitives of a pooling of n dimensions that picks elements, and says where they lay."""
     backward = NOTHING | {"grad_output": lambda g, indices: _gathered(g, indices, n)}
     picked: dict[str, Any] = {"outputs": "result0 result1", "differentiable": 1}
     return pair(name, node, kernel, kernel_backward, backward, saves=saves, **picked)
@@ -356,7 +358,7 @@ of_dimensions(
     doc="The largest element of each window of {n} dimension{s}.",
     python=True,
     aliases="max_pool{n}d",
-    rows=_MAX,
+    primitives=_MAX,
     samples=["(randn(2,3,{size}), 2)", "(randn(3,{size}), 2, stride=1, padding=1)"],
 )
 for _dims in ((1,), (2, 3)):
@@ -367,7 +369,7 @@ for _dims in ((1,), (2, 3)):
         doc="(maxima, their places) of each window: see nn.functional.max_pool{n}d.",
         python=True,
         short=_dims != (1,),
-        rows=_MAX,
+        primitives=_MAX,
         samples=["(randn(2,3,{size}), 2)"],
     )
 
@@ -501,7 +503,7 @@ of_dimensions(
     dims=(1,),
     doc="The average of each window of one dimension.",
     aliases="avg_pool1d",
-    rows=_AVG,
+    primitives=_AVG,
     samples=["(randn(2,3,6), 2)"],
 )
 of_dimensions(
@@ -509,7 +511,7 @@ of_dimensions(
     body=_avg,
     dims=(2, 3),
     doc="The average of each window of {n} dimensions.",
-    rows=_AVG,
+    primitives=_AVG,
     samples=["(randn(2,3,{size}), 2)"],
 )
 
@@ -528,7 +530,7 @@ of_dimensions(
     body=_power_mean,
     doc="The p-norm of each window of {n} dimension{s}.",
     python=True,
-    rows=_AVG,
+    primitives=_AVG,
     samples=["(rand(2,3,{size}), 2, 2)"],
 )
 
@@ -562,18 +564,18 @@ def _adaptive_avg_back(grad_output: Array, self: Array, n: int) -> Array:
     return np.ascontiguousarray(g)
 
 
-def _adaptive_avg_rows(n: int) -> Row:
+def _adaptive_avg_rows(n: int) -> Primitive:
     def kernel_backward(grad_output: Array, self: Array) -> Array:
         return _adaptive_avg_back(grad_output, self, n)
 
-    row: Row
-    again = lambda g, grad_output: row(g, tuple(grad_output.shape[-n:]))
+    primitive: Primitive
+    again = lambda g, grad_output: primitive(g, tuple(grad_output.shape[-n:]))
     name, node = f"_adaptive_avg_pool{n}d", f"AdaptiveAvgPool{n}D"
     backward = NOTHING | {"grad_output": again}
     refuses = {"c": f"adaptive_avg_pool{n}d{'_cpu' if n == 3 else ''}"}
     facts: dict[str, Any] = {"kind": "linear", "refuses": refuses}
-    row = pair(name, node, _adaptive_avg, kernel_backward, backward, **facts)
-    return row
+    primitive = pair(name, node, _adaptive_avg, kernel_backward, backward, **facts)
+    return primitive
 
 
 _ADAPTIVE_AVG = {n: _adaptive_avg_rows(n) for n in (2, 3)}
@@ -668,7 +670,7 @@ def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
     return (of_images(values, self), of_images(index, self)) if n == 2 else (values, index)
 
 
-def _adaptive_max_rows(n: int) -> Row:
+def _adaptive_max_rows(n: int) -> Primitive:
     def kernel_backward(grad_output: Array, self: Array, indices: Array) -> Array:
         return _scattered(grad_output, self.shape, indices, n)
 
@@ -705,7 +707,7 @@ for _dims, _size in (((1,), "int[1] output_size"), ((2, 3), "Any output_size")):
         doc="The average of each of a given number of windows.",
         python=_dims != (1,),
         aliases="adaptive_avg_pool1d" if _dims == (1,) else "",
-        rows=_ADAPTIVE_AVG,
+        primitives=_ADAPTIVE_AVG,
         **_about,
     )
     of_dimensions(
@@ -715,7 +717,7 @@ for _dims, _size in (((1,), "int[1] output_size"), ((2, 3), "Any output_size")):
         doc="The largest element of each of a given number of windows.",
         python=True,
         aliases="adaptive_max_pool1d" if _dims == (1,) else "",
-        rows=_ADAPTIVE_MAX,
+        primitives=_ADAPTIVE_MAX,
         **_about,
     )
 
@@ -737,13 +739,15 @@ def _unpool(self: Array, indices: Array, output_size: Any) -> Array:
     return flat.reshape(*lead, *output_size)
 
 
-def _unpool_rows(n: int) -> Row:
+def _unpool_rows(n: int) -> Primitive:
     class forward:
         self = lambda g, indices: _gathered(g, indices, n)
 
     forward.__name__ = f"max_unpool{n}d"
-    row: Row = operator(_unpool, f"MaxUnpool{n}DBackward0", public=False, batch="folded")(forward)
-    return row
+    primitive: Primitive = operator(
+        _unpool, f"MaxUnpool{n}DBackward0", public=False, batch="folded"
+    )(forward)
+    return primitive
 
 
 _UNPOOL = {n: _unpool_rows(n) for n in (2, 3)}
@@ -797,6 +801,6 @@ of_dimensions(
     body=_unpooled,
     doc="Maxima put back where max_pool found them, zeros elsewhere.",
     python=True,
-    rows=_UNPOOL,
+    primitives=_UNPOOL,
     samples=["(*nn.functional.max_pool{n}d_with_indices(randn(2,3,{size}), 2), 2)"],
 )

@@ -28,17 +28,17 @@ from gradcli.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.registry.sample_calls import DIMS, REDUCED, TUPLES, named
-from gradcli.registry.table import Array, choice, entered, row
+from gradcli.registry.table import Array, overloads, primitive, register
 from gradcli.system.array_memory import afresh
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
 
 # -- sums and means -------------------------------------------------------------------------------
-sum_all = entered(basic_primitives.sum_all, __name__, public=False)
-sum_dim = entered(basic_primitives.sum_dim, __name__, public=False)
+sum_all = register(basic_primitives.sum_all, __name__, public=False)
+sum_dim = register(basic_primitives.sum_dim, __name__, public=False)
 
 
-sum_ = choice(
+sum_ = overloads(
     "sum(Tensor input, *, ScalarType? dtype=None) -> sum_all",
     "sum(Tensor input, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
     "Tensor? out=None) -> sum_dim",
@@ -95,7 +95,7 @@ def mean_backward(
     return sum_backward(g, self_sym_sizes, dim, keepdim) / n
 
 
-@row(
+@primitive(
     _mean,
     "MeanBackward0",
     kind="linear",
@@ -106,12 +106,12 @@ class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@row(_mean_dim, "MeanBackward1", kind="linear", axes="dim", spelled="mean")
+@primitive(_mean_dim, "MeanBackward1", kind="linear", axes="dim", spelled="mean")
 class mean_dim:
     self = mean_backward
 
 
-mean = choice(
+mean = overloads(
     "mean(Tensor input, *, ScalarType? dtype=None, Tensor? out=None) -> mean_all",
     "mean(Tensor input, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
     "Tensor? out=None) -> mean_dim",
@@ -183,17 +183,19 @@ def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
     )
 
 
-@row(_prod, "ProdBackward0", batch=batching_helpers.whole(lambda: prod_dim), spelled="prod: -")
+@primitive(
+    _prod, "ProdBackward0", batch=batching_helpers.whole(lambda: prod_dim), spelled="prod: -"
+)
 class prod_all:
     self = _prod_backward
 
 
-@row(_prod_dim, "ProdBackward1", axes="dim", spelled="prod: dim keepdim -")
+@primitive(_prod_dim, "ProdBackward1", axes="dim", spelled="prod: dim keepdim -")
 class prod_dim:
     self = _prod_dim_backward
 
 
-prod = choice(
+prod = overloads(
     "prod(Tensor input, *, ScalarType? dtype=None) -> prod_all",
     "prod(Tensor input, int dim, bool keepdim=False, *, ScalarType? dtype=None, "
     "Tensor? out=None) -> prod_dim",
@@ -216,14 +218,14 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
         return found.astype(np.uint8) if self.dtype == np.uint8 else found
 
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    made = row(kernel, axes="dim*")(body)
+    made = primitive(kernel, axes="dim*")(body)
 
     def along(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
         return made(input, as_dims(dim), keepdim)
 
     numpy = np.all if name == "all" else np.any
     samples = (f"{name}(randn(2,3) > 0)", f"{name}(randn(2,3) > 0, dim=1)")
-    return choice(
+    return overloads(
         f"{name}(Tensor input, *, Tensor? out=None) -> along",
         f"{name}(Tensor input, int[]? dim=None, bool keepdim=False, *, Tensor? out=None) -> along",
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor? out=None) -> along",
@@ -231,7 +233,7 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
         doc=doc,
         module=__name__,
         numpy=numpy,
-        rows=[made],
+        primitives=[made],
         samples=samples,
     )
 

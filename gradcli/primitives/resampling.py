@@ -13,7 +13,7 @@ from gradcli.primitives.convolution import Sizes
 from gradcli.registry.derivative_pairs import pair
 from gradcli.registry.rule_helpers import implemented
 from gradcli.registry.schema import checked
-from gradcli.registry.table import Array, Row, function, resolve
+from gradcli.registry.table import Array, Primitive, function, resolve
 
 FAMILY = "nn"
 
@@ -176,7 +176,7 @@ _KERNELS = {
 }
 
 
-# -- rows -----------------------------------------------------------------------------------------
+# -- primitives -----------------------------------------------------------------------------------------
 def _resized(self: Any, mode: str, wanted: Sizes, align: bool, scales: Any) -> Any:
     if self.ndim != len(wanted) + 2:
         raise RuntimeError(
@@ -213,8 +213,8 @@ def _returned(g: Any, mode: str, shape: Sizes, wanted: Sizes, align: bool, scale
 _SCALES = {1: "scales", 2: "scales_h, scales_w", 3: "scales_d, scales_h, scales_w"}
 
 
-def _rows(mode: str, node: str, n: int, aligned: bool = False) -> Row:
-    """The rows of a mode over n dimensions, and of its transpose; aligned: with `align_corners`."""
+def _rows(mode: str, node: str, n: int, aligned: bool = False) -> Primitive:
+    """The primitives of a mode over n dimensions, and of its transpose; aligned: with `align_corners`."""
     scales = _SCALES[n]
     options = f"align_corners, {scales}" if aligned else scales
     last = ", ".join(f"{s}=None" for s in scales.split(", "))
@@ -292,7 +292,7 @@ def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[S
     "nn.functional.interpolate(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
     "Any align_corners=None, Any recompute_scale_factor=None, Any antialias=False)",
     python=True,
-    rows=[*_NEAREST.values(), *_EXACT.values(), *_LINEAR.values(), *_SMOOTH.values()],
+    primitives=[*_NEAREST.values(), *_EXACT.values(), *_LINEAR.values(), *_SMOOTH.values()],
     samples=[
         "nn.functional.interpolate(randn(2,3,4), scale_factor=2)",
         "nn.functional.interpolate(randn(2,3,4,4), size=(5,7), mode='bilinear')",
@@ -384,7 +384,7 @@ def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
     "float? scales_h=None, float? scales_w=None, *, Tensor? out=None)",
     name="_upsample_bilinear2d_aa",
     method=False,
-    rows=[_SMOOTH["bilinear"]],
+    primitives=[_SMOOTH["bilinear"]],
     samples=["_upsample_bilinear2d_aa(randn(1,2,4,4), (2,2), False)"],
 )
 def upsample_bilinear2d_aa(

@@ -26,7 +26,7 @@ from gradcli.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.registry.sample_calls import ALONG, named
-from gradcli.registry.table import Array, operator, resolve, row
+from gradcli.registry.table import Array, operator, primitive, resolve
 from gradcli.system.array_memory import afresh, in_order
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
@@ -172,7 +172,7 @@ def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
 
 
 def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
-    made = row(
+    made = primitive(
         _running_extrema(name, ufunc),
         f"{name.capitalize()}Backward0",
         refuses={"C": name},

@@ -90,19 +90,19 @@ def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool)
     axes="dim",
     spelled="logsumexp: dim keepdim",
 )
-class logsumexp_row:
+class logsumexp_p:
     self = _logsumexp_backward
 
 
 @function(
     "logsumexp(Tensor input, int[1] dim, bool keepdim=False, *, Tensor out=None)",
     aliases="special.logsumexp",
-    rows=[logsumexp_row],
+    primitives=[logsumexp_p],
     samples=named("logsumexp", DIMS, TUPLES),
 )
 def logsumexp(input: Array, dim: Any, keepdim: bool) -> Any:
     """log(sum(exp(input))) along dimensions, without overflow."""
-    return logsumexp_row(input, as_dims(dim), keepdim)
+    return logsumexp_p(input, as_dims(dim), keepdim)
 
 
 def _check_softmax(name: str, self: Any, dim: int) -> int:
@@ -191,7 +191,7 @@ class log_softmax_backward_data:
     axes="dim",
     spelled="softmax: dim",
 )
-class softmax_row:
+class softmax_p:
     self = lambda g, result, dim: softmax_backward_data(g, result, dim)
 
 
@@ -203,7 +203,7 @@ class softmax_row:
     axes="dim",
     spelled="log_softmax: dim",
 )
-class log_softmax_row:
+class log_softmax_p:
     self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)
 
 
@@ -220,9 +220,9 @@ def _implicit_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def _soft(name: str, row: Rules, doc: str) -> Any:
+def _soft(name: str, primitive: Rules, doc: str) -> Any:
     def call(input: Array, dim: int, dtype: Any) -> Any:
-        return row(input if dtype is None else cast(input, numpy_dtype(dtype)), dim)
+        return primitive(input if dtype is None else cast(input, numpy_dtype(dtype)), dim)
 
     def functional(input: Array, dim: Any, _stacklevel: int, dtype: Any) -> Any:
         return call(input, _implicit_dim(name, input.ndim) if dim is None else dim, dtype)
@@ -231,9 +231,9 @@ def _soft(name: str, row: Rules, doc: str) -> Any:
         describe(one, name, doc, __name__)
     samples = named(name, _SOFT)
     signature = f"{name}(Tensor input, int dim, ScalarType? dtype=None, *, Tensor? out=None)"
-    made = function(signature, name=name, aliases=f"special.{name}", rows=[row], samples=samples)(
-        call
-    )
+    made = function(
+        signature, name=name, aliases=f"special.{name}", primitives=[primitive], samples=samples
+    )(call)
     full = f"nn.functional.{name}"
     function(
         f"{name}(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) "
@@ -241,21 +241,21 @@ def _soft(name: str, row: Rules, doc: str) -> Any:
         python=True,
         name=full,
         method=False,
-        rows=[row],
+        primitives=[primitive],
         samples=named(full, _SOFT),
     )(functional)
     return made
 
 
-softmax = _soft("softmax", softmax_row, "exp(input), scaled to the sum 1 along a dimension.")
-log_softmax = _soft("log_softmax", log_softmax_row, "The logarithm of `softmax`.")
+softmax = _soft("softmax", softmax_p, "exp(input), scaled to the sum 1 along a dimension.")
+log_softmax = _soft("log_softmax", log_softmax_p, "The logarithm of `softmax`.")
 
 
 @function(
     "nn.functional.softmin(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) "
     "-> softmax(dim)",
     python=True,
-    rows=[softmax_row],
+    primitives=[softmax_p],
     samples=named("nn.functional.softmin", _SOFT),
 )
 def softmin(input: Array, dim: Any, _stacklevel: int, dtype: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from gradcli.core.batched_arrays import anywhere, is_batched
 from gradcli.core.primitive import Rules
 from gradcli.core.tensor import Tensor, wrap, wrap_dim
-from gradcli.movement.inplace_writes import squeeze_dim_row, transpose_row, unsqueeze_row
+from gradcli.movement.inplace_writes import squeeze_dim_p, transpose_p, unsqueeze_p
 from gradcli.primitives.arithmetic import mul_scalar
 from gradcli.primitives.elementwise import lerp
 from gradcli.primitives.extrema import selected_backward, shared_evenly
@@ -23,7 +23,7 @@ from gradcli.registry.dimensions import ABSENT
 from gradcli.registry.named_results import named_results, results, return_type
 from gradcli.registry.rule_helpers import data, flip, implemented, narrow
 from gradcli.registry.sample_calls import ALONG, DIMS, named
-from gradcli.registry.table import Array, Row, choice, function, row
+from gradcli.registry.table import Array, Primitive, function, overloads, primitive
 from gradcli.system import selection
 from gradcli.system.array_memory import Numberless, afresh, in_its_order
 from gradcli.system.cascaded_sums import add_reduce
@@ -150,20 +150,20 @@ def _placed_back(g: Any, self_sym_sizes: Any, dim: int, indices: Any) -> Any:
     return selected_backward(g, self_sym_sizes, dim, indices, True)
 
 
-def _selecting_row(
+def _selecting_primitive(
     kernel: Any, name: str, node: str, spelled: str = "", rule: Any = selected_backward
-) -> Row:
-    """A row (values, indices) = f(self, ..., dim, ...)."""
+) -> Primitive:
+    """A primitive (values, indices) = f(self, ..., dim, ...)."""
     facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "spelled": spelled}
-    return row(kernel, node, writes="apart", **facts)(
+    return primitive(kernel, node, writes="apart", **facts)(
         type(name, (), {"__module__": __name__, "self": rule})
     )
 
 
-sort_row = _selecting_row(_sort, "sort_row", "SortBackward0", "sort:", _placed_back)
-sort_stable_row = _selecting_row(
+sort_p = _selecting_primitive(_sort, "sort_p", "SortBackward0", "sort:", _placed_back)
+sort_stable_p = _selecting_primitive(
     _sort_stable,
-    "sort_stable_row",
+    "sort_stable_p",
     "SortBackward1",
     "sort: dim descending stable",
     _placed_back,
@@ -174,15 +174,15 @@ _sort_type = return_type("sort", "values indices")
 @function(
     "sort(Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensor[]? out=None)",
     "sort(Tensor input, int dim=-1, bool descending=False, *, Tensor[]? out=None)",
-    rows=[sort_row, sort_stable_row],
+    primitives=[sort_p, sort_stable_p],
     overlap="whole whole",
     samples=named("sort", "{0}(randn(2,3))", *ALONG, "{0}(randn(4), descending=True)"),
 )
 def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
     """The elements in order along a dimension, and where they were; NaN counts as the largest."""
     if stable is ABSENT:
-        return _sort_type(sort_row(input, dim, descending))
-    return _sort_type(sort_stable_row(input, dim, descending, stable=stable))
+        return _sort_type(sort_p(input, dim, descending))
+    return _sort_type(sort_stable_p(input, dim, descending, stable=stable))
 
 
 @function(
@@ -194,7 +194,7 @@ def argsort(input: Array, dim: int, descending: bool, stable: Any = False) -> An
     """The indices that sort the elements along a dimension."""
     if is_batched(input) or isinstance(data(input), Numberless):
         given = (input, dim, descending)
-        return (sort_stable_row(*given, stable=True) if stable else sort_row(*given))[1]
+        return (sort_stable_p(*given, stable=True) if stable else sort_p(*given))[1]
     return _indices_only(_in_order(data(input), dim, descending, stable)[1])
 
 
@@ -204,13 +204,13 @@ def _indices_only(found: Any) -> Tensor:
 
 @function(
     "msort(Tensor input, *, Tensor? out=None)",
-    rows=[sort_row],
+    primitives=[sort_p],
     overlap="whole whole",
     samples=named("msort", "{0}(randn(2,3))", "{0}(randn(4))"),
 )
 def msort(input: Array) -> Any:
     """The elements in order along the first dimension."""
-    return sort_row(input, 0, False)[0]
+    return sort_p(input, 0, False)[0]
 
 
 # -- order statistics -----------------------------------------------------------------------------
@@ -291,28 +291,28 @@ def _median_along(name: str, skip: bool) -> Any:
     return kernel
 
 
-@row(_median, "MedianBackward0", spelled="median:")
+@primitive(_median, "MedianBackward0", spelled="median:")
 class median_all:
     self = shared_evenly
 
 
-@row(_nanmedian, "NanmedianBackward0")
+@primitive(_nanmedian, "NanmedianBackward0")
 class nanmedian_all:
     self = shared_evenly
 
 
 def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
-    along = _selecting_row(
+    along = _selecting_primitive(
         _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.spelled
     )
     whole.batch = batching_helpers.whole(lambda: along)
-    return choice(
+    return overloads(
         f"{name}(Tensor input) -> {whole.name}",
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
         targets=(whole, named_results(name, along)),
         doc=doc,
         module=__name__,
-        rows=[along],
+        primitives=[along],
         samples=named(name, "{0}(randn(2,3))", "{0}(randn(()))", *DIMS),
     )
 
@@ -348,10 +348,10 @@ def _kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> tupl
     return _taken(self, _choose(self, axis, order, tied, choose), axis, keepdim)
 
 
-kthvalue_row = _selecting_row(_kthvalue, "kthvalue", "KthvalueBackward0")
+kthvalue_p = _selecting_primitive(_kthvalue, "kthvalue", "KthvalueBackward0")
 kthvalue = results(
     "kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
-    kthvalue_row,
+    kthvalue_p,
     doc="The k-th smallest element along a dimension, and its index.",
     module=__name__,
     samples=named("kthvalue", "{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(()), 1)"),
@@ -384,10 +384,10 @@ def _mode(self: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Arr
     return _taken(self, _choose(self, axis, order, tied, choose), axis, keepdim)
 
 
-mode_row = _selecting_row(_mode, "mode", "ModeBackward0")
+mode_p = _selecting_primitive(_mode, "mode", "ModeBackward0")
 mode = results(
     "mode(Tensor input, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
-    mode_row,
+    mode_p,
     doc="The most frequent element along a dimension (the smallest such), and an index of it.",
     module=__name__,
     samples=named("mode", "{0}(randn(2,3))", "{0}(tensor([3., 1., 3., 1.]))", "{0}(randn(2,3), 0)"),
@@ -447,12 +447,12 @@ def _topk(
     return afresh(np.take_along_axis(self, order, axis), self), afresh(order, self)
 
 
-topk_row = _selecting_row(_topk, "topk_row", "TopkBackward0", "topk:", _placed_back)
-topk_row.batch = batching_helpers.leading
+topk_p = _selecting_primitive(_topk, "topk_p", "TopkBackward0", "topk:", _placed_back)
+topk_p.batch = batching_helpers.leading
 topk = results(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, "
     "Tensor[]? out=None)",
-    topk_row,
+    topk_p,
     doc="The k largest (or smallest) elements along a dimension, and their indices.",
     module=__name__,
     samples=named(
@@ -480,12 +480,12 @@ def _quantile(
     at = 0 if dim is None else wrap_dim(dim, input.ndim)
     shape = list(input.shape)
     if dim is None:
-        ordered = sort_row(input.flatten(), -1, False)[0]
+        ordered = sort_p(input.flatten(), -1, False)[0]
         shape = [1] * (input.ndim if keepdim else 0)
     elif at == input.ndim - 1:
-        ordered = sort_row(input, -1, False)[0]
+        ordered = sort_p(input, -1, False)[0]
     else:
-        ordered = sort_row(input.unsqueeze(-1).transpose(at, -1), -1, False)[0]
+        ordered = sort_p(input.unsqueeze(-1).transpose(at, -1), -1, False)[0]
     if dim is not None and input.ndim:
         shape[at : at + 1] = [1] if keepdim else []
     ordered = ordered.view((*shape, ordered.shape[-1]))
@@ -500,8 +500,8 @@ def _quantile(
         above = _whole(np.ceil(data(ranks)))
         values = lerp(values, ordered.gather(-1, above), weights)
     if not q.ndim:
-        return squeeze_dim_row(values, -1)
-    return squeeze_dim_row(transpose_row(unsqueeze_row(values, 0), 0, -1), -1)
+        return squeeze_dim_p(values, -1)
+    return squeeze_dim_p(transpose_p(unsqueeze_p(values, 0), 0, -1), -1)
 
 
 def _whole(ranks: Any) -> Tensor:
@@ -561,7 +561,9 @@ def _quantiles(name: str, skip: bool, doc: str) -> Any:
     options = "int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor? out=None)"
     kinds = [f"{name}(Tensor input, {kind} q, {options}" for kind in ("Tensor", "float")]
     samples = named(name, *_QUANTILES)
-    return function(*kinds, name=name, rows=[sort_row], overlap="any any", samples=samples)(body)
+    return function(*kinds, name=name, primitives=[sort_p], overlap="any any", samples=samples)(
+        body
+    )
 
 
 quantile = _quantiles(

@@ -26,7 +26,7 @@ from gradcli.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.registry.table import Array, function, operator, row
+from gradcli.registry.table import Array, function, operator, primitive
 from gradcli.system.array_memory import afresh
 
 FAMILY = "special"  # as `ops` calls it
@@ -153,7 +153,7 @@ class erfcx:
 
 @function(
     "special.ndtr(Tensor input, *, Tensor out=None)",
-    rows=[erf, mul_scalar, add_scalar],
+    primitives=[erf, mul_scalar, add_scalar],
     samples=["special.ndtr(randn(3))"],
     overlap="any any",
 )
@@ -287,7 +287,7 @@ def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
     batch="elementwise",
     spelled="mvlgamma: p",
 )
-class mvlgamma_row:
+class mvlgamma_p:
     self = _mvlgamma_backward
 
 
@@ -295,14 +295,14 @@ class mvlgamma_row:
     "mvlgamma(Tensor input, int p, *, Tensor out=None)",
     inplace=True,
     aliases="special.multigammaln",
-    rows=[mvlgamma_row],
+    primitives=[mvlgamma_p],
     samples=["mvlgamma(rand(3) + 2, 2)"],
 )
 def mvlgamma(input: Any, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension p."""
     if dtype_of(input).kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
-    return mvlgamma_row(input, p)
+    return mvlgamma_p(input, p)
 
 
 def _pair(name: str, public: str) -> Callable[..., Any]:
@@ -363,7 +363,7 @@ def _zeta(self: Array, other: Array) -> Array:
     return where(np.isposinf(other), found.dtype.type(np.nan), found)
 
 
-@row(
+@primitive(
     _zeta,
     "SpecialZetaBackward0",
     spelled=_ZETA,
@@ -380,7 +380,7 @@ def _zeta_of(self: Any, other: Array) -> Array:
     return _zeta(other.dtype.type(self), other)
 
 
-@row(
+@primitive(
     _zeta_of,
     "SpecialZetaBackward1",
     spelled=_ZETA,
@@ -396,7 +396,7 @@ class zeta_number:
     "special.zeta(Tensor input, Tensor other, *, Tensor out=None)",
     "special.zeta(Scalar self, Tensor other, *, Tensor out=None)",
     "special.zeta(Tensor input, Scalar other, *, Tensor out=None)",
-    rows=[zeta_tensors, zeta_number],
+    primitives=[zeta_tensors, zeta_number],
     samples=["special.zeta(2.5, rand(3) + 1)"],
 )
 def zeta(input: Any, other: Any) -> Any:
@@ -587,7 +587,7 @@ class xlog1py_by:
     "special.xlog1py(Tensor input, Tensor other, *, Tensor out=None)",
     "special.xlog1py(Scalar self, Tensor other, *, Tensor out=None)",
     "special.xlog1py(Tensor input, Scalar other, *, Tensor out=None)",
-    rows=[xlog1py_tensors, xlog1py_of, xlog1py_by],
+    primitives=[xlog1py_tensors, xlog1py_of, xlog1py_by],
     samples=["special.xlog1py(rand(3), rand(3))", "special.xlog1py(2.0, rand(3))"],
 )
 def xlog1py(input: Any, other: Any) -> Any:
@@ -605,14 +605,16 @@ def _frexp(self: Array) -> Any:
     return mantissa, np.asarray(exponent, np.int32)[()]
 
 
-@row(_frexp, "FrexpBackward0", outputs="mantissa exponent", differentiable=1, batch="elementwise")
-class frexp_row:
+@primitive(
+    _frexp, "FrexpBackward0", outputs="mantissa exponent", differentiable=1, batch="elementwise"
+)
+class frexp_p:
     self = lambda g, exponent: g / np.exp2(exponent)
 
 
 frexp = results(
     "frexp(Tensor input, *, Tensor[]? out=None)",
-    frexp_row,
+    frexp_p,
     doc="(mantissa, exponent): input = mantissa * 2**exponent.",
     module=__name__,
     samples=["frexp(rand(3) + 0.5)"],

@@ -13,7 +13,7 @@ from gradcli.primitives.reductions import divided, mean_all, mean_backward, mean
 from gradcli.registry.dimensions import axes, count, describe, signed
 from gradcli.registry.rule_helpers import constant, data, numbers, over, unsqueeze_dims
 from gradcli.registry.sample_calls import DIMS, TUPLES, named
-from gradcli.registry.table import Array, function, row
+from gradcli.registry.table import Array, function, primitive
 from gradcli.system.array_memory import afresh
 from gradcli.system.cascaded_sums import add_reduce
 
@@ -146,27 +146,31 @@ def _std_mean_backward(
     return _with_mean(slope, g[1], self, dim, keepdim)
 
 
-@row(_var, "VarBackward0", axes="dim*", spelled="var")
+@primitive(_var, "VarBackward0", axes="dim*", spelled="var")
 class var_correction:
     self = _var_backward
 
 
-@row(_std, "StdBackward0", axes="dim*", spelled="std")
+@primitive(_std, "StdBackward0", axes="dim*", spelled="std")
 class std_correction:
     self = _std_backward
 
 
-@row(_var_mean, "VarMeanBackward0", outputs="result0 result1", axes="dim*", spelled="var_mean")
+@primitive(
+    _var_mean, "VarMeanBackward0", outputs="result0 result1", axes="dim*", spelled="var_mean"
+)
 class var_mean_correction:
     self = _var_mean_backward
 
 
-@row(_std_mean, "StdMeanBackward0", outputs="result0 result1", axes="dim*", spelled="std_mean")
+@primitive(
+    _std_mean, "StdMeanBackward0", outputs="result0 result1", axes="dim*", spelled="std_mean"
+)
 class std_mean_correction:
     self = _std_mean_backward
 
 
-def _variance(name: str, row: Rules, doc: str, numpy: Any = None) -> Any:
+def _variance(name: str, primitive: Rules, doc: str, numpy: Any = None) -> Any:
     def call(
         input: Array,
         dim: Any = None,
@@ -175,7 +179,7 @@ def _variance(name: str, row: Rules, doc: str, numpy: Any = None) -> Any:
         correction: Any = None,
     ) -> Any:
         correction = correction if unbiased is None else int(unbiased)
-        return row.call(input, dim, signed(correction), keepdim)
+        return primitive.call(input, dim, signed(correction), keepdim)
 
     describe(call, name, doc, __name__)
     out = ", Tensor? out=None" if "_" not in name else ""
@@ -184,7 +188,7 @@ def _variance(name: str, row: Rules, doc: str, numpy: Any = None) -> Any:
         f"{name}(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False{out and ', *' + out})",
         f"{name}(Tensor input, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False{out})",
         f"{name}(Tensor input, bool unbiased=True)",
-        rows=[row],
+        primitives=[primitive],
         method="_" not in name,
         numpy=numpy,
         samples=named(name, more, DIMS[:2], TUPLES),

@@ -1,7 +1,9 @@
-"""How rows that are no matter of one kind take one more dimension in front (`batch=` of a row).
+"""How primitives that are no matter of one kind take one more dimension in front (`batch=` of a primitive).
 
-Each is a function of the row, its operands (some batched) and the level, that gives the results with the
-batch in front; None where it does not know, so that the row runs entry by entry (see core.batched_arrays).
+Each is a function of the primitive, its operands (some batched) and the level, that gives the
+results with the
+batch in front; None where it does not know, so that the primitive runs entry by entry (see
+core.batched_arrays).
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ from gradcli.core.batched_arrays import (
     is_diagonal,
     moveaxis,
 )
-from gradcli.core.primitive import Row, Rules
+from gradcli.core.primitive import Primitive, Rules
 from gradcli.core.tensor import wrap_dim
 from gradcli.core.views import as_strided_array
 from gradcli.system import dtypes
 from gradcli.system.blocked_products import rows_dot, suits
 
-Rule = Callable[[Row, list[Any], Level], Any]
+Rule = Callable[[Primitive, list[Any], Level], Any]
 
 
-def _as(way: str, row: Row, operands: list[Any], level: Level) -> Any:
-    """The results by one of the ways that a row may name; None where it does not suit."""
+def _as(way: str, primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    """The results by one of the ways that a primitive may name; None where it does not suit."""
     from gradcli.core.batching_rules import WAYS
 
-    return WAYS[way](row, operands, level)
+    return WAYS[way](primitive, operands, level)
 
 
 def _in_order(every: Any, level: Level) -> Any:
@@ -61,64 +63,67 @@ def flat(value: Any, level: Level) -> Any:
     return full(value, level).reshape((level.size, value.size))
 
 
-def of(rule: Callable[..., Any], *rows: Callable[[], Rules]) -> Rule:
-    """A rule that runs other rows: functions that give them, for a family defines some of them later."""
+def of(rule: Callable[..., Any], *primitives: Callable[[], Rules]) -> Rule:
+    """A rule that runs other primitives: functions that give them, for a family defines some of
+    them later."""
 
-    def call(row: Row, operands: list[Any], level: Level) -> Any:
-        return rule(row, operands, level, *(given() for given in rows))
+    def call(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+        return rule(primitive, operands, level, *(given() for given in primitives))
 
     return call
 
 
 def whole(one: Callable[[], Rules], dim: Any = 1) -> Rule:
-    """A row over all elements, as the row that `one()` gives, along a dimension."""
+    """A primitive over all elements, as the primitive that `one()` gives, along a dimension."""
 
-    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
         along = one()
         if not operands[0].size:  # which a dimension may refuse, and all elements not
             return None
         ready = [flat(operands[0], level), *operands[1:]]
-        wanted = dict(zip(row.names, ready, strict=True))
+        wanted = dict(zip(primitive.names, ready, strict=True))
         more = {"dim": dim, "keepdim": False}
         found = along.in_batch([{**wanted, **more}.get(n) for n in along.names])
-        return found if along.single or not row.single else found[0]
+        return found if along.single or not primitive.single else found[0]
 
     return rule
 
 
 def last(*counts: int) -> Rule:
-    """A row of the last dimensions of its tensors, so many of each, whose others broadcast."""
+    """A primitive of the last dimensions of its tensors, so many of each, whose others broadcast."""
 
-    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
         from gradcli.core.batching_rules import filled
 
-        ready = filled(row, operands, level)
+        ready = filled(primitive, operands, level)
         if ready is None:
             return None
-        cores = {i: n for i, n in zip(row.tensors, counts, strict=True) if ready[i] is not None}
+        cores = {
+            i: n for i, n in zip(primitive.tensors, counts, strict=True) if ready[i] is not None
+        }
         most = max(ready[i].ndim - n for i, n in cores.items())
         for i, n in cores.items():
             if missing := most - (ready[i].ndim - n):
                 own = ready[i].shape
                 ready[i] = ready[i].reshape((own[0], *(1,) * missing, *own[1:]))
-        return row.in_batch(ready)
+        return primitive.in_batch(ready)
 
     return rule
 
 
-def concatenated(row: Row, operands: list[Any], level: Level) -> Any:
+def concatenated(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """As `along`; vectors of nothing go with everything, and a batch of them is none."""
     tensors, dim = operands
     kept = [t for t in tensors if tuple(t.shape) != (0,)]
     if not kept or len(kept) == len(tensors):
-        return _as("along", row, operands, level)
-    return row.in_batch([[full(t, level) for t in kept], wrap_dim(dim, kept[0].ndim) + 1])
+        return _as("along", primitive, operands, level)
+    return primitive.in_batch([[full(t, level) for t in kept], wrap_dim(dim, kept[0].ndim) + 1])
 
 
-def leading(row: Row, operands: list[Any], level: Level) -> Any:
+def leading(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """As `along`; what has no dimensions is its own first element, and its own first none."""
     x, count, *options = operands
-    return _as("along", row, [x, count if x.ndim or count else 1, *options], level)
+    return _as("along", primitive, [x, count if x.ndim or count else 1, *options], level)
 
 
 def as_lines(like: str) -> Rule:
@@ -127,13 +132,13 @@ def as_lines(like: str) -> Rule:
     like: the operand that has the result's shape.
     """
 
-    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
         ready = [
-            v.reshape((1,)) if i in row.tensors and not v.ndim else v
+            v.reshape((1,)) if i in primitive.tensors and not v.ndim else v
             for i, v in enumerate(operands)
         ]
-        made = _as("along", row, ready, level)
-        return made.reshape((level.size, *operands[row.position[like]].shape))
+        made = _as("along", primitive, ready, level)
+        return made.reshape((level.size, *operands[primitive.position[like]].shape))
 
     return rule
 
@@ -141,11 +146,11 @@ def as_lines(like: str) -> Rule:
 def apart(*names: str) -> Rule:
     """As `along`, where these operands are the same for all entries."""
 
-    def rule(row: Row, operands: list[Any], level: Level) -> Any:
-        places = [row.position[n] for n in names]
+    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+        places = [primitive.position[n] for n in names]
         if any(is_batched(operands[i]) for i in places):
-            return _beside(row, operands, level, names) if "index" in names else None
-        others = [i for i in row.tensors if i not in places]
+            return _beside(primitive, operands, level, names) if "index" in names else None
+        others = [i for i in primitive.tensors if i not in places]
         ready = list(operands)
         ndim = operands[0].ndim
         if not ndim:
@@ -153,62 +158,64 @@ def apart(*names: str) -> Rule:
         for i in others:
             one = full(operands[i], level)  # a number stands for the one element of a dimension
             ready[i] = one if operands[i].ndim else one.reshape((level.size, 1))
-        for word in row.axes.split():
-            ready[row.position[word]] = operands[row.position[word]] % ndim + 1
-        return row.in_batch(ready)
+        for word in primitive.axes.split():
+            ready[primitive.position[word]] = operands[primitive.position[word]] % ndim + 1
+        return primitive.in_batch(ready)
 
     return rule
 
 
-def _beside(row: Row, operands: list[Any], level: Level, kept: tuple[str, ...] = ("index",)) -> Any:
+def _beside(
+    primitive: Primitive, operands: list[Any], level: Level, kept: tuple[str, ...] = ("index",)
+) -> Any:
     """Positions of every entry's own along a dimension: those of all entries side by side.
 
     kept: the operands that are no arrays of that dimension, of which the positions are the first.
     """
-    x, index = operands[0], operands[row.position["index"]]
+    x, index = operands[0], operands[primitive.position["index"]]
     if (
         not x.ndim
         or index.ndim != 1
-        or any(is_batched(operands[row.position[n]]) for n in kept[1:])
+        or any(is_batched(operands[primitive.position[n]]) for n in kept[1:])
     ):
         return None
-    every, at = full(index, level), operands[row.position["dim"]] % x.ndim
+    every, at = full(index, level), operands[primitive.position["dim"]] % x.ndim
     count = x.shape[at]
     if batched_arrays.anywhere((every < 0) | (every >= count)):  # refused, entry by entry
         return None
     ready = list(operands)
-    for i in row.tensors:
-        if row.names[i] in kept:
+    for i in primitive.tensors:
+        if primitive.names[i] in kept:
             continue
         if operands[i].ndim != x.ndim:
             return None
         own = moveaxis(full(operands[i], level), at + 1, 1)
         ready[i] = own.reshape((level.size * own.shape[1], *own.shape[2:]))
     first = (np.arange(level.size) * count).reshape(level.size, 1)
-    ready[row.position["index"]] = (every + first).reshape((every.size,))
-    ready[row.position["dim"]] = 0
-    made = row.in_batch(ready)
+    ready[primitive.position["index"]] = (every + first).reshape((every.size,))
+    ready[primitive.position["dim"]] = 0
+    made = primitive.in_batch(ready)
     made = made.reshape((level.size, count, *made.shape[1:]))
     return _in_order(moveaxis(made, 1, at + 1), level)
 
 
 # -- shapes -------------------------------------------------------------------------------------------
-def permuted(row: Row, operands: list[Any], level: Level) -> Any:
+def permuted(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """All dimensions in an order: the batch stays the first."""
     n = max(operands[0].ndim, 1)
     dims = (0, *(d % n + 1 for d in operands[1]))
-    return row.in_batch([full(operands[0], level), dims])
+    return primitive.in_batch([full(operands[0], level), dims])
 
 
-def transposed(row: Row, operands: list[Any], level: Level) -> Any:
+def transposed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """A matrix's transpose."""
     every = full(operands[0], level)
     if every.ndim != 3:
         return every[...]
-    return moveaxis(every, 2, 1) if row.view else _in_order(moveaxis(every, 2, 1), level)
+    return moveaxis(every, 2, 1) if primitive.view else _in_order(moveaxis(every, 2, 1), level)
 
 
-def squeezed(row: Row, operands: list[Any], level: Level) -> Any:
+def squeezed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Without any dimension of size 1 but the batch."""
     every = full(operands[0], level)
     for d in reversed(range(1, every.ndim)):
@@ -217,46 +224,46 @@ def squeezed(row: Row, operands: list[Any], level: Level) -> Any:
     return every[...]
 
 
-def strided(row: Row, operands: list[Any], level: Level) -> Any:
+def strided(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """The memory of every entry, read with strides: as a view, or a copy of it."""
     x, *options = operands
     if isinstance(x, batched_arrays.Sparse):  # which has no memory of its own
         x = Batched(x.every, level)
-    if row.view:
-        return row.kernel(x, *options).every
+    if primitive.view:
+        return primitive.kernel(x, *options).every
     if any(s < 0 for s in operands[2]):  # refused, entry by entry
         return None
     return as_strided_array(x, *options).every.copy()
 
 
-def repeated(row: Row, operands: list[Any], level: Level) -> Any:
+def repeated(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Repeats for every dimension, and none for the batch."""
     x, repeats = operands
     every = x.every.reshape((level.size, *(1,) * (len(repeats) - x.ndim), *x.shape))
-    return row.in_batch([every, (1, *repeats)])
+    return primitive.in_batch([every, (1, *repeats)])
 
 
-def rolled(row: Row, operands: list[Any], level: Level) -> Any:
+def rolled(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """A roll along dimensions, or of all elements."""
     x, shifts, dims = operands
     if not len(dims):
-        found = row.in_batch([flat(x, level), shifts, (1,)])
+        found = primitive.in_batch([flat(x, level), shifts, (1,)])
         return found.reshape((level.size, *x.shape))
-    return row.in_batch([full(x, level), shifts, tuple(d % max(x.ndim, 1) + 1 for d in dims)])
+    return primitive.in_batch([full(x, level), shifts, tuple(d % max(x.ndim, 1) + 1 for d in dims)])
 
 
-def traced(row: Row, operands: list[Any], level: Level, diagonal: Row) -> Any:
+def traced(primitive: Primitive, operands: list[Any], level: Level, diagonal: Primitive) -> Any:
     """The sum of a diagonal."""
     found = diagonal.in_batch([full(operands[0], level), 0, 1, 2])
     return sum_dim.in_batch([found, (1,), False, None])
 
 
-def copied(row: Row, operands: list[Any], level: Level) -> Any:
+def copied(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """One operand over the other, which must have all of its batches."""
     to, source = operands
     if not _in(to, level):
         raise RuntimeError(batched_arrays.INPLACE)
-    return row.in_batch(batched_arrays.aligned([to, source], level))
+    return primitive.in_batch(batched_arrays.aligned([to, source], level))
 
 
 def _ranked(array: Any, rank: int, level: Level) -> Any:
@@ -265,11 +272,11 @@ def _ranked(array: Any, rank: int, level: Level) -> Any:
     return every.reshape((level.size, *(1,) * (rank - array.ndim), *array.shape))
 
 
-def layer_normed(row: Row, operands: list[Any], level: Level) -> Any:
+def layer_normed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Layers of the last dimensions, with weights that are the same for all entries or not."""
     x, shape, weight, bias, eps = operands
     own = [_ranked(w, x.ndim, level) if is_batched(w) else w for w in (weight, bias)]
-    return row.in_batch([full(x, level), shape, *own, eps])
+    return primitive.in_batch([full(x, level), shape, *own, eps])
 
 
 def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
@@ -278,14 +285,14 @@ def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
     shares: of the saved output, the softmax. weighted: whether the diagonal is multiplied by it.
     """
 
-    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
         g, output, _ = operands
         if not is_diagonal(g, level) or g.ndim != 1 or not isinstance(output, np.ndarray):
-            return _as("along", row, operands, level)
+            return _as("along", primitive, operands, level)
         parts = shares(output)
         own = g.diagonal * output if weighted else g.diagonal
         if is_batched(own):
-            return _as("along", row, operands, level)
+            return _as("along", primitive, operands, level)
         made = np.multiply.outer(own, -parts)
         if not np.abs(own).min(initial=1) * np.abs(parts).min(initial=1) > 0:
             made += 0.0  # no negative zeros
@@ -296,16 +303,18 @@ def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
 
 
 # -- products -----------------------------------------------------------------------------------------
-def _of_rows(row: Row, rows: Any, other: Any) -> Any:
+def _of_rows(primitive: Primitive, rows: Any, other: Any) -> Any:
     """The product of all entries' rows, below each other, and what is the same for all of them."""
-    return rows_dot(rows, other) if suits(rows, other) else row.in_batch([rows, other])
+    return rows_dot(rows, other) if suits(rows, other) else primitive.in_batch([rows, other])
 
 
 def _swapped(every: Any) -> Any:
     return moveaxis(every, 2, 1)
 
 
-def dot(row: Row, operands: list[Any], level: Level, bmm: Row, mv: Row) -> Any:
+def dot(
+    primitive: Primitive, operands: list[Any], level: Level, bmm: Primitive, mv: Primitive
+) -> Any:
     """Vectors: a matrix times a vector, or products summed."""
     a, b = (common(v, level) for v in operands)
     if not is_batched([a, b]):
@@ -322,7 +331,9 @@ def dot(row: Row, operands: list[Any], level: Level, bmm: Row, mv: Row) -> Any:
     return bmm.in_batch([a[:, None, :], b[:, :, None]])[:, 0, 0]
 
 
-def mv(row: Row, operands: list[Any], level: Level, bmm: Row, mm: Row) -> Any:
+def mv(
+    primitive: Primitive, operands: list[Any], level: Level, bmm: Primitive, mm: Primitive
+) -> Any:
     """A matrix and a vector: one product of matrices, whichever is batched."""
     a, x = (common(v, level) for v in operands)
     if not is_batched([a, x]):
@@ -336,7 +347,7 @@ def mv(row: Row, operands: list[Any], level: Level, bmm: Row, mm: Row) -> Any:
     if not _in(x, level):
         every = full(a, level)
         merged = every.reshape((level.size * a.shape[0], a.shape[1]))
-        return _of_rows(row, merged, x).reshape((level.size, a.shape[0]))
+        return _of_rows(primitive, merged, x).reshape((level.size, a.shape[0]))
     return bmm.in_batch([full(a, level), full(x, level)[:, :, None]])[:, :, 0]
 
 
@@ -344,7 +355,7 @@ def _turned(a: Any) -> Any:
     return moveaxis(a, 1, 0)
 
 
-def mm(row: Row, operands: list[Any], level: Level, bmm: Row) -> Any:
+def mm(primitive: Primitive, operands: list[Any], level: Level, bmm: Primitive) -> Any:
     """Matrices: one product of larger ones, or a batch of products."""
     a, b = (common(v, level) for v in operands)
     if not is_batched([a, b]):
@@ -355,33 +366,35 @@ def mm(row: Row, operands: list[Any], level: Level, bmm: Row) -> Any:
         return bmm.in_batch([full(a, level), full(b, level)])
     if _in(a, level):
         merged = full(a, level).reshape((level.size * a.shape[0], a.shape[1]))
-        found = _of_rows(row, merged, b)
+        found = _of_rows(primitive, merged, b)
         return found.reshape((level.size, a.shape[0], b.shape[1]))
     merged = _swapped(full(b, level)).reshape((level.size * b.shape[1], b.shape[0]))
-    found = _of_rows(row, merged, _turned(a))
+    found = _of_rows(primitive, merged, _turned(a))
     return _in_order(_swapped(found.reshape((level.size, b.shape[1], a.shape[0]))), level)
 
 
-def bmm(row: Row, operands: list[Any], level: Level) -> Any:
+def bmm(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Batches of matrices: the batch is merged with theirs."""
     a, b = operands
     if a.ndim != 3 or b.ndim != 3:
         return None
     n = level.size * a.shape[0]
     merged = [full(x, level).reshape((n, *x.shape[1:])) for x in (a, b)]
-    found = row.in_batch(merged)
+    found = primitive.in_batch(merged)
     return found.reshape((level.size, a.shape[0], a.shape[1], b.shape[2]))
 
 
-def conjugated_dot(row: Row, operands: list[Any], level: Level, bmm: Row, mv: Row) -> Any:
+def conjugated_dot(
+    primitive: Primitive, operands: list[Any], level: Level, bmm: Primitive, mv: Primitive
+) -> Any:
     """As `dot`, with the first vector conjugated."""
-    return dot(row, [np.conjugate(operands[0]), operands[1]], level, bmm, mv)
+    return dot(primitive, [np.conjugate(operands[0]), operands[1]], level, bmm, mv)
 
 
 def added_product(product: Callable[[], Rules], over: tuple[int, ...] = ()) -> Rule:
     """`beta * self + alpha * product` of two operands, summed over some of the product's dimensions."""
 
-    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
         own, a, b, beta, alpha = operands
         made = product().in_batch([a, b])
         made = batched_arrays.total(made, over) if over else made
@@ -395,7 +408,7 @@ def added_product(product: Callable[[], Rules], over: tuple[int, ...] = ()) -> R
     return rule
 
 
-def outer_added(row: Row, operands: list[Any], level: Level) -> Any:
+def outer_added(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """`beta * self + alpha * outer(vec1, vec2)`."""
     own, a, b, beta, alpha = operands
     made = a[:, None] * b[None, :]
@@ -404,7 +417,7 @@ def outer_added(row: Row, operands: list[Any], level: Level) -> Any:
     return _in_order(full(made, level), level)
 
 
-def solved(row: Row, operands: list[Any], level: Level) -> Any:
+def solved(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Systems of equations: vectors as matrices of one column."""
     a, b, *options = operands
     vector = b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]
@@ -413,21 +426,21 @@ def solved(row: Row, operands: list[Any], level: Level) -> Any:
         right = right.reshape((*right.shape, 1))
     elif b.ndim != a.ndim:
         return None
-    found = list(row.in_batch([full(a, level), right, *options]))
+    found = list(primitive.in_batch([full(a, level), right, *options]))
     if vector:
         found[0] = found[0][..., 0]
     return found
 
 
-def pseudo_inverses(row: Row, operands: list[Any], level: Level) -> Any:
+def pseudo_inverses(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Matrices with limits for each of them, or one for all."""
     a, *limits, hermitian = operands
     ndim = max(a.ndim - 2, *(v.ndim for v in limits if v is not None), 0)
     limits = [None if v is None else _ranked(v, ndim, level) for v in limits]
-    return row.in_batch([_ranked(a, ndim + 2, level), *limits, hermitian])
+    return primitive.in_batch([_ranked(a, ndim + 2, level), *limits, hermitian])
 
 
-def least_squares(row: Row, operands: list[Any], level: Level) -> Any:
+def least_squares(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Least squares by the default driver, which gives neither residuals nor singular values."""
     a, b, rcond, driver = operands
     if b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]:  # a vector
@@ -437,7 +450,7 @@ def least_squares(row: Row, operands: list[Any], level: Level) -> Any:
         ready = [_ranked(v, ndim, level) for v in (a, b)]
     if driver not in (None, "gelsy") or batched_arrays.anywhere(~np.isfinite(ready[1])):
         return None
-    solution, residuals, rank, values = row.in_batch([*ready, rcond, driver])
+    solution, residuals, rank, values = primitive.in_batch([*ready, rcond, driver])
     empty = [
         batched_arrays.zeros_of(ready[0], (level.size, 0), v.dtype) for v in (residuals, values)
     ]
@@ -462,7 +475,7 @@ def _width(indices: Any) -> int:
     return max(1 if k.dtype.kind == "b" else k.ndim for k in indices if k is not None)
 
 
-def indexed(row: Row, operands: list[Any], level: Level) -> Any:
+def indexed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """`x[a, b]`: indices that are the same for all entries, or not."""
     x, indices = operands
     at, together = _places(indices)
@@ -470,7 +483,7 @@ def indexed(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     width = _width(indices)
     if not _in(indices, level):
-        found = row.in_batch([full(x, level), [None, *indices]])
+        found = primitive.in_batch([full(x, level), [None, *indices]])
         return found if together else moveaxis(found, width, 0)
     if any(is_batched(k) and k.dtype.kind == "b" for k in indices):
         raise RuntimeError(BOOLEAN_MASK)
@@ -479,15 +492,15 @@ def indexed(row: Row, operands: list[Any], level: Level) -> Any:
     ranked = [k if k is None else _ranked(k, width, level) for k in indices]
     before = at[0] if together else 0  # dimensions in front of those of the indices
     if not _in(x, level):
-        return moveaxis(row.in_batch([x, ranked]), before, 0)
+        return moveaxis(primitive.in_batch([x, ranked]), before, 0)
     entries = np.arange(level.size).reshape(level.size, *(1,) * width)
-    found = row.in_batch([full(x, level), [entries, *ranked]])
+    found = primitive.in_batch([full(x, level), [entries, *ranked]])
     for k in range(before if at[0] else 0):  # NumPy has put those of the indices first
         found = moveaxis(found, 1 + width + k, 1 + k)
     return found
 
 
-def index_written(row: Row, operands: list[Any], level: Level) -> Any:
+def index_written(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Values written, or added, at indices."""
     x, indices, values, accumulate = operands
     at, together = _places(indices)
@@ -498,22 +511,22 @@ def index_written(row: Row, operands: list[Any], level: Level) -> Any:
     rank = at[0] + width + rest
     every = _ranked(values, rank, level)
     if not _in(indices, level):
-        return row.in_batch([full(x, level), [None, *indices], every, accumulate])
+        return primitive.in_batch([full(x, level), [None, *indices], every, accumulate])
     if at[0] or any(k.dtype.kind == "b" for k in indices):
         return None
     ranked = [_ranked(k, width, level) for k in indices]
     entries = np.arange(level.size).reshape(level.size, *(1,) * width)
-    return row.in_batch([full(x, level), [entries, *ranked], every, accumulate])
+    return primitive.in_batch([full(x, level), [entries, *ranked], every, accumulate])
 
 
-def selected(row: Row, operands: list[Any], level: Level, advanced: Row) -> Any:
+def selected(primitive: Primitive, operands: list[Any], level: Level, advanced: Primitive) -> Any:
     """Positions along a dimension, the same for all entries or not."""
     x, dim, index = operands
     if not x.ndim or index.ndim > 1:
         return None
     at = dim % x.ndim
     if not _in(index, level):
-        found = row.in_batch([full(x, level), at + 1, index])
+        found = primitive.in_batch([full(x, level), at + 1, index])
         return found.reshape((level.size,)) if not index.ndim and x.ndim == 1 else found
     if not index.ndim:
         return None
@@ -521,7 +534,7 @@ def selected(row: Row, operands: list[Any], level: Level, advanced: Row) -> Any:
     return _in_order(indexed(advanced, [x, keys], level), level)
 
 
-def taken(row: Row, operands: list[Any], level: Level, index_select: Row) -> Any:
+def taken(primitive: Primitive, operands: list[Any], level: Level, index_select: Primitive) -> Any:
     """Elements by their number in an entry."""
     x, index = operands
     if not x.size:
@@ -541,7 +554,7 @@ def taken(row: Row, operands: list[Any], level: Level, index_select: Row) -> Any
     return found.reshape((level.size, *index.shape))
 
 
-def masked(row: Row, operands: list[Any], level: Level, index_select: Row) -> Any:
+def masked(primitive: Primitive, operands: list[Any], level: Level, index_select: Primitive) -> Any:
     """The elements where a mask is true: the same places in every entry."""
     x, mask = operands
     if is_batched(mask):
@@ -558,14 +571,14 @@ def masked(row: Row, operands: list[Any], level: Level, index_select: Row) -> An
     )
 
 
-def embedded(row: Row, operands: list[Any], level: Level) -> Any:
-    """Rows of a table: of one, or of all entries' tables below each other."""
+def embedded(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    """Primitives of a table: of one, or of all entries' tables below each other."""
     weight, index, *options = operands
     if not _in(weight, level):
-        return row.in_batch([weight, full(index, level), *options])
+        return primitive.in_batch([weight, full(index, level), *options])
     count = weight.shape[0]
     whole = full(weight, level).reshape((level.size * count, weight.shape[1]))
-    return row.in_batch([whole, _below(index, count, level), *options])
+    return primitive.in_batch([whole, _below(index, count, level), *options])
 
 
 def _below(index: Any, count: int, level: Level) -> Any:
@@ -574,11 +587,13 @@ def _below(index: Any, count: int, level: Level) -> Any:
     return full(index, level) + start.reshape(level.size, *(1,) * index.ndim)
 
 
-def embedded_back(row: Row, operands: list[Any], level: Level) -> Any:
+def embedded_back(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """The gradient of a table: of all entries' tables below each other."""
     g, index, count, padding, by_count = operands
     every = full(g, level)
-    whole = row.in_batch([every, _below(index, count, level), level.size * count, -1, by_count])
+    whole = primitive.in_batch(
+        [every, _below(index, count, level), level.size * count, -1, by_count]
+    )
     made = whole.reshape((level.size, count, every.shape[-1]))
     if padding >= 0:
         made[:, padding] = 0
@@ -592,22 +607,22 @@ def _writable(x: Any, source: Any, level: Level) -> Any:
     return x
 
 
-def filled_at(row: Row, operands: list[Any], level: Level) -> Any:
+def filled_at(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """One value at positions along a dimension, the same positions for all entries."""
     x, dim, index, value = operands
     if not x.ndim or np.ndim(value):
         return None
     if is_batched(index):
-        return _beside(row, operands, level, ("index", "value"))
+        return _beside(primitive, operands, level, ("index", "value"))
     x = _writable(x, value, level)
     if not is_batched(value):
-        return apart("index", "value")(row, operands, level)
+        return apart("index", "value")(primitive, operands, level)
     made = moveaxis(full(x, level), dim % x.ndim + 1, 1).copy()
     made[:, index] = full(value, level).reshape((level.size, *(1,) * x.ndim))
     return moveaxis(made, 1, dim % x.ndim + 1)
 
 
-def put(row: Row, operands: list[Any], level: Level) -> Any:
+def put(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Elements by their number in an entry: by their number in all entries, one after the other."""
     x, index, source, accumulate = operands
     every, n = flat(index, level), x.size
@@ -617,11 +632,11 @@ def put(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     first = (np.arange(level.size) * n).reshape(level.size, 1)
     own = [flat(x, level).reshape(-1), (every % n + first).reshape(-1)]
-    found = row.in_batch([*own, flat(source, level).reshape(-1), accumulate])
+    found = primitive.in_batch([*own, flat(source, level).reshape(-1), accumulate])
     return found.reshape((level.size, *x.shape))
 
 
-def masked_scattered(row: Row, operands: list[Any], level: Level) -> Any:
+def masked_scattered(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """The elements where a mask is true, the same for all entries, replaced by those of a source."""
     x, mask, source = operands
     if is_batched(mask) or mask.dtype.kind != "b" or x.dtype != source.dtype:
@@ -637,7 +652,7 @@ def masked_scattered(row: Row, operands: list[Any], level: Level) -> Any:
     return made.reshape((level.size, *shape))
 
 
-def masked_scatter_slope(row: Row, operands: list[Any], level: Level) -> Any:
+def masked_scatter_slope(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """What the source of `masked_scatter` receives."""
     g, mask, sizes = operands
     if is_batched(mask):
@@ -649,7 +664,7 @@ def masked_scatter_slope(row: Row, operands: list[Any], level: Level) -> Any:
     return made.reshape((level.size, *sizes))
 
 
-def filled(row: Row, operands: list[Any], level: Level, where_of: Row) -> Any:
+def filled(primitive: Primitive, operands: list[Any], level: Level, where_of: Primitive) -> Any:
     """One value where a mask is true: a choice, where each entry has a value of its own."""
     x, mask, value = operands
     return _as("elementwise", where_of, [mask, value.astype(x.dtype), x, None], level)
@@ -677,41 +692,43 @@ def _first_apart(merged: Any, level: Level) -> Any:
     return merged.reshape((level.size, merged.shape[0] // level.size, *merged.shape[1:]))
 
 
-def convolved(row: Row, operands: list[Any], level: Level) -> Any:
+def convolved(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """A convolution: of one batch of images, or, where kernels differ, of as many groups of channels."""
     x, weight, bias, *how, groups = operands
     if x.ndim != weight.ndim or not level.size:
         return None
     if is_batched(weight):
         merged = [_channels_merged(x, level), _first_merged(weight, level), None]
-        found = _channels_apart(row.in_batch([*merged, *how, level.size * groups]), level).copy()
+        found = _channels_apart(
+            primitive.in_batch([*merged, *how, level.size * groups]), level
+        ).copy()
     else:
         merged = [_first_merged(x, level), weight, None]
-        found = _first_apart(row.in_batch([*merged, *how, groups]), level)
+        found = _first_apart(primitive.in_batch([*merged, *how, groups]), level)
     if bias is None:
         return found
     every = full(bias, level)
     return found + every.reshape((level.size, 1, *bias.shape, *(1,) * (x.ndim - 2)))
 
 
-def convolution_slopes(row: Row, operands: list[Any], level: Level) -> Any:
+def convolution_slopes(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """The gradients of a convolution by image and kernel: every entry is a group of channels."""
     g, x, weight, *how, groups = operands
     if x.ndim != weight.ndim or not level.size:
         return None
     merged = [_channels_merged(g, level), _channels_merged(x, level), _first_merged(weight, level)]
-    by_x, by_weight = row.in_batch([*merged, *how, level.size * groups])
+    by_x, by_weight = primitive.in_batch([*merged, *how, level.size * groups])
     return [_channels_apart(by_x, level), _first_apart(by_weight, level)]
 
 
 def images(ndim: int) -> Rule:
     """For kernels of images, or of batches of them in `ndim` dimensions."""
 
-    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
         x, *how = operands
         if x.ndim < ndim:
-            return row.in_batch([full(x, level), *how])
-        return _first_apart(row.in_batch([_first_merged(x, level), *how]), level)
+            return primitive.in_batch([full(x, level), *how])
+        return _first_apart(primitive.in_batch([_first_merged(x, level), *how]), level)
 
     return rule
 
@@ -725,7 +742,7 @@ RUNNING = (
 )
 
 
-def batch_normed(row: Row, operands: list[Any], level: Level) -> Any:
+def batch_normed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """A normalisation by channels, those of all entries side by side."""
     x, weight, bias, *statistics, training, momentum, eps = operands
     if training and not all(v is None or _in(v, level) for v in statistics):
@@ -735,7 +752,9 @@ def batch_normed(row: Row, operands: list[Any], level: Level) -> Any:
     vectors: list[Any] = [
         None if v is None else _first_merged(v, level) for v in (weight, bias, *statistics)
     ]
-    out, *saved = row.in_batch([_channels_merged(x, level), *vectors, training, momentum, eps])
+    out, *saved = primitive.in_batch(
+        [_channels_merged(x, level), *vectors, training, momentum, eps]
+    )
     for own, new in zip(statistics, vectors[2:], strict=True):
         if training and own is not None:
             own[...] = Batched(new.reshape((level.size, *own.shape)), level)
@@ -746,13 +765,13 @@ def batch_normed(row: Row, operands: list[Any], level: Level) -> Any:
     ]
 
 
-def group_normed(row: Row, operands: list[Any], level: Level) -> Any:
+def group_normed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """A normalisation of every item, with weights that are the same for all entries or not."""
     x, weight, bias, items, channels, *how = operands  # whatever the shape of x: so many of each
     every = full(x, level).reshape(
         (level.size * items, channels, x.size // max(items * channels, 1))
     )
-    found = row.in_batch([every, None, None, level.size * items, channels, *how])
+    found = primitive.in_batch([every, None, None, level.size * items, channels, *how])
     out, *saved = (_first_apart(m, level) for m in found)
     for given, apply in ((weight, np.multiply), (bias, np.add)):
         if given is not None:
@@ -760,29 +779,29 @@ def group_normed(row: Row, operands: list[Any], level: Level) -> Any:
     return [out.reshape((level.size, *x.shape)), *saved]
 
 
-def attended(row: Row, operands: list[Any], level: Level) -> Any:
+def attended(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Attention without a mask, whose first dimension is merged with the batch."""
-    if operands[row.position["attn_mask"]] is not None:
+    if operands[primitive.position["attn_mask"]] is not None:
         return None
-    return _as("folded", row, operands, level)
+    return _as("folded", primitive, operands, level)
 
 
-def trilinear(row: Row, operands: list[Any], level: Level) -> Any:
+def trilinear(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """Sums of products of three operands: their dimensions, and that of the sum, move by one."""
     values, (*expanded, summed_) = operands[:3], operands[3:]
     moved = [tuple(d + 1 for d in dims) for dims in expanded]
-    made = row.in_batch([*(full(v, level) for v in values), *moved, summed_ + 1])
+    made = primitive.in_batch([*(full(v, level) for v in values), *moved, summed_ + 1])
     return _in_order(made, level)
 
 
 # -- losses -------------------------------------------------------------------------------------------
-def loss(row: Row, operands: list[Any], level: Level) -> Any:
+def loss(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """A loss of the elements of two operands: reduced by entry."""
-    at = row.position["reduction"]
+    at = primitive.position["reduction"]
     reduction = operands[at]
     parts = list(operands)
     parts[at] = 0
-    elements = _as("elementwise", row, parts, level)
+    elements = _as("elementwise", primitive, parts, level)
     if reduction == 0 or elements is None:
         return elements
     count = int(np.prod(elements.shape[1:]))
@@ -790,17 +809,17 @@ def loss(row: Row, operands: list[Any], level: Level) -> Any:
     return total / elements.dtype.type(count) if reduction == 1 else total
 
 
-def classes(row: Row, operands: list[Any], level: Level) -> Any:
+def classes(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """A loss by classes, and its total weight: the entries' items below each other, summed by entry."""
     x, target, weight, reduction, ignored = operands
     scores, targets = _items(x, target, level)
     own, weight = _own_weights(weight, target, ignored, level)
     parts = [weight, 0, ignored]
-    losses = row.in_batch([scores, targets, *parts])[0]
+    losses = primitive.in_batch([scores, targets, *parts])[0]
     losses = losses.reshape((level.size, *target.shape)) * own
     if reduction == 0:
         return [losses, np.zeros(level.size, x.dtype)]
-    ones = row.in_batch([-np.ones_like(scores), targets, *parts])[0]
+    ones = primitive.in_batch([-np.ones_like(scores), targets, *parts])[0]
     axes = tuple(range(1, losses.ndim))
     weights = batched_arrays.total(ones.reshape((level.size, *target.shape)) * own, axes)
     found = batched_arrays.total(losses, axes)
@@ -808,7 +827,7 @@ def classes(row: Row, operands: list[Any], level: Level) -> Any:
 
 
 def _own_weights(weight: Any, target: Any, ignored: int, level: Level) -> tuple[Any, Any]:
-    """(weights of targets, where entries have weights of classes of their own; weights for the row)."""
+    """(weights of targets, where entries have weights of classes of their own; weights for the primitive)."""
     if not is_batched(weight):
         return 1, weight
     targets = flat(target, level)
@@ -827,7 +846,7 @@ def _items(x: Any, target: Any, level: Level) -> tuple[Any, Any]:
     return scores, full(target, level).reshape((count, *more))
 
 
-def classes_backward(row: Row, operands: list[Any], level: Level) -> Any:
+def classes_backward(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """The gradient of a loss by classes."""
     g, x, target, weight, reduction, ignored, total = operands
     scores, targets = _items(x, target, level)
@@ -837,7 +856,7 @@ def classes_backward(row: Row, operands: list[Any], level: Level) -> Any:
     own, weight = _own_weights(weight, target, ignored, level)
     spread = _to_items(each, g, target.shape, level) * own
     parts = [spread.reshape(targets.shape), scores, targets, weight, 0, ignored, x.dtype.type(0)]
-    return row.in_batch(parts).reshape((level.size, *x.shape))
+    return primitive.in_batch(parts).reshape((level.size, *x.shape))
 
 
 def _to_items(each: Any, g: Any, shape: tuple[int, ...], level: Level) -> Any:
@@ -846,7 +865,7 @@ def _to_items(each: Any, g: Any, shape: tuple[int, ...], level: Level) -> Any:
     return batched_arrays.broadcast_to(each.reshape(lead), (level.size, *shape))
 
 
-def items(row: Row, operands: list[Any], level: Level) -> Any:
+def items(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """A loss of items, rows of scores with a target: the entries' below each other, reduced by entry."""
     x, target, *options = operands
     if not 1 <= x.ndim <= 2 or is_batched(options) or 0 in x.shape:
@@ -855,14 +874,16 @@ def items(row: Row, operands: list[Any], level: Level) -> Any:
     if target.shape not in (shape, x.shape):
         return None
     scores, targets = _below_each_other(x, target, level)
-    found = row.in_batch([scores, targets, *options[:-1], 0])
-    losses, *more = (found,) if row.single else found
+    found = primitive.in_batch([scores, targets, *options[:-1], 0])
+    losses, *more = (found,) if primitive.single else found
     losses = losses.reshape((level.size, *shape))
     if options[-1]:
         losses = batched_arrays.total(losses, tuple(range(1, losses.ndim)))
         losses = losses / losses.dtype.type(np.prod(shape)) if options[-1] == 1 else losses
     return (
-        losses if row.single else [losses, *(m.reshape((level.size, *target.shape)) for m in more)]
+        losses
+        if primitive.single
+        else [losses, *(m.reshape((level.size, *target.shape)) for m in more)]
     )
 
 
@@ -872,10 +893,10 @@ def _below_each_other(x: Any, target: Any, level: Level) -> tuple[Any, Any]:
     return scores, full(target, level).reshape((len(scores), *target.shape[x.ndim - 1 :]))
 
 
-def items_backward(row: Row, operands: list[Any], level: Level) -> Any:
+def items_backward(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """The gradient of a loss of items."""
     g, x, target, *options = operands
-    at = row.position["reduction"] - 3
+    at = primitive.position["reduction"] - 3
     marks = options[at + 1 :]
     if not 1 <= x.ndim <= 2 or is_batched(options[:at]) or 0 in x.shape:
         return None
@@ -887,17 +908,17 @@ def items_backward(row: Row, operands: list[Any], level: Level) -> Any:
     each = each / each.dtype.type(np.prod(shape)) if options[at] == 1 else each
     spread = _to_items(each, g, shape, level).reshape((len(scores),))
     more = [full(m, level).reshape(targets.shape) for m in marks]
-    found = row.in_batch([spread, scores, targets, *options[:at], 0, *more])
+    found = primitive.in_batch([spread, scores, targets, *options[:at], 0, *more])
     return found.reshape((level.size, *x.shape))
 
 
-def loss_backward(row: Row, operands: list[Any], level: Level) -> Any:
+def loss_backward(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     """A loss's gradient by one operand: the mean of an entry's elements, not of the batch's."""
-    at = row.position["reduction"]
+    at = primitive.position["reduction"]
     reduction = operands[at]
     parts = list(operands)
     parts[at] = 0 if reduction == 0 else 2
-    found = _as("elementwise", row, parts, level)
+    found = _as("elementwise", primitive, parts, level)
     if found is None or reduction != 1:
         return found
-    return found / found.dtype.type(max(operands[row.position["self"]].size, 1))
+    return found / found.dtype.type(max(operands[primitive.position["self"]].size, 1))

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradcli.core.generated_calls import MISSING, bound, given, straight
 from gradcli.core.generated_calls import function as compiled
-from gradcli.core.primitive import Row
+from gradcli.core.primitive import Primitive
 from gradcli.registry.schema import (
     _CLASSES,
     _FORMS,
@@ -42,7 +42,7 @@ class Parser:
         adapt: Adapt | None = None,
         many: Gather | None = None,
     ) -> None:
-        """name: the public one, where a row has no text. adapt, many: see `table.function`."""
+        """name: the public one, where a primitive has no text. adapt, many: see `table.function`."""
         self._given, self._targets, self.python = texts, targets, python
         self._adapt, self._many = adapt, many
         self.title = ""  # of the function that a further name means, for what that refuses
@@ -172,7 +172,7 @@ class Binder:
         several = len(read) > 1 and not python
         self.found = [
             targets[s.target] if isinstance(targets, dict) else targets for s in kept
-        ]  # rows or functions
+        ]  # primitives or functions
         self.targets = [
             _in_order(f, s, several and not isinstance(targets, dict))
             for f, s in zip(self.found, kept, strict=True)
@@ -236,10 +236,12 @@ class Binder:
     # -- a function behind PyTorch's parser -------------------------------------------------------
     def as_parser(self) -> Any:
         """Straight-line code for positions; keywords by way of Python's own binding."""
-        row = self._row()
-        if row is not None:
+        primitive = self._primitive()
+        if primitive is not None:
             lone = {i for i, p in enumerate(self.signatures[0].passed) if p.lone}
-            made = bound(row, self.unusual, self._options(row), _CLASSES, self.numbers, lone)
+            made = bound(
+                primitive, self.unusual, self._options(primitive), _CLASSES, self.numbers, lone
+            )
             if made is not None:
                 return made
         slots = [f"a{i}" for i in range(max(len(s.positional) for s in self.signatures))]
@@ -295,13 +297,17 @@ class Binder:
     def _named(self, k: int) -> bool:
         """Whether a signature's target is a function that is called by name."""
         target = self.targets[k]
-        by_name = target is not self.found[k] and not isinstance(self.found[k], Row)
+        by_name = target is not self.found[k] and not isinstance(self.found[k], Primitive)
         return by_name and not self.suffix and target.__name__ == "call"
 
     def _long(self, k: int) -> bool:
-        """Whether a signature leads to a row that takes all calls the long way."""
-        row = self.found[k]
-        return isinstance(row, Row) and self.targets[k] == row.call and not straight(row)
+        """Whether a signature leads to a primitive that takes all calls the long way."""
+        primitive = self.found[k]
+        return (
+            isinstance(primitive, Primitive)
+            and self.targets[k] == primitive.call
+            and not straight(primitive)
+        )
 
     def _space(self) -> dict[str, Any]:
         space: dict[str, Any] = {"missing": MISSING, **_CLASSES}
@@ -310,18 +316,24 @@ class Binder:
             space |= {f"{_name(p)}{k}": p.default for p in s.parameters if p.optional}
         return space
 
-    def _row(self) -> Row | None:
-        """The row that all signatures lead to, in the order of the first."""
-        row = self.found[0]
-        same = isinstance(row, Row) and all(f is row for f in self.found) and not self.suffix
+    def _primitive(self) -> Primitive | None:
+        """The primitive that all signatures lead to, in the order of the first."""
+        primitive = self.found[0]
+        same = (
+            isinstance(primitive, Primitive)
+            and all(f is primitive for f in self.found)
+            and not self.suffix
+        )
         same = same and not any(s.spread for s in self.signatures)
         visible = [s for s in self.signatures if not s.hidden]
-        return row if same and len(visible) == 1 and _ordered(row, visible[0]) else None
+        return primitive if same and len(visible) == 1 and _ordered(primitive, visible[0]) else None
 
-    def _options(self, row: Row) -> dict[int, str]:
-        """By position among the row's arguments: the usual classes of an option."""
+    def _options(self, primitive: Primitive) -> dict[int, str]:
+        """By position among the primitive's arguments: the usual classes of an option."""
         passed = self.signatures[0].passed
-        return {i: passed[i].quick(f"o{i}") for i in range(len(passed)) if i not in row.tensors}
+        return {
+            i: passed[i].quick(f"o{i}") for i in range(len(passed)) if i not in primitive.tensors
+        }
 
     @cached_property
     def unusual(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
@@ -418,14 +430,14 @@ class Binder:
         )
 
 
-def _of_tensors(name: str, row: Row) -> str:
-    """The signature of a row of tensors alone, which most rows are."""
+def _of_tensors(name: str, primitive: Primitive) -> str:
+    """The signature of a primitive of tensors alone, which most primitives are."""
     kinds = {"tensor": "Tensor {}", "optional": "Tensor? {}=None", "list": "Tensor[] {}"}
     parts = [
         kinds[kind].format("input" if n == "self" else n)
-        for n, kind in zip(row.names, row.kinds, strict=True)
+        for n, kind in zip(primitive.names, primitive.kinds, strict=True)
     ]
-    return f"{name}({', '.join(parts)}{'' if row.view else ', *, Tensor out=None'})"
+    return f"{name}({', '.join(parts)}{'' if primitive.view else ', *, Tensor out=None'})"
 
 
 def _stub(*args: Any, **kwargs: Any) -> Any:
@@ -444,15 +456,15 @@ def _names(signature: Signature) -> list[str]:
     return ["input" if p.name == "self" else p.name for p in signature.passed]
 
 
-def _ordered(row: Row, signature: Signature) -> bool:
-    """Whether a row's arguments are a signature's parameters, in their order."""
-    return ["input" if n == "self" else n for n in row.names] == _names(signature)
+def _ordered(primitive: Primitive, signature: Signature) -> bool:
+    """Whether a primitive's arguments are a signature's parameters, in their order."""
+    return ["input" if n == "self" else n for n in primitive.names] == _names(signature)
 
 
 def _in_order(target: Any, signature: Signature, by_name: bool) -> Target:
     """The target as a function of a signature's values in their order."""
     names = _names(signature)
-    if isinstance(target, Row):
+    if isinstance(target, Primitive):
         own = ["input" if n == "self" else n for n in target.names]
         if own == names:
             return target.call  # type: ignore[no-any-return]
@@ -488,6 +500,6 @@ def _inplace(target: Target, found: Target, name: str) -> Target:
     from gradcli.core.views import inplace
 
     if target is not found:
-        target.title = found.title if isinstance(found, Row) else name  # type: ignore[attr-defined]
+        target.title = found.title if isinstance(found, Primitive) else name  # type: ignore[attr-defined]
         target.writes = getattr(found, "writes", "")  # type: ignore[attr-defined]
     return lambda input, *values: inplace(target, input, *values)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gradcli.core.generated_calls import function as compiled
-from gradcli.core.primitive import Row, Rules, itself
+from gradcli.core.primitive import Primitive, Rules, itself
 from gradcli.registry.rule_helpers import zeros_like
 from gradcli.registry.table import function, operator
 
@@ -31,12 +31,12 @@ def pair(
     batch: str = "folded",
     doc: str = "",
     **facts: Any,
-) -> Row:
-    """The row NAME of a map, behind that of its derivative, NAME_backward (without "_row").
+) -> Primitive:
+    """The primitive NAME of a map, behind that of its derivative, NAME_backward (without "_p").
 
     backward: rules of the derivative; that for grad_output is the map itself, where none is here. saves:
     what the map saves, where the derivative calls it otherwise (see `passing`). slope: how the derivative
-    is spelled. slope_node: its node, where that has no name of the usual kind. facts: about the row of
+    is spelled. slope_node: its node, where that has no name of the usual kind. facts: about the primitive of
     the map.
     """
     back = operator(
@@ -47,30 +47,30 @@ def pair(
         batch=batch,
         guarded=False,
         spelled=slope,
-    )(_rules(f"{name.removesuffix('_row')}_backward", kernel, backward))
+    )(_rules(f"{name.removesuffix('_p')}_backward", kernel, backward))
     rule = passing(back, saves) if saves else back
     facts = {"public": False, "batch": batch} | facts
     rules = {"self": rule, "__doc__": doc}
-    row = operator(kernel, f"{node}Backward0", **facts)(_rules(name, kernel, rules))
-    back.rules = {"grad_output": row} | back.rules
-    return row
+    primitive = operator(kernel, f"{node}Backward0", **facts)(_rules(name, kernel, rules))
+    back.rules = {"grad_output": primitive} | back.rules
+    return primitive
 
 
 def passing(rule: Rules, names: str) -> Rules:
-    """A rule that hands on to another, or to a row, the gradient and what these names say, in order."""
+    """A rule that hands on to another, or to a primitive, the gradient and what these names say, in order."""
     called = getattr(rule, "name", None) or rule.__name__
     given = ", ".join(["g", *names.split()])
     return compiled(called, given, [f"return rule({given})"], {"rule": rule})
 
 
-def last(name: str, kernel: Any, arguments: str, **facts: Any) -> Row:
-    """The row of a derivative that has none itself with respect to these arguments."""
+def last(name: str, kernel: Any, arguments: str, **facts: Any) -> Primitive:
+    """The primitive of a derivative that has none itself with respect to these arguments."""
     rules = dict.fromkeys(arguments.split(), lambda g: g)
     return operator(kernel, "NotImplemented", public=False, **facts)(_rules(name, kernel, rules))
 
 
 def _rules(name: str, kernel: Any, rules: dict[str, Any]) -> type:
-    """The class of rules of a row, which is at home where its kernel is."""
+    """The class of rules of a primitive, which is at home where its kernel is."""
     return type(name, (), rules | {"__module__": kernel.__module__})
 
 
@@ -82,7 +82,7 @@ def of_dimensions(
     body: Callable[..., Any],
     doc: str,
     samples: Iterable[str],
-    rows: Mapping[int, Rules],
+    primitives: Mapping[int, Rules],
     dims: Iterable[int] = (1, 2, 3),
     words: Mapping[str, tuple[str, ...]] | None = None,
     aliases: str = "",
@@ -91,7 +91,8 @@ def of_dimensions(
     """Enter `nn.functional.NAME` for images of 1, 2 and 3 dimensions: `{n}` in the texts is their number.
 
     body: is called with that and with what the signature says. samples: the arguments. words: what stands
-    in the texts besides, for each number of dimensions; `{size}` are an image's sizes. rows: by number of
+    in the texts besides, for each number of dimensions; `{size}` are an image's sizes. primitives:
+    by number of
     dimensions; images of one are worked on as those of two. about: as for `function`.
     """
     for n in dims:
@@ -108,7 +109,7 @@ def of_dimensions(
             name=name,
             doc=doc.format(**texts),
             method=False,
-            rows=[rows[n if n in rows else 2]] if rows else [],
+            primitives=[primitives[n if n in primitives else 2]] if primitives else [],
             samples=[name + sample.format(**texts) for sample in samples],
             aliases=aliases.format(**texts),
             **about,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.registry.schema import said
-from gradcli.registry.table import Rules, choice
+from gradcli.registry.table import Rules, overloads
 
 
 class ReturnType(tuple[Any, ...]):
@@ -56,18 +56,18 @@ def return_type(name: str, fields: str) -> type[ReturnType]:
     return made
 
 
-def named_results(name: str, row: Rules) -> Callable[..., Any]:
-    """A target that gives a row's results as `torch.return_types.NAME`."""
-    result = return_type(name, " ".join(row.outputs))
+def named_results(name: str, primitive: Rules) -> Callable[..., Any]:
+    """A target that gives a primitive's results as `torch.return_types.NAME`."""
+    result = return_type(name, " ".join(primitive.outputs))
 
     def selected(*values: Any) -> Any:
-        return result(row.call(*values))
+        return result(primitive.call(*values))
 
     return selected
 
 
-def results(signature: str, row: Rules, **about: Any) -> Callable[..., Any]:
-    """Enter a function that gives a row's results, and names them; about: as for `table.choice`."""
+def results(signature: str, primitive: Rules, **about: Any) -> Callable[..., Any]:
+    """Enter a function that gives a primitive's results, and names them; about: as for `table.choice`."""
     name = said(signature.partition("(")[0])
-    target = named_results(name, row)
-    return choice(f"{signature} -> selected", targets=[target], rows=[row], **about)
+    target = named_results(name, primitive)
+    return overloads(f"{signature} -> selected", targets=[target], primitives=[primitive], **about)

@@ -13,14 +13,14 @@ check of their types out of the body: it is called with all values, in the order
     def one_hot(input, num_classes): ...
 
 - Several signatures of one body: it is called by keyword with the values of the one that fits. Where
-  each leads to a row or function of its own, its name follows an arrow, and `table.choice` makes the
+  each leads to a primitive or function of its own, its name follows an arrow, and `table.choice` makes the
   function: `max = choice("max(Tensor input) -> whole", "max(Tensor input, Tensor other) -> maximum",
   targets=(whole, maximum))`.
 - After the last bracket, `|deprecated`: taken, with a warning, and not listed; `|unlisted`: without
   one; `|unsaid`: refusals do not tell of it; `|python`: that form is written in Python (see below);
   `|function`, `|method`: of that form alone. A method, which is called on its `input`, has no
   signature without one.
-- A row's signature is "NAME(Tensor input, …, *, Tensor out=None)" where nothing else is said.
+- A primitive's signature is "NAME(Tensor input, …, *, Tensor out=None)" where nothing else is said.
 - A parameter called `out` is taken care of here. `axis`, `keepdims`, `x` are taken for `dim`,
   `keepdim`, `input`.
 - `python=True` for functions that PyTorch writes in Python (most of `nn.functional`): Python itself

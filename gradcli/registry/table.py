@@ -1,7 +1,8 @@
 """The one table: every function of the language and of the Python API, from one place.
 
-A *row* is a kernel with its node and rules: a function of its name at once (decorator `operator`), or
-what other functions record (`row`). A *function* (decorator `function`) is Python over rows: it picks
+A *primitive* is a kernel with its node and rules: a function of its name at once (decorator `operator`), or
+what other functions record (`primitive`). A *function* (decorator `function`) is Python over
+primitives: it picks
 one by its arguments, or composes several as PyTorch composes them. From the table come the Python
 functions, the methods, the in-place forms, the language's names, `gradcli ops`, the completions and
 the sweeps of the tests.
@@ -27,11 +28,11 @@ from gradcli.system import dtypes
 
 Array = Any
 Arrays = Any
-Row = engine.Row
+Primitive = engine.Primitive
 Rules = engine.Rules
 
 FUNCTIONS: dict[str, Function] = {}  # of the families that are loaded
-ROWS: list[Row] = []
+PRIMITIVES: list[Primitive] = []
 PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
 CONSTANTS: dict[str, Any] = {"e": np.e, "pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
 
@@ -42,7 +43,7 @@ class Function:
     def __init__(
         self,
         name: str,
-        target: Row | Callable[..., Any],
+        target: Primitive | Callable[..., Any],
         *,
         module: str = "",
         family: str = "",
@@ -52,7 +53,7 @@ class Function:
         method: bool | None = None,
         inplace: bool = False,
         samples: Iterable[str] = (),
-        rows: tuple[Row, ...] = (),
+        primitives: tuple[Primitive, ...] = (),
         parser: Parser | None = None,
         short: bool = True,
     ) -> None:
@@ -65,9 +66,9 @@ class Function:
         self.aliases, self.samples, self.parser = tuple(aliases.split()), tuple(samples), parser
         self.forms = forms
         self.method, self.inplace = "." not in name if method is None else method, inplace
-        self.rows = (target,) if isinstance(target, Row) else rows
+        self.primitives = (target,) if isinstance(target, Primitive) else primitives
         # What callers hold: for a function with signatures that which binds its arguments.
-        self.target = target if parser is None or self.rows == (target,) else self.call
+        self.target = target if parser is None or self.primitives == (target,) else self.call
 
     def called(self, name: str) -> Function:
         """The same entry under a further name, which only its messages say."""
@@ -116,9 +117,13 @@ class Function:
 
     @cached_property
     def _lenient(self) -> Callable[..., Any]:
-        """As `call`; beside a tensor a row takes numbers for tensors."""
-        row = self.target
-        if self.parser is None or not isinstance(row, Row) or len(row.tensors) < 2:
+        """As `call`; beside a tensor a primitive takes numbers for tensors."""
+        primitive = self.target
+        if (
+            self.parser is None
+            or not isinstance(primitive, Primitive)
+            or len(primitive.tensors) < 2
+        ):
             return self.call
         return self.parser.function(numbers=True)
 
@@ -142,10 +147,10 @@ class Function:
     @property
     def tensor_args(self) -> frozenset[int | str]:
         """Positions and names of the parameters that want a tensor."""
-        if isinstance(self.target, Row):
-            row = self.target
-            wanted = [i for i in row.tensors if row.kinds[i] != "list"]
-            return frozenset(wanted) | {row.names[i] for i in wanted} | {"input"}
+        if isinstance(self.target, Primitive):
+            primitive = self.target
+            wanted = [i for i in primitive.tensors if primitive.kinds[i] != "list"]
+            return frozenset(wanted) | {primitive.names[i] for i in wanted} | {"input"}
         if self.parser is not None:
             return self.parser.tensor_args
         return frozenset()  # the legacy constructors
@@ -190,16 +195,16 @@ def enter(entry: Function, numpy: Any = None) -> Function:
 
 def operator(
     kernel: Callable[..., Any], node: str | None = None, **facts: Any
-) -> Callable[[type], Row]:
-    """A row, entered as a function of its own name.
+) -> Callable[[type], Primitive]:
+    """A primitive, entered as a function of its own name.
 
-    facts: about the row, see `gradcli.core.primitive.operator`, and about its entry:
-    samples: calls in the language, for tests and documentation. public: False for what `row` makes.
+    facts: about the primitive, see `gradcli.core.primitive.operator`, and about its entry:
+    samples: calls in the language, for tests and documentation. public: False for what `primitive` makes.
     name: the public name (in messages, where there is no function), where neither the class nor the
-    signature carries it. numpy: the NumPy functions that mean this row in rules (a ufunc kernel always
-    does). scalar_of: the row in whose place this one is recorded when rules multiply by a plain number.
-    analytic: whether it is complex-differentiable; where nothing is said, linear and bilinear rows are,
-    and no others. signature: PyTorch's, one or several, where the row has options (see
+    signature carries it. numpy: the NumPy functions that mean this primitive in rules (a ufunc kernel always
+    does). scalar_of: the primitive in whose place this one is recorded when rules multiply by a plain number.
+    analytic: whether it is complex-differentiable; where nothing is said, linear and bilinear primitives are,
+    and no others. signature: PyTorch's, one or several, where the primitive has options (see
     `gradcli.registry.schema`). aliases: further names; forms: the signatures of those
     that have other ones. method, inplace: whether `x.NAME()` and
     `x.NAME_()` exist.
@@ -208,25 +213,27 @@ def operator(
     return lambda body: _entered((kernel, node, body), body.__module__, **facts)
 
 
-def row(kernel: Callable[..., Any], node: str | None = None, **facts: Any) -> Callable[[type], Row]:
-    """A row alone: what a function records, or a derivative. facts: see `operator`."""
+def primitive(
+    kernel: Callable[..., Any], node: str | None = None, **facts: Any
+) -> Callable[[type], Primitive]:
+    """A primitive alone: what a function records, or a derivative. facts: see `operator`."""
     return operator(kernel, node, public=False, **facts)
 
 
-def entered(row: Rules, module: str, **facts: Any) -> Row:
-    """Enter a row that is made already, as those of the engine are; facts: see `operator`."""
-    return _entered(row, module, **facts)
+def register(primitive: Rules, module: str, **facts: Any) -> Primitive:
+    """Enter a primitive that is made already, as those of the engine are; facts: see `operator`."""
+    return _entered(primitive, module, **facts)
 
 
 def _entered(
-    row: Any,
+    primitive: Any,
     module: str,
     *,
     samples: Iterable[str] = (),
     public: bool = True,
     name: str | None = None,
     numpy: Any = None,
-    scalar_of: Row | None = None,
+    scalar_of: Primitive | None = None,
     analytic: bool | None = None,
     signature: str | tuple[str, ...] = (),
     aliases: str = "",
@@ -234,13 +241,17 @@ def _entered(
     method: bool | None = None,
     inplace: bool = False,
     **own: Any,
-) -> Row:
-    """row: made already, or (kernel, node, rules), of which it is made with what there is about it."""
-    assert row.__class__ is tuple or not own, f"about a row that is made already: {own}"
-    made: Row = engine.operator(*row[:2], **own)(row[2]) if row.__class__ is tuple else row
+) -> Primitive:
+    """primitive: made already, or (kernel, node, rules), of which it is made with what there is about it."""
+    assert primitive.__class__ is tuple or not own, f"about a row that is made already: {own}"
+    made: Primitive = (
+        engine.operator(*primitive[:2], **own)(primitive[2])
+        if primitive.__class__ is tuple
+        else primitive
+    )
     made.samples = tuple(samples)
     made.analytic = made.kind in ("linear", "bilinear") if analytic is None else analytic
-    ROWS.append(made)
+    PRIMITIVES.append(made)
     if scalar_of is not None:
         scalar_of.scalar = made
     if public:
@@ -267,13 +278,14 @@ def _entered(
     return made
 
 
-def _overlap(rows: tuple[Row, ...], inplace: bool) -> str:
-    """How the operands of a function over rows may lie where `out` does: see `core.out_argument.into`."""
-    if any("apart" in r.writes for r in rows):
+def _overlap(primitives: tuple[Primitive, ...], inplace: bool) -> str:
+    """How the operands of a function over primitives may lie where `out` does: see
+    `core.out_argument.into`."""
+    if any("apart" in r.writes for r in primitives):
         return "whole none" if inplace else "none none"
-    if any(r.writes for r in rows):
+    if any(r.writes for r in primitives):
         return "any any"
-    if rows and all(r.batch == "elementwise" for r in rows):
+    if primitives and all(r.batch == "elementwise" for r in primitives):
         return "whole whole"
     return "whole any" if inplace else "any any"
 
@@ -281,26 +293,27 @@ def _overlap(rows: tuple[Row, ...], inplace: bool) -> str:
 def function(
     *signatures: str,
     name: str | None = None,
-    rows: Iterable[Rules] = (),
+    primitives: Iterable[Rules] = (),
     python: Python = False,
     adapt: Adapt | None = None,
     many: Gather | None = None,
     doc: str = "",
     **about: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a Python function over rows.
+    """Enter a Python function over primitives.
 
     signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
-    `gradcli.registry.schema`, also for python and many). rows: the rows it may record. adapt: makes
+    `gradcli.registry.schema`, also for python and many). primitives: the primitives it may record.
+    adapt: makes
     of the body and the names of the parameters what is called in its place, when first it is. doc: of a
     body without one. about: short: whether the language may leave out `nn.functional.`; not where PyTorch
-    has another function of the short name; overlap: how operands may lie where `out` does, if the rows
+    has another function of the short name; overlap: how operands may lie where `out` does, if the primitives
     do not tell (see `core.out_argument.into`); the others (aliases, method, inplace, samples,
     numpy) are as for
     `operator`.
     """
 
-    recorded = tuple(rows)
+    recorded = tuple(primitives)
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
         if writes := next((r.writes for r in recorded if r.writes), ""):
@@ -313,22 +326,23 @@ def function(
     return decorate
 
 
-def choice(
+def overloads(
     *signatures: str,
-    targets: Iterable[Row | Callable[..., Any]],
+    targets: Iterable[Primitive | Callable[..., Any]],
     doc: str,
     module: str,
-    rows: Iterable[Rules] = (),
+    primitives: Iterable[Rules] = (),
     name: str | None = None,
     **about: Any,
 ) -> Callable[..., Any]:
     """Enter a function whose signatures each lead to a target of their own: `NAME(…) -> TARGET`.
 
-    targets: what the arrows name, rows or functions over rows. rows: the rows that these functions may
+    targets: what the arrows name, primitives or functions over primitives. primitives: the
+    primitives that these functions may
     record. module: the caller's `__name__`. about: as for `function`.
     """
-    named = {t.name if isinstance(t, Row) else t.__name__: t for t in targets}
-    recorded = (*(t for t in named.values() if isinstance(t, Row)), *rows)
+    named = {t.name if isinstance(t, Primitive) else t.__name__: t for t in targets}
+    recorded = (*(t for t in named.values() if isinstance(t, Primitive)), *primitives)
     parser = Parser(signatures, named)
     public = name or parser.public or parser.name
     return _parsed(public, parser, parser.general, module, recorded, doc=doc, **about)
@@ -339,7 +353,7 @@ def _parsed(
     parser: Parser,
     target: Any,
     module: str,
-    rows: tuple[Row, ...],
+    primitives: tuple[Primitive, ...],
     *,
     doc: str,
     numpy: Any = None,
@@ -347,11 +361,15 @@ def _parsed(
     **about: Any,
 ) -> Callable[..., Any]:
     """The function of a new entry, whose arguments signatures bind."""
-    for row in rows:  # messages call rows by the name of the function that records them
-        if row.title == row.name not in FUNCTIONS:
-            row.title = public
-    parser.overlap = overlap or _overlap(rows, about.get("inplace", False))
-    entry = Function(public, target, module=module, rows=rows, parser=parser, doc=doc, **about)
+    for (
+        primitive
+    ) in primitives:  # messages call primitives by the name of the function that records them
+        if primitive.title == primitive.name not in FUNCTIONS:
+            primitive.title = public
+    parser.overlap = overlap or _overlap(primitives, about.get("inplace", False))
+    entry = Function(
+        public, target, module=module, primitives=primitives, parser=parser, doc=doc, **about
+    )
     call = enter(entry, numpy).call
     call.__doc__, call.__module__ = doc, module
     return call
@@ -450,9 +468,10 @@ def _names_of_rows() -> dict[int, str]:
     return {id(f.target): f.name for f in FUNCTIONS.values()}
 
 
-def public_name(row: Row) -> str | None:
-    """The name by which the language calls a row: its own, if a function has that, or its function's."""
-    return row.name if row.name in FUNCTIONS else _names_of_rows().get(id(row))
+def public_name(primitive: Primitive) -> str | None:
+    """The name by which the language calls a primitive: its own, if a function has that, or its
+    function's."""
+    return primitive.name if primitive.name in FUNCTIONS else _names_of_rows().get(id(primitive))
 
 
 def knows(name: str) -> bool:
@@ -593,9 +612,9 @@ def lift_beside(number: Any, dtype: Any) -> Tensor:
     return wrap(beside.type(number))
 
 
-def is_analytic(row: Row) -> bool:
-    """Whether a row is complex-differentiable: a complex step along it gives its derivative."""
-    return getattr(row, "analytic", False)  # a custom Function's is no row of the table
+def is_analytic(primitive: Primitive) -> bool:
+    """Whether a primitive is complex-differentiable: a complex step along it gives its derivative."""
+    return getattr(primitive, "analytic", False)  # a custom Function's is no primitive of the table
 
 
 _OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
@@ -606,13 +625,22 @@ def is_operand(value: Any) -> bool:
     return isinstance(value, _OPERANDS) or hasattr(value, "__operator__")
 
 
-def binary_method(row: Row) -> Callable[..., Any]:
-    """The row as a Python operator's method: NotImplemented for operands it does not take."""
+def binary_method(primitive: Primitive) -> Callable[..., Any]:
+    """The primitive as a Python operator's method: NotImplemented for operands it does not take."""
 
     def unusual(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return row.general(args, kwargs) if all(map(is_operand, args)) else NotImplemented
+        return primitive.general(args, kwargs) if all(map(is_operand, args)) else NotImplemented
 
-    return generated_calls.call(row, unusual)
+    return generated_calls.call(primitive, unusual)
 
 
-__all__ = ["FUNCTIONS", "ROWS", "Function", "Scalar", "function", "lift", "operator", "resolve"]
+__all__ = [
+    "FUNCTIONS",
+    "PRIMITIVES",
+    "Function",
+    "Scalar",
+    "function",
+    "lift",
+    "operator",
+    "resolve",
+]

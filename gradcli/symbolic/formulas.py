@@ -1,6 +1,6 @@
-"""Formulas of rows, as `grad_output * output * (1 - output)`, read as expressions of a call's operands.
+"""Formulas of primitives, as `grad_output * output * (1 - output)`, read as expressions of a call's operands.
 
-A formula is text of Python over the names of the row's parameters. Beside operators it calls `where`
+A formula is text of Python over the names of the primitive's parameters. Beside operators it calls `where`
 and elementwise functions of the language.
 """
 

@@ -1,7 +1,7 @@
-"""From recorded calls to expressions: every row of the table as what a person would write.
+"""From recorded calls to expressions: every primitive of the table as what a person would write.
 
-A row that the language has by name becomes a call of it, and one that says how it is spelled becomes
-that; rows that exist only inside of rules become the formulas that their kernels are.
+A primitive that the language has by name becomes a call of it, and one that says how it is spelled becomes
+that; primitives that exist only inside of rules become the formulas that their kernels are.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Reader:
     def terms(self, made: Call) -> list[tuple[Expression, Number]]:
         """The terms of a sum, with those of the sums in it that nothing else reads."""
         a, b, alpha = made.args
-        factor = Number.of(alpha) if made.row.spelled == "plus" else -Number.of(alpha)
+        factor = Number.of(alpha) if made.primitive.spelled == "plus" else -Number.of(alpha)
         found = self.sums.pop(id(a), None)
         if found is None:
             found = [(as_number(self.operand(a)), ONE)]
@@ -109,47 +109,49 @@ class Reader:
 
     def convert(self, made: Call) -> Any:
         """The expression of a call; a list where there are several outputs."""
-        row = made.row
+        primitive = made.primitive
         if made.outputs[0].value.dtype.kind == "b":
-            of_truths = _OF_TRUTHS.get(table.public_name(row) or "")
+            of_truths = _OF_TRUTHS.get(table.public_name(primitive) or "")
             if of_truths is not None:
                 return function(of_truths, *map(self.operand, made.args[:2]))
         if any(id(a) in self.sums for a in made.args):
             return alg.combine(self.terms(made))
         args: list[Any] = []
-        for value, kind in zip(made.args, row.kinds, strict=True):
+        for value, kind in zip(made.args, primitive.kinds, strict=True):
             if kind == "option":
                 args.append(self.operand(value) if is_tensor(value) else value)
             elif kind == "tensor" and isinstance(value, (bool, int, float, complex)):
                 args.append(known_number(value))
             else:
                 args.append(self.operand(value))
-        if "b" in row.refuses or row.types == "own":
+        if "b" in primitive.refuses or primitive.types == "own":
             args = list(map(_of_floats, args, made.args))
-        if row.spelled:
-            return form_of(row.spelled)(self, made, args)
-        word = table.public_name(row)
+        if primitive.spelled:
+            return form_of(primitive.spelled)(self, made, args)
+        word = table.public_name(primitive)
         if word is None:
             return self.expand(made)
-        if row.batch == "elementwise":
-            if all(k == "tensor" for k in row.kinds):
+        if primitive.batch == "elementwise":
+            if all(k == "tensor" for k in primitive.kinds):
                 return function(word, *args)
-            tensors = [a for a, k in zip(args, row.kinds, strict=True) if k == "tensor"]
-            options = chosen(row, args)
+            tensors = [a for a, k in zip(args, primitive.kinds, strict=True) if k == "tensor"]
+            options = chosen(primitive, args)
             return call(word, tensors, broadcast(t.shape for t in tensors), options)
         return self.general(word, made, args)
 
     def general(self, word: str, made: Call, args: list[Any], names: str | None = None) -> Any:
         """A call of a public function: operands in full shape, options that are not the defaults."""
-        row = made.row
+        primitive = made.primitive
         operands: list[Expression] = []
         options: list[tuple[str, Any]] = []
         last = -1  # the last parameter that is an operand: those before it go by position
-        for i, (kind, given) in enumerate(zip(row.kinds, made.args, strict=True)):
+        for i, (kind, given) in enumerate(zip(primitive.kinds, made.args, strict=True)):
             if given is not None and (kind != "option" or is_tensor(given)):
                 last = i
-        plain = row.kinds[: last + 1].count("option") == 0
-        for i, (value, given, kind) in enumerate(zip(args, made.args, row.kinds, strict=True)):
+        plain = primitive.kinds[: last + 1].count("option") == 0
+        for i, (value, given, kind) in enumerate(
+            zip(args, made.args, primitive.kinds, strict=True)
+        ):
             if kind == "list":
                 parts = [self.whole(v, g) for v, g in zip(value, given, strict=True)]
                 operands.append(call("[]", parts, ()))
@@ -162,9 +164,13 @@ class Reader:
                 continue
             if not plain:
                 options.append(("@", len(operands) - 1))
-        rest = chosen(row, args, names)
+        rest = chosen(primitive, args, names)
         if not plain:
-            early = {n for n, k in zip(row.names[:last], row.kinds, strict=False) if k == "option"}
+            early = {
+                n
+                for n, k in zip(primitive.names[:last], primitive.kinds, strict=False)
+                if k == "option"
+            }
             renamed = [k for k, _ in rest]
             rest = (
                 []
@@ -172,7 +178,7 @@ class Reader:
                 else [(k, v) for k, v in rest if k and k not in early]
             )
         options += rest
-        if len(made.outputs) == 1 and row.single:
+        if len(made.outputs) == 1 and primitive.single:
             return call(word, operands, made.outputs[0].shape, options)
         whole = call(word, operands, (), options)
         return [
@@ -190,7 +196,7 @@ class Reader:
         return made
 
     def expand(self, made: Call) -> Any:
-        """The formula that an internal row stands for, by tracing its kernel."""
+        """The formula that an internal primitive stands for, by tracing its kernel."""
         try:
             results = expanded(made)
         except (
@@ -232,7 +238,7 @@ def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
     sums = [
         c
         for c in order
-        if c.row.spelled in ("plus", "minus")
+        if c.primitive.spelled in ("plus", "minus")
         and c.outputs[0].value.dtype.kind != "b"
         and isinstance(c.args[2], int)
         and not is_tensor(c.args[2])

@@ -64,7 +64,7 @@ def _entry(function: str) -> Any:
 def _ufunc(function: str) -> str | None:
     """What NumPy calls a function of the language whose kernel is one of its own; else None."""
     entry = _entry(function)
-    kernels = {row.kernel for row in entry.rows} if entry is not None else set()
+    kernels = {primitive.kernel for primitive in entry.primitives} if entry is not None else set()
     kernel = kernels.pop() if len(kernels) == 1 else None
     return kernel.__name__ if isinstance(kernel, np.ufunc) else None
 
@@ -388,7 +388,7 @@ def is_scalar_constant(node: Expression) -> bool:
 def _wants_tensors(function: str) -> frozenset[int | str]:
     """The places of a function's operands that take no bare numbers."""
     entry = _entry(function)
-    if entry is None or any(row.numbers for row in entry.rows):
+    if entry is None or any(primitive.numbers for primitive in entry.primitives):
         return frozenset()
     places: frozenset[int | str] = entry.tensor_args
     return places
@@ -399,8 +399,8 @@ def _of_numbers(node: Expression) -> bool:
     function = _entry(node.data[0])
     if function is None:
         return False
-    rows = function.rows or (function.target,)
-    elementwise = all(getattr(row, "batch", None) == "elementwise" for row in rows)
+    rows = function.primitives or (function.target,)
+    elementwise = all(getattr(primitive, "batch", None) == "elementwise" for primitive in rows)
     return elementwise and bool(node.args) and all(map(is_scalar_constant, node.args))
 
 

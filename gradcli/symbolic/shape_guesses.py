@@ -61,7 +61,7 @@ class _Trial(NamedTuple):
         return all(
             len({n for n, k in zip(v.shape, letters, strict=False) if k == letter}) <= 1
             for call in self.calls
-            for v, letters in zip(operands_of(call), call.row.index.split(","), strict=False)
+            for v, letters in zip(operands_of(call), call.primitive.index.split(","), strict=False)
             for letter in letters
         )
 
@@ -283,7 +283,7 @@ def _asked(made: Sequence[Call], scalars: set[str]) -> Iterator[list[str]]:
 
 
 def _is_elementwise(call: Call) -> bool:
-    return "elementwise" in (call.row.kind, call.row.batch)
+    return "elementwise" in (call.primitive.kind, call.primitive.batch)
 
 
 def _takes_together(call: Call) -> bool:
@@ -297,11 +297,11 @@ def _takes_together(call: Call) -> bool:
 
     try:
         with quiet():
-            found = call.row.compute([larger(a) for a in call.args])
+            found = call.primitive.compute([larger(a) for a in call.args])
     except Exception:  # it takes no vectors
         return False
-    shape = np.shape(found if call.row.single else found[0])
-    return shape == () or (shape == (SIZE,) and bool(call.row.axes))
+    shape = np.shape(found if call.primitive.single else found[0])
+    return shape == () or (shape == (SIZE,) and bool(call.primitive.axes))
 
 
 def _reached(values: Sequence[Value]) -> Iterator[str]:

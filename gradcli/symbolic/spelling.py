@@ -1,4 +1,4 @@
-"""How the language calls a row of the table, and how it spells its options."""
+"""How the language calls a primitive of the table, and how it spells its options."""
 
 from __future__ import annotations
 
@@ -16,32 +16,36 @@ from gradcli.tracing.calls import Call, Value
 class NoExpression(NotImplementedError):
     """An operation that the language has no expression for.
 
-    row: the operation, where it is one of the table. span: where the program has its function.
+    primitive: the operation, where it is one of the table. span: where the program has its function.
     """
 
-    def __init__(self, message: str, row: Any = None, span: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, message: str, primitive: Any = None, span: tuple[int, int] | None = None
+    ) -> None:
         super().__init__(message)
-        self.row, self.span = row, span
+        self.primitive, self.span = primitive, span
 
     def within(self, program: Program) -> NoExpression:
         """The same in the words of a program: the function that it calls, and where."""
-        found = None if self.row is None else _called(program, _stem(self.row), self.span)
+        found = (
+            None if self.primitive is None else _called(program, _stem(self.primitive), self.span)
+        )
         if found is None:
             return self
         word, span = found
         message = f"the derivative of {word} has no form as an expression"
-        return NoExpression(message, self.row, span)
+        return NoExpression(message, self.primitive, span)
 
 
-def _stem(row: Any) -> str:
+def _stem(primitive: Any) -> str:
     """What the nodes of an operation and of its derivatives share: `Unfold` of UnfoldBackward0."""
-    return re.sub(r"(Double)?(Backward\d*)+$", "", row.node or "")
+    return re.sub(r"(Double)?(Backward\d*)+$", "", primitive.node or "")
 
 
 def _called(
     program: Program, stem: str, within: tuple[int, int] | None
 ) -> tuple[str, tuple[int, int]] | None:
-    """The function of a program with such a row, and its place; `within` a piece that is known."""
+    """The function of a program with such a primitive, and its place; `within` a piece that is known."""
     from gradcli.registry import table
 
     for kind, word, _, span in program.walk():
@@ -51,8 +55,10 @@ def _called(
             continue
         for name in (program.source[slice(*span)], word, f"nn.functional.{word}"):
             function = table.FUNCTIONS.get(name)
-            rows = () if function is None else (*function.rows, function.target)
-            if any(_stem(row) == stem for row in rows if getattr(row, "node", None)):
+            rows = () if function is None else (*function.primitives, function.target)
+            if any(
+                _stem(primitive) == stem for primitive in rows if getattr(primitive, "node", None)
+            ):
                 return name, span
     return None
 
@@ -62,10 +68,10 @@ def is_tensor(value: Any) -> bool:
 
 
 def no_expression(made: Call) -> NoExpression:
-    """The error for a row without a form."""
+    """The error for a primitive without a form."""
     return NoExpression(
-        f"the derivative needs {made.row.title}, which has no form as an expression",
-        made.row,
+        f"the derivative needs {made.primitive.title}, which has no form as an expression",
+        made.primitive,
         made.span,
     )
 
@@ -75,23 +81,25 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return tuple(value.shape) if hasattr(value, "shape") else ()
 
 
-def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[str, Any]]:
+def chosen(primitive: Any, args: list[Any], names: str | None = None) -> list[tuple[str, Any]]:
     """The options of a call that differ from their defaults, by keyword; `dim` by position.
 
-    names: what the public function calls them, in the order of the row's options.
+    names: what the public function calls them, in the order of the primitive's options.
     """
     found: list[tuple[str, Any]] = []
     renamed = iter(names.split()) if names is not None else None
     leading = True
-    by_position = len(row.names) - row.keyword_only
-    for i, (word, kind, value) in enumerate(zip(row.names, row.kinds, args, strict=True)):
+    by_position = len(primitive.names) - primitive.keyword_only
+    for i, (word, kind, value) in enumerate(
+        zip(primitive.names, primitive.kinds, args, strict=True)
+    ):
         if kind != "option":
             continue
         shown = next(renamed, "-") if renamed is not None else word
         if shown == "-" or isinstance(value, Expression) or is_tensor(value):
             leading = False
             continue
-        if value == row.defaults.get(word, DEFAULTS.get(shown, row)):
+        if value == primitive.defaults.get(word, DEFAULTS.get(shown, primitive)):
             leading = False
             continue
         if shown == "dim" and isinstance(value, (tuple, list)) and len(value) == 1:

@@ -35,7 +35,7 @@ from gradcli.tracing.calls import Call, Value
 
 def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
-    dim, keepdim = (args[1], args[2]) if "dim" in made.row.names else (None, False)
+    dim, keepdim = (args[1], args[2]) if "dim" in made.primitive.names else (None, False)
     masked = _masked(reader, made.args[0], axes_of(dim, len(shape)))
     if masked is not None:
         return reshaped(total(*masked, False), made.outputs[0].shape)
@@ -53,11 +53,11 @@ def _masked(
     picked = getattr(summed, "call", None)
     if picked is None or 0 not in axes:
         return None
-    if picked.row.spelled == "masked_select:":
+    if picked.primitive.spelled == "masked_select:":
         shape = np.broadcast_shapes(*map(shape_of, picked.args))
         own, mask = (reader.operand(a) for a in picked.args)
         return alg.where(mask, own, alg.zero), shape, tuple(range(len(shape)))
-    if picked.row.spelled != "index" or len(picked.args[1]) != 1:
+    if picked.primitive.spelled != "index" or len(picked.args[1]) != 1:
         return None
     own, (mask,) = picked.args
     shape, marked = shape_of(own), shape_of(mask)
@@ -73,7 +73,7 @@ def _masked(
 
 def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
-    dim, keepdim = (args[1], args[2]) if "dim" in made.row.names else (None, False)
+    dim, keepdim = (args[1], args[2]) if "dim" in made.primitive.names else (None, False)
     outer, own = alg.scalars_out(args[0])
     axes = axes_of(dim, len(shape))
     if not own.shape and all(shape[i] for i in axes):  # of nothing it is nan
@@ -282,10 +282,10 @@ def _first(word: str, names: str = "") -> Handler:
     def handle(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
         operands = [
             in_full(v, g)
-            for v, g, k in zip(args, made.args, made.row.kinds, strict=True)
+            for v, g, k in zip(args, made.args, made.primitive.kinds, strict=True)
             if k == "tensor"
         ]
-        found = call(word, operands, made.outputs[0].shape, chosen(made.row, args, names))
+        found = call(word, operands, made.outputs[0].shape, chosen(made.primitive, args, names))
         return [found, *(alg.zero for _ in made.outputs[1:])]
 
     return handle
@@ -592,7 +592,7 @@ def form_of(spelled: str) -> Handler:
         return FORMS[spelled]
     word, call_, names = spelled.partition(":")
     if not call_:
-        return lambda reader, made, args: formulas.read(spelled, made.row.names, args)
+        return lambda reader, made, args: formulas.read(spelled, made.primitive.names, args)
     if word.endswith("[0]"):
         return _first(word.removesuffix("[0]"), names)
     return _named(word, names or None)

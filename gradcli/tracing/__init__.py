@@ -1,4 +1,5 @@
-"""A program recorded once: the engine's own tensors, over arrays that remember the rows that made them."""
+"""A program recorded once: the engine's own tensors, over arrays that remember the primitives that
+made them."""
 
 from gradcli.tracing.calls import Call, Value, calls, operands_of
 

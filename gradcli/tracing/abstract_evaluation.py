@@ -654,26 +654,26 @@ _PRODUCTS: dict[Any, Any] = {
 }
 
 
-# -- kernels of rows that cannot be recorded from within ------------------------------------------
-class RowCall:
-    """A row's kernel as one function, for operations on whole arrays."""
+# -- kernels of primitives that cannot be recorded from within ------------------------------------------
+class PrimitiveCall:
+    """A primitive's kernel as one function, for operations on whole arrays."""
 
-    __slots__ = ("__name__", "row")
-    _known: ClassVar[dict[Any, RowCall]] = {}
+    __slots__ = ("__name__", "primitive")
+    _known: ClassVar[dict[Any, PrimitiveCall]] = {}
 
-    def __init__(self, row: Any) -> None:
-        self.row, self.__name__ = row, row.name
+    def __init__(self, primitive: Any) -> None:
+        self.primitive, self.__name__ = primitive, primitive.name
 
     def __call__(self, *operands: Any) -> Any:
         given = list(operands)
-        if self.row.view:  # as the engine does it
+        if self.primitive.view:  # as the engine does it
             given[0] = np.asarray(given[0])
-        return self.row.compute(given)
+        return self.primitive.compute(given)
 
     @classmethod
-    def of(cls, row: Any) -> RowCall:
-        """The one function of a row."""
-        return cls._known.setdefault(id(row), cls(row))
+    def of(cls, primitive: Any) -> PrimitiveCall:
+        """The one function of a primitive."""
+        return cls._known.setdefault(id(primitive), cls(primitive))
 
 
 class Guard:
@@ -701,7 +701,7 @@ def pick(values: Any, index: int) -> Any:
 
 
 class Apart:
-    """What a row does with a dimension that it treats entry by entry.
+    """What a primitive does with a dimension that it treats entry by entry.
 
     axes: where its results have that dimension. results: what it gave for four entries.
     """
@@ -712,20 +712,20 @@ class Apart:
         self.axes, self.results = axes, results
 
 
-def apart(row: Any, args: tuple[Any, ...], axis: int) -> Apart | None:
-    """How a row treats the entries along a dimension of its first operand; None where not one by one.
+def apart(primitive: Any, args: tuple[Any, ...], axis: int) -> Apart | None:
+    """How a primitive treats the entries along a dimension of its first operand; None where not one by one.
 
-    A row whose `axes` name the dimensions along which it works treats others as a batch, each entry by
+    A primitive whose `axes` name the dimensions along which it works treats others as a batch, each entry by
     itself. So does one of the last dimensions (`leading`) with the first. Four entries of random numbers
     show where the dimension lies in the results.
     """
     first = args[0]
-    if row.sizes or row.view or row.kinds[0] == "list":
+    if primitive.sizes or primitive.view or primitive.kinds[0] == "list":
         return None
-    if not (row.axes or (row.batch == "leading" and axis == 0)):
+    if not (primitive.axes or (primitive.batch == "leading" and axis == 0)):
         return None
-    for word in row.axes.split():
-        dims = args[row.position[word.strip("+*")]]
+    for word in primitive.axes.split():
+        dims = args[primitive.position[word.strip("+*")]]
         every = dims if isinstance(dims, (tuple, list)) else (dims,)
         if word.startswith("+") or not every or not all(type(d) is int for d in every):
             return None
@@ -754,7 +754,7 @@ def apart(row: Any, args: tuple[Any, ...], axis: int) -> Apart | None:
     try:
         stand_ins = [replaced(a, entries) for a in args]
         whole, one, other = (
-            _several(RowCall.of(row)(*[some(a, which) for a in stand_ins]))
+            _several(PrimitiveCall.of(primitive)(*[some(a, which) for a in stand_ins]))
             for which in (slice(None), slice(0, 2), slice(2, 4))
         )
     except REFUSALS:
@@ -775,45 +775,48 @@ def _several(found: Any) -> list[Any]:
     return list(found) if isinstance(found, (tuple, list)) else [found]
 
 
-def _tried(row: Any, args: tuple[Any, ...], given: list[Operation]) -> Any:
-    """What a row gives for stand-ins of its operands, or for as many entries as there may be; else None."""
-    size = 0 if row.view else sum(o.size for o in given)
-    if not row.view and any(o.dtype.kind == "b" and o.kind != "constant" for o in given):
+def _tried(primitive: Any, args: tuple[Any, ...], given: list[Operation]) -> Any:
+    """What a primitive gives for stand-ins of its operands, or for as many entries as there may
+    be; else None."""
+    size = 0 if primitive.view else sum(o.size for o in given)
+    if not primitive.view and any(o.dtype.kind == "b" and o.kind != "constant" for o in given):
         return None
     if size <= _TRIAL:
         with np.errstate(all="ignore"):
-            return RowCall.of(row)(*[replaced(a, blank if row.view else _ones) for a in args])
+            return PrimitiveCall.of(primitive)(
+                *[replaced(a, blank if primitive.view else _ones) for a in args]
+            )
     first = args[0]
     if type(first) is not Operation or not first.ndim:
         return None
     axis = max(range(first.ndim), key=lambda i: first.shape[i])
-    found = apart(row, args, axis)
+    found = apart(primitive, args, axis)
     if found is None:
         return None
     rows, wide = first.shape[axis], []
     for at, part in zip(found.axes, found.results, strict=True):
         shape = tuple(rows if i == at else n for i, n in enumerate(part.shape))
         wide.append(unread(shape, part.dtype))
-    return wide[0] if row.single else wide
+    return wide[0] if primitive.single else wide
 
 
-def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
-    """A row's kernel as one call on whole arrays; None where its results' shapes are not known."""
+def row_called(graph: Graph, primitive: Any, operands_: list[Any]) -> Any:
+    """A primitive's kernel as one call on whole arrays; None where its results' shapes are not known."""
     args = tuple(operands_)
     given = list(operands(args))
-    if row.dynamic == "always":
+    if primitive.dynamic == "always":
         return None
     try:
-        trial = _tried(row, args, given)
+        trial = _tried(primitive, args, given)
     except REFUSALS:
         return None
-    kind = "view" if row.view else "whole"
-    function = RowCall.of(row)
+    kind = "view" if primitive.view else "whole"
+    function = PrimitiveCall.of(primitive)
     if isinstance(trial, (np.ndarray, np.generic)):
         shape = tuple(trial.shape)
-        told = all(o.ordered for o in given) or (row.view and all(map(has_layout, given)))
+        told = all(o.ordered for o in given) or (primitive.view and all(map(has_layout, given)))
         known = not trial.ndim or (bool(trial.flags.c_contiguous) and told)
-        strides = trial.strides if row.view and told and not known else None
+        strides = trial.strides if primitive.view and told and not known else None
         return graph.put(kind, function, args, None, shape, trial.dtype, known, strides=strides)
     if not isinstance(trial, (tuple, list)) or not all(
         isinstance(t, (np.ndarray, np.generic)) for t in trial

@@ -1,4 +1,4 @@
-"""A recording as data: the calls of rows that were made, and the values between them."""
+"""A recording as data: the calls of primitives that were made, and the values between them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradcli.core.primitive import Row
+    from gradcli.core.primitive import Primitive
 
 
 class Call:
-    """One application of a row: its operands in the order of the row's parameters.
+    """One application of a primitive: its operands in the order of the primitive's parameters.
 
     args: Values for tensors, Python numbers where the program had them, options as they were. span:
     the piece of the program that it is for, where that is known.
     """
 
-    __slots__ = ("args", "outputs", "row", "span")
+    __slots__ = ("args", "outputs", "primitive", "span")
 
     def __init__(
-        self, row: Row, args: tuple[Any, ...], span: tuple[int, int] | None = None
+        self, primitive: Primitive, args: tuple[Any, ...], span: tuple[int, int] | None = None
     ) -> None:
-        self.row, self.args, self.span = row, args, span
+        self.primitive, self.args, self.span = primitive, args, span
         self.outputs: tuple[Any, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Parts of memory as expressions: where an array lies in another, read and written by rows."""
+"""Parts of memory as expressions: where an array lies in another, read and written by primitives."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _function(name: str) -> Any:
     from gradcli.movement import indexing, reshaping
     from gradcli.registry import table
 
-    rows = {"slice": reshaping.slice_row, "index": indexing.index_row}
+    rows = {"slice": reshaping.slice_p, "index": indexing.index_p}
     return rows.get(name) or table.resolve(name)
 
 

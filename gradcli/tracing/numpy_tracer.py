@@ -74,7 +74,8 @@ def record(
     variables: arrays by name (only shape, dtype and layout count). wrt: those that require grad.
     seed: the gradient to start from, an array or a function of the result that gives it. fixed:
     random numbers that are drawn on the way may become part of the recording. nested: the value may be
-    nested tuples, lists and dicts of tensors, where there is no backward pass. worded: what a row cannot
+    nested tuples, lists and dicts of tensors, where there is no backward pass. worded: what a
+    primitive cannot
     do is an Exception on its way through the program, which may say where it was. stop: an error that
     the operation of this number raises. Raises Untraceable (with the former as its cause)
     where the program's path, or a shape in it, depends on the numbers, or where anything else stands
@@ -151,24 +152,24 @@ class _Kernels:
 
     tensors = False
 
-    def call(self, row: Any, values: list[Any]) -> Any:
-        """A row on tensors."""
-        return self.run(row, row.arrays(values))
+    def call(self, primitive: Any, values: list[Any]) -> Any:
+        """A primitive on tensors."""
+        return self.run(primitive, primitive.arrays(values))
 
-    def run(self, row: Any, operands: list[Any]) -> Any:
-        """A row's kernel, recorded call by call, or as one call where that is not possible."""
+    def run(self, primitive: Any, operands: list[Any]) -> Any:
+        """A primitive's kernel, recorded call by call, or as one call where that is not possible."""
         graph = next((a._graph for a in _abstract(operands)), None)
         if graph is None:
-            return row.compute(operands)
+            return primitive.compute(operands)
         refused = graph.refused
         try:
-            return row.compute(operands)
+            return primitive.compute(operands)
         except (*REFUSALS, AttributeError, Untraceable) as error:
             from gradcli.core import random
 
             before = random.snapshot()
             made = abstract_evaluation.row_called(
-                graph, row, [_argument(graph, a) for a in operands]
+                graph, primitive, [_argument(graph, a) for a in operands]
             )
             if random.rewind(before):
                 raise Untraceable("the program draws random numbers") from None

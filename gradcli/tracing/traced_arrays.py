@@ -1,4 +1,4 @@
-"""Arrays that remember the rows that made them, and the memory that they share.
+"""Arrays that remember the primitives that made them, and the memory that they share.
 
 A `Recorded` array stands where the engine has an ndarray. It lies in memory as that array would (its
 `layout` is one, with numbers of a run of its own), but shows no number that depends on a variable:
@@ -88,8 +88,8 @@ class Recorded(NDArrayOperatorsMixin):
         return id(self)
 
     # -- what rules and kernels do with arrays -----------------------------------------------------
-    def __operator__(self, row: Any, values: Any) -> Any:
-        return unwrapped(row.ordered([wrapped(v) for v in values]))
+    def __operator__(self, primitive: Any, values: Any) -> Any:
+        return unwrapped(primitive.ordered([wrapped(v) for v in values]))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Any:
         from gradcli.registry import table
@@ -107,11 +107,11 @@ class Recorded(NDArrayOperatorsMixin):
     def _meant(self, function: Any, args: Any, options: dict[str, Any]) -> Any:
         from gradcli.registry import table
 
-        row = None if function is None else table.meaning(function)
-        if row is None:
+        primitive = None if function is None else table.meaning(function)
+        if primitive is None:
             raise self.recording.refuse(NUMBERS)
         named = {k: wrapped(v) for k, v in options.items()}
-        return unwrapped(row(*map(wrapped, args), **named))
+        return unwrapped(primitive(*map(wrapped, args), **named))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -1,4 +1,4 @@
-"""The recorder: rows run on the arrays that lie in place of recorded ones, and what ran is kept."""
+"""The recorder: primitives run on the arrays that lie in place of recorded ones, and what ran is kept."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class _Arrived(list[tuple[int, Any]]):
 
 
 class Recording:
-    """A recorder of rows, as the engine's state knows it (see `gradcli.core.modes.Recorder`).
+    """A recorder of primitives, as the engine's state knows it (see `gradcli.core.modes.Recorder`).
 
     follow: whether a condition may go by the numbers. followed: whether one did. again: whether the
     gradients are to be differentiated again, so that what the tape holds constant is kept as such
-    (the row `held_constant`). beyond: whether as_strided read memory outside of its operand, of which
+    (the primitive `held_constant`). beyond: whether as_strided read memory outside of its operand, of which
     PyTorch's slope is none. variables: the tensors by name; inputs: what they held at first.
     """
 
@@ -57,52 +57,55 @@ class Recording:
         self._places: dict[int, int] = {}  # of nodes: where a sum has what they add
 
     # -- what the engine asks ----------------------------------------------------------------------
-    def call(self, row: Any, values: list[Any]) -> Any:
-        """A row on tensors: its arrays, recorded where an operand is."""
+    def call(self, primitive: Any, values: list[Any]) -> Any:
+        """A primitive on tensors: its arrays, recorded where an operand is."""
         if self._computing:
-            return row.compute(row.arrays(values))
-        if row.rare:
+            return primitive.compute(primitive.arrays(values))
+        if primitive.rare:
             raise self.refuse(BATCHES)
-        if row.view:
+        if primitive.view:
             values[0].memory()  # shared from now on
         given: list[Recorded] = []
         args, plain = [], []
-        for value, kind in zip(values, row.kinds, strict=True):
+        for value, kind in zip(values, primitive.kinds, strict=True):
             if kind == "option":
-                self._check_option(row, value)
-            arg, operand = self._operand(value, row.view, given)
+                self._check_option(primitive, value)
+            arg, operand = self._operand(value, primitive.view, given)
             args.append(arg)
             plain.append(operand)
         if not given:
-            return self._compute(row, plain)
-        found = self._compute(row, plain)
-        if self.again and not row.view and modes.is_grad_enabled():
-            self._hold(row, values, args)
-            given = [Recorded(self, v.value, v) for v in operands_of(Call(row, tuple(args)))]
-        results = (found,) if row.single else tuple(found)
-        self._check_rule(row, values, results)
+            return self._compute(primitive, plain)
+        found = self._compute(primitive, plain)
+        if self.again and not primitive.view and modes.is_grad_enabled():
+            self._hold(primitive, values, args)
+            given = [Recorded(self, v.value, v) for v in operands_of(Call(primitive, tuple(args)))]
+        results = (found,) if primitive.single else tuple(found)
+        self._check_rule(primitive, values, results)
         held = [r.value for r in given]
-        self._check_shape(row, held)
+        self._check_shape(primitive, held)
         if all(v.constant for v in held):
-            if not row.view:
+            if not primitive.view:
                 return found
             call = None
         else:
-            call = Call(row, tuple(args), running.node.span if running.node is not None else None)
+            call = Call(
+                primitive, tuple(args), running.node.span if running.node is not None else None
+            )
         known = all(v.known for v in held)
-        made = [self._made(row, r, call, i, known, given) for i, r in enumerate(results)]
+        made = [self._made(primitive, r, call, i, known, given) for i, r in enumerate(results)]
         if call is not None:
             call.outputs = tuple([m._value for m in made])
-        return made[0] if row.single else tuple(made)
+        return made[0] if primitive.single else tuple(made)
 
-    def run(self, row: Any, operands: list[Any]) -> Any:
-        """A row on arrays and options."""
+    def run(self, primitive: Any, operands: list[Any]) -> Any:
+        """A primitive on arrays and options."""
         if self._computing or not any(
             type(v) is Recorded for o in operands for v in (o if type(o) in (list, tuple) else (o,))
         ):
-            return row.compute(operands)
+            return primitive.compute(operands)
         return self.call(
-            row, [self._as_operand(o, k) for o, k in zip(operands, row.kinds, strict=True)]
+            primitive,
+            [self._as_operand(o, k) for o, k in zip(operands, primitive.kinds, strict=True)],
         )
 
     def memory(self, array: Any) -> Any:
@@ -184,7 +187,7 @@ class Recording:
             return Scalar(np.asarray(value)[()], value)
         return wrap(value)
 
-    def _hold(self, row: Any, values: list[Any], args: list[Any]) -> None:
+    def _hold(self, primitive: Any, values: list[Any], args: list[Any]) -> None:
         """Mark the operands that the tape takes for constants, beside others that it differentiates."""
         flat = [v for value in values for v in (value if type(value) in (list, tuple) else [value])]
         if not any(isinstance(v, Tensor) and v.requires_grad for v in flat):
@@ -201,8 +204,8 @@ class Recording:
         if self._is_followed(value) or arg.value.dtype.kind not in "fc":
             return arg
         if id(arg) not in self._held:
-            row: Any = held_constant
-            call = Call(row, (arg,))
+            primitive: Any = held_constant
+            call = Call(primitive, (arg,))
             made = Value(arg.value, None, call, known=arg.known)
             call.outputs = (made,)
             self._held[id(arg)] = arg, made
@@ -216,17 +219,17 @@ class Recording:
             return False
         return not tensor.is_leaf or any(tensor is v for v in self.variables.values())
 
-    def _compute(self, row: Any, values: list[Any]) -> Any:
+    def _compute(self, primitive: Any, values: list[Any]) -> Any:
         self._computing = True
         try:
             with np.errstate(all="ignore"):
-                return row.compute(row.arrays(values))
+                return primitive.compute(primitive.arrays(values))
         finally:
             self._computing = False
 
     def _made(
         self,
-        row: Any,
+        primitive: Any,
         result: Any,
         call: Call | None,
         index: int,
@@ -234,11 +237,11 @@ class Recording:
         given: list[Recorded],
     ) -> Recorded:
         moves = any(g.value.moves for g in given)
-        if row.view:
+        if primitive.view:
             plain = np.array(result) if call is None else result
             value = Value(plain, None, call, index, known, moves)
             out = Recorded(self, result, value, given[0].cell)
-            if "stride" in row.names and call is not None:  # says where it lies, and no more
+            if "stride" in primitive.names and call is not None:  # says where it lies, and no more
                 out._version = -1
                 self.beyond = self.beyond or not memory_places.within(result, given[0].layout)
             return out
@@ -247,34 +250,35 @@ class Recording:
             layout = np.array(layout)
         return Recorded(self, layout, Value(layout, None, call, index, known, moves))
 
-    def _check_option(self, row: Any, value: Any) -> None:
+    def _check_option(self, primitive: Any, value: Any) -> None:
         for v in value if type(value) in (list, tuple) else [value]:
             if isinstance(v, Tensor) and v.requires_grad and type(v.array) is Recorded:
                 raise NotImplementedError(
-                    f"{row.title}: a variable is taken as a number here, so that there is no "
+                    f"{primitive.title}: a variable is taken as a number here, so that there is no "
                     "derivative by it"
                 )
 
-    def _check_shape(self, row: Any, held: list[Value]) -> None:
+    def _check_shape(self, primitive: Any, held: list[Value]) -> None:
         """How many elements there are may only follow from the numbers where the program goes by them."""
-        if not row.dynamic or modes.current().rules:
+        if not primitive.dynamic or modes.current().rules:
             return
         if any(
-            not v.known and (row.dynamic == "always" or v.value.dtype.kind == "b") for v in held
+            not v.known and (primitive.dynamic == "always" or v.value.dtype.kind == "b")
+            for v in held
         ):
             if not self.follow:
                 raise self.refuse(COUNTS)
             self.followed = True
 
-    def _check_rule(self, row: Any, values: list[Any], results: tuple[Any, ...]) -> None:
+    def _check_rule(self, primitive: Any, values: list[Any], results: tuple[Any, ...]) -> None:
         """Refuse what would be constant only because nobody has written its derivative."""
-        if row.rules or row.node is not None or not modes.is_grad_enabled():
+        if primitive.rules or primitive.node is not None or not modes.is_grad_enabled():
             return
         if not any(r.dtype.kind in "fc" for r in results):
             return
         if any(isinstance(v, Tensor) and v.requires_grad for v in values):
             raise NotImplementedError(
-                f"the derivative of {row.title} is not known: hold it constant with detach(), or "
+                f"the derivative of {primitive.title} is not known: hold it constant with detach(), or "
                 "write it another way"
             )
 
@@ -390,7 +394,8 @@ def record(
 
 
 def expanded(call: Call) -> list[Value]:
-    """The formula that a row stands for: what its kernel does, recorded. Raises what the kernel does."""
+    """The formula that a primitive stands for: what its kernel does, recorded. Raises what the
+    kernel does."""
     found = Recording()
 
     def operand(value: Any) -> Any:
@@ -404,7 +409,7 @@ def expanded(call: Call) -> list[Value]:
     before = modes.change(recorder=found, enabled=False, rules=False)
     try:
         with np.errstate(all="ignore"):
-            result = call.row.compute(args)
+            result = call.primitive.compute(args)
     finally:
         modes.restore(before)
     results = result if isinstance(result, (tuple, list)) else [result]

@@ -34,16 +34,18 @@ def blame(
     """
     recorded: list[tuple[Any, Any, Any]] = []
     leaves = {n: wrap(np.array(a), requires_grad=n in wrt) for n, a in arrays.items()}
-    before = modes.change(intercept=lambda row, values, made: recorded.append((row, values, made)))
+    before = modes.change(
+        intercept=lambda primitive, values, made: recorded.append((primitive, values, made))
+    )
     try:
         function(**leaves)
     finally:
         modes.restore(before)
-    for row, values, made in recorded:
+    for primitive, values, made in recorded:
         node = _node_of(made)
         if node is None:
             continue
-        part = _checked_part(row, values, node, analytic)
+        part = _checked_part(primitive, values, node, analytic)
         if part is not None:
             return part
     return None
@@ -59,7 +61,7 @@ def _node_of(made: Any) -> Node | None:
     return None
 
 
-def _checked_part(row: Any, values: Any, node: Node, analytic: bool) -> Part | None:
+def _checked_part(primitive: Any, values: Any, node: Node, analytic: bool) -> Part | None:
     places = [
         i
         for i, v in enumerate(values)
@@ -68,7 +70,7 @@ def _checked_part(row: Any, values: Any, node: Node, analytic: bool) -> Part | N
     if not places:
         return None
     given = [v.detach() if isinstance(v, Tensor) else v for v in values]
-    custom = getattr(row, "_function", None)
+    custom = getattr(primitive, "_function", None)
 
     def local(**own: Tensor) -> Any:
         args = list(given)
@@ -76,7 +78,7 @@ def _checked_part(row: Any, values: Any, node: Node, analytic: bool) -> Part | N
             args[i] = own[f"v{i}"]
         if custom is not None:
             return custom.apply(*args)
-        return row.ordered(args)
+        return primitive.ordered(args)
 
     arrays = {f"v{i}": values[i].array for i in places}
     try:
@@ -87,7 +89,7 @@ def _checked_part(row: Any, values: Any, node: Node, analytic: bool) -> Part | N
     if not wrong:
         return None
     worst = max(wrong, key=lambda c: c.error)
-    name = custom.__name__ if custom is not None else row.title.removesuffix("_row")
+    name = custom.__name__ if custom is not None else primitive.title.removesuffix("_p")
     return Part(
         name, node.span, worst.error, worst.analytical[worst.index], worst.numerical[worst.index]
     )

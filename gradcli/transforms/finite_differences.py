@@ -181,7 +181,9 @@ def is_analytic(
         except (LanguageError, np.exceptions.ComplexWarning):
             return False
     made = calls([recording.value_of(value)])
-    return not recording.followed and bool(made) and all(table.is_analytic(c.row) for c in made)
+    return (
+        not recording.followed and bool(made) and all(table.is_analytic(c.primitive) for c in made)
+    )
 
 
 def _lifted(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,7 +298,7 @@ def _felt(function: Function, tensors: Mapping[str, Tensor], seeds: Sequence[Any
     """
     made: list[Tensor] = []
 
-    def seen(row: Any, values: Any, result: Any) -> None:
+    def seen(primitive: Any, values: Any, result: Any) -> None:
         made.extend(t for t in outputs_of(result) if t.requires_grad)
 
     before = modes.change(intercept=seen)

@@ -1,8 +1,10 @@
 """Forward mode: dual numbers, pushed through the same rules as reverse mode.
 
-After every operation the engine calls a `Push` (the state's `intercept`): a linear row is applied to the
+After every operation the engine calls a `Push` (the state's `intercept`): a linear primitive is
+applied to the
 tangents, a bilinear one by the product rule, an elementwise rule takes the tangent in the place of the
-gradient, and any other row's product is the transpose of its vector-Jacobian product (J. Townsend, 2017),
+gradient, and any other primitive's product is the transpose of its vector-Jacobian product (J.
+Townsend, 2017),
 which differentiates the rule once more.
 """
 
@@ -29,23 +31,23 @@ class Push:
     def __init__(self, level: Forward, below: Any) -> None:
         self.level, self.below = level, below
 
-    def __call__(self, row: Any, values: Any, outputs: Any) -> None:
+    def __call__(self, primitive: Any, values: Any, outputs: Any) -> None:
         if self.below is not None:
-            self.below(row, values, outputs)
+            self.below(primitive, values, outputs)
         level = self.level
         if modes.current().inference or (level.taped and not _on_tape(level, outputs)):
             return
         outer, _here.level = _here.level, level
         before = modes.local.state
         try:
-            if all(_tangent(v) is None for v in _flat(values)) and not _refuses(row, level):
+            if all(_tangent(v) is None for v in _flat(values)) and not _refuses(primitive, level):
                 return
             modes.change(
                 intercept=self.below,
                 enabled=modes.is_grad_enabled() and not level.taped,
-                rules=not isinstance(row, BackwardCFunction),
+                rules=not isinstance(primitive, BackwardCFunction),
             )
-            _push(row, values, outputs, level)
+            _push(primitive, values, outputs, level)
         except NotImplementedError as error:
             if not level.taped:
                 raise
@@ -61,8 +63,10 @@ def _on_tape(level: Forward, outputs: Any) -> bool:
     return any(isinstance(o, Tensor) and o.requires_grad for o in outputs)
 
 
-def _refuses(row: Any, level: Forward) -> bool:
-    if level.taped and (isinstance(row, BackwardCFunction) or row.node == "NotImplemented"):
+def _refuses(primitive: Any, level: Forward) -> bool:
+    if level.taped and (
+        isinstance(primitive, BackwardCFunction) or primitive.node == "NotImplemented"
+    ):
         raise NotImplementedError("only its node knows")
     return False
 

@@ -15,7 +15,7 @@ from gradcli.core.custom_function import BackwardCFunction
 from gradcli.core.device import contiguous_format
 from gradcli.core.gradients import fit
 from gradcli.core.node import Port, Wide, blank, edge_of
-from gradcli.core.primitive import NotImplementedNode, Row
+from gradcli.core.primitive import NotImplementedNode, Primitive
 from gradcli.core.tensor import Scalar, Tensor, edge, wrap
 from gradcli.core.views import laid_as, set_own, set_tangent
 from gradcli.core.watched_pass import discover
@@ -31,17 +31,17 @@ def _tangent(value: Any) -> Tensor | None:
     return found.get(_here.level) if found else None
 
 
-def _push(row: Any, values: Any, outputs: Any, level: Forward) -> None:
+def _push(primitive: Any, values: Any, outputs: Any, level: Forward) -> None:
     """Give the outputs their tangents of a level."""
-    custom = isinstance(row, BackwardCFunction)
-    tangents = (_custom if custom else _row)(row, list(values), list(outputs))
+    custom = isinstance(primitive, BackwardCFunction)
+    tangents = (_custom if custom else _by_rule)(primitive, list(values), list(outputs))
     for out, tangent in zip(outputs, tangents, strict=False):
         if tangent is None or not isinstance(out, Tensor):
             continue
         if any(out is v for v in values):  # a custom operation has written it
             set_tangent(out, level, tangent)
         elif not level.taped or out.requires_grad:
-            set_own(out, level, tangent if custom or row.view else _own(tangent, values))
+            set_own(out, level, tangent if custom or primitive.view else _own(tangent, values))
     _remember(outputs)
 
 
@@ -171,33 +171,37 @@ def _may_share(a: Any, b: Any) -> bool:
     return type(a) is np.ndarray and type(b) is np.ndarray and np.may_share_memory(a, b)
 
 
-def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
-    if not row.rules:
+def _by_rule(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> list[Any]:
+    if not primitive.rules:
         return [None] * len(outputs)
     if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in outputs):
         return [None] * len(outputs)
-    if issubclass(row.node_type, NotImplementedNode):  # its rules stand for none
+    if issubclass(primitive.node_type, NotImplementedNode):  # its rules stand for none
         raise NotImplementedError(
-            f"Trying to use forward AD with aten::{row.title} that does not support it."
+            f"Trying to use forward AD with aten::{primitive.title} that does not support it."
         )
-    if any(_tangent(values[i]) is not None for i in row.tensors if i not in row.differentiated):
+    if any(
+        _tangent(values[i]) is not None
+        for i in primitive.tensors
+        if i not in primitive.differentiated
+    ):
         # PyTorch takes some of these for constants, whose derivatives are not 0: weights of losses.
-        raise _refusal(row.title)
-    if row.view:
+        raise _refusal(primitive.title)
+    if primitive.view:
         _lay(values)
-    if row.kind == "linear" and not _has_infinite_factor(row, values):
-        found = _linear(row, values)
-        return [found] if row.single else list(found)
-    if row.kind == "bilinear":
-        return [_bilinear(row, values)]
-    if row.kind in ("elementwise", "linear"):
-        return [_elementwise(row, values, outputs)]
-    if row.kind == "loss":
-        return [_loss(row, values, outputs)]
+    if primitive.kind == "linear" and not _has_infinite_factor(primitive, values):
+        found = _linear(primitive, values)
+        return [found] if primitive.single else list(found)
+    if primitive.kind == "bilinear":
+        return [_bilinear(primitive, values)]
+    if primitive.kind in ("elementwise", "linear"):
+        return [_elementwise(primitive, values, outputs)]
+    if primitive.kind == "loss":
+        return [_loss(primitive, values, outputs)]
     try:
-        return _transposed(row, values, outputs)
+        return _transposed(primitive, values, outputs)
     except NotImplementedError:
-        raise _refusal(row.title) from None
+        raise _refusal(primitive.title) from None
 
 
 def _refusal(name: str) -> NotImplementedError:
@@ -227,60 +231,62 @@ def _zeros(value: Any) -> Tensor:
     return wrap(np.zeros_like(value.array))
 
 
-def _has_infinite_factor(row: Row, values: list[Any]) -> bool:
+def _has_infinite_factor(primitive: Primitive, values: list[Any]) -> bool:
     """Whether zeros in the place of a tangent that is missing would become NaN: add(alpha=inf)."""
-    return row.batch == "elementwise" and any(
+    return primitive.batch == "elementwise" and any(
         type(v) is float and not isfinite(v)
         for i, v in enumerate(values)
-        if i not in row.differentiated
+        if i not in primitive.differentiated
     )
 
 
-def _linear(row: Row, values: list[Any]) -> Any:
-    if row is lift_to_batch and values[1] in batched_arrays.batch_of(own := _tangent(values[0])):
+def _linear(primitive: Primitive, values: list[Any]) -> Any:
+    if primitive is lift_to_batch and values[1] in batched_arrays.batch_of(
+        own := _tangent(values[0])
+    ):
         return own  # the tangent of what is the same for all entries, in the batch already
     args = list(values)
-    for i in row.differentiated:
-        if row.kinds[i] == "list":
+    for i in primitive.differentiated:
+        if primitive.kinds[i] == "list":
             args[i] = [_tangent(v) if _tangent(v) is not None else _zeros(v) for v in values[i]]
         elif values[i] is not None:
             own = _tangent(values[i])
             args[i] = own if own is not None else _zeros(values[i])
-    return row.ordered(args)
+    return primitive.ordered(args)
 
 
-def _bilinear(row: Row, values: list[Any]) -> Any:
+def _bilinear(primitive: Primitive, values: list[Any]) -> Any:
     total: Any = None
     factors = [v.tensor() if type(v) is Scalar else v for v in values]
     recorded = modes.is_grad_enabled() and any(
-        values[i].node is not None for i in row.differentiated
+        values[i].node is not None for i in primitive.differentiated
     )
-    for i in row.differentiated:
+    for i in primitive.differentiated:
         own = _tangent(values[i])
         if own is None and not (recorded and any(f.node for f in factors if f is not factors[i])):
             continue
         args = list(factors)
         args[i] = own if own is not None else _zeros(factors[i])
-        part = row.ordered(args)
+        part = primitive.ordered(args)
         if own is None:  # PyTorch records the product with a zero, whose value is never NaN
             part.array = np.zeros_like(part.array)
         total = part if total is None else total + part
     return total
 
 
-def _field(row: Row, field: str, values: list[Any], outputs: list[Tensor]) -> Any:
-    if field in row.outputs:
-        return outputs[row.outputs.index(field)]
-    i = row.position.get(field)
+def _field(primitive: Primitive, field: str, values: list[Any], outputs: list[Tensor]) -> Any:
+    if field in primitive.outputs:
+        return outputs[primitive.outputs.index(field)]
+    i = primitive.position.get(field)
     if i is None and field.endswith("_sym_strides"):
-        return values[row.position[field.removesuffix("_sym_strides")]].stride()
+        return values[primitive.position[field.removesuffix("_sym_strides")]].stride()
     if i is None:
-        return generated_calls.option(row, field)(values, tuple(o.array for o in outputs))
+        return generated_calls.option(primitive, field)(values, tuple(o.array for o in outputs))
     value = values[i]
     return value.tensor() if type(value) is Scalar else value
 
 
-def _loss(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
+def _loss(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> Any:
     """The slopes of the elements by their tangents, reduced as the loss is, as PyTorch has them.
 
     The slope of the gradient by what it is multiplied by is not always the gradient: PyTorch's of
@@ -288,27 +294,27 @@ def _loss(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
     """
     from gradcli.composites.losses import NONE, reduced  # loaded: the row is theirs
 
-    at = row.position["reduction"]
+    at = primitive.position["reduction"]
     if not values[at] or outputs[0].is_complex():
-        return _elementwise(row, values, outputs)
+        return _elementwise(primitive, values, outputs)
     apart = [*values[:at], NONE, *values[at + 1 :]]
-    found = _elementwise(row, apart, [row.ordered(apart)])
+    found = _elementwise(primitive, apart, [primitive.ordered(apart)])
     return None if found is None else reduced(found, values[at])
 
 
-def _elementwise(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
+def _elementwise(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> Any:
     total: Any = None
     for targets, rule, needs, masked in zip(
-        row.targets, row.rules.values(), row.needs, row.masked, strict=True
+        primitive.targets, primitive.rules.values(), primitive.needs, primitive.masked, strict=True
     ):
         if masked or len(targets) > 1:
-            return _transposed(row, values, outputs)[0]
+            return _transposed(primitive, values, outputs)[0]
         own = _tangent(values[targets[0]])
         if own is None:
             continue
         if own.is_complex() or outputs[0].is_complex():  # it may not be holomorphic
-            return _transposed(row, values, outputs)[0]
-        fields = [_field(row, n, values, outputs) for n in needs]
+            return _transposed(primitive, values, outputs)[0]
+        fields = [_field(primitive, n, values, outputs) for n in needs]
         part = rule(own, *fields)
         total = part if total is None else total + part
     if total is not None and total.shape != outputs[0].shape:
@@ -316,15 +322,15 @@ def _elementwise(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
     return total
 
 
-def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
+def _transposed(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> list[Any]:
     """The product as the derivative of the rule by its gradient."""
-    count = len(outputs) if row.many else row.differentiable
+    count = len(outputs) if primitive.many else primitive.differentiable
     diff = [k for k in range(count) if outputs[k].array.dtype in dtypes.DIFFERENTIABLE]
     node = blank(Wide)
     edges: list[Any] = []
     operands: list[Any] = []
-    for i in row.differentiated:
-        for v in values[i] if row.kinds[i] == "list" else [values[i]]:
+    for i in primitive.differentiated:
+        for v in values[i] if primitive.kinds[i] == "list" else [values[i]]:
             has = _tangent(v) is not None
             edges.append(Port(node, 0, v.array.shape, v.array.dtype) if has else None)
             operands.append(v)
@@ -340,7 +346,7 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     )
 
     def read(field: str) -> Any:
-        value = _field(row, field, values, outputs)
+        value = _field(primitive, field, values, outputs)
         if recorded or not isinstance(value, Tensor):
             return value
         return _untaped(value)
@@ -353,14 +359,14 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
             wrap(start(outputs[k].array), requires_grad=True) if k in diff else None
             for k in range(count)
         ]
-        given: Any = dummies[0] if count == 1 and not row.many else list(dummies)
+        given: Any = dummies[0] if count == 1 and not primitive.many else list(dummies)
         with np.errstate(all="ignore"):  # as in a backward pass
-            pulled = row.backward_on(node, given, read)
+            pulled = primitive.backward_on(node, given, read)
         products, tangents = [], []
         for e, v, p in zip(edges, operands, pulled, strict=True):
             if e is None or p is None:
                 continue
-            p = fit(p, e, _Named(row.node_type))
+            p = fit(p, e, _Named(primitive.node_type))
             if p.requires_grad:
                 products.append(p)
                 tangents.append(_tangent(v))
@@ -382,10 +388,12 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
 
         def pull(seed: Tensor, at: int = k) -> Any:
             seeds = [seed if i == at else None for i in range(count)]
-            return row.backward_on(node, seeds[0] if count == 1 and not row.many else seeds, read)
+            return primitive.backward_on(
+                node, seeds[0] if count == 1 and not primitive.many else seeds, read
+            )
 
         given = list(zip(edges, operands, strict=True))
-        results[k] = _mended(f, lost, pull, given, _Named(row.node_type))
+        results[k] = _mended(f, lost, pull, given, _Named(primitive.node_type))
     return results
 
 

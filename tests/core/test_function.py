@@ -194,5 +194,5 @@ def test_nodes_of_other_kinds_have_no_row():
     from gradcli.registry import table
 
     table.load()
-    assert Node._row is None
+    assert Node._primitive is None
     assert list(Scaled.apply(leaf(), 2.0).grad_fn.saved_items()) == []

@@ -14,16 +14,16 @@ import pytest
 
 import gradcli
 from gradcli.core.generated_rules import gradients, keeps
-from gradcli.core.primitive import Row
+from gradcli.core.primitive import Primitive
 from gradcli.registry import table
 from tests.sweep import sweep
 
 table.load()
-WRITTEN_OUT = [row for row in table.ROWS if row.real]
+WRITTEN_OUT = [row for row in table.PRIMITIVES if row.real]
 # Rows whose gradients the pass takes as they come.
 UNSEEN = [
     row
-    for row in table.ROWS
+    for row in table.PRIMITIVES
     if row.node
     and row.flat
     and (made := gradients(row)) is not None
@@ -33,7 +33,7 @@ UNSEEN = [
 ]
 
 
-def _node(row: Row, dtype: Any, **options: Any) -> Any:
+def _node(row: Primitive, dtype: Any, **options: Any) -> Any:
     g = np.random.default_rng(0)
     arrays = [(g.random(5) * 0.5 + 0.25).astype(dtype) for _ in row.tensors]
     return row.call(*(gradcli.tensor(a, requires_grad=True) for a in arrays), **options).grad_fn
@@ -42,7 +42,7 @@ def _node(row: Row, dtype: Any, **options: Any) -> Any:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("alpha", [1, 2.5])
 @sweep("row", WRITTEN_OUT, name=lambda row: row.name, parts=1)
-def test_written_out_to_the_bit(row: Row, alpha: float, dtype: Any) -> None:
+def test_written_out_to_the_bit(row: Primitive, alpha: float, dtype: Any) -> None:
     options = {"alpha": alpha} if "alpha" in row.names else {}
     node = _node(row, dtype, **options)
     seed = np.random.default_rng(1).random(5).astype(dtype)
@@ -54,7 +54,7 @@ def test_written_out_to_the_bit(row: Row, alpha: float, dtype: Any) -> None:
 
 
 @sweep("row", UNSEEN, name=lambda row: row.name)
-def test_a_gradient_has_its_inputs_form(row: Row) -> None:
+def test_a_gradient_has_its_inputs_form(row: Primitive) -> None:
     seen = 0
     for dtype in (np.float16, np.float32, np.float64):
         for shape in ((), (5,)):
@@ -62,7 +62,7 @@ def test_a_gradient_has_its_inputs_form(row: Row) -> None:
     assert seen
 
 
-def _keeps_its_form(row: Row, dtype: Any, shape: Any) -> bool:
+def _keeps_its_form(row: Primitive, dtype: Any, shape: Any) -> bool:
     """Whether the pass leaves the row's gradients as they come; then they have their inputs' form."""
     g = np.random.default_rng(0)
     arrays = [np.asarray(g.random(shape) * 0.5 + 0.25, dtype) for _ in row.tensors]

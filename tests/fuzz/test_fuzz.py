@@ -50,7 +50,7 @@ def test_a_round_goes_on_where_it_has_stopped(monkeypatch, capsys) -> None:
 def test_programs_of_all_ways_reach_every_row_with_a_rule() -> None:
     """A few hundred: all of `pairs.turns`, of which there is one in three cases of five."""
     table.load()
-    rows = {r.name for r in table.ROWS if r.rules}
+    rows = {r.name for r in table.PRIMITIVES if r.rules}
     reached = set().union(*(pairs.rows_reached(turn) for turn in pairs.turns()))
     assert rows - reached == set(pairs.UNREACHED)
     assert len(pairs.turns()) < 350 and all(pairs.UNREACHED.values())
@@ -122,7 +122,7 @@ def test_a_few_texts(monkeypatch) -> None:
 
 def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:
     table.load()
-    flip = next(row for row in table.ROWS if row.name == "flip")
+    flip = next(row for row in table.PRIMITIVES if row.name == "flip")
     monkeypatch.setattr(flip, "batch", "elementwise")
     found = next(forms.failures("flip(randn(2,3), (0,))"))
     assert "vmap of it over x0 by 0, entry 0" in found
@@ -130,7 +130,7 @@ def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:
 
 def test_a_refusal_in_numpys_words_is_found(monkeypatch) -> None:
     table.load()
-    flip = next(row for row in table.ROWS if row.name == "flip")
+    flip = next(row for row in table.PRIMITIVES if row.name == "flip")
     monkeypatch.setattr(flip, "batch", lambda row, operands, level: np.add(np.ones(2), np.ones(3)))
     said = forms.refused(pairs.Case("flip(x, (0,))", {"x": np.ones(2)}))
     assert "mapped, in words of Python's: ValueError in test_fuzz.<lambda>: operands could" in said

@@ -65,7 +65,7 @@ def texts() -> list[str]:
     from gradcli.registry import table
 
     table.load()
-    own = [s for row in table.ROWS for s in row.samples]
+    own = [s for row in table.PRIMITIVES for s in row.samples]
     return sorted({s for f in table.FUNCTIONS.values() for s in f.samples} | set(own))
 
 

@@ -191,14 +191,14 @@ def test_nothing_is_recorded_afterwards() -> None:
     ],
 )
 def test_rules(make: Callable[[Any], Any], rules: dict[str, str]) -> None:
-    assert rules_of(make(tensors.leaf(2.0, "x")).grad_fn._row) == rules
+    assert rules_of(make(tensors.leaf(2.0, "x")).grad_fn._primitive) == rules
 
 
 def test_every_rule_of_the_table_has_a_text() -> None:
     from gradcli.graphs.vjp_text import rule_text
 
     for function in list(table.FUNCTIONS.values()):
-        for row in getattr(function, "rows", None) or ():
+        for row in getattr(function, "primitives", None) or ():
             for target, rule in row.rules.items():
                 assert rule_text(rule), (row.name, target)
 

@@ -35,7 +35,7 @@ OURS_ALONE = re.compile(r"^(flip|unfold|vander|linalg\.cond)\(")
 def texts() -> list[str]:
     """Every sample of the table, once."""
     table.load()
-    return sorted({s for o in (*table.FUNCTIONS.values(), *table.ROWS) for s in o.samples})
+    return sorted({s for o in (*table.FUNCTIONS.values(), *table.PRIMITIVES) for s in o.samples})
 
 
 @cache
@@ -64,8 +64,8 @@ def has_real_gradient(text: str) -> bool:
 
 def is_declared(text: str) -> bool:
     """Whether a row of this sample says that it has a derivative: for what was not recorded yet."""
-    owners = [*table.FUNCTIONS.values(), *table.ROWS]
-    rows = [r for o in owners if text in o.samples for r in getattr(o, "rows", (o,))]
+    owners = [*table.FUNCTIONS.values(), *table.PRIMITIVES]
+    rows = [r for o in owners if text in o.samples for r in getattr(o, "primitives", (o,))]
     return any(r.rules for r in rows)
 
 

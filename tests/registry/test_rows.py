@@ -12,17 +12,17 @@ from gradcli.symbolic.symbolic_rules import FORMS
 from tests.sweep import sweep
 
 table.load()
-SPELLED = [row for row in table.ROWS if row.spelled]
+SPELLED = [row for row in table.PRIMITIVES if row.spelled]
 
 
 def test_names_are_unique() -> None:
-    counts = Counter(row.name for row in table.ROWS)
+    counts = Counter(row.name for row in table.PRIMITIVES)
     assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_outputs_have_names_of_their_own() -> None:
     """A rule asks for an operand or an output by its name."""
-    rows = [r for r in table.ROWS if {r.names[i] for i in r.tensors} & {*r.outputs}]
+    rows = [r for r in table.PRIMITIVES if {r.names[i] for i in r.tensors} & {*r.outputs}]
     assert [r.name for r in rows] == []
 
 
@@ -48,8 +48,8 @@ def test_every_form_spells_a_row() -> None:
 
 def test_a_row_is_a_rule() -> None:
     """Of what it is called with: `itself` for a map that is its own transpose, another's row for others."""
-    rules = {row.name: row.rules for row in table.ROWS}
-    rows = {row.name: row for row in table.ROWS}
+    rules = {row.name: row.rules for row in table.PRIMITIVES}
+    rows = {row.name: row for row in table.PRIMITIVES}
     assert rules["tril"]["self"] is rows["tril"]
-    assert rules["hardswish_row"]["self"] is rows["hardswish_backward"]
-    assert rows["hardswish_row"].saves == ("self",) and rows["tril"].saves == ("diagonal",)
+    assert rules["hardswish_p"]["self"] is rows["hardswish_backward"]
+    assert rows["hardswish_p"].saves == ("self",) and rows["tril"].saves == ("diagonal",)

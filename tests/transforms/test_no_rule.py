@@ -40,7 +40,9 @@ def cases() -> Iterator[Case]:
         yield Case(program, values)
     table.load()
     named = {
-        r.title for r in table.ROWS if not r.rules or issubclass(r.node_type, NotImplementedNode)
+        r.title
+        for r in table.PRIMITIVES
+        if not r.rules or issubclass(r.node_type, NotImplementedNode)
     }
     for text in samples.texts():
         if text.partition("(")[0].rpartition(".")[2] in named:
