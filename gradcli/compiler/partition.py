@@ -192,7 +192,7 @@ class Cut:
             every = o.args[0]
             return _Wide(self.picked[every.index][o.args[1]], 1, {every.index: self._mode(every)})
         if type(f) is PrimitiveCall:
-            if f.primitive.batch == "expanded":
+            if f.primitive.batching == "expanded":
                 return self._repeated(o)
             return self._viewed(o, f) if f.primitive.view else self._called(o, f.primitive, given)
         raise Uncut(o, "it needs all rows at once")
@@ -574,7 +574,7 @@ class _Batch:
         args = o.args
         times = how[1]
         function = o.function
-        if type(function) is PrimitiveCall and function.primitive.batch == "expanded":
+        if type(function) is PrimitiveCall and function.primitive.batching == "expanded":
             function = np.broadcast_to
         if o.kind == "fill" or function in _SHAPED:
             shape = tuple(self.m * times if i == axis else n for i, n in enumerate(o.shape))

@@ -66,7 +66,7 @@ def sloped(
     """The primitive of an activation, behind that of its derivative; refuses: as for `activation`,
     or in full."""
     refused = {NUMBERS: refuses} if isinstance(refuses, str) else refuses
-    facts = {"kind": "elementwise", "types": "own", "batch": "elementwise"} | facts
+    facts = {"kind": "elementwise", "types": "own", "batching": "elementwise"} | facts
     return pair(name, node, kernel, kernel_backward, backward, refuses=refused, **facts)
 
 
@@ -140,7 +140,7 @@ def overwriting(
 
 def backward_p(kernel: Any, node: str, **facts: Any) -> Any:
     """The primitive of a derivative that PyTorch has as an operator of its own."""
-    facts.setdefault("batch", "along" if "axes" in facts else "elementwise")
+    facts.setdefault("batching", "along" if "axes" in facts else "elementwise")
     return operator(kernel, node, public=False, types="own", guarded=False, **facts)
 
 
@@ -722,7 +722,7 @@ class prelu_backward:
     types="own",
     public=False,
     refuses={NUMBERS: "prelu_cpu"},
-    batch="elementwise",
+    batching="elementwise",
 )
 class prelu_kernel:
     self__weight = prelu_backward
@@ -782,7 +782,7 @@ def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, train
 
 
 def _rrelu_p(name: str, node: str, rule: Any) -> Primitive:
-    facts: dict[str, Any] = {"refuses": {NUMBERS: "leaky_relu_cpu"}, "batch": "elementwise"}
+    facts: dict[str, Any] = {"refuses": {NUMBERS: "leaky_relu_cpu"}, "batching": "elementwise"}
     facts["own_order"] = True
     body = type(name, (), {"self": rule, "__module__": __name__})
     return operator(_rrelu, node, types="own", public=False, **facts)(body)

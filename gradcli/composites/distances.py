@@ -195,13 +195,13 @@ def _cdist_slope(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> A
 
 
 @operator(
-    _cdist_slope, "CdistBackwardBackward0", public=False, batch=batching_helpers.last(2, 2, 2, 2)
+    _cdist_slope, "CdistBackwardBackward0", public=False, batching=batching_helpers.last(2, 2, 2, 2)
 )
 class cdist_backward:
     grad = x1 = x2 = cdist = lambda g: not_differentiable("_cdist_backward")
 
 
-@operator(_cdist, "CdistBackward0", public=False, batch=batching_helpers.last(2, 2))
+@operator(_cdist, "CdistBackward0", public=False, batching=batching_helpers.last(2, 2))
 class _cdist_forward:
     x1 = lambda g, x1, x2, p, result: cdist_backward(g, x1, x2, p, result)
     x2 = lambda g, x1, x2, p, result: cdist_backward(turned(g), x2, x1, p, turned(result))
@@ -217,7 +217,7 @@ def _euclidean_backward(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any
     return x1 * across - ratio @ x2, x2 * down - ratio.mT @ x1
 
 
-@operator(_euclidean, "EuclideanDistBackward0", public=False, batch=batching_helpers.last(2, 2))
+@operator(_euclidean, "EuclideanDistBackward0", public=False, batching=batching_helpers.last(2, 2))
 class euclidean_dist:
     x1__x2 = _euclidean_backward
 

@@ -97,7 +97,7 @@ def _trilinear_backward(
     "TrilinearBackward0",
     refuses={"C": "_trilinear"},
     public=False,
-    batch=batching_helpers.trilinear,
+    batching=batching_helpers.trilinear,
 )
 class trilinear:
     i1__i2__i3 = _trilinear_backward
@@ -204,7 +204,7 @@ def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
     _embedding_backward,
     "EmbeddingDenseBackwardBackward0",
     public=False,
-    batch=batching_helpers.embedded_back,
+    batching=batching_helpers.embedded_back,
     spelled="slope of embedding",
 )
 class embedding_backward:
@@ -216,7 +216,7 @@ class embedding_backward:
     "EmbeddingBackward0",
     refuses={"C": "embedding"},
     public=False,
-    batch=batching_helpers.embedded,
+    batching=batching_helpers.embedded,
     spelled="embedding of rows",
 )
 class embedding_p:
@@ -281,7 +281,7 @@ def _one_hot(self: Array, num_classes: int) -> Array:
     return np.equal(self[..., None], np.arange(num_classes)).astype(np.int64)
 
 
-@primitive(_one_hot, batch="folded", spelled="one_hot")
+@primitive(_one_hot, batching="folded", spelled="one_hot")
 class one_hot_p:
     """1 where the class is, 0 elsewhere."""
 
@@ -387,7 +387,7 @@ _flash_gradients = last(
     _flash_backward,
     "grad_out query key value",
     outputs="grad_query grad_key grad_value",
-    batch=batching_helpers.attended,
+    batching=batching_helpers.attended,
 )
 
 
@@ -397,7 +397,7 @@ _flash_gradients = last(
     outputs="output logsumexp",
     differentiable=1,
     public=False,
-    batch=batching_helpers.attended,
+    batching=batching_helpers.attended,
 )
 class flash_attention:
     query__key__value = (

@@ -177,14 +177,14 @@ def _samples(name: str, *more: str) -> list[str]:
 # -- losses of a difference -----------------------------------------------------------------------
 def _elementwise(kernel: Any, node: str, *, types: str = "common", **facts: Any) -> Any:
     """The primitive of a loss that has a value for each element, and reduces them."""
-    facts |= {"kind": "loss", "types": types, "batch": batching_helpers.loss}
+    facts |= {"kind": "loss", "types": types, "batching": batching_helpers.loss}
     return operator(kernel, node, public=False, **facts)
 
 
 def _slope(kernel: Any, node: str, **facts: Any) -> Any:
     """The primitive of such a loss's gradient, which PyTorch has as an operator of its own."""
     return operator(
-        kernel, node, public=False, types="own", batch=batching_helpers.loss_backward, **facts
+        kernel, node, public=False, types="own", batching=batching_helpers.loss_backward, **facts
     )
 
 
@@ -453,7 +453,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         f"{node}BackwardBackward0",
         public=False,
         types="own",
-        batch=batching_helpers.classes_backward,
+        batching=batching_helpers.classes_backward,
         guarded=False,
         spelled="slope of nll_loss",
     )(backward)
@@ -469,7 +469,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         differentiable=1,
         public=False,
         types="own",
-        batch=batching_helpers.classes,
+        batching=batching_helpers.classes,
         spelled="nll_loss",
     )(forward)
     return forward_p, backward_p
@@ -913,7 +913,7 @@ multi_margin_loss_backward = last(
     _multi_margin_backward,
     "grad_output self",
     types="own",
-    batch=batching_helpers.items_backward,
+    batching=batching_helpers.items_backward,
 )
 
 
@@ -922,7 +922,7 @@ multi_margin_loss_backward = last(
     "MultiMarginLossBackward0",
     public=False,
     types="own",
-    batch=batching_helpers.items,
+    batching=batching_helpers.items,
 )
 class multi_margin_loss_p:
     self = multi_margin_loss_backward
@@ -1022,7 +1022,7 @@ multilabel_margin_loss_backward = last(
     _multilabel_backward,
     "grad_output self",
     types="own",
-    batch=batching_helpers.items_backward,
+    batching=batching_helpers.items_backward,
 )
 
 
@@ -1032,7 +1032,7 @@ multilabel_margin_loss_backward = last(
     outputs="output is_target",
     differentiable=1,
     public=False,
-    batch=batching_helpers.items,
+    batching=batching_helpers.items,
 )
 class multilabel_margin_loss_p:
     self = multilabel_margin_loss_backward

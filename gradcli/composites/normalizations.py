@@ -123,7 +123,7 @@ def _layer_norm_backward(
     outputs="result0 result1 result2",
     differentiable=1,
     public=False,
-    batch=batching_helpers.layer_normed,
+    batching=batching_helpers.layer_normed,
 )
 class native_layer_norm_p:
     input__weight__bias = _layer_norm_backward
@@ -280,7 +280,7 @@ def _group_norm_backward(
     "NativeGroupNormBackward0",
     outputs="result0 result1 result2",
     public=False,
-    batch=batching_helpers.group_normed,
+    batching=batching_helpers.group_normed,
 )
 class native_group_norm_p:
     input__weight__bias = (
@@ -460,7 +460,7 @@ def _batch_norm_backward(
     outputs="result0 result1 result2",
     differentiable=1,
     public=False,
-    batch=batching_helpers.batch_normed,
+    batching=batching_helpers.batch_normed,
 )
 class native_batch_norm_p:
     input__weight__bias = _batch_norm_backward

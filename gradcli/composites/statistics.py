@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core import batched_arrays
-from gradcli.core.batched_arrays import DYNAMIC, Batched, each, is_batched
+from gradcli.core.batched_arrays import DYNAMIC, BatchedArray, each, is_batched
 from gradcli.core.tensor import wrap, wrap_dim
 from gradcli.primitives.arithmetic import div_true, mul_scalar
 from gradcli.primitives.elementwise import clamp
@@ -151,7 +151,7 @@ def _rows_of(self: Any, axis: int) -> Any:
 
 def _distinct(kernel: Any, node: str, refused: str) -> Any:
     """The primitive of a function that finds different elements."""
-    facts = {"outputs": "output inverse counts", "differentiable": 1, "batch": "dynamic"}
+    facts = {"outputs": "output inverse counts", "differentiable": 1, "batching": "dynamic"}
     return primitive(kernel, node, refuses={"c": refused}, **facts)
 
 
@@ -405,7 +405,9 @@ def _place(edges: Any, values: Any, side: str) -> Any:
 def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) -> Any:
     if is_batched([edges, values, sorter]):
         if not is_batched([edges, sorter]) and edges.ndim == 1:
-            return Batched(_searched(edges, values.every, side, sorter, out_int32), values.level)
+            return BatchedArray(
+                _searched(edges, values.every, side, sorter, out_int32), values.level
+            )
         return each(_searched, [edges, values, side, sorter, out_int32], {})
     if not values.ndim and edges.ndim != 1:
         raise RuntimeError(
@@ -517,7 +519,7 @@ def _histogram(
     return counts.astype(self.dtype), edges.astype(self.dtype)
 
 
-@primitive(_histogram, "NotImplemented", outputs="hist bin_edges", batch="dynamic")
+@primitive(_histogram, "NotImplemented", outputs="hist bin_edges", batching="dynamic")
 class histogram_p:
     self = lambda g: g
     weight = lambda g: g

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.core import batched_arrays, modes, plain_pass
-from gradcli.core.batched_arrays import Batched, Level, opened
+from gradcli.core.batched_arrays import BatchedArray, BatchLevel, opened
 from gradcli.core.node import AccumulateGrad, Edge, Node, Port
 from gradcli.core.plain_pass import by_sequence
 from gradcli.core.tensor import Tensor, edge, wrap
@@ -253,7 +253,7 @@ def _batched(
                 f"{root.shape}. If you only want some tensors in `grad_output` to be considered "
                 "batched, consider using vmap."
             )
-    level = Level(next(s.array.shape[0] for s in seeds if s is not None), linear=True)
+    level = BatchLevel(next(s.array.shape[0] for s in seeds if s is not None), linear=True)
     with opened(level):
         inside = tuple(None if s is None else add_batch_dim(s, 0, level) for s in seeds)
         found = grad(roots, wanted, inside, retain, create, allow_unused=allow_unused)
@@ -262,7 +262,7 @@ def _batched(
     return made
 
 
-def tell(level: Level) -> None:
+def tell(level: BatchLevel) -> None:
     """Warn, in PyTorch's words, of operators that ran entry by entry in a batch."""
     for name in level.slow:
         warnings.warn(
@@ -393,7 +393,7 @@ def _implicit_seed(root: Tensor) -> Tensor:
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
             )
-    if isinstance(array, Batched):
+    if isinstance(array, BatchedArray):
         return wrap(np.ones_like(array))
     return wrap(np.ones(array.shape, dtype) if array.ndim else dtype.type(1))
 

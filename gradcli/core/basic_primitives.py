@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import gradcli.system.budget as budget
-from gradcli.core.batched_arrays import Level, full, is_diagonal
+from gradcli.core.batched_arrays import BatchLevel, full, is_diagonal
 from gradcli.core.gradients import sum_to
 from gradcli.core.primitive import Array, Primitive, operator
 from gradcli.core.tensor import Tensor, wrap_dim
@@ -90,7 +90,7 @@ def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     types="common",
     wide=True,
     numbers=True,
-    batch="elementwise",
+    batching="elementwise",
     spelled="plus",
 )
 class add:
@@ -121,7 +121,9 @@ def _mul_scalar(self: Array, other: Any) -> Array:
     return meeting(self, other) * other
 
 
-@operator(_mul_scalar, "MulBackward1", kind="linear", batch="elementwise", spelled="self * other")
+@operator(
+    _mul_scalar, "MulBackward1", kind="linear", batching="elementwise", spelled="self * other"
+)
 class mul_scalar:
     self = lambda g, other: g * conj(other)
 
@@ -212,7 +214,7 @@ def sum_backward(g: Any, self_sym_sizes: tuple[int, ...], dim: Any, keepdim: boo
     return expand(g, self_sym_sizes)
 
 
-def _summed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def _summed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """The sum of each entry of a batch: along all its dimensions; of a diagonal, what lies on it."""
     x, dtype = operands
     if is_diagonal(x, level) and dtype is None:
@@ -221,7 +223,7 @@ def _summed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return sum_dim.in_batch([every.reshape((level.size, x.size)), (1,), False, dtype])
 
 
-@operator(_sum, "SumBackward0", kind="linear", batch=_summed, spelled="sum")
+@operator(_sum, "SumBackward0", kind="linear", batching=_summed, spelled="sum")
 class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 
@@ -293,7 +295,7 @@ def _expand(self: Array, size: Any) -> Array:
     kind="linear",
     view=True,
     sizes="size",
-    batch="expanded",
+    batching="expanded",
     spelled="self",
 )
 class expand_size:

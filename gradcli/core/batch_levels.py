@@ -8,33 +8,33 @@ from typing import Any
 import numpy as np
 
 from gradcli.core import batched_arrays
-from gradcli.core.batched_arrays import Level
+from gradcli.core.batched_arrays import BatchLevel
 from gradcli.core.primitive import Array, operator
 from gradcli.core.tensor import Tensor
 
 
-def _add(self: Array, dim: int, level: Level) -> Any:
+def _add(self: Array, dim: int, level: BatchLevel) -> Any:
     return batched_arrays.added(self, dim, level)
 
 
-def _remove(self: Array, dim: int, level: Level) -> Any:
+def _remove(self: Array, dim: int, level: BatchLevel) -> Any:
     return batched_arrays.removed(self, dim, level)
 
 
-def _lift(self: Array, level: Level) -> Any:
+def _lift(self: Array, level: BatchLevel) -> Any:
     return batched_arrays.lifted(self, level)
 
 
-def _sum(self: Array, level: Level) -> Any:
+def _sum(self: Array, level: BatchLevel) -> Any:
     return batched_arrays.summed(self, level)
 
 
 def _primitive(name: str, kernel: Any, node: str, rule: Any) -> Any:
     """A primitive of one argument; typed as what it is called with: the classes of rules are not."""
-    return operator(kernel, node, kind="linear", batch="level")(type(name, (), {"self": rule}))
+    return operator(kernel, node, kind="linear", batching="level")(type(name, (), {"self": rule}))
 
 
-def remove_batch_dim(tensor: Any, dim: int, level: Level) -> Any:
+def remove_batch_dim(tensor: Any, dim: int, level: BatchLevel) -> Any:
     """A tensor whose batch of a level becomes a dimension: of one that is the same for all, equal entries."""
     return _out_of_batch(lift(tensor, frozenset([level])), dim, level)
 
@@ -86,7 +86,7 @@ def by_entry(name: str, call: Callable[..., Any], grads: list[Any]) -> tuple[Any
     )
 
 
-def lift(tensor: Any, wanted: frozenset[Level]) -> Any:
+def lift(tensor: Any, wanted: frozenset[BatchLevel]) -> Any:
     """A tensor that is recorded, in all of some levels' batches; any other as it is."""
     if not isinstance(tensor, Tensor) or tensor.node is None:
         return tensor

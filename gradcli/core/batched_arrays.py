@@ -1,8 +1,8 @@
 """Batches: an array that stands for many of one shape, one for each entry of a batch.
 
-A `Batched` array stands in a tensor's `.array` (inside `vmap`, or as a gradient with many seeds at once)
+A `BatchedArray` array stands in a tensor's `.array` (inside `vmap`, or as a gradient with many seeds at once)
 and shows the shape of one entry; the batch is the first dimension of `every`. Batches nest: `every` may
-itself be Batched, of a lower level. How primitives are applied to it: `core.batching_rules`.
+itself be BatchedArray, of a lower level. How primitives are applied to it: `core.batching_rules`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1).__next__
 
 
-class Level:
+class BatchLevel:
     """One batch: how many entries it has, and which primitives ran entry by entry in it.
 
     A higher number was opened later; of nested batches the one of the highest number is outermost.
@@ -74,12 +74,12 @@ DYNAMIC = (
 )
 
 
-class Batched(NDArrayOperatorsMixin):
+class BatchedArray(NDArrayOperatorsMixin):
     """An array for each entry of a batch: `every` has the batch in front, all else is one entry's."""
 
     __slots__ = ("every", "level")
 
-    def __init__(self, every: Any, level: Level) -> None:
+    def __init__(self, every: Any, level: BatchLevel) -> None:
         self.every, self.level = every, level
 
     @property
@@ -138,30 +138,30 @@ class Batched(NDArrayOperatorsMixin):
         return first(self).flags
 
     # -- the same for every entry ------------------------------------------------------------------
-    def reshape(self, *shape: Any) -> Batched:
+    def reshape(self, *shape: Any) -> BatchedArray:
         """Every entry in another shape."""
         wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         sizes = resolved(tuple(wanted), self.size)
-        return Batched(self.every.reshape((self.every.shape[0], *sizes)), self.level)
+        return BatchedArray(self.every.reshape((self.every.shape[0], *sizes)), self.level)
 
-    def transpose(self, *dims: Any) -> Batched:
+    def transpose(self, *dims: Any) -> BatchedArray:
         """The dimensions of every entry in another order (reversed where none is given)."""
         given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
         order = [d % max(self.ndim, 1) for d in given or ()] or list(reversed(range(self.ndim)))
-        return Batched(self.every.transpose(0, *(d + 1 for d in order)), self.level)
+        return BatchedArray(self.every.transpose(0, *(d + 1 for d in order)), self.level)
 
-    def astype(self, dtype: Any, **options: Any) -> Batched:
+    def astype(self, dtype: Any, **options: Any) -> BatchedArray:
         """Every entry in another dtype."""
-        return Batched(self.every.astype(dtype, **options), self.level)
+        return BatchedArray(self.every.astype(dtype, **options), self.level)
 
-    def copy(self, order: str = "C") -> Batched:
+    def copy(self, order: str = "C") -> BatchedArray:
         """Every entry in memory of its own."""
-        return Batched(self.every.copy(), self.level)
+        return BatchedArray(self.every.copy(), self.level)
 
-    def __getitem__(self, index: Any) -> Batched:
+    def __getitem__(self, index: Any) -> BatchedArray:
         """Integers, slices, None and `...`, as of an array."""
         keys = index if type(index) is tuple else (index,)
-        return Batched(self.every[(slice(None), *keys)], self.level)
+        return BatchedArray(self.every[(slice(None), *keys)], self.level)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if batch_of(value) - batch_of(self):
@@ -171,31 +171,31 @@ class Batched(NDArrayOperatorsMixin):
         keys = index if type(index) is tuple else (index,)
         if isinstance(self.every, ARRAYS) and 0 in self.every.strides[:1]:
             self.every = self.every.copy()  # it was the same for all entries
-        if isinstance(value, Batched) and value.level is self.level:
+        if isinstance(value, BatchedArray) and value.level is self.level:
             value = value.every
         elif np.ndim(value):
             value = broadcast_to(value, (self.level.size, *value.shape))
         self.every[(slice(None), *keys)] = value
 
     @property
-    def real(self) -> Batched:
+    def real(self) -> BatchedArray:
         """The real parts."""
-        return Batched(self.every.real, self.level)
+        return BatchedArray(self.every.real, self.level)
 
     @property
-    def imag(self) -> Batched:
+    def imag(self) -> BatchedArray:
         """The imaginary parts."""
-        return Batched(self.every.imag, self.level)
+        return BatchedArray(self.every.imag, self.level)
 
     @property
-    def T(self) -> Batched:
+    def T(self) -> BatchedArray:
         """Every entry with its dimensions reversed."""
         return self.transpose()
 
     @property
-    def mT(self) -> Batched:
+    def mT(self) -> BatchedArray:
         """Every entry with its last two dimensions exchanged."""
-        return Batched(self.every.mT, self.level)
+        return BatchedArray(self.every.mT, self.level)
 
     def sum(self, *args: Any, **options: Any) -> Any:
         """Entry by entry."""
@@ -219,13 +219,13 @@ class Batched(NDArrayOperatorsMixin):
         if ufunc is np.add and method == "__call__" and not options:
             first_, second = args
             for a, b in ((first_, second), (second, first_)):
-                if isinstance(a, Batched) and (kept := a.plus(b)) is not None:
+                if isinstance(a, BatchedArray) and (kept := a.plus(b)) is not None:
                     return kept
         if method == "__call__" and ufunc.signature is None and ufunc.nout == 1:
             level = top(args)
             if not options:
-                return Batched(applied(ufunc, *aligned(args, level)), level)
-            return Batched(call(*aligned(args, level), **options), level)
+                return BatchedArray(applied(ufunc, *aligned(args, level)), level)
+            return BatchedArray(call(*aligned(args, level), **options), level)
         return each(call, list(args), options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
@@ -238,13 +238,13 @@ class Batched(NDArrayOperatorsMixin):
     def written_over(self, ufunc: Any, operands: Sequence[Any]) -> Any:
         """A ufunc of operands, in the memory of this batch where that is plain (see `memory.spent`)."""
         every = self.every
-        if type(self) is Batched and type(every) is np.ndarray and every.size >= 4096:
+        if type(self) is BatchedArray and type(every) is np.ndarray and every.size >= 4096:
             given = aligned(operands, self.level)
-            if every.base is None and not any(isinstance(a, Batched) for a in given):
-                return Batched(applied(ufunc, *given, out=every), self.level)
+            if every.base is None and not any(isinstance(a, BatchedArray) for a in given):
+                return BatchedArray(applied(ufunc, *given, out=every), self.level)
         return ufunc(*operands)
 
-    def plus(self, other: Any) -> Batched | None:
+    def plus(self, other: Any) -> BatchedArray | None:
         """The sum with another batch, where that keeps a form of zeros that this one has."""
         return None
 
@@ -278,13 +278,13 @@ class Batched(NDArrayOperatorsMixin):
 
     def show(self, value: Callable[[Any], str]) -> str:
         """As PyTorch prints it; value: how the array of all entries is printed."""
-        text = self.every.show(value) if isinstance(self.every, Batched) else value(self.every)
+        text = self.every.show(value) if isinstance(self.every, BatchedArray) else value(self.every)
         open_now = [level for level in levels() if not level.linear or level is self.level]
         number = 1 + (open_now.index(self.level) if self.level in open_now else len(open_now))
         return f"BatchedTensor(lvl={number}, bdim=0, value=\n{textwrap.indent(text, '    ')}\n)"
 
 
-class Sparse(Batched):
+class Sparse(BatchedArray):
     """A batch that is kept without its zeros: an entry lies in memory as a new array of its shape would."""
 
     __slots__ = ()
@@ -308,7 +308,7 @@ class Diagonal(Sparse):
 
     __slots__ = ("_every", "diagonal")
 
-    def __init__(self, diagonal: Any, level: Level) -> None:
+    def __init__(self, diagonal: Any, level: BatchLevel) -> None:
         self.diagonal, self.level = diagonal, level
         self._every: Any = None
 
@@ -317,7 +317,7 @@ class Diagonal(Sparse):
         """All the entries, zeros and all."""
         if self._every is None:
             d, n = self.diagonal, self.level.size
-            if isinstance(d, Batched):
+            if isinstance(d, BatchedArray):
                 self._every = np.eye(n, dtype=d.dtype).reshape((n, *d.shape)) * d
             else:
                 made = np.zeros((n, n), d.dtype)
@@ -345,30 +345,30 @@ class Diagonal(Sparse):
         """What the entries are made of."""
         return self.diagonal
 
-    def plus(self, other: Any) -> Batched | None:
+    def plus(self, other: Any) -> BatchedArray | None:
         """The sum with another diagonal."""
         both = is_diagonal(self, self.level) and is_diagonal(other, self.level)
         if not both or other.shape != self.shape or other.dtype != self.dtype:
             return None
         return Diagonal(self.diagonal + other.diagonal, self.level)
 
-    def astype(self, dtype: Any, **options: Any) -> Batched:
+    def astype(self, dtype: Any, **options: Any) -> BatchedArray:
         """Every entry in another dtype."""
         if self._every is not None:
-            return Batched(self._every.astype(dtype, **options), self.level)
+            return BatchedArray(self._every.astype(dtype, **options), self.level)
         return Diagonal(self.diagonal.astype(dtype, **options), self.level)
 
 
-def is_diagonal(array: Any, level: Level | None = None) -> bool:
+def is_diagonal(array: Any, level: BatchLevel | None = None) -> bool:
     """Whether an array is still a diagonal: nobody has seen, or written, the zeros off it."""
     if not isinstance(array, Diagonal) or array._every is not None:
         return False
     return level is None or array.level is level
 
 
-def common(value: Any, level: Level) -> Any:
+def common(value: Any, level: BatchLevel) -> Any:
     """An operand that is batched, but the same for all entries, as one array; any other as it is."""
-    if type(value) is Batched and value.level is level and level.size > 1:
+    if type(value) is BatchedArray and value.level is level and level.size > 1:
         every = value.every
         if isinstance(every, ARRAYS) and every.strides[0] == 0:
             return every[0]
@@ -387,11 +387,11 @@ _FACTS: dict[Any, Callable[..., Any]] = {
 
 
 # -- batches of values --------------------------------------------------------------------------------
-def batch_of(value: Any) -> frozenset[Level]:
+def batch_of(value: Any) -> frozenset[BatchLevel]:
     """The levels in which a value differs from entry to entry."""
-    found: set[Level] = set()
+    found: set[BatchLevel] = set()
     for v in _parts(value):
-        while isinstance(v, Batched):
+        while isinstance(v, BatchedArray):
             found.add(v.level)
             v = v.inner
     return frozenset(found)
@@ -410,18 +410,20 @@ def is_batched(value: Any) -> bool:
     kind = value.__class__
     if kind is list or kind is tuple:
         return any(map(is_batched, value))
-    return isinstance(value, Batched) or isinstance(getattr(value, "array", None), Batched)
+    return isinstance(value, BatchedArray) or isinstance(
+        getattr(value, "array", None), BatchedArray
+    )
 
 
-def top(values: Sequence[Any]) -> Level:
+def top(values: Sequence[Any]) -> BatchLevel:
     """The outermost level of some values."""
-    found = [p.level for v in values for p in _parts(v) if isinstance(p, Batched)]
+    found = [p.level for v in values for p in _parts(v) if isinstance(p, BatchedArray)]
     return max(found, key=lambda level: level.number)
 
 
 def first(array: Any) -> Any:
     """One entry, as an array: for questions about its layout."""
-    while isinstance(array, Batched):
+    while isinstance(array, BatchedArray):
         every = array.every
         array = every[0, ...] if every.shape[0] else np.empty(every.shape[1:], every.dtype)
     return array
@@ -435,18 +437,18 @@ def resolved(sizes: Sequence[int], count: int) -> tuple[int, ...]:
 
 def anywhere(mask: Any) -> bool:
     """Whether a mask is true somewhere, in whatever entry."""
-    while isinstance(mask, Batched):
+    while isinstance(mask, BatchedArray):
         mask = mask.every
     return bool(laid_out(mask).any())
 
 
 def broadcast_to(array: Any, shape: Sequence[int]) -> Any:
     """As NumPy's, for batched arrays too."""
-    if isinstance(array, Batched):
+    if isinstance(array, BatchedArray):
         every, sizes = array.every, tuple(shape)
         lead = (1,) * (len(sizes) - array.ndim)
         grown = every.reshape((every.shape[0], *lead, *array.shape))
-        return Batched(broadcast_to(grown, (every.shape[0], *sizes)), array.level)
+        return BatchedArray(broadcast_to(grown, (every.shape[0], *sizes)), array.level)
     return np.broadcast_to(array, tuple(shape))
 
 
@@ -459,17 +461,17 @@ def moveaxis(array: Any, source: int, target: int) -> Any:
 
 def total(array: Any, axes: tuple[int, ...]) -> Any:
     """The sum over some axes, for batched arrays too; that of integers has 64 bits."""
-    if isinstance(array, Batched):
-        return Batched(total(array.every, tuple(a + 1 for a in axes)), array.level)
+    if isinstance(array, BatchedArray):
+        return BatchedArray(total(array.every, tuple(a + 1 for a in axes)), array.level)
     return add_reduce(array, axes, np.int64 if array.dtype.kind in "biu" else None)
 
 
-def aligned(values: Sequence[Any], level: Level) -> list[Any]:
+def aligned(values: Sequence[Any], level: BatchLevel) -> list[Any]:
     """Operands that broadcast: those of the level get ones behind the batch, up to the largest rank."""
     rank = max([getattr(v, "ndim", 0) for v in values])
     found = list(values)
     for i, v in enumerate(values):
-        if isinstance(v, Batched) and v.level is level:
+        if isinstance(v, BatchedArray) and v.level is level:
             e, ndim = v.every, v.ndim
             found[i] = (
                 e if ndim == rank else e.reshape((e.shape[0], *(1,) * (rank - ndim), *v.shape))
@@ -479,7 +481,7 @@ def aligned(values: Sequence[Any], level: Level) -> list[Any]:
 
 def numbers(array: Any) -> Any:
     """The plain array of all entries."""
-    while isinstance(array, Batched):
+    while isinstance(array, BatchedArray):
         array = array.every
     return array
 
@@ -487,22 +489,24 @@ def numbers(array: Any) -> Any:
 def batched_as(array: Any, like: Any) -> Any:
     """The array of all entries, as the batches that another has."""
     return (
-        Batched(batched_as(array, like.every), like.level) if isinstance(like, Batched) else array
+        BatchedArray(batched_as(array, like.every), like.level)
+        if isinstance(like, BatchedArray)
+        else array
     )
 
 
-def full(value: Any, level: Level) -> Any:
+def full(value: Any, level: BatchLevel) -> Any:
     """An array with the batch in front, whether it had it or not."""
-    if isinstance(value, Batched) and value.level is level:
+    if isinstance(value, BatchedArray) and value.level is level:
         return value.every
     return broadcast_to(value, (level.size, *value.shape))
 
 
-def entry(value: Any, k: int, level: Level) -> Any:
+def entry(value: Any, k: int, level: BatchLevel) -> Any:
     """What an array, or a list of arrays, is for one entry of a batch."""
     if isinstance(value, (list, tuple)):
         return type(value)(entry(v, k, level) for v in value)
-    return value.every[k] if isinstance(value, Batched) and value.level is level else value
+    return value.every[k] if isinstance(value, BatchedArray) and value.level is level else value
 
 
 def stacked(values: Sequence[Any]) -> Any:
@@ -512,7 +516,7 @@ def stacked(values: Sequence[Any]) -> Any:
         return np.stack([np.asarray(v) for v in values])
     level = max(levels, key=lambda each: each.number)
     parts = [full(v, level) for v in values]
-    return Batched(moveaxis(stacked(parts), 0, 1), level)
+    return BatchedArray(moveaxis(stacked(parts), 0, 1), level)
 
 
 def each(function: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> Any:
@@ -521,17 +525,19 @@ def each(function: Callable[..., Any], args: list[Any], options: dict[str, Any])
     rows = [function(*(entry(a, k, level) for a in args), **options) for k in range(level.size)]
     if not rows:
         rows = [function(*(zero(a, level) for a in args), **options)]
-        return _wrapped(rows[0], lambda r: Batched(np.empty((0, *np.shape(r)), r.dtype), level))
+        return _wrapped(
+            rows[0], lambda r: BatchedArray(np.empty((0, *np.shape(r)), r.dtype), level)
+        )
     if isinstance(rows[0], (list, tuple)):
-        return tuple(Batched(stacked(column), level) for column in zip(*rows, strict=True))
-    return Batched(stacked(rows), level)
+        return tuple(BatchedArray(stacked(column), level) for column in zip(*rows, strict=True))
+    return BatchedArray(stacked(rows), level)
 
 
-def zero(value: Any, level: Level) -> Any:
+def zero(value: Any, level: BatchLevel) -> Any:
     """Zeros in place of an entry, where a batch has none."""
     if isinstance(value, (list, tuple)):
         return type(value)(zero(v, level) for v in value)
-    if isinstance(value, Batched) and value.level is level:
+    if isinstance(value, BatchedArray) and value.level is level:
         return np.zeros(value.shape, value.dtype)
     return value
 
@@ -541,50 +547,52 @@ def _wrapped(found: Any, wrap: Callable[[Any], Any]) -> Any:
 
 
 # -- into a batch and out of it -----------------------------------------------------------------------
-def added(array: Any, dim: int, level: Level) -> Any:
+def added(array: Any, dim: int, level: BatchLevel) -> Any:
     """An array one of whose dimensions becomes the batch of a level."""
-    if isinstance(array, Batched) and array.level.number > level.number:
-        return Batched(added(array.every, dim + 1, level), array.level)
-    return Batched(moveaxis(array, dim, 0), level)
+    if isinstance(array, BatchedArray) and array.level.number > level.number:
+        return BatchedArray(added(array.every, dim + 1, level), array.level)
+    return BatchedArray(moveaxis(array, dim, 0), level)
 
 
-def removed(array: Any, dim: int, level: Level) -> Any:
+def removed(array: Any, dim: int, level: BatchLevel) -> Any:
     """An array whose batch of a level becomes a dimension."""
-    if isinstance(array, Batched) and array.level.number > level.number:
-        return Batched(removed(array.every, dim + 1, level), array.level)
+    if isinstance(array, BatchedArray) and array.level.number > level.number:
+        return BatchedArray(removed(array.every, dim + 1, level), array.level)
     return moveaxis(full(array, level), 0, dim)
 
 
-def lifted(array: Any, level: Level) -> Any:
+def lifted(array: Any, level: BatchLevel) -> Any:
     """An array as one that has the level's batch, the same for all of its entries."""
-    if isinstance(array, Batched) and array.level.number > level.number:
-        return Batched(lifted(array.every, level), array.level)
-    if isinstance(array, Batched) and array.level is level:
+    if isinstance(array, BatchedArray) and array.level.number > level.number:
+        return BatchedArray(lifted(array.every, level), array.level)
+    if isinstance(array, BatchedArray) and array.level is level:
         return array
-    return Batched(broadcast_to(array, (level.size, *array.shape)), level)
+    return BatchedArray(broadcast_to(array, (level.size, *array.shape)), level)
 
 
-def summed(array: Any, level: Level) -> Any:
+def summed(array: Any, level: BatchLevel) -> Any:
     """The sum over the entries of a level's batch."""
-    if isinstance(array, Batched) and array.level.number > level.number:
-        return Batched(summed(array.every, level), array.level)
-    if isinstance(array, Batched) and array.level is level:
+    if isinstance(array, BatchedArray) and array.level.number > level.number:
+        return BatchedArray(summed(array.every, level), array.level)
+    if isinstance(array, BatchedArray) and array.level is level:
         return total(array.every, (0,))
     return array * level.size
 
 
 def zeros_of(array: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
     """Zeros of one entry's shape, for every entry of the batches that an array has, to be written to."""
-    if isinstance(array, Batched):
-        return Batched(zeros_of(array.every, (array.every.shape[0], *shape), dtype), array.level)
+    if isinstance(array, BatchedArray):
+        return BatchedArray(
+            zeros_of(array.every, (array.every.shape[0], *shape), dtype), array.level
+        )
     made: Any = np.zeros(shape, array.dtype if dtype is None else dtype)
     return made
 
 
 def _ones_like(a: Any) -> Any:
     """Ones of an entry's shape; a plan's arrays know that they are the same everywhere."""
-    if isinstance(a, Batched):
-        return Batched(_ones_like(a.every), a.level)
+    if isinstance(a, BatchedArray):
+        return BatchedArray(_ones_like(a.every), a.level)
     return np.ones(a.shape, a.dtype) if type(a) is np.ndarray else np.ones_like(a)
 
 
@@ -594,13 +602,13 @@ _FACTS[np.empty_like] = _FACTS[np.zeros_like]
 
 
 # -- the open levels of this thread -------------------------------------------------------------------
-def levels() -> tuple[Level, ...]:
+def levels() -> tuple[BatchLevel, ...]:
     """The batches that are open in this thread, the outermost first."""
     return modes.current().levels
 
 
 @contextmanager
-def opened(level: Level) -> Iterator[Level]:
+def opened(level: BatchLevel) -> Iterator[BatchLevel]:
     """Inside, operators look for batched operands."""
     before = modes.change(levels=(*levels(), level))
     try:
@@ -634,7 +642,7 @@ def drawing(draw: F) -> F:
         finally:
             modes.restore(before)
         for level in own:
-            made = Batched(made, level)
+            made = BatchedArray(made, level)
         return made
 
     return call  # type: ignore[return-value]
@@ -643,9 +651,9 @@ def drawing(draw: F) -> F:
 # -- memory -------------------------------------------------------------------------------------------
 def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any:
     """A view of the memory behind an array, from byte `start` on; of every entry's, where it is batched."""
-    batches: list[Batched] = []
+    batches: list[BatchedArray] = []
     inner = array
-    while isinstance(inner, Batched):
+    while isinstance(inner, BatchedArray):
         batches.append(inner)
         inner = inner.every
     lead = inner.ndim - array.ndim
@@ -658,7 +666,7 @@ def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any
     else:  # no entries, which have no memory to show
         made = np.ndarray(sizes, dtype)
     for b in reversed(batches):
-        made = Batched(made, b.level)
+        made = BatchedArray(made, b.level)
     return made
 
 
@@ -680,4 +688,4 @@ def _check_inside(inner: Any, lead: int, shape: Any, dtype: Any, strides: Any, s
         )
 
 
-__all__ = ["Batched", "Diagonal", "Level", "batch_of", "is_batched", "levels", "opened"]
+__all__ = ["BatchLevel", "BatchedArray", "Diagonal", "batch_of", "is_batched", "levels", "opened"]

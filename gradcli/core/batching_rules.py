@@ -1,4 +1,4 @@
-"""How primitives take batched operands: what a primitive says of itself (`batch`, `axes`, `sizes`)
+"""How primitives take batched operands: what a primitive says of itself (`batching`, `axes`, `sizes`)
 tells how its kernel
 takes one more dimension in front; a primitive that says nothing runs entry by entry, and the level
 remembers it.
@@ -15,9 +15,9 @@ from gradcli.core import modes, sparse_batches
 from gradcli.core.batched_arrays import (
     DYNAMIC,
     RANDOM,
-    Batched,
+    BatchedArray,
+    BatchLevel,
     Diagonal,
-    Level,
     aligned,
     anywhere,
     common,
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
     from gradcli.core.declaration import Declaration
 
 
-def _sparse(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def _sparse(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """The primitive on batches of zeros but for few elements, where that gives one; else None."""
     operands = [common(v, level) for v in operands]
     kept = _diagonal(primitive, operands, level)
     return sparse_batches.run(primitive, operands, level) if kept is None else kept
 
 
-def _diagonal(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def _diagonal(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """The primitive on diagonals, where that gives one; else None."""
-    inside: list[Any] = [v for v in operands if isinstance(v, Batched) and v.level is level]
+    inside: list[Any] = [v for v in operands if isinstance(v, BatchedArray) and v.level is level]
     if not inside or not all(map(is_diagonal, inside)) or not primitive.single or primitive.view:
         return None
     shape = inside[0].shape
     if (
         primitive.sizes
-        and primitive.batch == "along"
+        and primitive.batching == "along"
         and not primitive.axes
         and primitive.tensors == (0,)
     ):
@@ -61,7 +61,9 @@ def _diagonal(primitive: Declaration, operands: list[Any], level: Level) -> Any:
         own = [inside[0].diagonal, *operands[1:]]
         own[place] = resolved(operands[place], inside[0].size)
         return Diagonal(run(primitive, own), level)
-    if primitive.batch != "elementwise" or is_batched([o for o in operands if o.__class__ is list]):
+    if primitive.batching != "elementwise" or is_batched(
+        [o for o in operands if o.__class__ is list]
+    ):
         return None
     sizes = [
         np.shape(v) for i, v in enumerate(operands) if v is not None and i in primitive.tensors
@@ -79,13 +81,13 @@ def _diagonal(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     return Diagonal(at(lambda d: d), level)
 
 
-def _entry(value: Any, k: int, level: Level) -> Any:
+def _entry(value: Any, k: int, level: BatchLevel) -> Any:
     """What an operand is for one entry of a batch; a tensor among them is a tensor again."""
     if isinstance(value, (list, tuple)):
         return type(value)(_entry(v, k, level) for v in value)
     if not isinstance(value, Tensor):
         return entry(value, k, level)
-    if not isinstance(value.array, Batched):
+    if not isinstance(value.array, BatchedArray):
         return value
     out = wrap(entry(value.array, k, level))
     out.wrapped = value.wrapped
@@ -103,15 +105,19 @@ def run(primitive: Declaration, operands: list[Any]) -> Any:
         return kept
     made = _apply(primitive, operands, level)
     if primitive.single:
-        return Batched(made, level)
-    return tuple(Batched(m, level) for m in made)
+        return BatchedArray(made, level)
+    return tuple(BatchedArray(m, level) for m in made)
 
 
-def _apply(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def _apply(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """The results with the batch in front."""
-    rule = WAYS[primitive.batch] if isinstance(primitive.batch, str) else primitive.batch
+    rule = (
+        BATCHING_WAYS[primitive.batching]
+        if isinstance(primitive.batching, str)
+        else primitive.batching
+    )
     if not level.size and callable(
-        primitive.batch
+        primitive.batching
     ):  # one entry's shapes are told by a run on zeros
         return by_entry(primitive, operands, level)
     try:
@@ -123,7 +129,7 @@ def _apply(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     return by_entry(primitive, operands, level) if found is None else found
 
 
-def by_entry(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def by_entry(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """The primitive on every entry by itself; the level remembers that."""
     if level.size > 1:
         level.slow[primitive.title] = None
@@ -147,7 +153,7 @@ def by_entry(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     return made[0] if primitive.single else made
 
 
-def elementwise(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def elementwise(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """Operands that broadcast against each other."""
     at = [
         i
@@ -172,7 +178,7 @@ def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
     return applied(ufunc, a, b, least=1) if known else None
 
 
-def filled(primitive: Declaration, operands: list[Any], level: Level) -> list[Any] | None:
+def filled(primitive: Declaration, operands: list[Any], level: BatchLevel) -> list[Any] | None:
     """The operands with the batch in front of every tensor; None where an option is batched."""
     ready = list(operands)
     for i, v in enumerate(operands):
@@ -188,13 +194,13 @@ def filled(primitive: Declaration, operands: list[Any], level: Level) -> list[An
     return ready
 
 
-def _leading(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def _leading(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """For kernels of the last dimensions, which take any number of others in front."""
     ready = filled(primitive, operands, level)
     return None if ready is None else run(primitive, ready)
 
 
-def along(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def along(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """Options that are dimensions (`axes`) move by one, sizes (`sizes`) get the batch in front.
 
     A name in `axes` with a plus counts dimensions of the result, which has one more; None stands for all
@@ -249,14 +255,14 @@ def along(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     return results[0] if primitive.single else results
 
 
-def _view_of_numbers(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def _view_of_numbers(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """A view of 0-d entries along a dimension that they do not have: refused, or themselves."""
     run(primitive, [_entry(v, 0, level) for v in operands])
     every = full(operands[0], level)
     return every[...]
 
 
-def _folded(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def _folded(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """For kernels that treat every item of the first dimension alike: the batch is merged with it."""
     ready = filled(primitive, operands, level)
     if ready is None:
@@ -275,7 +281,7 @@ def _folded(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     return results[0] if primitive.single else results
 
 
-def _same(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def _same(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """Sizes alone: the batch in front of the sizes, ones where the operand has fewer dimensions."""
     source, at = operands[0], primitive.position[primitive.sizes]
     sizes = tuple(operands[at])
@@ -287,12 +293,12 @@ def _same(primitive: Declaration, operands: list[Any], level: Level) -> Any:
     return run(primitive, ready)
 
 
-def _dynamic(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def _dynamic(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """For primitives whose result's shape depends on the numbers."""
     raise RuntimeError(DYNAMIC.format(primitive.title))
 
 
-def _drawn(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def _drawn(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """A primitive that draws random numbers: for every entry by itself, where that is allowed."""
     if level.randomness == "error":
         raise RuntimeError(RANDOM)
@@ -304,7 +310,7 @@ def _drawn(primitive: Declaration, operands: list[Any], level: Level) -> Any:
         level.slow = slow
 
 
-WAYS: dict[str, Callable[[Declaration, list[Any], Level], Any]] = {
+BATCHING_WAYS: dict[str, Callable[[Declaration, list[Any], BatchLevel], Any]] = {
     "elementwise": elementwise,
     "leading": _leading,
     "along": along,
@@ -316,4 +322,4 @@ WAYS: dict[str, Callable[[Declaration, list[Any], Level], Any]] = {
 }
 
 
-__all__ = ["WAYS", "by_entry", "run"]
+__all__ = ["BATCHING_WAYS", "by_entry", "run"]

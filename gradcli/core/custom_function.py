@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core import batch_levels, modes, versions, vmap_rules
-from gradcli.core.batched_arrays import Level, batch_of, is_batched
+from gradcli.core.batched_arrays import BatchLevel, batch_of, is_batched
 from gradcli.core.hooks import RARE
 from gradcli.core.node import FREED_MESSAGE, Meta, Node, Port, Wide, new
 from gradcli.core.tensor import Tensor, edge, track_view, wrap
@@ -130,7 +130,7 @@ class BackwardCFunction(Wide, FunctionCtx):
     _fixed: frozenset[int] = frozenset()  # the outputs that were marked non-differentiable
     _is_pure_view = False
     _taken = False  # the saved tensors were handed over for good
-    _batch: frozenset[Level] = frozenset()  # that the operation ran on, as `backward` will
+    _batch: frozenset[BatchLevel] = frozenset()  # that the operation ran on, as `backward` will
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:

@@ -81,7 +81,7 @@ class Declaration:
         spends: bool = False,
         wide: bool = False,
         copies: bool = False,
-        batch: Any = None,
+        batching: Any = None,
         axes: str = "",
         sizes: str = "",
         index: str = "",
@@ -102,13 +102,13 @@ class Declaration:
         self.numbers = numbers
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
         self.kernel = _KERNELS.get(kernel, kernel)
-        if batch is None and (axes or sizes):
-            batch = "along"
-        elif batch is None and (kind == "elementwise" or self.numpy is not None):
-            batch = "elementwise"
-        self.batch, self.axes, self.sizes, self.index = batch, axes, sizes, index
-        self.dynamic = dynamic or ("always" if batch == "dynamic" else "")
-        self.rare = batch == "level"  # a way into a batch or out of it: no node of a plain pass
+        if batching is None and (axes or sizes):
+            batching = "along"
+        elif batching is None and (kind == "elementwise" or self.numpy is not None):
+            batching = "elementwise"
+        self.batching, self.axes, self.sizes, self.index = batching, axes, sizes, index
+        self.dynamic = dynamic or ("always" if batching == "dynamic" else "")
+        self.rare = batching == "level"  # a way into a batch or out of it: no node of a plain pass
         # PyTorch's generated code goes through the rules in the order of their names.
         self.rules: dict[str, Any] = dict(sorted(rules.items()))
         if itself in self.rules.values():
@@ -140,7 +140,7 @@ class Declaration:
         several = len(self.tensors) > 1 and "list" not in self.kinds and self.single
         several = several and not self.own_order
         # As PyTorch's TensorIterator goes over several operands; a loss, where it is not reduced.
-        self.broadcasts = several and (self.batch == "elementwise" or self.kind == "loss")
+        self.broadcasts = several and (self.batching == "elementwise" or self.kind == "loss")
 
     def _read_rules(self) -> None:
         self.targets: list[tuple[int, ...]] = []  # by rule: positions of the arguments

@@ -23,7 +23,7 @@ import numpy as np
 
 from gradcli.core import batched_arrays, generated_calls, generated_rules, modes, versions
 from gradcli.core.anomaly import remember
-from gradcli.core.batched_arrays import Batched, is_batched
+from gradcli.core.batched_arrays import BatchedArray, is_batched
 from gradcli.core.declaration import NOT_IMPLEMENTED, Declaration, itself
 from gradcli.core.node import FREED, FREED_MESSAGE, WRITTEN, Node, Port, Wide, layout, node_class
 from gradcli.core.promotion import HALF, SINGLE, mismatch, promote, raw, shape_error
@@ -40,7 +40,7 @@ Arrays = Any
 
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
-_OPERANDS = (*ARRAYS, Batched)
+_OPERANDS = (*ARRAYS, BatchedArray)
 
 
 class Primitive(Declaration):
@@ -532,7 +532,7 @@ _MADE = {
 
 
 def _as_array(value: Any) -> Any:
-    return value if isinstance(value, Batched) else np.asarray(value)
+    return value if isinstance(value, BatchedArray) else np.asarray(value)
 
 
 # Fields that PyTorch keeps as 64-bit integers and shows unsigned.
@@ -578,7 +578,7 @@ def operator(
     it. wide: of float16, PyTorch takes numbers and 0-d tensors of other dtypes as
     they are, and rounds the result. copies: a call is recorded of tensors made in inference mode too.
     dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
-    mask is among them. batch: how the kernel takes one more dimension in front (a name of
+    mask is among them. batching: how the kernel takes one more dimension in front (a name of
     `core.batched_arrays`, or a function of the primitive, its operands and the level that gives the
     results with the
     batch in front); axes: the options that are dimensions; sizes: the option that is a shape. guarded:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.core.batched_arrays import Batched, Level, Sparse, is_batched, is_diagonal
+from gradcli.core.batched_arrays import BatchedArray, BatchLevel, Sparse, is_batched, is_diagonal
 
 if TYPE_CHECKING:
     from gradcli.core.declaration import Declaration
@@ -31,7 +31,7 @@ class Scattered(Sparse):
 
     __slots__ = ("_every", "_shape", "places", "values")
 
-    def __init__(self, places: Any, values: Any, shape: tuple[int, ...], level: Level) -> None:
+    def __init__(self, places: Any, values: Any, shape: tuple[int, ...], level: BatchLevel) -> None:
         self.places, self.values, self._shape, self.level = places, values, shape, level
         self._every: Any = None
 
@@ -67,19 +67,19 @@ class Scattered(Sparse):
         """The number of dimensions of one entry."""
         return len(self._shape)
 
-    def astype(self, dtype: Any, **options: Any) -> Batched:
+    def astype(self, dtype: Any, **options: Any) -> BatchedArray:
         """Every entry in another dtype."""
         if self._every is not None:
-            return Batched(self._every.astype(dtype, **options), self.level)
+            return BatchedArray(self._every.astype(dtype, **options), self.level)
         values = self.values.astype(dtype, **options)
         return Scattered(self.places, values, self._shape, self.level)
 
-    def plus(self, other: Any) -> Batched | None:
+    def plus(self, other: Any) -> BatchedArray | None:
         """The sum with another one, or a diagonal; None where it is none."""
         return _sum(self, other)
 
 
-def scattered(array: Any, level: Level) -> Scattered | None:
+def scattered(array: Any, level: BatchLevel) -> Scattered | None:
     """An array as values at places; None where it is none."""
     if isinstance(array, Scattered):
         return array if array.level is level and array._every is None else None
@@ -121,12 +121,12 @@ def merged(places: Any, values: Any) -> tuple[Any, Any]:
     return made, sums
 
 
-def run(primitive: Declaration, operands: list[Any], level: Level) -> Any:
+def run(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """A primitive of operands that are zero but at few places, where its result is so too; else None."""
     found: Scattered | None = None
     inside = [i for i, v in enumerate(operands) if is_batched(v)]
     alone = len(inside) == 1
-    if not primitive.single or not (alone or primitive.batch == "elementwise"):
+    if not primitive.single or not (alone or primitive.batching == "elementwise"):
         return None
     for i in inside:  # what is linear in several is the sum of what it is of each
         x = scattered(operands[i], level)
@@ -140,7 +140,7 @@ def run(primitive: Declaration, operands: list[Any], level: Level) -> Any:
         ]
         made = (
             _elementwise(primitive, own, x)
-            if primitive.batch == "elementwise"
+            if primitive.batching == "elementwise"
             else _picked(primitive, own, x)
         )
         found = made if found is None else None if made is None else _sum(found, made)

@@ -17,7 +17,7 @@ import numpy as np
 
 import gradcli.system.budget as budget
 from gradcli.core import modes, versions
-from gradcli.core.batched_arrays import NO_STORAGE, Batched
+from gradcli.core.batched_arrays import NO_STORAGE, BatchedArray
 from gradcli.core.hooks import RARE, add, node_hooks
 from gradcli.core.node import OWN, AccumulateGrad, Meta, Node, Port, accumulator, meta, new
 from gradcli.core.size import Size
@@ -317,7 +317,7 @@ class Tensor:
     def memory(self) -> Any:
         """The array as memory that can be shared: a NumPy scalar becomes a 0-d array first."""
         state = modes.local.state
-        if isinstance(self.array, Batched):
+        if isinstance(self.array, BatchedArray):
             return self.array
         if state is not None and state.recorder is not None:
             self.array = state.recorder.memory(self.array)
@@ -413,7 +413,7 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory, out of the graph, with a version counter of its own."""
-        if isinstance(self.array, Batched):
+        if isinstance(self.array, BatchedArray):
             raise RuntimeError("accessing `data` under vmap transform is not allowed")
         return self._alias()
 
@@ -439,7 +439,7 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        if isinstance(self.array, Batched):
+        if isinstance(self.array, BatchedArray):
             raise RuntimeError(NO_STORAGE)
         return address(self.memory())
 
@@ -585,7 +585,9 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
-        if isinstance(self.array, Batched) or (self._tangents_at_work() and modes.transforms.get()):
+        if isinstance(self.array, BatchedArray) or (
+            self._tangents_at_work() and modes.transforms.get()
+        ):
             raise RuntimeError(NO_STORAGE)
         array = self.memory()  # numbers, which a recorded array may have to refuse
         return array if isinstance(array, np.ndarray) else np.asarray(array)
@@ -703,7 +705,7 @@ class Tensor:
         elif self.node is not None:
             suffixes.append("requires_grad=True")
         suffixes += [f"tangent={t}" for t in self._tangents_at_work()]
-        if isinstance(self.array, Batched):
+        if isinstance(self.array, BatchedArray):
             return self.array.show(lambda array: repr(wrap(array)))
         prefix = "tensor" if type(self) is Tensor else type(self).__name__
         return tensor_text(

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gradcli.core import batch_levels, modes
-from gradcli.core.batched_arrays import Level, batch_of
+from gradcli.core.batched_arrays import BatchLevel, batch_of
 from gradcli.core.tensor import Tensor
 
 NO_CONTEXT = (
@@ -52,7 +52,7 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def mapped_by_itself(function: Any, base: Any, args: tuple[Any, ...]) -> Level | None:
+def mapped_by_itself(function: Any, base: Any, args: tuple[Any, ...]) -> BatchLevel | None:
     """The innermost open batch that arguments differ in, where the Function has a rule of its own for it.
 
     base: the rule of a Function without one. RuntimeError for a Function that may not be in a batch.
@@ -66,7 +66,7 @@ def mapped_by_itself(function: Any, base: Any, args: tuple[Any, ...]) -> Level |
     return max(found, key=lambda level: level.number, default=None)
 
 
-def by_rule(function: Any, args: tuple[Any, ...], level: Level) -> Any:
+def by_rule(function: Any, args: tuple[Any, ...], level: BatchLevel) -> Any:
     """The operation on a batch as the Function's `vmap` has it: outside of that batch."""
     dims = tuple(0 if level in batch_of(a) else None for a in args)
     whole = [
@@ -97,7 +97,7 @@ def by_rule(function: Any, args: tuple[Any, ...], level: Level) -> Any:
 
 
 @contextmanager
-def reopened(wanted: frozenset[Level]) -> Iterator[None]:
+def reopened(wanted: frozenset[BatchLevel]) -> Iterator[None]:
     """Inside, batches are open as they were when the operation ran: what `backward` calls is in them too."""
     open_now = modes.current().levels
     missing = sorted(wanted.difference(open_now), key=lambda level: level.number)
@@ -110,7 +110,7 @@ def reopened(wanted: frozenset[Level]) -> Iterator[None]:
         modes.transforms.reset(outer)
 
 
-def _in_batch(output: Any, dim: int | None, level: Level) -> Any:
+def _in_batch(output: Any, dim: int | None, level: BatchLevel) -> Any:
     if dim is None or not isinstance(output, Tensor):
         return output
     return batch_levels.add_batch_dim(output, dim % output.ndim, level)

@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcli.core import modes
 from gradcli.core.anomaly import accuse, check, running
-from gradcli.core.batched_arrays import Batched, is_batched
+from gradcli.core.batched_arrays import BatchedArray, is_batched
 from gradcli.core.execution_order import exact_order
 from gradcli.core.gradients import accumulating, add_to_grad, fit, of_inputs, owned
 from gradcli.core.hooks import RARE
@@ -311,7 +311,7 @@ def _spends(node: Node, captured: Captured | None) -> bool:
 def _given_up(g: Any) -> Any:
     """The array of all entries of a gradient that nobody else has; None where somebody might."""
     batched = getattr(g, "array", None)
-    if type(batched) is not Batched or sys.getrefcount(batched) != _ALONE + 1:
+    if type(batched) is not BatchedArray or sys.getrefcount(batched) != _ALONE + 1:
         return None
     every = batched.every
     if type(every) is not np.ndarray or every.base is not None or not every.flags.writeable:

@@ -26,7 +26,7 @@ def _clone(self: Array, memory_format: str | None = None) -> Array:
 
 
 @primitive(
-    _clone, "CloneBackward0", kind="linear", copies=True, batch="elementwise", spelled="self"
+    _clone, "CloneBackward0", kind="linear", copies=True, batching="elementwise", spelled="self"
 )
 class clone_as:
     self = lambda g: g
@@ -100,14 +100,14 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
     kind="linear",
     copies=True,
     analytic=False,
-    batch="elementwise",
+    batching="elementwise",
     spelled="to",
 )
 class to_copy:
     self = cast_back
 
 
-@primitive(_to_copy, batch="elementwise", spelled="to")
+@primitive(_to_copy, batching="elementwise", spelled="to")
 class to_discrete:
     """Integers and booleans: not differentiable."""
 

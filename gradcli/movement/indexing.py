@@ -148,7 +148,7 @@ def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
     dynamic="masks",
     name="index",
     samples=("randn(3)[[0,2]]",),
-    batch=batching_helpers.indexed,
+    batching=batching_helpers.indexed,
     spelled="index",
 )
 class index_p:
@@ -205,7 +205,7 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
         "index_put(randn(3), (tensor([0, 2]),), randn(2))",
         "index_put(randn(3), (tensor([0, 0]),), randn(2), True)",
     ),
-    batch=batching_helpers.index_written,
+    batching=batching_helpers.index_written,
     spelled="index_put",
     signature=("index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)"),
     writes="apart",
@@ -218,7 +218,10 @@ class index_put:
 
 
 @primitive(
-    _index_put, "IndexPutImplBackward0", batch=batching_helpers.index_written, spelled="index_put"
+    _index_put,
+    "IndexPutImplBackward0",
+    batching=batching_helpers.index_written,
+    spelled="index_put",
 )
 class index_put_impl:
     self = _index_put_back
@@ -233,7 +236,7 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@primitive(_where, "WhereBackward0", kind="linear", batch="elementwise", spelled="where")
+@primitive(_where, "WhereBackward0", kind="linear", batching="elementwise", spelled="where")
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -298,7 +301,7 @@ def _nonzero(self: Array) -> Array:
     )
 
 
-@primitive(_nonzero, params="self", batch="dynamic")
+@primitive(_nonzero, params="self", batching="dynamic")
 class nonzero_of:
     """Positions of the elements that are not zero, one a row."""
 
@@ -341,7 +344,7 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
 @primitive(
     _masked_fill,
     "MaskedFillBackward0",
-    batch="elementwise",
+    batching="elementwise",
     own_order=True,
     spelled="masked_fill",
     writes="shared read",
@@ -362,7 +365,7 @@ def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
 @primitive(
     _masked_fill_tensor,
     "MaskedFillBackward1",
-    batch=batching_helpers.of(batching_helpers.filled, lambda: where_of),
+    batching=batching_helpers.of(batching_helpers.filled, lambda: where_of),
     spelled="masked_fill",
     writes="shared read",
 )
@@ -411,7 +414,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     kind="linear",
     dynamic="masks",
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
-    batch=batching_helpers.of(batching_helpers.masked, lambda: index_select),
+    batching=batching_helpers.of(batching_helpers.masked, lambda: index_select),
     spelled="masked_select:",
     writes="apart",
 )
@@ -448,7 +451,7 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     _masked_scatter,
     "MaskedScatterBackward0",
     inplace=True,
-    batch=batching_helpers.masked_scattered,
+    batching=batching_helpers.masked_scattered,
     samples=("masked_scatter(randn(3), tensor([True, False, True]), randn(2))",),
 )
 class masked_scatter:
@@ -468,7 +471,7 @@ def _masked_scatter_backward(grad_output: Array, mask: Array, sizes: Any) -> Arr
 @primitive(
     _masked_scatter_backward,
     "MaskedScatterBackwardBackward0",
-    batch=batching_helpers.masked_scatter_slope,
+    batching=batching_helpers.masked_scatter_slope,
 )
 class masked_scatter_backward:
     grad_output = lambda g, grad_output_args, mask: masked_scatter(
@@ -536,7 +539,7 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> 
         "gather(randn(3), 0, tensor([2, 0, 0]))",
     ),
     axes="dim",
-    batch=batching_helpers.as_lines("index"),
+    batching=batching_helpers.as_lines("index"),
     signature=(
         "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)"
     ),
@@ -588,7 +591,7 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     _scatter,
     "ScatterBackward0",
     axes="dim",
-    batch=batching_helpers.as_lines("self"),
+    batching=batching_helpers.as_lines("self"),
     spelled="scatter:",
     writes="apart",
 )
@@ -609,7 +612,7 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     "ScatterBackward1",
     kind=None,
     axes="dim",
-    batch=batching_helpers.as_lines("self"),
+    batching=batching_helpers.as_lines("self"),
     spelled="scatter:",
     writes="apart",
 )
@@ -631,7 +634,7 @@ def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: s
     _scatter_reducing,
     "NotImplemented",
     axes="dim",
-    batch=batching_helpers.as_lines("self"),
+    batching=batching_helpers.as_lines("self"),
     writes="apart",
 )
 class scatter_:
@@ -678,7 +681,7 @@ def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     inplace=True,
     samples=("scatter_add(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",),
     axes="dim",
-    batch=batching_helpers.as_lines("self"),
+    batching=batching_helpers.as_lines("self"),
     signature=("scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)"),
     writes="apart",
 )
@@ -817,7 +820,7 @@ def _scatter_reduce_back(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
     ),
     axes="dim",
-    batch=batching_helpers.as_lines("self"),
+    batching=batching_helpers.as_lines("self"),
     signature=(
         "scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
         "reduce, *, bool include_self=True, Tensor out=None)"
@@ -877,7 +880,7 @@ def _index_select_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, index:
     "IndexSelectBackward0",
     kind="linear",
     samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
-    batch=batching_helpers.of(batching_helpers.selected, lambda: index_p),
+    batching=batching_helpers.of(batching_helpers.selected, lambda: index_p),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
     writes="apart",
 )
@@ -950,7 +953,7 @@ def _added_back(g: Any, source: Any, source_dim: int, dim: int, index: Any, alph
     inplace=True,
     samples=("index_add(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",),
     axes="dim",
-    batch=batching_helpers.apart("index"),
+    batching=batching_helpers.apart("index"),
     signature=(
         "index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar "
         "alpha=1, Tensor out=None)"
@@ -1010,7 +1013,7 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     inplace=True,
     samples=("index_copy(randn(3,2), 0, tensor([0, 2]), randn(2,2))",),
     axes="dim",
-    batch=batching_helpers.apart("index"),
+    batching=batching_helpers.apart("index"),
     signature=(
         "index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)"
     ),
@@ -1049,7 +1052,7 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     _index_fill,
     "IndexFillBackward0",
     axes="dim",
-    batch=batching_helpers.apart("index"),
+    batching=batching_helpers.apart("index"),
     spelled="index_fill",
     writes="shared apart read",
 )
@@ -1074,7 +1077,7 @@ def _unique(index: Any) -> Any:
     _index_fill_tensor,
     "IndexFillBackward1",
     axes="dim",
-    batch=batching_helpers.filled_at,
+    batching=batching_helpers.filled_at,
     spelled="index_fill",
     writes="shared apart read",
 )
@@ -1149,7 +1152,7 @@ def _index_reduce_back(
         for r in ("prod", "mean", "amax", "amin")
     ),
     axes="dim",
-    batch=batching_helpers.apart("index"),
+    batching=batching_helpers.apart("index"),
     signature=(
         "index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
         "reduce, *, bool include_self=True, Tensor out=None)"
@@ -1194,7 +1197,7 @@ def _take(self: Array, index: Array) -> Array:
     "TakeBackward0",
     kind="linear",
     samples=("take(randn(2,3), tensor([0, 5, 5]))",),
-    batch=batching_helpers.of(batching_helpers.taken, lambda: index_select),
+    batching=batching_helpers.of(batching_helpers.taken, lambda: index_select),
     writes="apart",
 )
 class take:
@@ -1228,7 +1231,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
     _put,
     "PutBackward0",
     inplace=True,
-    batch=batching_helpers.put,
+    batching=batching_helpers.put,
     samples=(
         "put(randn(2,3), tensor([0, 5]), randn(2))",
         "put(randn(3), tensor([0, 0]), randn(2), True)",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core import modes
-from gradcli.core.batched_arrays import Batched, Level, is_batched, zeros_of
+from gradcli.core.batched_arrays import BatchedArray, BatchLevel, is_batched, zeros_of
 from gradcli.core.primitive import Rules
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, edge, wrap
@@ -55,7 +55,7 @@ def _to_source(g: Any, src_dtype: Any) -> Any:
     return cast_back(g, src_dtype)
 
 
-@primitive(_copy, "CopyBackwards", lossy=True, batch=batching_helpers.copied)
+@primitive(_copy, "CopyBackwards", lossy=True, batching=batching_helpers.copied)
 class copy_p:
     self = zeros_like
     src = _to_source
@@ -97,18 +97,18 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return _filled(self, _cast(np.asarray(value), self.dtype))
 
 
-@primitive(_fill, "FillBackward0", batch="elementwise", spelled="fill", writes="shared")
+@primitive(_fill, "FillBackward0", batching="elementwise", spelled="fill", writes="shared")
 class fill_number:
     self = zeros_like
 
 
-@primitive(_fill_tensor, "FillBackward1", batch=batching_helpers.apart("value"), spelled="fill")
+@primitive(_fill_tensor, "FillBackward1", batching=batching_helpers.apart("value"), spelled="fill")
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
 
 
-@primitive(_fill, "FillBackward2", batch="elementwise", spelled="fill", writes="shared")
+@primitive(_fill, "FillBackward2", batching="elementwise", spelled="fill", writes="shared")
 class fill_number_in_place:
     self = zeros_like
 
@@ -116,7 +116,7 @@ class fill_number_in_place:
 @primitive(
     _fill_tensor,
     "FillBackward3",
-    batch=batching_helpers.apart("value"),
+    batching=batching_helpers.apart("value"),
     discrete=True,
     spelled="fill",
     writes="read",
@@ -158,7 +158,7 @@ def _zero(self: Array) -> Array:
     return np.zeros(self.shape, self.dtype)[()]
 
 
-@primitive(_zero, "ZeroBackward0", batch="elementwise", writes="shared")
+@primitive(_zero, "ZeroBackward0", batching="elementwise", writes="shared")
 class zero_p:
     self = zeros_like
 
@@ -237,11 +237,11 @@ def resize_(input: Array, size: Any, memory_format: Any) -> Any:
         raise RuntimeError("cannot resize variables that require grad")
     if tuple(input.shape) != size:
         array = input.memory()
-        if isinstance(array, Batched):  # the elements of each entry, in their order
+        if isinstance(array, BatchedArray):  # the elements of each entry, in their order
             made = zeros_of(array, size)
             held = array.reshape(-1)[: made.size]
             made.reshape(-1)[: held.size] = held
-        input.array = made if isinstance(array, Batched) else resized(array, size)
+        input.array = made if isinstance(array, BatchedArray) else resized(array, size)
         input.shared_versions().bump()
     return input
 
@@ -317,11 +317,13 @@ def _of_itself(view: Rules, node: str) -> Any:
     """The primitive of a view that a tensor becomes itself: not of another's memory, with a node
     of its own."""
 
-    def as_the_view(_: Rules, operands: list[Any], level: Level) -> Any:
-        return view.batch(view, operands, level)  # a view of every entry's memory, and not a copy
+    def as_the_view(_: Rules, operands: list[Any], level: BatchLevel) -> Any:
+        return view.batching(
+            view, operands, level
+        )  # a view of every entry's memory, and not a copy
 
-    batch = as_the_view if callable(view.batch) else view.batch
-    facts = {"kind": view.kind, "batch": batch, "axes": view.axes, "spelled": view.spelled}
+    batch = as_the_view if callable(view.batching) else view.batching
+    facts = {"kind": view.kind, "batching": batch, "axes": view.axes, "spelled": view.spelled}
     body = type(f"{view.name}_of_itself", (), {"__module__": __name__, **view.rules})
     return primitive(view.kernel, node, **facts)(body)
 

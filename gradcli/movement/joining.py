@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.batched_arrays import Level, batch_of, full, lifted
+from gradcli.core.batched_arrays import BatchLevel, batch_of, full, lifted
 from gradcli.core.primitive import itself
 from gradcli.core.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.movement.reshaping import (
@@ -86,7 +86,7 @@ def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> li
     numpy=np.concatenate,
     samples=("cat([randn(2,3), randn(1,3)])", "cat([randn(2,3), randn(2,2)], dim=-1)"),
     axes="dim",
-    batch=batching_helpers.concatenated,
+    batching=batching_helpers.concatenated,
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
     writes="apart",
 )
@@ -270,7 +270,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
     _repeat,
     "RepeatBackward0",
     kind="linear",
-    batch=batching_helpers.repeated,
+    batching=batching_helpers.repeated,
     spelled="tile: dims",
     samples=["repeat(randn(2,3), (2,1))", "repeat(randn(3), (2,2))"],
     signature="repeat(Tensor input, int[] repeats)|method",
@@ -381,7 +381,7 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
     "ConstantPadNdBackward0",  # not linear: the constant it pads with is no tangent's
     method=False,
     samples=("constant_pad_nd(randn(2,3), (1,2))", "constant_pad_nd(randn(2,3), (-1,2), 3.0)"),
-    batch="leading",
+    batching="leading",
     signature="constant_pad_nd(Tensor input, int[] pad, Scalar value=0)",
 )
 class constant_pad_nd:
@@ -463,7 +463,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
     _roll,
     "RollBackward0",
     kind="linear",
-    batch=batching_helpers.rolled,
+    batching=batching_helpers.rolled,
     spelled="roll: shifts dims",
     numpy=np.roll,
     samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"],
@@ -529,7 +529,7 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
     inplace=True,
     numpy=np.tril,
     samples=("tril(randn(3,3))", "tril(randn(2,3,3), -1)"),
-    batch="leading",
+    batching="leading",
     spelled="tril: diagonal",
     writes="shared",
     signature="tril(Tensor input, int diagonal=0, *, Tensor out=None)",
@@ -547,7 +547,7 @@ class tril:
     inplace=True,
     numpy=np.triu,
     samples=("triu(randn(3,3))", "triu(randn(2,3,3), 1)"),
-    batch="leading",
+    batching="leading",
     spelled="triu: diagonal",
     writes="shared",
     signature="triu(Tensor input, int diagonal=0, *, Tensor out=None)",
@@ -645,7 +645,7 @@ def _with_blocks(blocks: list[Array]) -> Array:
     return made
 
 
-def _block_diag_of_batches(primitive: Any, operands: list[Any], level: Level) -> Any:
+def _block_diag_of_batches(primitive: Any, operands: list[Any], level: BatchLevel) -> Any:
     every = [full(a, level) for a in operands[0]]
     if any(a.ndim > 2 for a in operands[0]):
         return None
@@ -675,7 +675,11 @@ def _block_diag_back(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[
 
 
 @primitive(
-    _block_diag, "BlockDiagBackward0", kind="linear", types="common", batch=_block_diag_of_batches
+    _block_diag,
+    "BlockDiagBackward0",
+    kind="linear",
+    types="common",
+    batching=_block_diag_of_batches,
 )
 class block_diag_of:
     tensors = _block_diag_back

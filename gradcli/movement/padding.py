@@ -224,7 +224,7 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
     kind="linear",
     aliases="pixel_shuffle",
     samples=("nn.functional.pixel_shuffle(randn(2,8,3,3), 2)",),
-    batch="leading",
+    batching="leading",
     signature="nn.functional.pixel_shuffle(Tensor input, int upscale_factor)",
 )
 class pixel_shuffle:
@@ -239,7 +239,7 @@ class pixel_shuffle:
     kind="linear",
     aliases="pixel_unshuffle",
     samples=("nn.functional.pixel_unshuffle(randn(2,2,4,4), 2)",),
-    batch="leading",
+    batching="leading",
     signature="nn.functional.pixel_unshuffle(Tensor input, int downscale_factor)",
 )
 class pixel_unshuffle:
@@ -269,7 +269,7 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
     kind="linear",
     aliases="channel_shuffle",
     samples=("nn.functional.channel_shuffle(randn(1,4,2,2), 2)",),
-    batch="folded",
+    batching="folded",
     signature="nn.functional.channel_shuffle(Tensor input, int groups)",
 )
 class channel_shuffle:

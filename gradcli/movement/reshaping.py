@@ -106,7 +106,7 @@ def _view_dtype(self: Array, dtype: Any) -> Array:
     return self.view(dtype.dtype)
 
 
-@primitive(_view_dtype, samples=("view(randn(2,3), float32)",), batch="leading")
+@primitive(_view_dtype, samples=("view(randn(2,3), float32)",), batching="leading")
 class view_dtype:
     """The bytes read as another dtype: the same memory, but never part of a graph."""
 
@@ -294,7 +294,7 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     "SqueezeBackward0",
     kind="linear",
     view=True,
-    batch=batching_helpers.squeezed,
+    batching=batching_helpers.squeezed,
     spelled="reshape",
 )
 class squeeze_all:
@@ -378,7 +378,7 @@ def _t(self: Array) -> Array:
     kind="linear",
     view=True,
     samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))"),
-    batch=batching_helpers.transposed,
+    batching=batching_helpers.transposed,
     spelled="transpose",
 )
 class t:
@@ -413,7 +413,7 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
     "PermuteBackward0",
     kind="linear",
     view=True,
-    batch=batching_helpers.permuted,
+    batching=batching_helpers.permuted,
     spelled="transpose",
     numpy=np.transpose,
     samples=["permute(randn(2,3,4), (2,0,1))", "permute(randn(2,3,4), (-1,0,1))"],
@@ -1194,7 +1194,7 @@ def _alias(self: Array) -> Array:
     kind="linear",
     view=True,
     samples=("randn(3)[...]",),
-    batch="elementwise",
+    batching="elementwise",
     spelled="self",
 )
 class alias:
@@ -1271,7 +1271,7 @@ def positions(shape: Any, strides: Any) -> Any:
     "AsStridedBackward0",
     kind="linear",
     view=True,
-    batch=batching_helpers.strided,
+    batching=batching_helpers.strided,
     spelled="as_strided:",
     samples=["as_strided(randn(2,3), (2,2), (1,2))", "as_strided(randn(4), (2,2), (1,1), 1)"],
     signature="as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
@@ -1298,7 +1298,7 @@ def _view_as_real(self: Array) -> Array:
     view=True,
     method=False,
     samples=("view_as_real(randn(2, dtype=complex128))",),
-    batch="leading",
+    batching="leading",
 )
 class view_as_real:
     """Real and imaginary parts as a last dim of size 2."""
@@ -1335,7 +1335,7 @@ def _view_as_complex(self: Array) -> Array:
     view=True,
     method=False,
     samples=("view_as_complex(randn(3,2))",),
-    batch="leading",
+    batching="leading",
     spelled="view_as_complex",
 )
 class view_as_complex:
@@ -1349,7 +1349,7 @@ def _conj(self: Array) -> Array:
 
 
 @primitive(
-    _conj, "ConjBackward0", kind="linear", analytic=False, batch="elementwise", spelled="conj"
+    _conj, "ConjBackward0", kind="linear", analytic=False, batching="elementwise", spelled="conj"
 )
 class conj_of:
     self = conj
@@ -1360,7 +1360,7 @@ class conj_of:
     "ConjPhysicalBackward0",
     kind="linear",
     analytic=False,
-    batch="elementwise",
+    batching="elementwise",
     spelled="conj",
 )
 class conj_physical_of:

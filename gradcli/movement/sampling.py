@@ -201,23 +201,23 @@ def _bernoulli(input: Array, *, generator: Any = None) -> Array:
     return random.bernoulli(np.shape(input), input.dtype, np.asarray(input), generator)
 
 
-@primitive(_normal_mean, "NormalBackward1", batch="random")
+@primitive(_normal_mean, "NormalBackward1", batching="random")
 class normal_mean:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
 
 
-@primitive(_normal_std, "NormalBackward2", batch="random")
+@primitive(_normal_std, "NormalBackward2", batching="random")
 class normal_std:
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@primitive(_normal_both, "NormalBackward3", batch="random")
+@primitive(_normal_both, "NormalBackward3", batching="random")
 class normal_both:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@primitive(_bernoulli, "BernoulliBackward0", batch="random")
+@primitive(_bernoulli, "BernoulliBackward0", batching="random")
 class bernoulli_p:
     input = zeros_like
 
@@ -247,12 +247,12 @@ def _multinomial(
     return random.multinomial(np.asarray(input), num_samples, replacement, generator)
 
 
-@primitive(_poisson, "PoissonBackward0", batch="random")
+@primitive(_poisson, "PoissonBackward0", batching="random")
 class poisson_row:
     input = zeros_like
 
 
-@primitive(_multinomial, batch="random")
+@primitive(_multinomial, batching="random")
 class multinomial_row:
     pass
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.batched_arrays import Batched
+from gradcli.core.batched_arrays import BatchedArray
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.movement import reshaping
 from gradcli.system import dtypes
@@ -166,7 +166,7 @@ def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
             dim = _put(indices, dim - inside, _flag(key)) + inside
         elif isinstance(key, Tensor):
             array = key.array
-            known = getattr(array, "known", True) and not isinstance(array, Batched)
+            known = getattr(array, "known", True) and not isinstance(array, BatchedArray)
             if array.ndim == 0 and array.dtype.kind in "iub" and known:
                 if array.dtype.kind == "b" or array.dtype == np.uint8:
                     out = reshaping.unsqueeze(out, dim)

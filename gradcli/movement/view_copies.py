@@ -43,7 +43,7 @@ def _copy_of(
         view.kernel,
         f"{view.node}_copy",
         kind=view.kind,
-        batch=view.batch,
+        batching=view.batching,
         axes=view.axes,
         sizes=view.sizes,
         spelled=view.spelled or (f"{view.name}:" if samples else ""),

@@ -124,7 +124,7 @@ add = register(
         "subtract(Tensor input, Scalar other, Scalar alpha=1)",
     ),
     samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
-    batch="elementwise",
+    batching="elementwise",
     spelled="minus",
     signature=(
         "sub(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
@@ -170,7 +170,7 @@ def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     types="numbers",
     refuses={"b": (RuntimeError, TWO_BOOLS)},
     wide=True,
-    batch="elementwise",
+    batching="elementwise",
     spelled="other - alpha * self",
 )
 class rsub_tensor:
@@ -214,7 +214,7 @@ class div_true:
     kind="linear",
     types="float",
     scalar_of=div_true,
-    batch="elementwise",
+    batching="elementwise",
     spelled="self / other",
 )
 class div_scalar:
@@ -240,7 +240,7 @@ def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Arr
     "DivBackward2",
     types="common",
     wide=True,
-    batch="elementwise",
+    batching="elementwise",
     spelled="rounded quotient",
 )
 class div_rounded:
@@ -271,7 +271,7 @@ class reciprocal:
     aliases="negative",
     numpy=np.negative,
     samples=("neg(randn(2,3))", "neg(randn(()))", "neg(randn(0))"),
-    batch="elementwise",
+    batching="elementwise",
     spelled="-self",
 )
 class neg:
@@ -445,7 +445,7 @@ def _remainder_number(self: Array, other: Any) -> Array:
     inplace=True,
     numbers=True,
     samples=("floor_divide(tensor([7., -7.]), 2)",),
-    batch="elementwise",
+    batching="elementwise",
     spelled="floor_divide(self, other)",
     signature=(
         "floor_divide(Tensor input, Tensor other, *, Tensor out=None)",
@@ -464,7 +464,7 @@ class floor_divide:
     "RemainderBackward1",
     types="common",
     refuses={"bc": "remainder_cpu"},
-    batch="elementwise",
+    batching="elementwise",
     spelled="remainder(self, other)",
 )
 class remainder_tensors:
@@ -473,7 +473,10 @@ class remainder_tensors:
 
 
 @primitive(
-    _remainder_number, "RemainderBackward0", batch="elementwise", spelled="remainder(self, other)"
+    _remainder_number,
+    "RemainderBackward0",
+    batching="elementwise",
+    spelled="remainder(self, other)",
 )
 class remainder_number:
     self = lambda g: g
@@ -483,7 +486,9 @@ def _remainder_of(self: Any, other: Array) -> Array:
     return _remainder(dtypes.constant(self, other.dtype), other)
 
 
-@primitive(_remainder_of, "NotImplemented", batch="elementwise", spelled="remainder(self, other)")
+@primitive(
+    _remainder_of, "NotImplemented", batching="elementwise", spelled="remainder(self, other)"
+)
 class remainder_:
     other = lambda g: g
 
@@ -670,7 +675,10 @@ logical_xor = _compare(np.logical_xor, "logical_xor")
 
 
 @operator(
-    np.logical_not, params="self", samples=("logical_not(tensor([0., 1.]))",), batch="elementwise"
+    np.logical_not,
+    params="self",
+    samples=("logical_not(tensor([0., 1.]))",),
+    batching="elementwise",
 )
 class logical_not:
     """True where zero."""
@@ -684,7 +692,7 @@ def _bitwise(
 
     return operator(
         kernel,
-        batch="elementwise",
+        batching="elementwise",
         types="common",
         refuses=refuses,
         numbers=True,
@@ -722,7 +730,7 @@ def _invert(self: Array) -> Array:
     inplace=True,
     numpy=np.invert,
     samples=("bitwise_not(tensor([True, False]))",),
-    batch="elementwise",
+    batching="elementwise",
 )
 class bitwise_not:
     """Bitwise not."""

@@ -65,7 +65,7 @@ _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), ra
     method=False,
     name="complex",
     samples=tuple(s.format("complex") for s in _PARTS),
-    batch="elementwise",
+    batching="elementwise",
     spelled="torch.complex:",
 )
 class complex_:
@@ -80,7 +80,7 @@ class complex_:
     "PolarBackward0",
     method=False,
     samples=tuple(s.format("polar") for s in _PARTS),
-    batch="elementwise",
+    batching="elementwise",
 )
 class polar:
     """Complex numbers with the given absolute values and angles."""

@@ -238,7 +238,7 @@ def _double(
     "ConvolutionBackwardBackward0",
     outputs="grad_input grad_weight",
     public=False,
-    batch=batching_helpers.convolution_slopes,
+    batching=batching_helpers.convolution_slopes,
     spelled="slopes of a convolution",
 )
 class convolution_gradients:
@@ -249,7 +249,7 @@ class convolution_gradients:
     _convolution,
     "ConvolutionBackward0",
     public=False,
-    batch=batching_helpers.convolved,
+    batching=batching_helpers.convolved,
     spelled="a convolution",
 )
 class convolution:
@@ -626,7 +626,9 @@ def _col2im(
     return _image_of(self, output_size, kernel_size, dilation, padding, stride)
 
 
-@operator(_im2col, "Im2ColBackward0", kind="linear", public=False, batch=batching_helpers.images(4))
+@operator(
+    _im2col, "Im2ColBackward0", kind="linear", public=False, batching=batching_helpers.images(4)
+)
 class im2col:
     self = (
         lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: (  # noqa: E501
@@ -642,7 +644,9 @@ class im2col:
     )
 
 
-@operator(_col2im, "Col2ImBackward0", kind="linear", public=False, batch=batching_helpers.images(3))
+@operator(
+    _col2im, "Col2ImBackward0", kind="linear", public=False, batching=batching_helpers.images(3)
+)
 class col2im:
     self = im2col
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.batched_arrays import Batched, anywhere, is_batched
+from gradcli.core.batched_arrays import BatchedArray, anywhere, is_batched
 from gradcli.core.primitive import Rules, itself
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, wrap
@@ -236,7 +236,7 @@ def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
 @primitive(
     _tanh_backward,
     "TanhBackwardBackward0",
-    batch="elementwise",
+    batching="elementwise",
     guarded=False,
     spelled="grad_output * (1 - output * output)",
 )
@@ -294,7 +294,7 @@ def _underivable(of: Rules, old: str) -> None:
             f"the derivative for 'inplace version of {name}' is not implemented."
         )
 
-    facts: dict[str, Any] = {"types": "float", "params": "self", "batch": "elementwise"}
+    facts: dict[str, Any] = {"types": "float", "params": "self", "batching": "elementwise"}
     body = type(f"{name}_written", (), {"self": rule})
     made = primitive(of.kernel, f"{name.capitalize()}Backward1", **facts)(body)
 
@@ -326,7 +326,7 @@ def _sinc_backward(g: Any, self: Any) -> Any:
     if accurate_slopes.is_real(self):
         return where(self == 0.0, 0.0, g * accurate_slopes.sinc_slope(self))
     if is_complex(self) or not isinstance(
-        data(self), (Batched, *ARRAYS)
+        data(self), (BatchedArray, *ARRAYS)
     ):  # or is to be read as a text
         return _sinc_far(g, self)
     near = np.abs(data(self)) < 1 / pi
@@ -383,7 +383,7 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
 @primitive(
     _sigmoid_backward,
     "SigmoidBackwardBackward0",
-    batch="elementwise",
+    batching="elementwise",
     guarded=False,
     spelled="grad_output * output * (1 - output)",
 )
@@ -419,7 +419,7 @@ def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Arra
 @primitive(
     _threshold_backward,
     "ThresholdBackwardBackward0",
-    batch="elementwise",
+    batching="elementwise",
     guarded=False,
     spelled="where(self > threshold, grad_output, 0)",
 )
@@ -447,7 +447,7 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
 @primitive(
     _softplus_backward,
     "SoftplusBackwardBackward0",
-    batch="elementwise",
+    batching="elementwise",
     guarded=False,
     spelled="slope of softplus",
 )
@@ -580,14 +580,14 @@ def _round_decimals(self: Array, decimals: int) -> Array:
     numpy=np.rint,
     types="common",
     refuses={"bc": "round_vml_cpu"},
-    batch="elementwise",
+    batching="elementwise",
     spelled="round(self)",
 )
 class round_whole:
     self = zeros_like
 
 
-@primitive(_round_decimals, "RoundBackward1", refuses={"biuc": "round_cpu"}, batch="elementwise")
+@primitive(_round_decimals, "RoundBackward1", refuses={"biuc": "round_cpu"}, batching="elementwise")
 class round_to:
     self = zeros_like
 
@@ -674,7 +674,7 @@ class clamp_numbers:
     "ClampBackward0",
     types="common",
     refuses=_NO_COMPLEX_CLAMP,
-    batch="elementwise",
+    batching="elementwise",
     spelled="clamp",
 )
 class clamp_tensors:
@@ -730,7 +730,7 @@ def _clamp_max_tensor(self: Array, max: Array) -> Array:
 
 def _limiting(kernel: Any, node: str, spelled: str, **refuses: str) -> Any:
     """A primitive of one limit."""
-    facts: dict[str, Any] = {"types": "common", "batch": "elementwise", "spelled": spelled}
+    facts: dict[str, Any] = {"types": "common", "batching": "elementwise", "spelled": spelled}
     return primitive(kernel, node, refuses=refuses, **facts)
 
 
@@ -877,7 +877,7 @@ def _logaddexp(self: Array, other: Array) -> Array:
     return larger + np.log1p(np.exp(smaller - larger))
 
 
-@binary(_logaddexp, "LogaddexpBackward0", refuses={"biu": "logaddexp_cpu"}, batch="elementwise")
+@binary(_logaddexp, "LogaddexpBackward0", refuses={"biu": "logaddexp_cpu"}, batching="elementwise")
 class logaddexp:
     """log(exp(input) + exp(other))."""
 
@@ -906,7 +906,7 @@ def _fmod_tensors(self: Array, other: Array) -> Array:
     _fmod_number,
     "FmodBackward0",
     refuses={"bc": "fmod_cpu"},
-    batch="elementwise",
+    batching="elementwise",
     spelled="fmod(self, other)",
 )
 class fmod_number:
@@ -918,7 +918,7 @@ class fmod_number:
     "FmodBackward1",
     types="common",
     refuses={"bc": "fmod_cpu"},
-    batch="elementwise",
+    batching="elementwise",
     spelled="fmod(self, other)",
 )
 class fmod_tensors:
@@ -962,7 +962,7 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     "CopysignBackward0",
     types="float",
     refuses={"c": "copysign_cpu"},
-    batch="elementwise",
+    batching="elementwise",
     spelled="copysign(self, other)",
 )
 class copysign_tensors:
@@ -975,7 +975,7 @@ class copysign_tensors:
     "CopysignBackward1",
     types="float",
     refuses={"c": "copysign_cpu"},
-    batch="elementwise",
+    batching="elementwise",
     spelled="copysign(self, other)",
 )
 class copysign_number:
@@ -1012,7 +1012,7 @@ def _ldexp_self(g: Any, other: Any) -> Any:
     types="float",
     inplace=True,
     samples=("ldexp(randn(3), tensor([1., 2., 3.]))",),
-    batch="elementwise",
+    batching="elementwise",
 )
 class ldexp:
     """input * 2**other."""
@@ -1039,7 +1039,7 @@ def _lerp_tensor(self: Array, end: Array, weight: Array) -> Array:
     "LerpBackward0",
     types="common",
     refuses={"biu": "lerp_kernel_scalar"},
-    batch="elementwise",
+    batching="elementwise",
     spelled="self + weight * (end - self)",
 )
 class lerp_number:
@@ -1052,7 +1052,7 @@ class lerp_number:
     "LerpBackward1",
     types="common",
     refuses={"biu": "lerp_kernel_tensor"},
-    batch="elementwise",
+    batching="elementwise",
     spelled="self + weight * (end - self)",
 )
 class lerp_tensor:
@@ -1101,7 +1101,7 @@ def _addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
     refuses={"b": "addcmul_cpu_out"},
     inplace=True,
     samples=("addcmul(randn(3), randn(3), randn(3), value=2)",),
-    batch="elementwise",
+    batching="elementwise",
     spelled="self + value * tensor1 * tensor2",
     signature=(
         (
@@ -1132,7 +1132,7 @@ def _addcdiv_tensor1(g: Any, tensor2: Any, value: Any) -> Any:
     _addcdiv,
     "AddcdivBackward0",
     types="common",
-    batch="elementwise",
+    batching="elementwise",
     spelled="self + value * tensor1 / tensor2",
 )
 class addcdiv_:
@@ -1183,7 +1183,7 @@ def _angle_backward(g: Any, self: Any) -> Any:
     "AngleBackward0",
     types="float",
     samples=("angle(randn(3))", "angle(randn(3, dtype=complex128))"),
-    batch="elementwise",
+    batching="elementwise",
 )
 class angle:
     """The angle of complex numbers; 0 or pi by the sign of real ones."""
@@ -1281,7 +1281,7 @@ def _infinite(sign: int) -> Any:
     _infinite(1),
     refuses={"c": (RuntimeError, "isposinf does not support complex inputs.")},
     samples=("isposinf(tensor([1.0, inf]))",),
-    batch="elementwise",
+    batching="elementwise",
 )
 class isposinf:
     """True where +infinity."""
@@ -1291,7 +1291,7 @@ class isposinf:
     _infinite(-1),
     refuses={"c": (RuntimeError, "isneginf does not support complex inputs.")},
     samples=("isneginf(tensor([1.0, -inf]))",),
-    batch="elementwise",
+    batching="elementwise",
 )
 class isneginf:
     """True where -infinity."""
@@ -1396,7 +1396,7 @@ def _heaviside(self: Array, values: Array) -> Array:
     return where(self == 0, values, where(self > 0, one, self.dtype.type(0)))
 
 
-@primitive(_heaviside, "NotImplemented", batch="elementwise")
+@primitive(_heaviside, "NotImplemented", batching="elementwise")
 class heaviside_:
     self = lambda g: g
     values = lambda g: g
@@ -1450,7 +1450,7 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
             f"{node}Backward{i}",
             types="float",
             refuses={"c": refused},
-            batch="elementwise",
+            batching="elementwise",
             spelled=f"{name}(self, other)",
         )
         for i, kernel in enumerate((of_tensors, of_number, by_number))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.batched_arrays import Batched
+from gradcli.core.batched_arrays import BatchedArray
 from gradcli.core.tensor import wrap, wrap_dim
 from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import axes, maximum_reduce, minimum_reduce
@@ -103,7 +103,7 @@ class amin:
 
 def _equal_or_nan(self: Any, result: Any) -> Any:
     missing = np.isnan(numbers(result))
-    if isinstance(missing, Batched):  # in some entries, perhaps
+    if isinstance(missing, BatchedArray):  # in some entries, perhaps
         return (self == result) | (np.isnan(self) & wrap(missing))
     if type(missing) not in (np.bool_, np.ndarray):  # of a recorded array: not known yet
         return (self == result) | (np.isnan(self) & constant(missing, self))
@@ -168,7 +168,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
     whole = primitive(
         _whole(ufunc, name),
         f"{node}1",
-        batch=batching_helpers.whole(lambda: along),
+        batching=batching_helpers.whole(lambda: along),
         spelled=f"{name}:",
     )(type(f"{name}_all", (), facts | all_rule))
     along = primitive(

@@ -155,7 +155,7 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
     "LinalgInvExBackward0",
     outputs="inverse info",
     differentiable=1,
-    batch="leading",
+    batching="leading",
     spelled="linalg.inv",
 )
 class inv_ex:
@@ -225,7 +225,7 @@ def _solve_backward(
     "LinalgSolveExBackward0",
     outputs="result LU pivots info",
     differentiable=1,
-    batch=batching_helpers.solved,
+    batching=batching_helpers.solved,
     spelled="linalg.solve",
 )
 class solve_ex:
@@ -267,7 +267,7 @@ def _solve_triangular_backward(
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(3,2), upper=True)",
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
     ),
-    batch=batching_helpers.last(2, 2),
+    batching=batching_helpers.last(2, 2),
     signature=(
         "linalg.solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
         "left=True, bool unitriangular=False, Tensor out=None)"
@@ -350,7 +350,7 @@ def _triangular_solve_backward(
     _triangular_solve,
     "TriangularSolveBackward0",
     outputs="solution cloned_coefficient",
-    batch=batching_helpers.last(2, 2),
+    batching=batching_helpers.last(2, 2),
 )
 class triangular_solve_p:
     self__A = _triangular_solve_backward
@@ -421,7 +421,7 @@ def _without(s: Any, i: int) -> Any:
     "LinalgDetBackward0",
     outputs="result LU pivots",
     differentiable=1,
-    batch="leading",
+    batching="leading",
     spelled="det[0]:",
 )
 class det_p:
@@ -469,7 +469,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     "LinalgSlogdetBackward0",
     outputs="sign logabsdet LU pivots",
     differentiable=2,
-    batch="leading",
+    batching="leading",
     spelled="linalg.slogdet:",
 )
 class slogdet_p:
@@ -502,7 +502,7 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     "LinalgCholeskyExBackward0",
     outputs="L info",
     differentiable=1,
-    batch="leading",
+    batching="leading",
     spelled="linalg.cholesky",
 )
 class cholesky_ex_p:
@@ -523,7 +523,7 @@ def _cholesky(self: Array, upper: bool = False) -> Array:
     _cholesky,
     "CholeskyBackward0",
     samples=("cholesky(randn(3,3) * 0.1 + eye(3) * 2)", "cholesky(2*eye(3), upper=True)"),
-    batch="leading",
+    batching="leading",
     signature="cholesky(Tensor input, bool upper=False, *, Tensor out=None)",
 )
 class cholesky:
@@ -563,7 +563,7 @@ def _cholesky_solve_backward(
     _cholesky_solve,
     "CholeskySolveBackward0",
     samples=("cholesky_solve(randn(3,2), tril(randn(3,3)) + 3*eye(3))",),
-    batch=batching_helpers.last(2, 2),
+    batching=batching_helpers.last(2, 2),
     signature=("cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)"),
 )
 class cholesky_solve:
@@ -589,7 +589,7 @@ def _cholesky_inverse_backward(g: Any, self: Any, upper: bool, result: Any) -> A
     _cholesky_inverse,
     "CholeskyInverseBackward0",
     samples=("cholesky_inverse(tril(randn(3,3)) + 3*eye(3))",),
-    batch="leading",
+    batching="leading",
     signature="cholesky_inverse(Tensor input, bool upper=False, *, Tensor out=None)",
 )
 class cholesky_inverse:
@@ -652,7 +652,7 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     return out if g_r is None else out + matmul(Q, g_r)
 
 
-@primitive(_qr, "LinalgQrBackward0", outputs="Q R", batch="leading", spelled="linalg.qr: mode")
+@primitive(_qr, "LinalgQrBackward0", outputs="Q R", batching="leading", spelled="linalg.qr: mode")
 class qr_p:
     A = _qr_backward
 
@@ -721,7 +721,7 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
     _eigh,
     "LinalgEighBackward0",
     outputs="eigenvalues eigenvectors",
-    batch="leading",
+    batching="leading",
     spelled="linalg.eigh: UPLO -",
 )
 class eigh_p:
@@ -746,7 +746,7 @@ def _to_real(g: Any, complex_input: bool) -> Any:
     _eig,
     "LinalgEigBackward0",
     outputs="eigenvalues eigenvectors",
-    batch="leading",
+    batching="leading",
     spelled="linalg.eig:",
 )
 class eig_p:
@@ -832,7 +832,7 @@ def _check_phases(uu: Any, vv: Any) -> None:
     _svd,
     "LinalgSvdBackward0",
     outputs="U S Vh",
-    batch="leading",
+    batching="leading",
     spelled="linalg.svd: full_matrices -",
 )
 class svd_p:
@@ -905,7 +905,7 @@ def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
     _pinv,
     "LinalgPinvBackward0",
     numpy=np.linalg.pinv,
-    batch=batching_helpers.pseudo_inverses,
+    batching=batching_helpers.pseudo_inverses,
     spelled="linalg.pinv",
 )
 class pinv_p:
@@ -1000,7 +1000,7 @@ def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> 
     "LinalgLstsqBackward0",
     outputs="solution residuals rank singular_values",
     differentiable=2,
-    batch=batching_helpers.least_squares,
+    batching=batching_helpers.least_squares,
 )
 class lstsq_p:
     self__b = _lstsq_backward
@@ -1100,7 +1100,7 @@ def _lu_factor_backward(g: Any, LU: Any, pivots: Any, pivot: bool) -> Any:
     "LinalgLuFactorExBackward0",
     outputs="LU pivots info",
     differentiable=1,
-    batch="leading",
+    batching="leading",
 )
 class lu_factor_ex_p:
     A = _lu_factor_backward
@@ -1112,7 +1112,7 @@ def _lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
     return lower, upper, p
 
 
-@primitive(_lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, batch="leading")
+@primitive(_lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, batching="leading")
 class lu_p:
     """(L, U, P): PyTorch numbers only the outputs that have gradients."""
 
@@ -1148,7 +1148,7 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@primitive(_lu_unpack, "LuUnpackBackward0", outputs="L U P", differentiable=2, batch="leading")
+@primitive(_lu_unpack, "LuUnpackBackward0", outputs="L U P", differentiable=2, batching="leading")
 class lu_unpack_p:
     LU_data = lambda grads, LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1: (
         _lu_unpack_backward(grads[:2], LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1)
@@ -1213,7 +1213,7 @@ def _lu_solve_factor_backward(
 @operator(
     _lu_solve,
     "LinalgLuSolveBackward0",
-    batch=batching_helpers.last(2, 1, 2),
+    batching=batching_helpers.last(2, 1, 2),
     samples=["linalg.lu_solve(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))"],
     signature=(
         "linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
@@ -1246,7 +1246,7 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
 @operator(
     _matrix_exp,
     "LinalgMatrixExpBackward0",
-    batch="leading",
+    batching="leading",
     spelled="matrix_exp:",
     method=True,
     aliases="matrix_exp",
@@ -1361,7 +1361,7 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
     "LinalgHouseholderProductBackward0",
     name="linalg.householder_product",
     samples=("linalg.householder_product(randn(3,2), rand(2))",),
-    batch="leading",
+    batching="leading",
 )
 class householder_product:
     """The first columns of a product of Householder reflectors."""
@@ -1453,7 +1453,7 @@ def _ormqr_backward(
     _ormqr,
     "OrmqrBackward0",
     samples=("ormqr(randn(3,2), rand(2), randn(3,4))",),
-    batch="leading",
+    batching="leading",
     signature=(
         "ormqr(Tensor input, Tensor input2, Tensor input3, bool left=True, bool "
         "transpose=False, *, Tensor out=None)"

@@ -302,7 +302,7 @@ def _sampler_rows(n: int) -> Primitive:
         f"GridSampler{n}DBackwardBackward0",
         outputs="g_input g_grid",
         public=False,
-        batch="folded",
+        batching="folded",
     )(backward)
 
     class forward:
@@ -312,7 +312,7 @@ def _sampler_rows(n: int) -> Primitive:
     primitive: Primitive = operator(
         _grid_sampler,
         f"GridSampler{n}DBackward0",
-        batch="folded",
+        batching="folded",
         method=False,
         types="own",
         samples=(
@@ -390,7 +390,7 @@ def _affine_backward(g: Any, size: Any, align_corners: bool) -> Any:
     "AffineGridGeneratorBackward0",
     kind="linear",
     public=False,
-    batch="folded",
+    batching="folded",
     sizes="size",
 )
 class affine_grid_generator:

@@ -29,7 +29,7 @@ def _comparison(of: Primitive) -> None:
         return ufunc(self, other)
 
     rules: dict[str, Any] = {"self": zeros_like}
-    facts: dict[str, Any] = {"refuses": of.refuses, "discrete": True, "batch": "elementwise"}
+    facts: dict[str, Any] = {"refuses": of.refuses, "discrete": True, "batching": "elementwise"}
     number_p = primitive(with_number, f"{node}0", **facts)(type(f"{of.name}_number", (), rules))
     tensor_rules = type(f"{of.name}_tensor", (), rules | {"other": zeros_like})
     tensor_p = primitive(with_tensor, f"{node}1", types="common", **facts)(tensor_rules)

@@ -33,7 +33,7 @@ FAMILY = "linalg"
 
 
 def _by(rule: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
-    """A primitive's `batch`, by the module of its rules, which is imported when a batch comes."""
+    """A primitive's `batching`, by the module of its rules, which is imported when a batch comes."""
 
     def call(*args: Any) -> Any:
         from gradcli.registry import batching_helpers
@@ -214,7 +214,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("dot(randn(3), randn(3))", "dot(randn(1), randn(1))", "dot(randn(0), randn(0))"),
-    batch=_by(lambda rules: rules.of(rules.dot, lambda: bmm, lambda: mv)),
+    batching=_by(lambda rules: rules.of(rules.dot, lambda: bmm, lambda: mv)),
     spelled="dot",
 )
 class dot:
@@ -233,7 +233,7 @@ def _vdot(self: Array, other: Array) -> Array:
     _vdot,
     "VdotBackward0",
     types="own",
-    batch=_by(lambda rules: rules.of(rules.conjugated_dot, lambda: bmm, lambda: mv)),
+    batching=_by(lambda rules: rules.of(rules.conjugated_dot, lambda: bmm, lambda: mv)),
     aliases="",
     samples=("vdot(randn(3), randn(3))", "vdot(tensor([1+2j, 3]), tensor([1j, 2]))"),
 )
@@ -262,7 +262,7 @@ def _mv(self: Array, vec: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("mv(randn(2,3), randn(3))", "mv(randn(0,3), randn(3))", "mv(randn(1,1), randn(1))"),
-    batch=_by(lambda rules: rules.of(rules.mv, lambda: bmm, lambda: mm)),
+    batching=_by(lambda rules: rules.of(rules.mv, lambda: bmm, lambda: mm)),
     spelled="matmul",
 )
 class mv:
@@ -302,7 +302,7 @@ def _mm(self: Array, mat2: Array) -> Array:
         "mm(randn(2,0), randn(0,3))",
         "mm(randn(1,1), randn(1,1))",
     ),
-    batch=_by(lambda rules: rules.of(rules.mm, lambda: bmm)),
+    batching=_by(lambda rules: rules.of(rules.mm, lambda: bmm)),
     spelled="matmul",
     signature=_matrices("mm"),
 )
@@ -331,7 +331,7 @@ def _bmm(self: Array, mat2: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("bmm(randn(2,3,4), randn(2,4,5))", "bmm(randn(0,3,4), randn(0,4,5))"),
-    batch=_by(lambda rules: rules.bmm),
+    batching=_by(lambda rules: rules.bmm),
     spelled="matmul",
     signature=_matrices("bmm"),
 )
@@ -400,7 +400,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
         "addmm(randn(2,2), randn(2,3), randn(3,2))",
         "addmm(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     ),
-    batch=_by(lambda rules: rules.added_product(lambda: mm)),
+    batching=_by(lambda rules: rules.added_product(lambda: mm)),
     spelled="addmm",
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
 )
@@ -433,7 +433,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
         "addmv(randn(2), randn(2,3), randn(3))",
         "addmv(randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     ),
-    batch=_by(lambda rules: rules.added_product(lambda: mv)),
+    batching=_by(lambda rules: rules.added_product(lambda: mv)),
     spelled="addmm",
     signature=_added("addmv", "mat", "vec"),
 )
@@ -482,7 +482,7 @@ def _whole(number: Any, name: str) -> Any:
         "addr(randn(2,3), randn(2), randn(3))",
         "addr(randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
     ),
-    batch=_by(lambda rules: rules.outer_added),
+    batching=_by(lambda rules: rules.outer_added),
     signature=_added("addr", "vec1", "vec2"),
 )
 class addr:
@@ -540,7 +540,7 @@ def _addbmm_batch2(
     _addbmm,
     "AddbmmBackward0",
     types="own",
-    batch=_by(lambda rules: rules.added_product(lambda: bmm, (0,))),
+    batching=_by(lambda rules: rules.added_product(lambda: bmm, (0,))),
     inplace=True,
     samples=(
         "addbmm(randn(3,5), randn(2,3,4), randn(2,4,5))",
@@ -577,7 +577,7 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
         "baddbmm(randn(2,3,5), randn(2,3,4), randn(2,4,5))",
         "baddbmm(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     ),
-    batch=_by(lambda rules: rules.added_product(lambda: bmm)),
+    batching=_by(lambda rules: rules.added_product(lambda: bmm)),
     spelled="addmm",
     signature=_added("baddbmm", "batch1", "batch2", out_dtype=True),
 )
@@ -944,7 +944,7 @@ def _diagonal() -> Any:
     numpy=np.trace,
     samples=("trace(randn(3,3))", "trace(randn(2,3))", "trace(randn(0,0))"),
     index="ii",
-    batch=_by(lambda rules: rules.of(rules.traced, _diagonal)),
+    batching=_by(lambda rules: rules.of(rules.traced, _diagonal)),
     signature="trace(Tensor input)",
 )
 class trace:

@@ -170,7 +170,7 @@ def _enter(name: str, family: _Family, what: str) -> None:
         types="float",
         numbers=True,
         refuses={"ec": f"{name}_cpu"},
-        batch="elementwise",
+        batching="elementwise",
     )(type(name, (), {"__module__": __name__}))
 
     def call(*, x: Any, n: Any) -> Any:
@@ -196,7 +196,7 @@ def _airy(x: Array) -> Any:
     return scipy_function("airy", "special.airy_ai")(x)
 
 
-@primitive(_airy, types="float", refuses={"ec": "airy_ai_cpu"}, batch="elementwise")
+@primitive(_airy, types="float", refuses={"ec": "airy_ai_cpu"}, batching="elementwise")
 class airy_row:
     pass
 

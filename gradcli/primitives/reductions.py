@@ -99,7 +99,7 @@ def mean_backward(
     _mean,
     "MeanBackward0",
     kind="linear",
-    batch=batching_helpers.whole(lambda: mean_dim, (1,)),
+    batching=batching_helpers.whole(lambda: mean_dim, (1,)),
     spelled="mean",
 )
 class mean_all:
@@ -184,7 +184,7 @@ def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
 
 
 @primitive(
-    _prod, "ProdBackward0", batch=batching_helpers.whole(lambda: prod_dim), spelled="prod: -"
+    _prod, "ProdBackward0", batching=batching_helpers.whole(lambda: prod_dim), spelled="prod: -"
 )
 class prod_all:
     self = _prod_backward

@@ -305,7 +305,7 @@ def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
     along = _selecting_primitive(
         _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.spelled
     )
-    whole.batch = batching_helpers.whole(lambda: along)
+    whole.batching = batching_helpers.whole(lambda: along)
     return overloads(
         f"{name}(Tensor input) -> {whole.name}",
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
@@ -448,7 +448,7 @@ def _topk(
 
 
 topk_p = _selecting_primitive(_topk, "topk_p", "TopkBackward0", "topk:", _placed_back)
-topk_p.batch = batching_helpers.leading
+topk_p.batching = batching_helpers.leading
 topk = results(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, "
     "Tensor[]? out=None)",

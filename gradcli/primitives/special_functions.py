@@ -252,7 +252,7 @@ def _trigamma(self: Array) -> Array:
     _polygamma,
     "PolygammaBackward0",
     types="float",
-    batch="elementwise",
+    batching="elementwise",
     spelled="polygamma",
     aliases="special.polygamma",
     samples=["polygamma(1, rand(3) + 0.5)", "polygamma(2, rand(3) + 0.5)"],
@@ -284,7 +284,7 @@ def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
     "MvlgammaBackward0",
     types="float",
     public=False,
-    batch="elementwise",
+    batching="elementwise",
     spelled="mvlgamma: p",
 )
 class mvlgamma_p:
@@ -327,7 +327,7 @@ def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
     inplace=True,
     aliases="special.gammainc",
     samples=("igamma(tensor([1., 2., 3.]), rand(3) + 0.5)",),
-    batch="elementwise",
+    batching="elementwise",
 )
 class igamma:
     """The regularised lower incomplete gamma function."""
@@ -344,7 +344,7 @@ class igamma:
     inplace=True,
     aliases="special.gammaincc",
     samples=("igammac(tensor([1., 2., 3.]), rand(3) + 0.5)",),
-    batch="elementwise",
+    batching="elementwise",
 )
 class igammac:
     """The regularised upper incomplete gamma function."""
@@ -369,7 +369,7 @@ def _zeta(self: Array, other: Array) -> Array:
     spelled=_ZETA,
     types="float",
     refuses=_NO_ZETA,
-    batch="elementwise",
+    batching="elementwise",
 )
 class zeta_tensors:
     self = lambda g: not_differentiable("zeta")
@@ -386,7 +386,7 @@ def _zeta_of(self: Any, other: Array) -> Array:
     spelled=_ZETA,
     types="float",
     refuses=_NO_ZETA,
-    batch="elementwise",
+    batching="elementwise",
 )
 class zeta_number:
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
@@ -606,7 +606,7 @@ def _frexp(self: Array) -> Any:
 
 
 @primitive(
-    _frexp, "FrexpBackward0", outputs="mantissa exponent", differentiable=1, batch="elementwise"
+    _frexp, "FrexpBackward0", outputs="mantissa exponent", differentiable=1, batching="elementwise"
 )
 class frexp_p:
     self = lambda g, exponent: g / np.exp2(exponent)

@@ -1,4 +1,4 @@
-"""How primitives that are no matter of one kind take one more dimension in front (`batch=` of a primitive).
+"""How primitives that are no matter of one kind take one more dimension in front (`batching` of a primitive).
 
 Each is a function of the primitive, its operands (some batched) and the level, that gives the
 results with the
@@ -16,8 +16,8 @@ import numpy as np
 from gradcli.core import batched_arrays
 from gradcli.core.basic_primitives import sum_dim
 from gradcli.core.batched_arrays import (
-    Batched,
-    Level,
+    BatchedArray,
+    BatchLevel,
     common,
     full,
     is_batched,
@@ -30,17 +30,17 @@ from gradcli.core.views import as_strided_array
 from gradcli.system import dtypes
 from gradcli.system.blocked_products import rows_dot, suits
 
-Rule = Callable[[Primitive, list[Any], Level], Any]
+Rule = Callable[[Primitive, list[Any], BatchLevel], Any]
 
 
-def _as(way: str, primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def _as(way: str, primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """The results by one of the ways that a primitive may name; None where it does not suit."""
-    from gradcli.core.batching_rules import WAYS
+    from gradcli.core.batching_rules import BATCHING_WAYS
 
-    return WAYS[way](primitive, operands, level)
+    return BATCHING_WAYS[way](primitive, operands, level)
 
 
-def _in_order(every: Any, level: Level) -> Any:
+def _in_order(every: Any, level: BatchLevel) -> Any:
     """Results whose entries lie in memory as new arrays do: a program may view them.
 
     Gradients and tangents may lie as they like: what is viewed of them is laid out then.
@@ -53,12 +53,12 @@ def _in_order(every: Any, level: Level) -> Any:
     return every
 
 
-def _in(value: Any, level: Level) -> bool:
+def _in(value: Any, level: BatchLevel) -> bool:
     """Whether a value differs between the entries of this level's batch."""
     return level in batched_arrays.batch_of(value)
 
 
-def flat(value: Any, level: Level) -> Any:
+def flat(value: Any, level: BatchLevel) -> Any:
     """The elements of every entry in one dimension."""
     return full(value, level).reshape((level.size, value.size))
 
@@ -67,7 +67,7 @@ def of(rule: Callable[..., Any], *primitives: Callable[[], Rules]) -> Rule:
     """A rule that runs other primitives: functions that give them, for a family defines some of
     them later."""
 
-    def call(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    def call(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         return rule(primitive, operands, level, *(given() for given in primitives))
 
     return call
@@ -76,7 +76,7 @@ def of(rule: Callable[..., Any], *primitives: Callable[[], Rules]) -> Rule:
 def whole(one: Callable[[], Rules], dim: Any = 1) -> Rule:
     """A primitive over all elements, as the primitive that `one()` gives, along a dimension."""
 
-    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         along = one()
         if not operands[0].size:  # which a dimension may refuse, and all elements not
             return None
@@ -92,7 +92,7 @@ def whole(one: Callable[[], Rules], dim: Any = 1) -> Rule:
 def last(*counts: int) -> Rule:
     """A primitive of the last dimensions of its tensors, so many of each, whose others broadcast."""
 
-    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         from gradcli.core.batching_rules import filled
 
         ready = filled(primitive, operands, level)
@@ -111,7 +111,7 @@ def last(*counts: int) -> Rule:
     return rule
 
 
-def concatenated(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def concatenated(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """As `along`; vectors of nothing go with everything, and a batch of them is none."""
     tensors, dim = operands
     kept = [t for t in tensors if tuple(t.shape) != (0,)]
@@ -120,7 +120,7 @@ def concatenated(primitive: Primitive, operands: list[Any], level: Level) -> Any
     return primitive.in_batch([[full(t, level) for t in kept], wrap_dim(dim, kept[0].ndim) + 1])
 
 
-def leading(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def leading(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """As `along`; what has no dimensions is its own first element, and its own first none."""
     x, count, *options = operands
     return _as("along", primitive, [x, count if x.ndim or count else 1, *options], level)
@@ -132,7 +132,7 @@ def as_lines(like: str) -> Rule:
     like: the operand that has the result's shape.
     """
 
-    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         ready = [
             v.reshape((1,)) if i in primitive.tensors and not v.ndim else v
             for i, v in enumerate(operands)
@@ -146,7 +146,7 @@ def as_lines(like: str) -> Rule:
 def apart(*names: str) -> Rule:
     """As `along`, where these operands are the same for all entries."""
 
-    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         places = [primitive.position[n] for n in names]
         if any(is_batched(operands[i]) for i in places):
             return _beside(primitive, operands, level, names) if "index" in names else None
@@ -166,7 +166,7 @@ def apart(*names: str) -> Rule:
 
 
 def _beside(
-    primitive: Primitive, operands: list[Any], level: Level, kept: tuple[str, ...] = ("index",)
+    primitive: Primitive, operands: list[Any], level: BatchLevel, kept: tuple[str, ...] = ("index",)
 ) -> Any:
     """Positions of every entry's own along a dimension: those of all entries side by side.
 
@@ -200,14 +200,14 @@ def _beside(
 
 
 # -- shapes -------------------------------------------------------------------------------------------
-def permuted(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def permuted(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """All dimensions in an order: the batch stays the first."""
     n = max(operands[0].ndim, 1)
     dims = (0, *(d % n + 1 for d in operands[1]))
     return primitive.in_batch([full(operands[0], level), dims])
 
 
-def transposed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def transposed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """A matrix's transpose."""
     every = full(operands[0], level)
     if every.ndim != 3:
@@ -215,7 +215,7 @@ def transposed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return moveaxis(every, 2, 1) if primitive.view else _in_order(moveaxis(every, 2, 1), level)
 
 
-def squeezed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def squeezed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Without any dimension of size 1 but the batch."""
     every = full(operands[0], level)
     for d in reversed(range(1, every.ndim)):
@@ -224,11 +224,11 @@ def squeezed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return every[...]
 
 
-def strided(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def strided(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """The memory of every entry, read with strides: as a view, or a copy of it."""
     x, *options = operands
     if isinstance(x, batched_arrays.Sparse):  # which has no memory of its own
-        x = Batched(x.every, level)
+        x = BatchedArray(x.every, level)
     if primitive.view:
         return primitive.kernel(x, *options).every
     if any(s < 0 for s in operands[2]):  # refused, entry by entry
@@ -236,14 +236,14 @@ def strided(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return as_strided_array(x, *options).every.copy()
 
 
-def repeated(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def repeated(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Repeats for every dimension, and none for the batch."""
     x, repeats = operands
     every = x.every.reshape((level.size, *(1,) * (len(repeats) - x.ndim), *x.shape))
     return primitive.in_batch([every, (1, *repeats)])
 
 
-def rolled(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def rolled(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """A roll along dimensions, or of all elements."""
     x, shifts, dims = operands
     if not len(dims):
@@ -252,13 +252,15 @@ def rolled(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return primitive.in_batch([full(x, level), shifts, tuple(d % max(x.ndim, 1) + 1 for d in dims)])
 
 
-def traced(primitive: Primitive, operands: list[Any], level: Level, diagonal: Primitive) -> Any:
+def traced(
+    primitive: Primitive, operands: list[Any], level: BatchLevel, diagonal: Primitive
+) -> Any:
     """The sum of a diagonal."""
     found = diagonal.in_batch([full(operands[0], level), 0, 1, 2])
     return sum_dim.in_batch([found, (1,), False, None])
 
 
-def copied(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def copied(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """One operand over the other, which must have all of its batches."""
     to, source = operands
     if not _in(to, level):
@@ -266,13 +268,13 @@ def copied(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return primitive.in_batch(batched_arrays.aligned([to, source], level))
 
 
-def _ranked(array: Any, rank: int, level: Level) -> Any:
+def _ranked(array: Any, rank: int, level: BatchLevel) -> Any:
     """An array with the batch in front of as many dimensions as it is broadcast to."""
     every = full(array, level)
     return every.reshape((level.size, *(1,) * (rank - array.ndim), *array.shape))
 
 
-def layer_normed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def layer_normed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Layers of the last dimensions, with weights that are the same for all entries or not."""
     x, shape, weight, bias, eps = operands
     own = [_ranked(w, x.ndim, level) if is_batched(w) else w for w in (weight, bias)]
@@ -285,7 +287,7 @@ def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
     shares: of the saved output, the softmax. weighted: whether the diagonal is multiplied by it.
     """
 
-    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         g, output, _ = operands
         if not is_diagonal(g, level) or g.ndim != 1 or not isinstance(output, np.ndarray):
             return _as("along", primitive, operands, level)
@@ -313,7 +315,7 @@ def _swapped(every: Any) -> Any:
 
 
 def dot(
-    primitive: Primitive, operands: list[Any], level: Level, bmm: Primitive, mv: Primitive
+    primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive, mv: Primitive
 ) -> Any:
     """Vectors: a matrix times a vector, or products summed."""
     a, b = (common(v, level) for v in operands)
@@ -332,7 +334,7 @@ def dot(
 
 
 def mv(
-    primitive: Primitive, operands: list[Any], level: Level, bmm: Primitive, mm: Primitive
+    primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive, mm: Primitive
 ) -> Any:
     """A matrix and a vector: one product of matrices, whichever is batched."""
     a, x = (common(v, level) for v in operands)
@@ -355,7 +357,7 @@ def _turned(a: Any) -> Any:
     return moveaxis(a, 1, 0)
 
 
-def mm(primitive: Primitive, operands: list[Any], level: Level, bmm: Primitive) -> Any:
+def mm(primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive) -> Any:
     """Matrices: one product of larger ones, or a batch of products."""
     a, b = (common(v, level) for v in operands)
     if not is_batched([a, b]):
@@ -373,7 +375,7 @@ def mm(primitive: Primitive, operands: list[Any], level: Level, bmm: Primitive) 
     return _in_order(_swapped(found.reshape((level.size, b.shape[1], a.shape[0]))), level)
 
 
-def bmm(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def bmm(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Batches of matrices: the batch is merged with theirs."""
     a, b = operands
     if a.ndim != 3 or b.ndim != 3:
@@ -385,7 +387,7 @@ def bmm(primitive: Primitive, operands: list[Any], level: Level) -> Any:
 
 
 def conjugated_dot(
-    primitive: Primitive, operands: list[Any], level: Level, bmm: Primitive, mv: Primitive
+    primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive, mv: Primitive
 ) -> Any:
     """As `dot`, with the first vector conjugated."""
     return dot(primitive, [np.conjugate(operands[0]), operands[1]], level, bmm, mv)
@@ -394,7 +396,7 @@ def conjugated_dot(
 def added_product(product: Callable[[], Rules], over: tuple[int, ...] = ()) -> Rule:
     """`beta * self + alpha * product` of two operands, summed over some of the product's dimensions."""
 
-    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         own, a, b, beta, alpha = operands
         made = product().in_batch([a, b])
         made = batched_arrays.total(made, over) if over else made
@@ -408,7 +410,7 @@ def added_product(product: Callable[[], Rules], over: tuple[int, ...] = ()) -> R
     return rule
 
 
-def outer_added(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def outer_added(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """`beta * self + alpha * outer(vec1, vec2)`."""
     own, a, b, beta, alpha = operands
     made = a[:, None] * b[None, :]
@@ -417,7 +419,7 @@ def outer_added(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return _in_order(full(made, level), level)
 
 
-def solved(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def solved(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Systems of equations: vectors as matrices of one column."""
     a, b, *options = operands
     vector = b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]
@@ -432,7 +434,7 @@ def solved(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return found
 
 
-def pseudo_inverses(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def pseudo_inverses(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Matrices with limits for each of them, or one for all."""
     a, *limits, hermitian = operands
     ndim = max(a.ndim - 2, *(v.ndim for v in limits if v is not None), 0)
@@ -440,7 +442,7 @@ def pseudo_inverses(primitive: Primitive, operands: list[Any], level: Level) -> 
     return primitive.in_batch([_ranked(a, ndim + 2, level), *limits, hermitian])
 
 
-def least_squares(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def least_squares(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Least squares by the default driver, which gives neither residuals nor singular values."""
     a, b, rcond, driver = operands
     if b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]:  # a vector
@@ -475,7 +477,7 @@ def _width(indices: Any) -> int:
     return max(1 if k.dtype.kind == "b" else k.ndim for k in indices if k is not None)
 
 
-def indexed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def indexed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """`x[a, b]`: indices that are the same for all entries, or not."""
     x, indices = operands
     at, together = _places(indices)
@@ -500,7 +502,7 @@ def indexed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return found
 
 
-def index_written(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def index_written(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Values written, or added, at indices."""
     x, indices, values, accumulate = operands
     at, together = _places(indices)
@@ -519,7 +521,9 @@ def index_written(primitive: Primitive, operands: list[Any], level: Level) -> An
     return primitive.in_batch([full(x, level), [entries, *ranked], every, accumulate])
 
 
-def selected(primitive: Primitive, operands: list[Any], level: Level, advanced: Primitive) -> Any:
+def selected(
+    primitive: Primitive, operands: list[Any], level: BatchLevel, advanced: Primitive
+) -> Any:
     """Positions along a dimension, the same for all entries or not."""
     x, dim, index = operands
     if not x.ndim or index.ndim > 1:
@@ -534,7 +538,9 @@ def selected(primitive: Primitive, operands: list[Any], level: Level, advanced: 
     return _in_order(indexed(advanced, [x, keys], level), level)
 
 
-def taken(primitive: Primitive, operands: list[Any], level: Level, index_select: Primitive) -> Any:
+def taken(
+    primitive: Primitive, operands: list[Any], level: BatchLevel, index_select: Primitive
+) -> Any:
     """Elements by their number in an entry."""
     x, index = operands
     if not x.size:
@@ -554,7 +560,9 @@ def taken(primitive: Primitive, operands: list[Any], level: Level, index_select:
     return found.reshape((level.size, *index.shape))
 
 
-def masked(primitive: Primitive, operands: list[Any], level: Level, index_select: Primitive) -> Any:
+def masked(
+    primitive: Primitive, operands: list[Any], level: BatchLevel, index_select: Primitive
+) -> Any:
     """The elements where a mask is true: the same places in every entry."""
     x, mask = operands
     if is_batched(mask):
@@ -564,14 +572,14 @@ def masked(primitive: Primitive, operands: list[Any], level: Level, index_select
             "an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
         )
     shape = np.broadcast_shapes(x.shape, mask.shape)
-    spread = Batched(full(x, level), level) if _in(x, level) else x
+    spread = BatchedArray(full(x, level), level) if _in(x, level) else x
     places = np.flatnonzero(np.broadcast_to(mask, shape))
     return index_select.in_batch(
         [flat(batched_arrays.broadcast_to(spread, shape), level), 1, places]
     )
 
 
-def embedded(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def embedded(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Primitives of a table: of one, or of all entries' tables below each other."""
     weight, index, *options = operands
     if not _in(weight, level):
@@ -581,13 +589,13 @@ def embedded(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return primitive.in_batch([whole, _below(index, count, level), *options])
 
 
-def _below(index: Any, count: int, level: Level) -> Any:
+def _below(index: Any, count: int, level: BatchLevel) -> Any:
     """Indices into tables of `count` rows, as indices into all of them below each other."""
     start = np.arange(level.size) * count
     return full(index, level) + start.reshape(level.size, *(1,) * index.ndim)
 
 
-def embedded_back(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def embedded_back(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """The gradient of a table: of all entries' tables below each other."""
     g, index, count, padding, by_count = operands
     every = full(g, level)
@@ -600,14 +608,14 @@ def embedded_back(primitive: Primitive, operands: list[Any], level: Level) -> An
     return made
 
 
-def _writable(x: Any, source: Any, level: Level) -> Any:
+def _writable(x: Any, source: Any, level: BatchLevel) -> Any:
     """An operand in all the batches of what is to be written into it."""
     for more in sorted(batched_arrays.batch_of(source) - {level}, key=lambda each: each.number):
         x = batched_arrays.lifted(x, more)
     return x
 
 
-def filled_at(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def filled_at(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """One value at positions along a dimension, the same positions for all entries."""
     x, dim, index, value = operands
     if not x.ndim or np.ndim(value):
@@ -622,7 +630,7 @@ def filled_at(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return moveaxis(made, 1, dim % x.ndim + 1)
 
 
-def put(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def put(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Elements by their number in an entry: by their number in all entries, one after the other."""
     x, index, source, accumulate = operands
     every, n = flat(index, level), x.size
@@ -636,7 +644,7 @@ def put(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return found.reshape((level.size, *x.shape))
 
 
-def masked_scattered(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def masked_scattered(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """The elements where a mask is true, the same for all entries, replaced by those of a source."""
     x, mask, source = operands
     if is_batched(mask) or mask.dtype.kind != "b" or x.dtype != source.dtype:
@@ -646,13 +654,13 @@ def masked_scattered(primitive: Primitive, operands: list[Any], level: Level) ->
     places = np.flatnonzero(np.broadcast_to(mask, shape))
     if len(places) > source.size:
         return None
-    spread = Batched(full(x, level), level) if _in(x, level) else x
+    spread = BatchedArray(full(x, level), level) if _in(x, level) else x
     made = flat(batched_arrays.broadcast_to(spread, shape), level).copy()
     made[:, places] = flat(source, level)[:, : len(places)]
     return made.reshape((level.size, *shape))
 
 
-def masked_scatter_slope(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def masked_scatter_slope(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """What the source of `masked_scatter` receives."""
     g, mask, sizes = operands
     if is_batched(mask):
@@ -664,35 +672,37 @@ def masked_scatter_slope(primitive: Primitive, operands: list[Any], level: Level
     return made.reshape((level.size, *sizes))
 
 
-def filled(primitive: Primitive, operands: list[Any], level: Level, where_of: Primitive) -> Any:
+def filled(
+    primitive: Primitive, operands: list[Any], level: BatchLevel, where_of: Primitive
+) -> Any:
     """One value where a mask is true: a choice, where each entry has a value of its own."""
     x, mask, value = operands
     return _as("elementwise", where_of, [mask, value.astype(x.dtype), x, None], level)
 
 
-def _channels_merged(value: Any, level: Level) -> Any:
+def _channels_merged(value: Any, level: BatchLevel) -> Any:
     """(items, channels of all entries, ...) of entries of (items, channels, ...)."""
     every = moveaxis(full(value, level), 1, 0)
     items, _, channels, *rest = every.shape
     return every.reshape((items, level.size * channels, *rest))
 
 
-def _channels_apart(merged: Any, level: Level) -> Any:
+def _channels_apart(merged: Any, level: BatchLevel) -> Any:
     """The way back from merged channels."""
     items, channels, *rest = merged.shape
     return moveaxis(merged.reshape((items, level.size, channels // level.size, *rest)), 1, 0)
 
 
-def _first_merged(value: Any, level: Level) -> Any:
+def _first_merged(value: Any, level: BatchLevel) -> Any:
     """The first dimension of all entries in one."""
     return full(value, level).reshape((level.size * value.shape[0], *value.shape[1:]))
 
 
-def _first_apart(merged: Any, level: Level) -> Any:
+def _first_apart(merged: Any, level: BatchLevel) -> Any:
     return merged.reshape((level.size, merged.shape[0] // level.size, *merged.shape[1:]))
 
 
-def convolved(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def convolved(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """A convolution: of one batch of images, or, where kernels differ, of as many groups of channels."""
     x, weight, bias, *how, groups = operands
     if x.ndim != weight.ndim or not level.size:
@@ -711,7 +721,7 @@ def convolved(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return found + every.reshape((level.size, 1, *bias.shape, *(1,) * (x.ndim - 2)))
 
 
-def convolution_slopes(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def convolution_slopes(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """The gradients of a convolution by image and kernel: every entry is a group of channels."""
     g, x, weight, *how, groups = operands
     if x.ndim != weight.ndim or not level.size:
@@ -724,7 +734,7 @@ def convolution_slopes(primitive: Primitive, operands: list[Any], level: Level) 
 def images(ndim: int) -> Rule:
     """For kernels of images, or of batches of them in `ndim` dimensions."""
 
-    def rule(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+    def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         x, *how = operands
         if x.ndim < ndim:
             return primitive.in_batch([full(x, level), *how])
@@ -742,7 +752,7 @@ RUNNING = (
 )
 
 
-def batch_normed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def batch_normed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """A normalisation by channels, those of all entries side by side."""
     x, weight, bias, *statistics, training, momentum, eps = operands
     if training and not all(v is None or _in(v, level) for v in statistics):
@@ -757,7 +767,7 @@ def batch_normed(primitive: Primitive, operands: list[Any], level: Level) -> Any
     )
     for own, new in zip(statistics, vectors[2:], strict=True):
         if training and own is not None:
-            own[...] = Batched(new.reshape((level.size, *own.shape)), level)
+            own[...] = BatchedArray(new.reshape((level.size, *own.shape)), level)
     count = x.shape[1] if training else 0
     return [
         _in_order(_channels_apart(out, level), level),
@@ -765,7 +775,7 @@ def batch_normed(primitive: Primitive, operands: list[Any], level: Level) -> Any
     ]
 
 
-def group_normed(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def group_normed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """A normalisation of every item, with weights that are the same for all entries or not."""
     x, weight, bias, items, channels, *how = operands  # whatever the shape of x: so many of each
     every = full(x, level).reshape(
@@ -779,14 +789,14 @@ def group_normed(primitive: Primitive, operands: list[Any], level: Level) -> Any
     return [out.reshape((level.size, *x.shape)), *saved]
 
 
-def attended(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def attended(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Attention without a mask, whose first dimension is merged with the batch."""
     if operands[primitive.position["attn_mask"]] is not None:
         return None
     return _as("folded", primitive, operands, level)
 
 
-def trilinear(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def trilinear(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """Sums of products of three operands: their dimensions, and that of the sum, move by one."""
     values, (*expanded, summed_) = operands[:3], operands[3:]
     moved = [tuple(d + 1 for d in dims) for dims in expanded]
@@ -795,7 +805,7 @@ def trilinear(primitive: Primitive, operands: list[Any], level: Level) -> Any:
 
 
 # -- losses -------------------------------------------------------------------------------------------
-def loss(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def loss(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """A loss of the elements of two operands: reduced by entry."""
     at = primitive.position["reduction"]
     reduction = operands[at]
@@ -809,7 +819,7 @@ def loss(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return total / elements.dtype.type(count) if reduction == 1 else total
 
 
-def classes(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def classes(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """A loss by classes, and its total weight: the entries' items below each other, summed by entry."""
     x, target, weight, reduction, ignored = operands
     scores, targets = _items(x, target, level)
@@ -826,7 +836,7 @@ def classes(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     return [found / weights if reduction == 1 else found, weights]
 
 
-def _own_weights(weight: Any, target: Any, ignored: int, level: Level) -> tuple[Any, Any]:
+def _own_weights(weight: Any, target: Any, ignored: int, level: BatchLevel) -> tuple[Any, Any]:
     """(weights of targets, where entries have weights of classes of their own; weights for the primitive)."""
     if not is_batched(weight):
         return 1, weight
@@ -837,7 +847,7 @@ def _own_weights(weight: Any, target: Any, ignored: int, level: Level) -> tuple[
     return chosen.reshape((level.size, *target.shape)), None
 
 
-def _items(x: Any, target: Any, level: Level) -> tuple[Any, Any]:
+def _items(x: Any, target: Any, level: BatchLevel) -> tuple[Any, Any]:
     """(scores, targets) of all entries' items, below each other."""
     rest = x.shape if x.ndim == 1 else x.shape[1:]
     count = level.size if x.ndim == 1 else level.size * x.shape[0]
@@ -846,7 +856,7 @@ def _items(x: Any, target: Any, level: Level) -> tuple[Any, Any]:
     return scores, full(target, level).reshape((count, *more))
 
 
-def classes_backward(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def classes_backward(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """The gradient of a loss by classes."""
     g, x, target, weight, reduction, ignored, total = operands
     scores, targets = _items(x, target, level)
@@ -859,13 +869,13 @@ def classes_backward(primitive: Primitive, operands: list[Any], level: Level) ->
     return primitive.in_batch(parts).reshape((level.size, *x.shape))
 
 
-def _to_items(each: Any, g: Any, shape: tuple[int, ...], level: Level) -> Any:
+def _to_items(each: Any, g: Any, shape: tuple[int, ...], level: BatchLevel) -> Any:
     """The gradient of an entry's loss, for each of its items."""
     lead = (level.size, *(1,) * (len(shape) - g.ndim), *g.shape)
     return batched_arrays.broadcast_to(each.reshape(lead), (level.size, *shape))
 
 
-def items(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def items(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """A loss of items, rows of scores with a target: the entries' below each other, reduced by entry."""
     x, target, *options = operands
     if not 1 <= x.ndim <= 2 or is_batched(options) or 0 in x.shape:
@@ -887,13 +897,13 @@ def items(primitive: Primitive, operands: list[Any], level: Level) -> Any:
     )
 
 
-def _below_each_other(x: Any, target: Any, level: Level) -> tuple[Any, Any]:
+def _below_each_other(x: Any, target: Any, level: BatchLevel) -> tuple[Any, Any]:
     """(scores, targets) of all entries' items, of which each target is a number or a list."""
     scores = full(x, level).reshape((-1, x.shape[-1]))
     return scores, full(target, level).reshape((len(scores), *target.shape[x.ndim - 1 :]))
 
 
-def items_backward(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def items_backward(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """The gradient of a loss of items."""
     g, x, target, *options = operands
     at = primitive.position["reduction"] - 3
@@ -912,7 +922,7 @@ def items_backward(primitive: Primitive, operands: list[Any], level: Level) -> A
     return found.reshape((level.size, *x.shape))
 
 
-def loss_backward(primitive: Primitive, operands: list[Any], level: Level) -> Any:
+def loss_backward(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """A loss's gradient by one operand: the mean of an entry's elements, not of the batch's."""
     at = primitive.position["reduction"]
     reduction = operands[at]

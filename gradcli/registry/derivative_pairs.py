@@ -28,7 +28,7 @@ def pair(
     saves: str = "",
     slope: str = "",
     slope_node: str = "",
-    batch: str = "folded",
+    batching: str = "folded",
     doc: str = "",
     **facts: Any,
 ) -> Primitive:
@@ -44,12 +44,12 @@ def pair(
         slope_node or f"{node}BackwardBackward0",
         kind=None if backward else "linear",
         public=False,
-        batch=batch,
+        batching=batching,
         guarded=False,
         spelled=slope,
     )(_rules(f"{name.removesuffix('_p')}_backward", kernel, backward))
     rule = passing(back, saves) if saves else back
-    facts = {"public": False, "batch": batch} | facts
+    facts = {"public": False, "batching": batching} | facts
     rules = {"self": rule, "__doc__": doc}
     primitive = operator(kernel, f"{node}Backward0", **facts)(_rules(name, kernel, rules))
     back.rules = {"grad_output": primitive} | back.rules

@@ -17,7 +17,7 @@ from gradcli.core.basic_primitives import conj as conj
 from gradcli.core.basic_primitives import expand as expand
 from gradcli.core.basic_primitives import is_complex as is_complex
 from gradcli.core.basic_primitives import unsqueeze_dims as unsqueeze_dims
-from gradcli.core.batched_arrays import Batched, anywhere, zeros_of
+from gradcli.core.batched_arrays import BatchedArray, anywhere, zeros_of
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.registry.table import resolve
 from gradcli.system import dtypes
@@ -187,7 +187,7 @@ def numbers(value: Any) -> Any:
     Of what is recorded, those of a run of its own: what follows from them is no part of a program.
     """
     array = data(value)
-    return array if isinstance(array, Batched) else laid_out(array)
+    return array if isinstance(array, BatchedArray) else laid_out(array)
 
 
 def scale_by_count(g: Any, mask: Any, dim: tuple[int, ...]) -> Any:
@@ -203,7 +203,7 @@ def _count_true(mask: Any, dim: tuple[int, ...]) -> Any:
 
 def zeros_in(value: Any) -> int:
     """How many elements are zero; batches count as having one at most."""
-    if isinstance(data(value), Batched):
+    if isinstance(data(value), BatchedArray):
         return int(anywhere(data(value) == 0))
     found = numbers(value)
     return int(found.size - np.count_nonzero(found)) if is_array(found) else 0

@@ -285,7 +285,7 @@ def _overlap(primitives: tuple[Primitive, ...], inplace: bool) -> str:
         return "whole none" if inplace else "none none"
     if any(r.writes for r in primitives):
         return "any any"
-    if primitives and all(r.batch == "elementwise" for r in primitives):
+    if primitives and all(r.batching == "elementwise" for r in primitives):
         return "whole whole"
     return "whole any" if inplace else "any any"
 

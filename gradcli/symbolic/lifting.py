@@ -131,7 +131,7 @@ class Reader:
         word = table.public_name(primitive)
         if word is None:
             return self.expand(made)
-        if primitive.batch == "elementwise":
+        if primitive.batching == "elementwise":
             if all(k == "tensor" for k in primitive.kinds):
                 return function(word, *args)
             tensors = [a for a, k in zip(args, primitive.kinds, strict=True) if k == "tensor"]

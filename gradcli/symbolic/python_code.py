@@ -400,7 +400,7 @@ def _of_numbers(node: Expression) -> bool:
     if function is None:
         return False
     rows = function.primitives or (function.target,)
-    elementwise = all(getattr(primitive, "batch", None) == "elementwise" for primitive in rows)
+    elementwise = all(getattr(primitive, "batching", None) == "elementwise" for primitive in rows)
     return elementwise and bool(node.args) and all(map(is_scalar_constant, node.args))
 
 

@@ -283,7 +283,7 @@ def _asked(made: Sequence[Call], scalars: set[str]) -> Iterator[list[str]]:
 
 
 def _is_elementwise(call: Call) -> bool:
-    return "elementwise" in (call.primitive.kind, call.primitive.batch)
+    return "elementwise" in (call.primitive.kind, call.primitive.batching)
 
 
 def _takes_together(call: Call) -> bool:

@@ -722,7 +722,7 @@ def apart(primitive: Any, args: tuple[Any, ...], axis: int) -> Apart | None:
     first = args[0]
     if primitive.sizes or primitive.view or primitive.kinds[0] == "list":
         return None
-    if not (primitive.axes or (primitive.batch == "leading" and axis == 0)):
+    if not (primitive.axes or (primitive.batching == "leading" and axis == 0)):
         return None
     for word in primitive.axes.split():
         dims = args[primitive.position[word.strip("+*")]]

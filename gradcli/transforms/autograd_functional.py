@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.core import modes
 from gradcli.core.backward_pass import grad, tell
 from gradcli.core.batch_levels import remove_batch_dim
-from gradcli.core.batched_arrays import Level, opened
+from gradcli.core.batched_arrays import BatchLevel, opened
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.transforms import batched_passes
 from gradcli.transforms.strict_arguments import (
@@ -165,7 +165,7 @@ def jacobian(
 
 def _rows(i: int, output: Tensor, variables: Tensors, create_graph: bool, strict: bool) -> Tensors:
     """The Jacobians of one output, all rows in one backward pass."""
-    level = Level(output.numel(), linear=True)
+    level = BatchLevel(output.numel(), linear=True)
     found = batched_passes.rows(output, variables, level, create_graph)
     tell(level)
     message = f"Output {i} of the user-provided function is independent of input {{}}. " + _STRICT
@@ -191,7 +191,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vecto
             "for `vectorize=True`."
         )
     many, given = _as_tuple(inputs, "inputs", "jacobian")
-    level = Level(sum(v.numel() for v in given), linear=True)
+    level = BatchLevel(sum(v.numel() for v in given), linear=True)
     with forward_mode.dual_level(), opened(level):
         duals = [
             forward_mode.make_dual(v, u)

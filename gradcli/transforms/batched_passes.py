@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.core.backward_pass import gradients as grad
 from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
-from gradcli.core.batched_arrays import Batched, Diagonal, Level, batch_of, full, opened
+from gradcli.core.batched_arrays import BatchedArray, BatchLevel, Diagonal, batch_of, full, opened
 from gradcli.core.custom_function import BackwardCFunction
 from gradcli.core.primitive import NotImplementedNode
 from gradcli.core.sparse_batches import Scattered, merged, scattered
@@ -23,7 +23,7 @@ ROWS = 256  # of a Jacobian whose product alone is wanted, at once
 def reverse(
     output: Tensor,
     wrt: Sequence[Tensor],
-    level: Level,
+    level: BatchLevel,
     create_graph: bool = False,
     chunk: int | None = None,
 ) -> list[Tensor]:
@@ -39,7 +39,7 @@ def reverse(
 def rows(
     output: Tensor,
     wrt: Sequence[Tensor],
-    level: Level,
+    level: BatchLevel,
     create_graph: bool = False,
     chunk: int | None = None,
 ) -> list[Any]:
@@ -53,7 +53,7 @@ def rows(
         eye = np.eye(count, dtype=output.array.dtype).reshape(count, *shape)
         parts = []
         for k in range(0, count, chunk):
-            part = Level(min(chunk, count - k), linear=True)
+            part = BatchLevel(min(chunk, count - k), linear=True)
             seed = wrap(eye[k : k + chunk])
             parts.append(pulled([output], wrt, [seed], part, create_graph))
             level.slow.update(part.slow)
@@ -72,7 +72,7 @@ def product(output: Tensor, wrt: Sequence[Tensor], vectors: Sequence[Tensor]) ->
     """The product of a tensor's Jacobian with vectors, by its rows."""
     flat = np.zeros(output.numel(), output.array.dtype)
     for k in range(0, flat.size if output.requires_grad else 0, ROWS):
-        level = Level(min(ROWS, flat.size - k), linear=True)
+        level = BatchLevel(min(ROWS, flat.size - k), linear=True)
         unit = np.zeros((level.size, flat.size), flat.dtype)
         unit[np.arange(level.size), np.arange(k, k + level.size)] = 1
         seed = wrap(unit.reshape(level.size, *output.shape))
@@ -92,7 +92,7 @@ class Sparse:
         self.shape, self.indices, self.values = shape, indices, values
 
 
-def sparse(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Sparse]:
+def sparse(output: Tensor, wrt: Sequence[Tensor], level: BatchLevel) -> list[Sparse]:
     """As `reverse`, without the zeros: in as much memory as there are elements where all is elementwise.
 
     level: a batch of output.numel() entries.
@@ -125,7 +125,7 @@ def _elements(array: Scattered, shape: tuple[int, ...]) -> tuple[Any, Any]:
     return np.stack(found, -1), values[rows, columns]
 
 
-def identity(like: Tensor, level: Level) -> Tensor:
+def identity(like: Tensor, level: BatchLevel) -> Tensor:
     """The unit vectors of a tensor's space: for each entry of the level's batch one of them."""
     return wrap(Diagonal(np.ones(like.shape, like.array.dtype), level))
 
@@ -139,7 +139,7 @@ def pulled(
     outputs: Sequence[Tensor],
     wrt: Sequence[Tensor],
     seeds: Sequence[Tensor],
-    level: Level,
+    level: BatchLevel,
     create_graph: bool = False,
 ) -> list[Any]:
     """Gradients for seeds with a batch in front, which they get too; None where there is none."""
@@ -182,7 +182,7 @@ class Transposed:
 _ONCE = (BackwardCFunction, NotImplementedNode)
 
 
-def forward(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Tensor] | None:
+def forward(output: Tensor, wrt: Sequence[Tensor], level: BatchLevel) -> list[Tensor] | None:
     """The Jacobians of a tensor, all columns in one pass over the recorded backward pass.
 
     level: a batch of as many entries as wrt has elements. None where an operation, or a function of the
@@ -231,7 +231,7 @@ def watched(output: Tensor) -> bool:
     return False
 
 
-def units(wrt: Sequence[Tensor], level: Level) -> list[Tensor]:
+def units(wrt: Sequence[Tensor], level: BatchLevel) -> list[Tensor]:
     """The unit vectors of the space of all of wrt, cut into a part for each: a batch of the level."""
     if len(wrt) == 1:
         return [identity(wrt[0], level)]
@@ -241,7 +241,7 @@ def units(wrt: Sequence[Tensor], level: Level) -> list[Tensor]:
         n = w.numel()
         unit = np.zeros((count, n), w.array.dtype)
         unit[at : at + n] = np.eye(n)
-        found.append(wrap(Batched(unit.reshape((count, *w.shape)), level)))
+        found.append(wrap(BatchedArray(unit.reshape((count, *w.shape)), level)))
         at += n
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.core import batched_arrays, generated_calls, modes
 from gradcli.core.backward_pass import gradients as grad
 from gradcli.core.batch_levels import lift_to_batch, remove_batch_dim
-from gradcli.core.batched_arrays import Batched, Level, opened
+from gradcli.core.batched_arrays import BatchedArray, BatchLevel, opened
 from gradcli.core.custom_function import BackwardCFunction
 from gradcli.core.device import contiguous_format
 from gradcli.core.gradients import fit
@@ -162,7 +162,7 @@ def _is_view_of(out: Tensor, arg: Any) -> bool:
 
 def _memory(array: Any) -> Any:
     """The array of all entries, or what those that are kept without their zeros are made of."""
-    while isinstance(array, Batched):
+    while isinstance(array, BatchedArray):
         array = array.inner
     return array
 
@@ -233,7 +233,7 @@ def _zeros(value: Any) -> Tensor:
 
 def _has_infinite_factor(primitive: Primitive, values: list[Any]) -> bool:
     """Whether zeros in the place of a tangent that is missing would become NaN: add(alpha=inf)."""
-    return primitive.batch == "elementwise" and any(
+    return primitive.batching == "elementwise" and any(
         type(v) is float and not isfinite(v)
         for i, v in enumerate(values)
         if i not in primitive.differentiated
@@ -419,12 +419,12 @@ def _mended(
     step = max(AT_ONCE // size, 1)
     for start in range(0, min(len(places), MOST // size), step):
         at = places[start : start + step]
-        level = Level(len(at), linear=True)
+        level = BatchLevel(len(at), linear=True)
         units = np.zeros((level.size, found.numel()), made.dtype)
         units[np.arange(level.size), at] = 1
         with opened(level), np.errstate(all="ignore"):
-            seed = wrap(Batched(units.reshape((level.size, *found.shape)), level))
-            total = wrap(Batched(np.zeros(level.size, units.dtype), level))
+            seed = wrap(BatchedArray(units.reshape((level.size, *found.shape)), level))
+            total = wrap(BatchedArray(np.zeros(level.size, units.dtype), level))
             for (e, v), p in zip(operands, pull(seed), strict=True):
                 if e is not None and p is not None:
                     total = total + (fit(p, e, name) * _tangent(v)).sum()

@@ -11,7 +11,7 @@ import numpy as np
 from gradcli.core import levels, pytrees
 from gradcli.core.backward_pass import tell
 from gradcli.core.batch_levels import remove_batch_dim
-from gradcli.core.batched_arrays import Level, opened
+from gradcli.core.batched_arrays import BatchLevel, opened
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.transforms import batched_passes
 from gradcli.transforms.arguments import (
@@ -51,7 +51,7 @@ def jacrev(
             keep = level.needs([*outputs, *_tensors(aux)])
             rows = []
             for out in outputs:
-                batch = Level(out.numel(), linear=True)
+                batch = BatchLevel(out.numel(), linear=True)
                 found = batched_passes.reverse(out, leaves, batch, keep, chunk_size)
                 tell(batch)
                 rows.append(pytrees.unflatten(found, spec))
@@ -79,7 +79,7 @@ def jacfwd(
         call = "jvp(f, primals, tangents)"
         with levels.Level(), forward_mode.nested_level():
             points, spec = pytrees.flatten(_chosen(args, argnums, lambda v: v)[1])
-            batch = Level(sum(p.numel() for p in points), randomness, linear=True)
+            batch = BatchLevel(sum(p.numel() for p in points), randomness, linear=True)
             with opened(batch):
                 units = batched_passes.units(points, batch)
                 duals = iter(list(map(forward_mode.make_dual, points, units)))

@@ -14,7 +14,7 @@ import numpy as np
 from gradcli.core import random
 from gradcli.core.backward_pass import grad
 from gradcli.core.batch_levels import remove_batch_dim
-from gradcli.core.batched_arrays import Level, opened
+from gradcli.core.batched_arrays import BatchLevel, opened
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.program import Program
@@ -106,7 +106,7 @@ def jacobian(
     leaves: list[Tensor] = []
     found: list[Tensor] | None = None
     columns = sum(tensors[n].numel() for n in wrt)
-    method, level = "forward", Level(columns, linear=True)
+    method, level = "forward", BatchLevel(columns, linear=True)
     start = Start()
     if mode != "forward":
         value, leaves = _recorded(program, tensors, wrt, names)
@@ -114,14 +114,18 @@ def jacobian(
         start.again()
         value, leaves, found = _columns(program, tensors, wrt, names, level)
     if found is None:
-        method, level = "reverse", Level(value.numel(), linear=True)
+        method, level = "reverse", BatchLevel(value.numel(), linear=True)
         found = batched_passes.reverse(value, leaves, level)
     by = {n: f.array for n, f in zip(wrt, found, strict=True)}
     return Matrices(by, method, tuple(value.shape), list(level.slow))
 
 
 def _columns(
-    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names, level: Level
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    wrt: Sequence[str],
+    names: Names,
+    level: BatchLevel,
 ) -> tuple[Any, list[Tensor], list[Tensor] | None]:
     """(value, variables, its Jacobians by all columns at once), the last None where rows are needed."""
     units = batched_passes.units([tensors[n] for n in wrt], level)
@@ -139,7 +143,7 @@ def sparse_jacobian(
 ) -> Matrices:
     """As `jacobian`, by rows and without the zeros: each of `by` is a `batched.Sparse`."""
     value, leaves = _recorded(program, tensors, wrt, names)
-    level = Level(value.numel(), linear=True)
+    level = BatchLevel(value.numel(), linear=True)
     by = dict(zip(wrt, batched_passes.sparse(value, leaves, level), strict=True))
     return Matrices(by, "reverse", tuple(value.shape), list(level.slow))
 
@@ -162,7 +166,7 @@ def hessian(
         slopes = grad(value.sum(), leaves, create_graph=True, allow_unused=True)
     found = {}
     for n, own, slope in zip(wrt, leaves, slopes, strict=True):
-        level = Level(own.numel(), linear=True)
+        level = BatchLevel(own.numel(), linear=True)
         if sparse:
             missing = wrap(np.zeros(own.shape, own.array.dtype))
             parts = batched_passes.sparse(missing if slope is None else slope, leaves, level)

@@ -9,7 +9,7 @@ from typing import Any
 from gradcli.core import batched_arrays, modes, pytrees
 from gradcli.core.backward_pass import tell
 from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
-from gradcli.core.batched_arrays import Batched, Level, opened
+from gradcli.core.batched_arrays import BatchedArray, BatchLevel, opened
 from gradcli.core.tensor import Tensor
 
 RANDOMNESS = ("error", "different", "same")
@@ -126,7 +126,7 @@ def _run(
     size: int,
 ) -> tuple[list[Any], pytrees.Spec, list[Any]]:
     """(the leaves of the result, its structure, where the batch is in each)."""
-    level = Level(size, randomness)
+    level = BatchLevel(size, randomness)
     outer = modes.transforms.set(modes.transforms.get() + 1)
     try:
         made, out_spec, places = _inside(func, spec, dims, out_dims, kwargs, values, level)
@@ -143,7 +143,7 @@ def _inside(
     out_dims: Any,
     kwargs: dict[str, Any],
     values: list[Any],
-    level: Level,
+    level: BatchLevel,
 ) -> tuple[list[Any], pytrees.Spec, list[Any]]:
     with opened(level):
         inside = [
@@ -176,7 +176,7 @@ def _places(func: Any, out_dims: Any, found: list[Any], spec: pytrees.Spec) -> l
     return dims
 
 
-def _outside(func: Any, result: Any, dim: Any, level: Level) -> Any:
+def _outside(func: Any, result: Any, dim: Any, level: BatchLevel) -> Any:
     name = _name(func)
     if dim is None:
         if isinstance(result, Tensor) and level in batched_arrays.batch_of(result):
@@ -220,4 +220,4 @@ def _in_chunks(
     return pytrees.unflatten(joined, out_spec)
 
 
-__all__ = ["Batched", "vmap"]
+__all__ = ["BatchedArray", "vmap"]

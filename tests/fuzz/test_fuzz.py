@@ -123,7 +123,7 @@ def test_a_few_texts(monkeypatch) -> None:
 def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:
     table.load()
     flip = next(row for row in table.PRIMITIVES if row.name == "flip")
-    monkeypatch.setattr(flip, "batch", "elementwise")
+    monkeypatch.setattr(flip, "batching", "elementwise")
     found = next(forms.failures("flip(randn(2,3), (0,))"))
     assert "vmap of it over x0 by 0, entry 0" in found
 
@@ -131,7 +131,9 @@ def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:
 def test_a_refusal_in_numpys_words_is_found(monkeypatch) -> None:
     table.load()
     flip = next(row for row in table.PRIMITIVES if row.name == "flip")
-    monkeypatch.setattr(flip, "batch", lambda row, operands, level: np.add(np.ones(2), np.ones(3)))
+    monkeypatch.setattr(
+        flip, "batching", lambda row, operands, level: np.add(np.ones(2), np.ones(3))
+    )
     said = forms.refused(pairs.Case("flip(x, (0,))", {"x": np.ones(2)}))
     assert "mapped, in words of Python's: ValueError in test_fuzz.<lambda>: operands could" in said
 

@@ -14,7 +14,7 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.core.batched_arrays import Level, is_diagonal, opened
+from gradcli.core.batched_arrays import BatchLevel, is_diagonal, opened
 from gradcli.transforms import traced_matrices
 from gradcli.transforms.batched_passes import identity
 from tests.sweep import sweep
@@ -143,7 +143,7 @@ def test_what_is_elementwise_stays_a_diagonal(source: str, diagonal: bool) -> No
     x = gradcli.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     a = gradcli.tensor(np.arange(16.0).reshape(4, 4))
     value = language.run(language.parse(source), {"x": x, "A": a}).value
-    level = Level(value.numel(), linear=True)
+    level = BatchLevel(value.numel(), linear=True)
     with opened(level):
         (found,) = gradcli.autograd.grad(value, x, identity(value, level), retain_graph=True)
     assert is_diagonal(found.array) is diagonal
