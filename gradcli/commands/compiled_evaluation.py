@@ -89,7 +89,7 @@ def _planned(
     seed: str | None,
 ) -> Planned:
     from gradcli import language
-    from gradcli.compiler import Untraceable, record
+    from gradcli.compiler import Untraceable, trace_numpy
     from gradcli.compiler.compiled_function import Plan
     from gradcli.core.promotion import REFUSALS
     from gradcli.core.tensor import Tensor, wrap
@@ -119,8 +119,8 @@ def _planned(
 
     wrt = frozenset(n for n, t in variables.items() if t.requires_grad)
     start = None if seed is None else partial(seed_array, text=seed)
-    recording = record(function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True)
-    made = Plan(recording)
+    trace = trace_numpy(function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True)
+    made = Plan(trace)
     try:
         with uncollected():
             value, *grads = made.run(*arrays.values())
@@ -129,7 +129,7 @@ def _planned(
     for name, grad in zip(made.names, grads, strict=True):
         variables[name]._grad = None if grad is None else wrap(grad)
     result = wrap(value)
-    result.node = recording.result.node
+    result.node = trace.result.node
     evaluation = Evaluation(request, variables, result, dict(variables), integers)
     # Without a graph, backward() has something to say about it.
     done = gradients and result.node is not None

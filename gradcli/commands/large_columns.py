@@ -342,7 +342,7 @@ def grad_by_rows(
     if not wrt:
         raise _no_graph(request, "see --wrt and --no-grad")
     work = made.work(wrt, seed=seed_of(seed))
-    if work.recording.result.node is None:
+    if work.trace.result.node is None:
         raise _no_graph(request, "the value does not depend on a variable that requires grad")
     made.may_be_written(work, runner, value=show_value)
     values, number = made.run(work, runner)
@@ -378,7 +378,7 @@ def _grad_json(
     request: Request, work: Work, value: Any, grads: Mapping[str, Any], seed: str | None
 ) -> dict[str, Any]:
     precision = request.style.precision
-    found = work.recording
+    found = work.trace
     made: dict[str, Any] = {}
     for name, g in found.gradients.items():
         like = found.inputs[name] if g is None else g
@@ -405,7 +405,7 @@ def _described(work: Work, value: Any, precision: int | None) -> dict[str, Any]:
     """The value's keys; of one with rows only its shape."""
     if value is not None:
         return output.described(value, precision)
-    found = work.recording.value
+    found = work.trace.value
     return {"value": None, "shape": list(found.shape), "dtype": found.dtype.name}
 
 
@@ -419,7 +419,7 @@ def eval_by_rows(ctx: AnyContext, request: Request, table: Table, runner: Runner
     style = request.style
     if style.form == "json":
         made.write(work, values, number, runner)
-        result = work.recording.result
+        result = work.trace.result
         node = result.grad_fn
         more = {
             "requires_grad": bool(result.requires_grad),

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from gradcli.compiler.compiled_function import Compiled, compile
-from gradcli.tracing.numpy_tracer import Recording, Untraceable, record
+from gradcli.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
-__all__ = ["Compiled", "Recording", "Untraceable", "compile", "record"]
+__all__ = ["Compiled", "NumpyTracer", "Untraceable", "compile", "trace_numpy"]

@@ -1,4 +1,4 @@
-"""`gradcli.compile`: a program as a function of arrays, recorded once for each set of shapes."""
+"""`gradcli.compile`: a program as a function of arrays, traced once for each set of shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.registry import table
 from gradcli.system import dtypes
 from gradcli.tracing.numpy_program import Operation, live
-from gradcli.tracing.numpy_tracer import Recording, Untraceable, record
+from gradcli.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -31,20 +31,20 @@ class Plan:
     not depend on an input.
     """
 
-    __slots__ = ("executor", "names", "recording", "run")
+    __slots__ = ("executor", "names", "run", "trace")
 
     def __init__(
         self,
-        recording: Recording,
+        trace: NumpyTracer,
         *,
         threads: int | None = None,
         smallest: int = executor.SMALLEST,
         sparing: bool = False,
     ) -> None:
-        self.recording = recording
-        self.names = list(recording.gradients)
-        outputs = recording.outputs
-        inputs = list(recording.inputs.values())
+        self.trace = trace
+        self.names = list(trace.gradients)
+        outputs = trace.outputs
+        inputs = list(trace.inputs.values())
         self.executor: executor.Executor | None = None
         if any(o.size >= smallest for o in live(outputs)):
             self.executor = executor.Executor(
@@ -53,12 +53,12 @@ class Plan:
             run: Callable[..., Any] = self.executor
         else:
             run = _owned(program(outputs, inputs), outputs)
-        missing = [g is None for g in recording.gradients.values()]
+        missing = [g is None for g in trace.gradients.values()]
         self.run = _with_gaps(run, missing) if any(missing) else run
 
     def lines(self) -> list[str]:
         """The plan as text."""
-        found = self.recording
+        found = self.trace
         if self.executor is None:
             return program_listing.straight_text(found.outputs)
         roles = {o.index: "value" for o in (found.value, *found.more)}
@@ -167,7 +167,7 @@ class Compiled:
         if isinstance(plan, Untraceable):
             return program_listing.described({}, program_listing.reason_text(plan), self.title)
         title = f"{self.title}{' and gradients' if key[0] else ''}"
-        return program_listing.described(plan.recording.inputs, plan.lines(), title)
+        return program_listing.described(plan.trace.inputs, plan.lines(), title)
 
     # -- the way to a plan -------------------------------------------------------------------------
     def _arrays(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], bool]:
@@ -220,7 +220,7 @@ class Compiled:
         variables = dict(zip(self.names, given, strict=True))
         wrt = frozenset(self._differentiated(given)) if gradients else frozenset()
         try:
-            found = record(
+            found = trace_numpy(
                 self.function, variables, wrt=wrt, backward=gradients, nested=not gradients
             )
         except Untraceable as reason:
@@ -242,7 +242,7 @@ class Compiled:
             values: tuple[Any, ...] = plan.run(*given)
         except REFUSALS:  # the tape's words, and where in the program they belong
             return self._tape(given, gradients)
-        spec = plan.recording.spec
+        spec = plan.trace.spec
         return values if spec is None else (pytrees.unflatten(values, spec),)
 
     def _tape(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:

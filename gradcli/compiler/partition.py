@@ -1,4 +1,4 @@
-"""A recorded program cut by rows: passes over batches of a table, and sums of what the batches gave.
+"""A traced program cut by rows: passes over batches of a table, and sums of what the batches gave.
 
 Every operation is one of three things. It has a row of its own for every row of the table (it is *wide*: one
 of its axes goes with the rows); or it is what all rows make together (a reduction along that axis, of which
@@ -62,7 +62,7 @@ Modes = dict[int, Any]
 
 
 class Uncut(Exception):
-    """An operation needs other rows than its own. index: which, in the recording."""
+    """An operation needs other rows than its own. index: which, in the trace."""
 
     def __init__(self, op: Operation, reason: str) -> None:
         super().__init__(reason)

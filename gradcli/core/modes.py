@@ -29,7 +29,7 @@ opened: ContextVar[int] = ContextVar("opened", default=0)
 differentiating: list[None] = []
 
 
-class Recorder(Protocol):
+class TraceHooks(Protocol):
     """What runs the primitives while a program is recorded: see gradcli.tracing.
 
     tensors: whether backward passes run the rules on tensors, never on arrays.
@@ -79,7 +79,7 @@ class State:
         self.levels: tuple[Any, ...] = ()  # the batches that are open: core.batched_arrays.Level
         self.batched = False  # operands may be batched, open or not: a pass goes through a batch
         self.before_write: Any = None  # called with a tensor that is about to be written in place
-        self.recorder: Recorder | None = (
+        self.recorder: TraceHooks | None = (
             None  # runs primitives in the engine's place, and keeps what ran
         )
 

@@ -37,7 +37,7 @@ class Pass:
     steps: list[Step] = field(default_factory=list)
 
 
-class Recorder:
+class StepListener:
     """What the engine calls with every event; keeps copies, for gradients are reused in place."""
 
     def __init__(self, *, check: bool = False) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradcli.graphs import nonfinite, saved_fields, value_text
-from gradcli.graphs.backward_steps import Recorder, Step
+from gradcli.graphs.backward_steps import Step, StepListener
 from gradcli.graphs.remedies import input_remedy, remedy
 from gradcli.graphs.traversal import class_name
 
@@ -35,7 +35,7 @@ def find_anomaly(
     graph: Any,
     *,
     values: Mapping[Any, Any] | None = None,
-    recorder: Recorder | None = None,
+    recorder: StepListener | None = None,
 ) -> Anomaly | None:
     """Return the first node that gave NaN or infinity, in the forward pass or else in the backward.
 
@@ -66,7 +66,7 @@ def _forward(graph: Any, watched: Mapping[Any, Any]) -> Anomaly | None:
     return None
 
 
-def _backward(graph: Any, watched: Mapping[Any, Any], recorder: Recorder) -> Anomaly | None:
+def _backward(graph: Any, watched: Mapping[Any, Any], recorder: StepListener) -> Anomaly | None:
     if recorder.anomaly is None:
         return None
     step, saved_before = recorder.anomaly

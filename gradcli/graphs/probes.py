@@ -126,10 +126,10 @@ class Probe:
         """
         from gradcli.core import backward_pass
         from gradcli.core.observers import observing
-        from gradcli.graphs.backward_steps import Recorder
+        from gradcli.graphs.backward_steps import StepListener
 
         leaves = [node.variable for node in skeleton.nodes if hasattr(node, "variable")]
-        recorder = Recorder(check=True)
+        recorder = StepListener(check=True)
         with observing(recorder):
             backward_pass.grad(tensors, leaves, seeds, retain_graph=True, allow_unused=True)
         return recorder

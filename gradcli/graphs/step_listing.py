@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gradcli.graphs.backward_steps import Pass, Recorder
+from gradcli.graphs.backward_steps import Pass, StepListener
 from gradcli.graphs.step_table import pass_to_json, table
 from gradcli.graphs.styles import Line, segments
 from gradcli.graphs.traversal import Describer
@@ -23,7 +23,7 @@ def tracing(source: str | None = None, *, check: bool = False) -> Iterator[Trace
     """
     from gradcli.core.observers import observing
 
-    trace = Trace(Recorder(check=check), source)
+    trace = Trace(StepListener(check=check), source)
     with observing(trace.recorder):
         yield trace
 

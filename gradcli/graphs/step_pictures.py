@@ -13,14 +13,14 @@ from gradcli.graphs.traversal import Walk, class_name
 FLOW_WIDTH = 24
 
 
-class Recorded(Protocol):
+class StepFrames(Protocol):
     """A graph whose backward pass has been recorded."""
 
     skeleton: Walk
     recorder: Any
 
 
-def frames(picture: Picture, graph: Recorded) -> Iterator[str]:
+def frames(picture: Picture, graph: StepFrames) -> Iterator[str]:
     """Yield the picture before the pass, and after each of its steps."""
     layout = picture.layout()
     steps = [] if graph.recorder is None else list(graph.recorder.steps)

@@ -18,7 +18,7 @@ from gradcli.core.promotion import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import LanguageError, kind_of
 from gradcli.tracing.numpy_program import live
-from gradcli.tracing.numpy_tracer import Recording, Untraceable, record
+from gradcli.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
 Arrays = dict[str, Any]
 _NO_VALUE = "end it with an expression"
@@ -75,7 +75,7 @@ class Rows:
     def _planned(self, first: Arrays) -> Callable[[Arrays, int], Results]:
         variables = {**self.shared, **first}
         try:
-            found = record(
+            found = trace_numpy(
                 self.function, variables, wrt=frozenset(self.wrt), backward=bool(self.wrt)
             )
         except Untraceable as reason:
@@ -170,15 +170,15 @@ def _shape_of(value: Any) -> Any:
     return np.shape(value.array) if isinstance(value, Tensor) else ()
 
 
-def _is_elementwise(found: Recording) -> bool:
-    """Whether a recorded program does nothing but elementwise calls on arrays without dimensions."""
+def _is_elementwise(found: NumpyTracer) -> bool:
+    """Whether a traced program does nothing but elementwise calls on arrays without dimensions."""
     return all(
         not o.shape and o.kind in ("input", "constant", "elementwise") for o in live(found.outputs)
     ) and all(not o.shape for o in found.inputs.values())
 
 
-def _together(found: Recording, shared: Arrays) -> Callable[[Arrays, int], Results]:
-    """The recorded calls on whole columns."""
+def _together(found: NumpyTracer, shared: Arrays) -> Callable[[Arrays, int], Results]:
+    """The traced calls on whole columns."""
     run = program(found.outputs, list(found.inputs.values()))
     names = [name for name, g in found.gradients.items() if g is not None]
 

@@ -25,7 +25,7 @@ from gradcli.tables import Table, TableError
 from gradcli.tables.parts import Part, Parts, columns_of
 from gradcli.tables.source import changed
 from gradcli.tracing.abstract_evaluation import unread
-from gradcli.tracing.numpy_tracer import Recording, Untraceable, record
+from gradcli.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
 Values = dict[int, Any]
 
@@ -77,13 +77,13 @@ class Work:
         self.rows, self.missing = rows, missing
         self.wrt, self.seed, self.backward = wrt, seed, backward
         self.dtype = dtypes.get_default_dtype().name
-        self._made: tuple[Recording, Cut] | None = None
+        self._made: tuple[NumpyTracer, Cut] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_made": None}
 
     @property
-    def recording(self) -> Recording:
+    def trace(self) -> NumpyTracer:
         """The program as it was recorded."""
         return self._planned()[0]
 
@@ -92,7 +92,7 @@ class Work:
         """How it is cut."""
         return self._planned()[1]
 
-    def _planned(self) -> tuple[Recording, Cut]:
+    def _planned(self) -> tuple[NumpyTracer, Cut]:
         if self._made is None:
             self._made = self._plan()
         return self._made
@@ -105,7 +105,7 @@ class Work:
         columns = {n: unread(c.shape(self.rows), real) for n, c in self.columns.items()}
         return make(*arguments), {**columns, **self.shared}
 
-    def _plan(self) -> tuple[Recording, Cut]:
+    def _plan(self) -> tuple[NumpyTracer, Cut]:
         function, variables = self._source()
         wrt = frozenset(self.wrt or ())
         try:
@@ -137,7 +137,7 @@ class Work:
     def _placed(self, error: RuntimeError) -> LanguageError | None:
         """The error of an operation that was worked out, with its place in the program."""
         guard = getattr(error, "guard", None)
-        guarded = [o for o in self.recording.graph.operations if guard and guard in o.args[:1]]
+        guarded = [o for o in self.trace.graph.operations if guard and guard in o.args[:1]]
         for o in guarded:
             try:
                 self._recorded(*self._source(), frozenset(self.wrt or ()), (o.index, error))
@@ -152,8 +152,8 @@ class Work:
         variables: dict[str, Any],
         wrt: frozenset[str],
         stop: tuple[int, Exception] | None = None,
-    ) -> Recording:
-        return record(
+    ) -> NumpyTracer:
+        return trace_numpy(
             function,
             variables,
             wrt=wrt,
@@ -165,7 +165,7 @@ class Work:
 
     def _attempt(
         self, function: Callable[..., Any], variables: dict[str, Any], wrt: frozenset[str]
-    ) -> tuple[Recording, Cut]:
+    ) -> tuple[NumpyTracer, Cut]:
         given = function, variables, wrt
         try:
             found = self._recorded(*given)
@@ -180,7 +180,7 @@ class Work:
                 reason.span = getattr(found_at.__cause__, "span", None)
             raise reason from None
 
-    def _cut(self, found: Recording) -> Cut:
+    def _cut(self, found: NumpyTracer) -> Cut:
         wide = [found.inputs[n] for n in self.columns]
         outputs: list[tuple[Any, bool | None]] = [(found.value, None)]
         outputs += [(g, n in self.columns) for n, g in found.gradients.items() if g is not None]
@@ -189,7 +189,7 @@ class Work:
     # -- running it --------------------------------------------------------------------------------
     def start(self) -> Values:
         """What is known before the first pass."""
-        found = self.recording
+        found = self.trace
         return {found.inputs[n].index: np.asarray(a)[()] for n, a in self.shared.items()}
 
     def run_part(self, number: int, values: Values, part: Part) -> Any:
@@ -203,7 +203,7 @@ class Work:
         self, number: int, values: Values, part: Part
     ) -> Iterator[tuple[list[Any], list[Any]]]:
         """For each batch of a part: (its sums, the rows of the outputs that have rows)."""
-        cut, inputs = self.cut, self.recording.inputs
+        cut, inputs = self.cut, self.trace.inputs
         read = {o.index for o in cut.wanted(number)}
         wanted = {n: c for n, c in self.columns.items() if inputs[n].index in read}
         # `skip` leaves out the rows that lack a number in any column, wanted in this pass or not.
@@ -275,7 +275,7 @@ class Work:
         """
         self.between(values, len(self.cut.passes))
         rows = {o.index for o, _ in self.cut.written}
-        found = self.recording
+        found = self.trace
         value = None if found.value.index in rows else _tensor(values[found.value.index])
         grads = {
             n: None if g is None else _tensor(values[g.index])
@@ -288,10 +288,10 @@ class Work:
         """The outputs that have rows: their names, and which of what `batches` gives they are."""
         places = {o.index: k for k, (o, _) in enumerate(self.cut.written)}
         found = {}
-        if self.recording.value.index in places and self.cut.mode_of(self.recording.value):
-            found["value"] = places[self.recording.value.index]
+        if self.trace.value.index in places and self.cut.mode_of(self.trace.value):
+            found["value"] = places[self.trace.value.index]
         for name in self.columns:
-            g = self.recording.gradients.get(name)
+            g = self.trace.gradients.get(name)
             if g is not None:
                 found[f"{name}.grad"] = places[g.index]
         return found
@@ -382,7 +382,7 @@ def _of_nothing(cut: Cut, o: Any) -> Any:
 
 
 def _worded(error: Untraceable) -> NoPasses:
-    """What stood in the way of recording; an error of the program's own is that error."""
+    """What stood in the way of trace; an error of the program's own is that error."""
     cause = error.__cause__
     if isinstance(cause, LanguageError):
         return NoPasses(_reason(cause.message.partition("\n")[0]), cause.span)

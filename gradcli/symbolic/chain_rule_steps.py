@@ -18,7 +18,7 @@ from gradcli.symbolic.finish import RULES
 from gradcli.symbolic.lifting import NoExpression, Reader
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.tracing.calls import calls
-from gradcli.transforms.traced_run import recorded_run
+from gradcli.transforms.traced_run import traced_run
 
 
 class Step(NamedTuple):
@@ -51,10 +51,10 @@ def steps(
     values. Raises NoExpression where an operation has no form as an expression.
     """
     with np.errstate(all="ignore"):
-        result, recording = recorded_run(program, dict(arrays), wrt, follow, names or {})
+        result, trace = traced_run(program, dict(arrays), wrt, follow, names or {})
         if result.grad_fn is None:
             return []
-        leaves = [recording.variables[n] for n in wrt]
+        leaves = [trace.variables[n] for n in wrt]
         known = {id(t): n for n, t in zip(wrt, leaves, strict=True)}
         describer = Describer(walk([result.grad_fn]), program.source, known)
         passed: list[tuple[Any, Any, tuple[Any, ...]]] = []  # node, what came in, what goes out
@@ -63,21 +63,19 @@ def steps(
         def see(event: tuple[str, Any, Any]) -> None:
             kind, node, data = event
             if kind == "start" and len(data) == 1:
-                came[node] = recording.value_of(data[0])
+                came[node] = trace.value_of(data[0])
             elif kind == "finish" and node in came:
-                sent = (None if g is None else recording.value_of(g) for g in data)
+                sent = (None if g is None else trace.value_of(g) for g in data)
                 passed.append((node, came[node], tuple(sent)))
 
-        given = {id(c) for c in calls([recording.value_of(result)])}
+        given = {id(c) for c in calls([trace.value_of(result)])}
         edges = {
             node: (node.next_functions, rules_by_edge(node)) for node in describer.skeleton.nodes
         }
         with observing(see):
-            recording.gradients(result, leaves)
+            trace.gradients(result, leaves)
         places = positions(program)
-        symbols = [
-            (v, name(n, tuple(v.shape), places.get(n, -1))) for n, v in recording.inputs.items()
-        ]
+        symbols = [(v, name(n, tuple(v.shape), places.get(n, -1))) for n, v in trace.inputs.items()]
         reader = Reader(symbols, given)
         found = []
         for node, grad, sent in passed:
@@ -96,11 +94,9 @@ def steps(
 def piece(source: str, arrays: Mapping[str, Any], places: Mapping[str, int]) -> Expression | None:
     """A piece of a program as an expression of its variables; None if it is no program by itself."""
     try:
-        value, recording = recorded_run(parse(source), dict(arrays), [], False, {})
-        symbols = [
-            (v, name(n, tuple(v.shape), places.get(n, -1))) for n, v in recording.inputs.items()
-        ]
-        whole = recording.value_of(value)
+        value, trace = traced_run(parse(source), dict(arrays), [], False, {})
+        symbols = [(v, name(n, tuple(v.shape), places.get(n, -1))) for n, v in trace.inputs.items()]
+        whole = trace.value_of(value)
         return Reader(symbols, {id(c) for c in calls([whole])}).read([whole])[0]
     except (LanguageError, NoExpression):
         return None

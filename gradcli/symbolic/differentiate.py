@@ -25,8 +25,8 @@ from gradcli.symbolic.finish import finish
 from gradcli.symbolic.lifting import NoExpression, Reader
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.tracing.calls import Value, calls
-from gradcli.tracing.tracer import record
-from gradcli.transforms.traced_run import CONSTANTS, _worded, recorded_run
+from gradcli.tracing.tracer import trace_program
+from gradcli.transforms.traced_run import CONSTANTS, _worded, traced_run
 
 MOST_MOVED = 100  # names that are put in another order than that in which they are read
 
@@ -182,7 +182,7 @@ def slope(
     numbers = {**own, **dict(zip(kept, map(_plain, plain), strict=True))}
     symbols |= kept
     with np.errstate(all="ignore"):
-        value, recording = record(
+        value, trace = trace_program(
             lambda **space: evaluate([expression], {symbols[n]: t for n, t in space.items()})[0],
             arrays,
             [word],
@@ -192,12 +192,12 @@ def slope(
         )
         grad = None
         if isinstance(value, Tensor):
-            (grad,) = recording.gradients(value, [recording.variables[word]])
+            (grad,) = trace.gradients(value, [trace.variables[word]])
         if grad is None:
             return alg.zero, symbols[word]
-        given = {id(c) for c in calls([recording.value_of(value)])}
-        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
-        with _numbers_of([recording.value_of(value), grad, *recording.inputs.values()]):
+        given = {id(c) for c in calls([trace.value_of(value)])}
+        reader = Reader([(v, symbols[n]) for n, v in trace.inputs.items()], given, guards, more)
+        with _numbers_of([trace.value_of(value), grad, *trace.inputs.values()]):
             return reader.read([grad])[0], symbols[word]
 
 
@@ -240,19 +240,17 @@ def first_order(
 ) -> Derivatives:
     """The gradients; more: whether they are to be differentiated again."""
     with np.errstate(all="ignore"):
-        result, recording = recorded_run(program, arrays, wanted, follow, names, more, not guards)
-        value = recording.value_of(result)
+        result, trace = traced_run(program, arrays, wanted, follow, names, more, not guards)
+        value = trace.value_of(result)
         forward = calls([value])
         given = {id(c) for c in forward}
         with _worded(program):
-            grads = recording.gradients(result, [recording.variables[n] for n in wanted])
+            grads = trace.gradients(result, [trace.variables[n] for n in wanted])
         places = positions(program)
-        symbols = {
-            n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in recording.inputs.items()
-        }
-        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
+        symbols = {n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in trace.inputs.items()}
+        reader = Reader([(v, symbols[n]) for n, v in trace.inputs.items()], given, guards, more)
         known = [g for g in grads if g is not None]
-        with _numbers_of([value, *known, *recording.inputs.values()]):
+        with _numbers_of([value, *known, *trace.inputs.values()]):
             read = iter(reader.read(known))
             by = {
                 n: finish(alg.zero if g is None else next(read), symbols[n])
@@ -261,8 +259,8 @@ def first_order(
             (whole,) = reader.read([value])
     if more and not known and not alg.is_bare(whole):  # held constant, all of it
         whole = call("detach", [whole], whole.shape)
-    found = Derivatives(program, arrays, whole, by, tuple(value.shape), recording.followed)
-    found.beyond = recording.beyond
+    found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
+    found.beyond = trace.beyond
     return found
 
 

@@ -1,4 +1,4 @@
-"""From recorded calls to expressions: every primitive of the table as what a person would write.
+"""From traced calls to expressions: every primitive of the table as what a person would write.
 
 A primitive that the language has by name becomes a call of it, and one that says how it is spelled becomes
 that; primitives that exist only inside of rules become the formulas that their kernels are.
@@ -23,7 +23,7 @@ from gradcli.symbolic.simplify import function
 from gradcli.symbolic.spelling import NoExpression, chosen, is_tensor, no_expression, shape_of
 from gradcli.symbolic.symbolic_rules import form_of
 from gradcli.tracing.calls import Call, Value, calls, operands_of
-from gradcli.tracing.tracer import expanded
+from gradcli.tracing.tracer import decomposition
 
 
 class Reader:
@@ -198,11 +198,11 @@ class Reader:
     def expand(self, made: Call) -> Any:
         """The formula that an internal primitive stands for, by tracing its kernel."""
         try:
-            results = expanded(made)
+            results = decomposition(made)
         except (
             *REFUSALS,
             AttributeError,
-        ) as error:  # a recorded array lacks most methods of NumPy's
+        ) as error:  # a traced array lacks most methods of NumPy's
             raise no_expression(made) from error
         self.kept += results
         read = self.read(results)

@@ -1,4 +1,4 @@
-"""What a rule that reads a recorded call as an expression may ask of the reader of the whole program."""
+"""What a rule that reads a traced call as an expression may ask of the reader of the whole program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradcli.tracing.calls import Call
 
 
 class Reader(Protocol):
-    """The reader of a recording, as its rules know it (`symbolic.lifting`)."""
+    """The reader of a trace, as its rules know it (`symbolic.lifting`)."""
 
     guards: bool
     again: bool

@@ -29,7 +29,7 @@ from gradcli.language.scope_checks import free_names
 from gradcli.symbolic.generic_points import quiet, sample
 from gradcli.system import dtypes
 from gradcli.tracing.calls import Call, Value, calls, operands_of
-from gradcli.transforms.traced_run import recorded_run
+from gradcli.transforms.traced_run import traced_run
 
 Shape = tuple[int, ...]
 Sizes = tuple[int | str, ...]  # a shape in which letters stand for sizes
@@ -98,12 +98,12 @@ class Inference:
         given = {**self.arrays, **{n: sample(s, k) for k, (n, s) in every}}
         try:
             with quiet():
-                found, recording = recorded_run(self.program, given, (), True, self.names)
+                found, trace = traced_run(self.program, given, (), True, self.names)
         except LanguageError:
             return None
         if self.suits and not self.suits(given):
             return None
-        value = recording.value_of(found)
+        value = trace.value_of(found)
         return _Trial(value.shape, calls([value]))
 
     def shapes(self) -> Shapes | None:
@@ -398,10 +398,10 @@ def _value(program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any]
     """The program's value; None where it refuses the arrays."""
     try:
         with quiet():
-            found, recording = recorded_run(program, arrays, (), True, names)
+            found, trace = traced_run(program, arrays, (), True, names)
     except LanguageError:
         return None
-    return recording.value_of(found).value
+    return trace.value_of(found).value
 
 
 __all__ = ["Shape", "infer", "larger", "made_up"]

@@ -1,4 +1,4 @@
-"""A program recorded once: the engine's own tensors, over arrays that remember the primitives that
+"""A program traced once: the engine's own tensors, over arrays that remember the primitives that
 made them."""
 
 from gradcli.tracing.calls import Call, Value, calls, operands_of

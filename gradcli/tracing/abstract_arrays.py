@@ -31,7 +31,7 @@ from gradcli.tracing.numpy_program import (
 
 
 class Abstract(Numberless, NDArrayOperatorsMixin):
-    """A recorded array: shape and dtype, but no numbers."""
+    """A traced array: shape and dtype, but no numbers."""
 
     __slots__ = ("_fresh", "_graph", "_op")
 

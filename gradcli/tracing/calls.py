@@ -1,4 +1,4 @@
-"""A recording as data: the calls of primitives that were made, and the values between them."""
+"""A trace as data: the calls of primitives that were made, and the values between them."""
 
 from __future__ import annotations
 

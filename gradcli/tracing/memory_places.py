@@ -11,10 +11,10 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.system import dtypes
 from gradcli.system.array_memory import address
 from gradcli.tracing.calls import Value
-from gradcli.tracing.traced_arrays import Cell, Recorded
+from gradcli.tracing.traced_arrays import MemoryCell, TracedArray
 
 if TYPE_CHECKING:
-    from gradcli.tracing.tracer import Recording
+    from gradcli.tracing.tracer import Tracer
 
 Step = tuple[str, tuple[Any, ...]]
 
@@ -166,44 +166,44 @@ def _alike(root: Any, part: Any) -> bool:
     return same and address(part) == address(root)
 
 
-def read(recording: Recording, cell: Cell, part: Any) -> Value:
+def read(trace: Tracer, cell: MemoryCell, part: Any) -> Value:
     """What a part of memory holds now."""
     if _alike(cell.layout, part):
         return cell.value
     if cell.value.constant:
         return Value(np.array(part), known=True)
-    before = modes.change(recorder=recording, enabled=False, rules=False, inference=False)
+    before = modes.change(recorder=trace, enabled=False, rules=False, inference=False)
     try:
-        tensor = recording.tensor(cell.value)
+        tensor = trace.tensor(cell.value)
         for step in steps(cell.layout, part):
             tensor = _taken(tensor, step)
-        return recording.value_of(tensor)
+        return trace.value_of(tensor)
     finally:
         modes.restore(before)
 
 
-def write(recording: Recording, target: Recorded, given: Any) -> None:
+def write(trace: Tracer, target: TracedArray, given: Any) -> None:
     """Write values of the target's own shape over it."""
     cell, layout = target.cell, target.layout
-    before = modes.change(recorder=recording, enabled=False, rules=False, inference=False)
+    before = modes.change(recorder=trace, enabled=False, rules=False, inference=False)
     try:
-        value = recording.value_of(given)
+        value = trace.value_of(given)
         if value.value.dtype != layout.dtype:
-            tensor = recording.tensor(value).to(dtypes.of(layout.dtype))
-            value = recording.value_of(tensor)
+            tensor = trace.tensor(value).to(dtypes.of(layout.dtype))
+            value = trace.value_of(tensor)
         whole = value
         if not _alike(cell.layout, layout) and not (cell.value.constant and value.constant):
             path = steps(cell.layout, layout)
-            parts = [recording.tensor(cell.value)]
+            parts = [trace.tensor(cell.value)]
             for step in path[:-1]:
                 parts.append(_taken(parts[-1], step))
-            out = recording.tensor(value)
+            out = trace.tensor(value)
             for part, step in zip(reversed(parts), reversed(path), strict=True):
                 out = _put(part, out, step)
-            whole = recording.value_of(out)
+            whole = trace.value_of(out)
     finally:
         modes.restore(before)
-    layout[...] = given.layout if type(given) is Recorded else given
+    layout[...] = given.layout if type(given) is TracedArray else given
     constant = cell.value.constant and value.constant
     cell.value = Value(np.array(cell.layout), known=True) if constant else whole
     target.written(Value(np.array(layout), known=True) if constant else value)

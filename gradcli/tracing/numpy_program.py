@@ -292,7 +292,7 @@ def is_one(value: Any) -> bool:
 
 
 def live(roots: Iterable[Operation]) -> list[Operation]:
-    """What the roots depend on, in the order of recording."""
+    """What the roots depend on, in the order of trace."""
     seen: set[int] = set()
     found: list[Operation] = []
     waiting = list(roots)

@@ -1,4 +1,4 @@
-"""A program recorded once: the engine runs on abstract arrays, and what it would have computed is kept."""
+"""A program traced once: the engine runs on abstract arrays, and what it would have computed is kept."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gradcli.tracing import abstract_evaluation
 from gradcli.tracing.abstract_arrays import Abstract, Untraceable, _argument
 from gradcli.tracing.numpy_program import Graph, Operation
 
-__all__ = ["Recording", "Untraceable", "record"]
+__all__ = ["NumpyTracer", "Untraceable", "trace_numpy"]
 
 
-class Recording:
+class NumpyTracer:
     """What a program computes, and how.
 
     value: the operation of its value. gradients: by name of a variable, None where the value does not
@@ -57,7 +57,7 @@ class Recording:
         return [self.value, *self.more, *[g for g in self.gradients.values() if g is not None]]
 
 
-def record(
+def trace_numpy(
     function: Callable[..., Any],
     variables: Mapping[str, Any],
     *,
@@ -68,12 +68,12 @@ def record(
     nested: bool = False,
     worded: bool = False,
     stop: tuple[int, Exception] | None = None,
-) -> Recording:
+) -> NumpyTracer:
     """Run a function of tensors, and the backward pass from its value, on abstract arrays.
 
     variables: arrays by name (only shape, dtype and layout count). wrt: those that require grad.
     seed: the gradient to start from, an array or a function of the result that gives it. fixed:
-    random numbers that are drawn on the way may become part of the recording. nested: the value may be
+    random numbers that are drawn on the way may become part of the trace. nested: the value may be
     nested tuples, lists and dicts of tensors, where there is no backward pass. worded: what a
     primitive cannot
     do is an Exception on its way through the program, which may say where it was. stop: an error that
@@ -86,7 +86,7 @@ def record(
     graph = Graph()
     inputs = {name: graph.input(name, array) for name, array in variables.items()}
     graph.stop, graph.worded = stop, worded
-    found = Recording(graph, inputs)
+    found = NumpyTracer(graph, inputs)
     for name, op in inputs.items():
         tensor = wrap(Abstract(graph, op), name in wrt)
         tensor.label = name
@@ -112,7 +112,7 @@ def record(
     return found
 
 
-def _run(found: Recording, function: Any, seed: Any, backward: bool, nested: bool) -> None:
+def _run(found: NumpyTracer, function: Any, seed: Any, backward: bool, nested: bool) -> None:
     result = function(**found.variables)
     if nested and not backward and not isinstance(result, Tensor):
         leaves, found.spec = pytrees.flatten(result)
@@ -157,7 +157,7 @@ class _Kernels:
         return self.run(primitive, primitive.arrays(values))
 
     def run(self, primitive: Any, operands: list[Any]) -> Any:
-        """A primitive's kernel, recorded call by call, or as one call where that is not possible."""
+        """A primitive's kernel, traced call by call, or as one call where that is not possible."""
         graph = next((a._graph for a in _abstract(operands)), None)
         if graph is None:
             return primitive.compute(operands)

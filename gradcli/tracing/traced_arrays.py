@@ -1,6 +1,6 @@
 """Arrays that remember the primitives that made them, and the memory that they share.
 
-A `Recorded` array stands where the engine has an ndarray. It lies in memory as that array would (its
+A `TracedArray` array stands where the engine has an ndarray. It lies in memory as that array would (its
 `layout` is one, with numbers of a run of its own), but shows no number that depends on a variable:
 what asks for one is refused, so that nothing can become a constant unseen. Views share a `Cell`; what
 is written through one of them is read through the others, as rows that write into a copy.
@@ -19,7 +19,7 @@ from gradcli.system import dtypes
 from gradcli.tracing.calls import Value
 
 if TYPE_CHECKING:
-    from gradcli.tracing.tracer import Recording
+    from gradcli.tracing.tracer import Tracer
 
 NUMBERS = (
     "the program goes on with a number that depends on the variables' values, and what follows from it "
@@ -27,7 +27,7 @@ NUMBERS = (
 )
 
 
-class Cell:
+class MemoryCell:
     """Memory: the array that owns it, the value that it holds now, and how often it was written."""
 
     __slots__ = ("layout", "value", "version")
@@ -36,23 +36,23 @@ class Cell:
         self.layout, self.value, self.version = layout, value, 0
 
 
-class Recorded(NDArrayOperatorsMixin):
-    """A recorded array: shape, dtype and layout, and the value in the recording."""
+class TracedArray(NDArrayOperatorsMixin):
+    """A traced array: shape, dtype and layout, and the value in the trace."""
 
-    __slots__ = ("_value", "_version", "cell", "layout", "recording")
+    __slots__ = ("_value", "_version", "cell", "layout", "trace")
 
     def __init__(
         self,
-        recording: Recording,
+        trace: Tracer,
         layout: Any,
         value: Value | None,
-        cell: Cell | None = None,
+        cell: MemoryCell | None = None,
     ) -> None:
         """value: None where it is to be read from the cell's by where the array lies."""
-        self.recording, self.layout = recording, layout
+        self.trace, self.layout = trace, layout
         if cell is None:
             assert value is not None
-            cell = Cell(layout, value)
+            cell = MemoryCell(layout, value)
         self.cell, self._value = cell, value
         self._version = cell.version if value is not None else -1
 
@@ -61,7 +61,7 @@ class Recorded(NDArrayOperatorsMixin):
         """What the array holds now."""
         cell = self.cell
         if self._version != cell.version or self._value is None:
-            self._value = self.recording.read(cell, self.layout)
+            self._value = self.trace.read(cell, self.layout)
             self._version = cell.version
         return self._value
 
@@ -109,7 +109,7 @@ class Recorded(NDArrayOperatorsMixin):
 
         primitive = None if function is None else table.meaning(function)
         if primitive is None:
-            raise self.recording.refuse(NUMBERS)
+            raise self.trace.refuse(NUMBERS)
         named = {k: wrapped(v) for k, v in options.items()}
         return unwrapped(primitive(*map(wrapped, args), **named))
 
@@ -143,15 +143,15 @@ class Recorded(NDArrayOperatorsMixin):
         """The elements in another dtype."""
         return wrap(self).to(dtypes.of(np.dtype(dtype))).array
 
-    def copy(self) -> Recorded:
+    def copy(self) -> TracedArray:
         """The same elements, in memory of their own."""
-        return Recorded(self.recording, np.array(self.layout), self.value)
+        return TracedArray(self.trace, np.array(self.layout), self.value)
 
     # -- writing -----------------------------------------------------------------------------------
     def __setitem__(self, index: Any, given: Any) -> None:
         if index is not Ellipsis:
-            raise self.recording.refuse("a write that has no form as an expression")
-        self.recording.write(self, given)
+            raise self.trace.refuse("a write that has no form as an expression")
+        self.trace.write(self, given)
 
     def written(self, value: Value) -> None:
         """Know what was written just now."""
@@ -162,14 +162,14 @@ class Recorded(NDArrayOperatorsMixin):
     def numbers(self) -> Any:
         """The numbers, where they do not depend on a variable."""
         if not self.known:
-            raise self.recording.refuse(NUMBERS)
+            raise self.trace.refuse(NUMBERS)
         return self.layout
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.numbers(), dtype)
 
     def __bool__(self) -> bool:
-        return self.recording.decided(self)
+        return self.trace.decided(self)
 
     def __float__(self) -> float:
         return float(self.numbers())
@@ -220,12 +220,12 @@ def _renamed(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _layout(value: Any) -> Any:
-    return value.layout if type(value) is Recorded else value
+    return value.layout if type(value) is TracedArray else value
 
 
 def wrapped(value: Any) -> Any:
     """Recorded arrays as tensors, in lists too; anything else as it is."""
-    if type(value) is Recorded:
+    if type(value) is TracedArray:
         return wrap(value)
     if type(value) in (list, tuple):
         return type(value)([wrapped(v) for v in value])
@@ -241,4 +241,4 @@ def unwrapped(value: Any) -> Any:
     return tuple(map(unwrapped, value)) if isinstance(value, tuple) else value
 
 
-__all__ = ["NUMBERS", "Cell", "Recorded", "unwrapped", "wrapped"]
+__all__ = ["NUMBERS", "MemoryCell", "TracedArray", "unwrapped", "wrapped"]

@@ -1,4 +1,4 @@
-"""The recorder: primitives run on the arrays that lie in place of recorded ones, and what ran is kept."""
+"""the tracer: primitives run on the arrays that lie in place of traced ones, and what ran is kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradcli.core.tensor import Scalar, Tensor, edge, wrap
 from gradcli.movement.casting import held_constant
 from gradcli.tracing import memory_places
 from gradcli.tracing.calls import Call, Value, calls, operands_of
-from gradcli.tracing.traced_arrays import NUMBERS, Cell, Recorded
+from gradcli.tracing.traced_arrays import NUMBERS, MemoryCell, TracedArray
 
 DECIDES = (
     "which way the program goes depends on the variables' values: give each of them one, or write "
@@ -35,8 +35,8 @@ class _Arrived(list[tuple[int, Any]]):
     """Gradients that have come to a node, and where each stands in their sum."""
 
 
-class Recording:
-    """A recorder of primitives, as the engine's state knows it (see `gradcli.core.modes.Recorder`).
+class Tracer:
+    """A tracer of primitives, as the engine's state knows it (see `gradcli.core.modes.TraceHooks`).
 
     follow: whether a condition may go by the numbers. followed: whether one did. again: whether the
     gradients are to be differentiated again, so that what the tape holds constant is kept as such
@@ -65,7 +65,7 @@ class Recording:
             raise self.refuse(BATCHES)
         if primitive.view:
             values[0].memory()  # shared from now on
-        given: list[Recorded] = []
+        given: list[TracedArray] = []
         args, plain = [], []
         for value, kind in zip(values, primitive.kinds, strict=True):
             if kind == "option":
@@ -78,7 +78,9 @@ class Recording:
         found = self._compute(primitive, plain)
         if self.again and not primitive.view and modes.is_grad_enabled():
             self._hold(primitive, values, args)
-            given = [Recorded(self, v.value, v) for v in operands_of(Call(primitive, tuple(args)))]
+            given = [
+                TracedArray(self, v.value, v) for v in operands_of(Call(primitive, tuple(args)))
+            ]
         results = (found,) if primitive.single else tuple(found)
         self._check_rule(primitive, values, results)
         held = [r.value for r in given]
@@ -100,7 +102,9 @@ class Recording:
     def run(self, primitive: Any, operands: list[Any]) -> Any:
         """A primitive on arrays and options."""
         if self._computing or not any(
-            type(v) is Recorded for o in operands for v in (o if type(o) in (list, tuple) else (o,))
+            type(v) is TracedArray
+            for o in operands
+            for v in (o if type(o) in (list, tuple) else (o,))
         ):
             return primitive.compute(operands)
         return self.call(
@@ -112,10 +116,10 @@ class Recording:
         """The array as memory that is kept account of, since tensors may share it."""
         if self._computing:
             return np.asarray(array)
-        if type(array) is Recorded:
+        if type(array) is TracedArray:
             return array
         # A copy, so that what was read of the array so far stays what it was.
-        return Recorded(self, np.array(array), Value(np.array(array), known=True))
+        return TracedArray(self, np.array(array), Value(np.array(array), known=True))
 
     def draw(self) -> None:
         """Random numbers are about to be drawn."""
@@ -136,7 +140,7 @@ class Recording:
         arrived.sort(key=itemgetter(0))
         return reduce(add, [g for _, g in arrived])
 
-    def decided(self, array: Recorded) -> bool:
+    def decided(self, array: TracedArray) -> bool:
         """The truth of an array, where the program may go by it."""
         if not array.known:
             if not self.follow:
@@ -152,11 +156,11 @@ class Recording:
         return self.refused
 
     # -- operands and results ----------------------------------------------------------------------
-    def _operand(self, value: Any, view: bool, given: list[Recorded]) -> tuple[Any, Any]:
-        """(as the recording keeps it, as the kernel gets it); `given` collects the recorded arrays."""
+    def _operand(self, value: Any, view: bool, given: list[TracedArray]) -> tuple[Any, Any]:
+        """(as the trace keeps it, as the kernel gets it); `given` collects the traced arrays."""
         if isinstance(value, Tensor):
             array = value.array
-            if type(array) is Recorded:
+            if type(array) is TracedArray:
                 given.append(array)
                 self._locate(value)
                 layout = array.layout
@@ -234,13 +238,13 @@ class Recording:
         call: Call | None,
         index: int,
         known: bool,
-        given: list[Recorded],
-    ) -> Recorded:
+        given: list[TracedArray],
+    ) -> TracedArray:
         moves = any(g.value.moves for g in given)
         if primitive.view:
             plain = np.array(result) if call is None else result
             value = Value(plain, None, call, index, known, moves)
-            out = Recorded(self, result, value, given[0].cell)
+            out = TracedArray(self, result, value, given[0].cell)
             if "stride" in primitive.names and call is not None:  # says where it lies, and no more
                 out._version = -1
                 self.beyond = self.beyond or not memory_places.within(result, given[0].layout)
@@ -248,11 +252,11 @@ class Recording:
         layout = np.asarray(result)
         if any(np.may_share_memory(layout, g.layout) for g in given):
             layout = np.array(layout)
-        return Recorded(self, layout, Value(layout, None, call, index, known, moves))
+        return TracedArray(self, layout, Value(layout, None, call, index, known, moves))
 
     def _check_option(self, primitive: Any, value: Any) -> None:
         for v in value if type(value) in (list, tuple) else [value]:
-            if isinstance(v, Tensor) and v.requires_grad and type(v.array) is Recorded:
+            if isinstance(v, Tensor) and v.requires_grad and type(v.array) is TracedArray:
                 raise NotImplementedError(
                     f"{primitive.title}: a variable is taken as a number here, so that there is no "
                     "derivative by it"
@@ -287,7 +291,9 @@ class Recording:
         """A tensor for a variable of this name."""
         layout = np.array(array)
         self.inputs[name] = Value(layout, name, moves=requires_grad)
-        out = self.variables[name] = wrap(Recorded(self, layout, self.inputs[name]), requires_grad)
+        out = self.variables[name] = wrap(
+            TracedArray(self, layout, self.inputs[name]), requires_grad
+        )
         out.label = name
         return out
 
@@ -295,26 +301,26 @@ class Recording:
         """A number that is known, and yet kept by its name."""
         layout = np.asarray(value)
         self.inputs[name] = Value(layout, name, known=True)
-        out = wrap(Recorded(self, layout, self.inputs[name]))
+        out = wrap(TracedArray(self, layout, self.inputs[name]))
         out.wrapped = True
         return out
 
     def value_of(self, value: Any) -> Value:
-        """What a tensor or an array holds, in the recording."""
+        """What a tensor or an array holds, in the trace."""
         array = value.array if isinstance(value, (Tensor, Scalar)) else value
-        return array.value if type(array) is Recorded else Value(np.array(array), known=True)
+        return array.value if type(array) is TracedArray else Value(np.array(array), known=True)
 
-    def read(self, cell: Cell, part: Any) -> Value:
+    def read(self, cell: MemoryCell, part: Any) -> Value:
         """What a part of memory holds now."""
         return memory_places.read(self, cell, part)
 
-    def write(self, target: Recorded, given: Any) -> None:
+    def write(self, target: TracedArray, given: Any) -> None:
         """Write values of the target's own shape over it."""
         memory_places.write(self, target, given)
 
     def tensor(self, value: Value) -> Tensor:
-        """A tensor that holds a value of the recording."""
-        return wrap(Recorded(self, np.array(value.value), value))
+        """A tensor that holds a value of the trace."""
+        return wrap(TracedArray(self, np.array(value.value), value))
 
     def running(self, function: Callable[[], Any]) -> Any:
         """What a function returns, everything it does recorded; the thread's modes are its own affair.
@@ -339,9 +345,9 @@ class Recording:
             return [None] * len(inputs)
         # Known, and yet no constant: what is done with it is recorded.
         ones = np.ones(output.array.shape, output.array.dtype)
-        seed = wrap(Recorded(self, ones, Value(ones, "", known=True)))
+        seed = wrap(TracedArray(self, ones, Value(ones, "", known=True)))
 
-        if type(output.array) is Recorded:
+        if type(output.array) is TracedArray:
             self._locate(output)
         self._places = places_of(output)
 
@@ -372,35 +378,35 @@ def places_of(output: Tensor) -> dict[int, int]:
     return found
 
 
-def record(
+def trace_program(
     function: Callable[..., Any],
     arrays: Mapping[str, Any],
     wrt: Sequence[str] = (),
     follow: bool = False,
     numbers: Mapping[str, Any] | None = None,
     again: bool = False,
-) -> tuple[Any, Recording]:
-    """Run a function of tensors by name, recorded: (what it returns, the recording).
+) -> tuple[Any, Tracer]:
+    """Run a function of tensors by name, recorded: (what it returns, the trace).
 
     arrays: by name of a variable; wrt: those that require grad. follow: whether conditions may go by
     the numbers. numbers: known numbers that are kept by name. again: whether the gradients are to be
     differentiated again.
     """
-    found = Recording(follow, again)
+    found = Tracer(follow, again)
     space = {n: found.number(n, v) for n, v in (numbers or {}).items()}
     for name, array in arrays.items():
         space[name] = found.variable(name, array, name in wrt)
     return found.running(lambda: function(**space)), found
 
 
-def expanded(call: Call) -> list[Value]:
+def decomposition(call: Call) -> list[Value]:
     """The formula that a primitive stands for: what its kernel does, recorded. Raises what the
     kernel does."""
-    found = Recording()
+    found = Tracer()
 
     def operand(value: Any) -> Any:
         if isinstance(value, Value):
-            return Recorded(found, np.array(value.value), value)
+            return TracedArray(found, np.array(value.value), value)
         if type(value) in (list, tuple):
             return type(value)([operand(v) for v in value])
         return value
@@ -419,4 +425,4 @@ def expanded(call: Call) -> list[Value]:
     return values
 
 
-__all__ = ["DECIDES", "DRAWS", "NUMBERS", "Recording", "expanded", "record"]
+__all__ = ["DECIDES", "DRAWS", "NUMBERS", "Tracer", "decomposition", "trace_program"]

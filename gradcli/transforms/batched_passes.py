@@ -1,4 +1,4 @@
-"""Jacobians of recorded tensors: one backward pass, whose gradient is a batch, for all rows or columns."""
+"""Jacobians of traced tensors: one backward pass, whose gradient is a batch, for all rows or columns."""
 
 from __future__ import annotations
 

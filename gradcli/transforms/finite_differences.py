@@ -22,7 +22,7 @@ from gradcli.language.program import Program
 from gradcli.registry import table
 from gradcli.tracing.calls import calls
 from gradcli.transforms.tolerances import NotFinite, allowed
-from gradcli.transforms.traced_run import recorded_run
+from gradcli.transforms.traced_run import traced_run
 
 Function = Callable[..., Any]
 
@@ -177,13 +177,11 @@ def is_analytic(
     with warnings.catch_warnings():
         warnings.simplefilter("error", np.exceptions.ComplexWarning)  # imaginary parts got lost
         try:  # on complex numbers, for some functions do something else with them
-            value, recording = recorded_run(program, _lifted(arrays), (), True, names or {})
+            value, trace = traced_run(program, _lifted(arrays), (), True, names or {})
         except (LanguageError, np.exceptions.ComplexWarning):
             return False
-    made = calls([recording.value_of(value)])
-    return (
-        not recording.followed and bool(made) and all(table.is_analytic(c.primitive) for c in made)
-    )
+    made = calls([trace.value_of(value)])
+    return not trace.followed and bool(made) and all(table.is_analytic(c.primitive) for c in made)
 
 
 def _lifted(arrays: Mapping[str, Any]) -> dict[str, Any]:

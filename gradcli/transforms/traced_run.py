@@ -1,4 +1,4 @@
-"""A program run once on recorded arrays, and what its errors say."""
+"""A program run once on traced arrays, and what its errors say."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gradcli.language.interpreter import say
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
-from gradcli.tracing.tracer import Recording, record
+from gradcli.tracing.tracer import Tracer, trace_program
 
 CONSTANTS = {"pi": np.pi}  # kept by name in what is printed
 
 
-def recorded_run(
+def traced_run(
     program: Program,
     arrays: Mapping[str, Any],
     wrt: Sequence[str],
@@ -27,8 +27,8 @@ def recorded_run(
     names: Mapping[str, Any],
     again: bool = False,
     said: bool = False,
-) -> tuple[Tensor, Recording]:
-    """A program's value and the recording of how it came about: see `gradcli.tracing`.
+) -> tuple[Tensor, Tracer]:
+    """A program's value and the trace of how it came about: see `gradcli.tracing`.
 
     wrt: the variables that require grad. follow: whether conditions may go by the values. again:
     whether the gradients are to be differentiated again. said: whether what the program prints is
@@ -38,7 +38,7 @@ def recorded_run(
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
     printed: list[str] = []  # by the first run, so that a second one does not print it again
 
-    def recorded(numbers: Mapping[str, Any]) -> tuple[Any, Recording]:
+    def recorded(numbers: Mapping[str, Any]) -> tuple[Any, Tracer]:
         before = iter([*printed])
 
         def write(text: str) -> None:
@@ -46,7 +46,7 @@ def recorded_run(
                 say(text)
                 printed.append(text)
 
-        return record(
+        return trace_program(
             lambda **space: run(program, {**space, **own}, write=write).value,
             arrays,
             wrt,
@@ -57,7 +57,7 @@ def recorded_run(
 
     with _worded(program):
         try:
-            value, recording = recorded(numbers)
+            value, trace = recorded(numbers)
         except (RuntimeError, LanguageError) as error:
             named = not numbers.keys().isdisjoint(free_names(program))
             if isinstance(error, LanguageError) and not named:
@@ -67,12 +67,12 @@ def recorded_run(
             run(program, {**leaves, **own}, write=lambda text: None)
             if not named:
                 raise
-            value, recording = recorded({})  # with pi as a number, where no tensor fits
+            value, trace = recorded({})  # with pi as a number, where no tensor fits
     if isinstance(value, (bool, int, float, complex)):
         value = wrap(np.asarray(value, np.float64)[()])
     if not isinstance(value, Tensor):
         raise _no_tensor(program, value)
-    return value, recording
+    return value, trace
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.compiler import Recording
+from gradcli.compiler import NumpyTracer
 from gradcli.compiler.executor import Executor
 from gradcli.compiler.straight_line_code import program
 from gradcli.core.tensor import wrap
@@ -24,7 +24,7 @@ def by_tape(function: Callable[..., Any], arrays: dict[str, Any]) -> list[Any] |
 
 
 def by_plan(
-    found: Recording,
+    found: NumpyTracer,
     arrays: dict[str, Any],
     *,
     block: int = 0,

@@ -13,7 +13,7 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.compiler import Untraceable, record
+from gradcli.compiler import Untraceable, trace_numpy
 from gradcli.compiler.block_sizes import Cuts, row_blocks, tree_blocks
 from gradcli.core.tensor import wrap
 from tests.compiler import programs
@@ -88,7 +88,7 @@ def _check_program(seed: int) -> None:
     wanted = by_tape(function, arrays)
     if wanted is None:
         return
-    found = record(function, arrays, wrt=frozenset(arrays))
+    found = trace_numpy(function, arrays, wrt=frozenset(arrays))
     for way in WAYS:
         assert_same(by_plan(found, arrays, **way), wanted)
 
@@ -130,7 +130,7 @@ def test_large_arrays(source: str, shapes: dict[str, tuple[int, ...]], dtype: st
 
     wanted = by_tape(function, arrays)
     assert wanted is not None
-    found = record(function, arrays, wrt=frozenset(arrays))
+    found = trace_numpy(function, arrays, wrt=frozenset(arrays))
     for block, threads in ((4096, 1), (4096, 2), (4096, 2), (10_000, 3), (65536, 2)):
         assert_same(by_plan(found, arrays, block=block, threads=threads, smallest=5000), wanted)
 
@@ -185,7 +185,7 @@ def test_sums_of_a_multiple_and_itself(factor: str, dtype: str) -> None:
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, wanted)
     np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
-    (last,) = next(iter(f.plans.values())).recording.outputs
+    (last,) = next(iter(f.plans.values())).trace.outputs
     assert (last.function is np.multiply) == (factor in ("2", "-64"))
 
 
@@ -269,7 +269,7 @@ def _check_sample(text: str) -> None:
     assert wanted is not None
     gradcli.manual_seed(5)
     try:
-        found = record(total, arrays, wrt=frozenset(arrays), fixed=True)
+        found = trace_numpy(total, arrays, wrt=frozenset(arrays), fixed=True)
     except Untraceable:
         assert BY_THE_TAPE.search(text)
         return

@@ -88,7 +88,7 @@ def work_of(source: str, wrt: bool = True) -> tuple[Work, dict[str, Any]]:
 
 
 def run(work: Work, given: dict[str, Any], batch: int = BATCH) -> dict[str, Any]:
-    cut, inputs = work.cut, work.recording.inputs
+    cut, inputs = work.cut, work.trace.inputs
     values = work.start()
     rows: list[list[Any]] = [[] for _ in cut.written]
     for number in range(len(cut.passes)):

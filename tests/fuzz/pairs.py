@@ -587,7 +587,7 @@ def _compiled(case: Case, expected: dict[str, Any]) -> None:
             same(found, own[n], f"plan by {n}")
         for plan in compiled.plans.values():
             if isinstance(plan, Plan):
-                _in_blocks(plan.recording, place, own)
+                _in_blocks(plan.trace, place, own)
 
 
 def _in_blocks(recording: Any, place: Case, expected: dict[str, Any]) -> None:

@@ -389,9 +389,9 @@ def planned(case: Case) -> None:
         close(compiled(**case.tensors()), wanted, "plan")
     for plan in compiled.plans.values():
         if isinstance(plan, Plan):
-            inputs = list(plan.recording.inputs.values())
-            blocks = Executor(plan.recording.outputs, inputs, block=3, threads=2, smallest=2)
-            own = [case.values[n] for n in plan.recording.inputs]
+            inputs = list(plan.trace.inputs.values())
+            blocks = Executor(plan.trace.outputs, inputs, block=3, threads=2, smallest=2)
+            own = [case.values[n] for n in plan.trace.inputs]
             value, *_ = blocks(*(v.copy() if v.ndim else v[()] for v in own))
             close(gradcli.tensor(value), wanted, "plan in blocks")
 

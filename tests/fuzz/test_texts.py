@@ -15,7 +15,7 @@ import pytest
 import gradcli
 from gradcli.symbolic.matrix_derivatives import jacobian
 from gradcli.symbolic.spelling import NoExpression
-from gradcli.transforms.traced_run import recorded_run
+from gradcli.transforms.traced_run import traced_run
 from tests.fuzz import pairs
 
 TEXTS = [name for name in pairs.PAIRS if name.startswith("--") or name == "text"]
@@ -532,5 +532,5 @@ def test_a_program_that_is_run_again_with_pi_as_a_number_prints_once(
 ) -> None:
     source = "print('a'); Y = scatter(X*1, 1, tensor([[0], [2]]), pi)*s; print('b'); Y"
     made = case(source, {"X": (2, 3), "s": 0.5})
-    recorded_run(made.program, made.values, ["s"], False, {}, said=True)
+    traced_run(made.program, made.values, ["s"], False, {}, said=True)
     assert capsys.readouterr().out == "a\nb\n"

@@ -13,7 +13,7 @@ import tensors
 
 from gradcli.core.tensor import wrap
 from gradcli.graphs import find_anomaly, inspect, tracing, watching
-from gradcli.graphs.backward_steps import Recorder
+from gradcli.graphs.backward_steps import StepListener
 from gradcli.graphs.step_table import HEADINGS
 from gradcli.graphs.styles import fold
 from gradcli.graphs.vjp_text import rules_by_edge, rules_of
@@ -278,7 +278,7 @@ def test_nothing_wrong() -> None:
 
 
 def test_a_recorder_without_check_keeps_no_anomaly() -> None:
-    assert Recorder().anomaly is None
+    assert StepListener().anomaly is None
     x = tensors.leaf(0.0, "x")
     with tracing() as trace:
         x.sqrt().backward()
