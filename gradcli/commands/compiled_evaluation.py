@@ -90,7 +90,7 @@ def _planned(
 ) -> Planned:
     from gradcli import language
     from gradcli.compiler import Untraceable, trace_numpy
-    from gradcli.compiler.compiled_function import Plan
+    from gradcli.compiler.compiled_function import CompiledProgram
     from gradcli.core.promotion import REFUSALS
     from gradcli.core.tensor import Tensor, wrap
     from gradcli.system.garbage import uncollected
@@ -120,7 +120,7 @@ def _planned(
     wrt = frozenset(n for n, t in variables.items() if t.requires_grad)
     start = None if seed is None else partial(seed_array, text=seed)
     trace = trace_numpy(function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True)
-    made = Plan(trace)
+    made = CompiledProgram(trace)
     try:
         with uncollected():
             value, *grads = made.run(*arrays.values())

@@ -182,7 +182,7 @@ class Passes:
             missing=request.missing,
         )
         try:
-            work.cut  # noqa: B018 (made here, before anything is read)
+            work.partition  # noqa: B018 (made here, before anything is read)
         except NoPasses as error:
             raise self._refused(error) from None
         return work
@@ -236,7 +236,7 @@ class Passes:
         from gradcli.tables import TableError
 
         parts = self.table.parts.parts
-        total = self.table.rows * max(sum(bool(p) for p in work.cut.passes), 1)
+        total = self.table.rows * max(sum(bool(p) for p in work.partition.passes), 1)
         try:
             with RowsBar(total) as bar:
                 return passes(work, parts, runner, bar.advance)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcli.compiler.compiled_function import Compiled, compile
+from gradcli.compiler.compiled_function import CompiledFunction, compile
 from gradcli.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
-__all__ = ["Compiled", "NumpyTracer", "Untraceable", "compile", "trace_numpy"]
+__all__ = ["CompiledFunction", "NumpyTracer", "Untraceable", "compile", "trace_numpy"]

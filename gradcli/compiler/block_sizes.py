@@ -44,7 +44,7 @@ def row_blocks(rows: int, per_block: int, together: int = 1) -> list[tuple[int, 
     return [(a, b) for a, b in pairwise(bounds) if b > a]
 
 
-class Cuts:
+class BlockBounds:
     """How the sum of n elements is put together from blocks that begin at `starts`.
 
     inside: for each block, (from, to, slot): nodes of the tree that lie in it. pieces: for each block,
@@ -100,4 +100,4 @@ class Cuts:
         return values[0]
 
 
-__all__ = ["Cuts", "halves", "row_blocks", "tree_blocks"]
+__all__ = ["BlockBounds", "halves", "row_blocks", "tree_blocks"]

@@ -19,7 +19,7 @@ from gradcli.tracing.numpy_program import Operation
 
 _LINE = 64  # bytes that the processor takes from memory at once
 _LARGE = 1 << 24  # bytes from which on freed memory goes back to the kernel
-_SHARE = 8  # the results of a plan are kept where they take less than such a part of what is free
+_SHARE = 8  # the results of a compiled program are kept where they take less than such a part of what is free
 _PLANS = 4  # so many of which, the last ones, results are kept
 
 Values = dict[int, Any]
@@ -37,7 +37,7 @@ class Step(Protocol):
         """What the step reads and may write `made` over."""
 
 
-def plan(steps: Sequence[Step], kept: Iterable[int]) -> list[list[int]]:
+def assign_buffers(steps: Sequence[Step], kept: Iterable[int]) -> list[list[int]]:
     """Set every step's `reuse`; what is to be forgotten after each step. kept: never forgotten."""
     keep = frozenset(kept)
     dying = _dying(steps, keep)
@@ -97,7 +97,8 @@ class Results:
 
     The kernel would hand out the same pages again, one fault and one page of zeros after the other:
     half of the time of a product and its gradient. The last two results of a kind are kept, as many
-    as there are while a loop's names still hold those of the last turn; of the plans that ran last.
+    as there are while a loop's names still hold those of the last turn; of the compiled programs
+    that ran last.
     """
 
     _recent: ClassVar[list[weakref.ref[Results]]] = []
@@ -139,4 +140,4 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
     return np.ndarray(shape, kind, memory, -memory.ctypes.data % _LINE)
 
 
-__all__ = ["Results", "Step", "Values", "aligned", "array_for", "plan"]
+__all__ = ["Results", "Step", "Values", "aligned", "array_for", "assign_buffers"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SPOKEN = frozenset(["print", "display"])
 
 
-class Plan:
+class CompiledProgram:
     """How to compute a value, and its gradients, for inputs of certain shapes.
 
     `run` takes the inputs' arrays and gives (value, *gradients of `names`), None where the value does
@@ -57,7 +57,7 @@ class Plan:
         self.run = _with_gaps(run, missing) if any(missing) else run
 
     def lines(self) -> list[str]:
-        """The plan as text."""
+        """The compiled program as text."""
         found = self.trace
         if self.executor is None:
             return program_listing.straight_text(found.outputs)
@@ -101,7 +101,7 @@ def _with_gaps(run: Callable[..., Any], missing: list[bool]) -> Callable[..., An
     return padded
 
 
-class Compiled:
+class CompiledFunction:
     """A function of arrays: `f(x=...)` is the value, `f.value_and_grad(x=...)` the gradients too.
 
     Shapes and dtypes that come again find their plan. A program that cannot be recorded (its path
@@ -128,7 +128,7 @@ class Compiled:
         if unknown:
             raise ValueError(f"wrt: {title} has no variable {min(unknown)!r}")
         self.threads, self.memory = threads, memory
-        self.plans: dict[Any, Plan | Untraceable] = {}
+        self.plans: dict[Any, CompiledProgram | Untraceable] = {}
         self.__name__ = title
 
     def __call__(self, *args: Any, **arrays: Any) -> Any:
@@ -154,7 +154,7 @@ class Compiled:
         }
 
     def plan(self, *args: Any, gradients: bool = True, **arrays: Any) -> str:
-        """The plan for arrays of these shapes, as text."""
+        """The compiled program for arrays of these shapes, as text."""
         given, _ = self._arrays(args, arrays)
         self._plan(given, gradients)
         return self._text(self._signature(given, gradients))
@@ -169,7 +169,8 @@ class Compiled:
         title = f"{self.title}{' and gradients' if key[0] else ''}"
         return program_listing.described(plan.trace.inputs, plan.lines(), title)
 
-    # -- the way to a plan -------------------------------------------------------------------------
+    # -- the way to a compiled program
+    # -------------------------------------------------------------------------
     def _arrays(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], bool]:
         names = self.names
         if args:
@@ -209,14 +210,14 @@ class Compiled:
             ],
         )
 
-    def _plan(self, given: list[Any], gradients: bool) -> Plan | Untraceable:
+    def _plan(self, given: list[Any], gradients: bool) -> CompiledProgram | Untraceable:
         key = self._signature(given, gradients)
         found = self.plans.get(key)
         if found is None:
             found = self.plans[key] = self._made(given, gradients)
         return found
 
-    def _made(self, given: list[Any], gradients: bool) -> Plan | Untraceable:
+    def _made(self, given: list[Any], gradients: bool) -> CompiledProgram | Untraceable:
         variables = dict(zip(self.names, given, strict=True))
         wrt = frozenset(self._differentiated(given)) if gradients else frozenset()
         try:
@@ -225,7 +226,7 @@ class Compiled:
             )
         except Untraceable as reason:
             return reason
-        return Plan(found, threads=self.threads, sparing=self.memory == "low")
+        return CompiledProgram(found, threads=self.threads, sparing=self.memory == "low")
 
     def _differentiated(self, given: list[Any]) -> list[str]:
         return [
@@ -236,7 +237,7 @@ class Compiled:
 
     def _run(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
         plan = self._plan(given, gradients)
-        if type(plan) is not Plan:
+        if type(plan) is not CompiledProgram:
             return self._tape(given, gradients)
         try:
             values: tuple[Any, ...] = plan.run(*given)
@@ -303,12 +304,13 @@ def compile(
     wrt: Iterable[str] | None = None,
     threads: int | None = None,
     memory: str | None = None,
-    kind: type[Compiled] = Compiled,
+    kind: type[CompiledFunction] = CompiledFunction,
 ) -> Any:
     """A program, or a Python function of tensors, as a function that is planned once and run often.
 
     `f(x=..., w=...)` gives the value, `f.value_and_grad(...)` (value, gradients by name), and `print(f)`
-    shows the plans made so far. Small arrays run as straight-line NumPy; large ones block by block,
+    shows the compiled programs made so far. Small arrays run as straight-line NumPy; large ones
+    block by block,
     forward and backward in one sweep, on up to `threads` threads (default: the cores), with the same
     bits as the tape. Large results that the caller has let go lend their memory to those of the next
     call (two at most of each, and none that would take much of what is free). A Python function must
@@ -338,4 +340,4 @@ def compile(
     return found
 
 
-__all__ = ["Compiled", "Plan", "compile"]
+__all__ = ["CompiledFunction", "CompiledProgram", "compile"]

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from gradcli.compiler import buffer_donation
-from gradcli.compiler.block_sizes import Cuts, row_blocks, tree_blocks
+from gradcli.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
 from gradcli.compiler.fusion_schedule import Region, Schedule
-from gradcli.compiler.region_code import Kernel
+from gradcli.compiler.region_code import RegionCode
 from gradcli.system.blocked_products import (
     CUT,
     FOLDED,
@@ -74,7 +74,7 @@ def _piece(region: Region) -> int:
     return (2 * min(columns) - 1) // 16 * 16 if columns else _PIECE
 
 
-def _rows_of_a_block(kernel: Kernel) -> int:
+def _rows_of_a_block(kernel: RegionCode) -> int:
     """How many rows (or elements) are worked on together."""
     found = core_cache() // max(kernel.row_bytes(), 1)
     widest = max(kernel.widest(), 1)
@@ -86,7 +86,7 @@ class RegionStep:
 
     def __init__(self, region: Region, schedule: Schedule, block: int | None) -> None:
         self.region = region
-        self.kernel = Kernel(region, schedule)
+        self.kernel = RegionCode(region, schedule)
         self.run_blocks = self.kernel.compiled()
         rows = region.rows
         self.piece = _piece(region)
@@ -112,10 +112,10 @@ class RegionStep:
                 continue
             n = s.args[0].size
             if region.flat:
-                self.cuts.append(Cuts(n, [a for a, _ in self.blocks]))
+                self.cuts.append(BlockBounds(n, [a for a, _ in self.blocks]))
             else:
                 width = n // rows
-                self.cuts.append(Cuts(n, [a * width for a, _ in self.blocks]))
+                self.cuts.append(BlockBounds(n, [a * width for a, _ in self.blocks]))
         # Filling an array is little beside working something out.
         self.elements = sum(o.size for o in region.body) + region.rows // 8
         self.converts = any(o.kind == "reduce" and o.dtype != o.args[0].dtype for o in region.body)
@@ -263,7 +263,7 @@ class Executor:
         ]
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
         kept = {*self.constants, *[o.index for o in self.outputs]}
-        self.dying = buffer_donation.plan(self.steps, kept)
+        self.dying = buffer_donation.assign_buffers(self.steps, kept)
         written = {o.index for step in self.steps for o in step.arrays}
         self.lasting = written & {o.index for o in self.outputs}
         self.results = buffer_donation.Results()

@@ -21,7 +21,7 @@ from gradcli.system.blocked_products import FOLDS, rows_dot, rows_product, rows_
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.tracing.abstract_evaluation import (
     PrimitiveCall,
-    apart,
+    evaluate_abstractly,
     method_call,
     pick,
     put_along,
@@ -82,7 +82,7 @@ class _Wide:
         self.axis, self.times, self.modes, self.total = axis, times, modes, total
 
 
-class Cut:
+class Partition:
     """How outputs are worked out, pass by pass, from inputs of which some have a row for each of `rows`.
 
     outputs: each with whether it has a row for each (None: whatever it turns out to have). wide: the inputs
@@ -330,7 +330,7 @@ class Cut:
         first = o.args[0]
         found = None
         if times == 1 and type(first) is Operation and first.ndim == wide.ndim:
-            found = apart(primitive, o.args, axis)
+            found = evaluate_abstractly(primitive, o.args, axis)
         if found is None:
             raise Uncut(o, "it needs all rows at once")
         modes = {a.index: self._aligned(o, a, axis - wide.ndim, 1) for a in given}
@@ -521,8 +521,8 @@ class Cut:
 class _Batch:
     """The program of a pass over a batch of m rows."""
 
-    def __init__(self, cut: Cut, number: int, m: int) -> None:
-        self.cut, self.number, self.m = cut, number, m
+    def __init__(self, partition: Partition, number: int, m: int) -> None:
+        self.partition, self.number, self.m = partition, number, m
         self.count = 0
         self.known: dict[Any, Operation] = {}
         self.inputs: list[Operation] = []
@@ -531,10 +531,10 @@ class _Batch:
 
     def made(self) -> tuple[Callable[..., Any], list[Operation], list[Any]]:
         """(the function, the operations whose values it takes, along which axis these are cut)."""
-        cut = self.cut
-        outputs = [self._total(o) for o in cut.passes[self.number]]
-        if cut.writing == self.number:
-            outputs += [self.operation(o, mode) for o, mode in cut.written]
+        partition = self.partition
+        outputs = [self._total(o) for o in partition.passes[self.number]]
+        if partition.writing == self.number:
+            outputs += [self.operation(o, mode) for o, mode in partition.written]
         return program(outputs, self.inputs), self.sources, self.slices
 
     def operation(self, o: Operation, mode: Any) -> Operation:
@@ -556,21 +556,21 @@ class _Batch:
         return self.known[o.index, mode]
 
     def _operands(self, o: Operation, how: Any) -> list[tuple[Operation, Any]]:
-        if how is None or o.index in self.cut.inputs:
+        if how is None or o.index in self.partition.inputs:
             return []
-        if o.index in self.cut.wide:
-            modes = self.cut.wide[o.index].modes
+        if o.index in self.partition.wide:
+            modes = self.partition.wide[o.index].modes
             return [(a, modes.get(a.index)) for a in _given(o)]
-        if self.cut.candidate(o) == how or o.kind == "fill":
+        if self.partition.candidate(o) == how or o.kind == "fill":
             if o.kind == "elementwise":
                 return [(a, how if a.shape == o.shape else None) for a in _given(o)]
             return [(a, None) for a in _given(o)]
         return []
 
     def _made(self, o: Operation, how: Any) -> Operation:
-        cut, axis = self.cut, how and how[0]
-        if how is None or o.index in cut.inputs or not self._operands(o, how):
-            return self._input(o, None if how is None or o.index in cut.inputs else how)
+        partition, axis = self.partition, how and how[0]
+        if how is None or o.index in partition.inputs or not self._operands(o, how):
+            return self._input(o, None if how is None or o.index in partition.inputs else how)
         args = o.args
         times = how[1]
         function = o.function
@@ -609,7 +609,7 @@ class _Batch:
 
     def _total(self, o: Operation) -> Operation:
         """A reduction over the batch."""
-        found = self.cut.totals[o.index]
+        found = self.partition.totals[o.index]
         for a in operands(o.args):
             self.operation(a, found.modes[a.index])
         modes = {a: found.modes[a.index] for a in operands(o.args)}
@@ -672,4 +672,4 @@ def _value(a: Any, values: Mapping[int, Any]) -> Any:
     return replaced(a, lambda o: values[o.index])
 
 
-__all__ = ["Cut", "Uncut", "product"]
+__all__ = ["Partition", "Uncut", "product"]

@@ -1,4 +1,4 @@
-"""A plan as text: regions, buffers, bytes."""
+"""A compiled program as text: regions, buffers, bytes."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def _bytes(operations: Iterable[Operation]) -> int:
 
 
 def straight_text(outputs: Sequence[Operation]) -> list[str]:
-    """The plan of a program that is run again as it is."""
+    """The compiled program of a program that is run again as it is."""
     count = sum(o.function is not None for o in live(outputs))
     s = "" if count == 1 else "s"
     return [f"straight line: {count} operation{s} on whole arrays"]
 
 
 def executor_text(executor: Executor, roles: Mapping[int, str]) -> list[str]:
-    """The plan of a program that is cut into blocks: one line a step."""
+    """The compiled program of a program that is cut into blocks: one line a step."""
     lines = []
     for number, step in enumerate(executor.steps, 1):
         if isinstance(step, WholeStep):
@@ -118,7 +118,7 @@ def peak(executor: Executor) -> int:
 
 
 def described(names: Mapping[str, Operation], lines: Sequence[str], title: str) -> str:
-    """A plan under its title and the shapes that it is for."""
+    """A compiled program under its title and the shapes that it is for."""
     shapes = ", ".join(f"{n}: {shape_text(o)}" for n, o in names.items())
     return "\n".join([f"{title}  {shapes}".rstrip(), *[f"  {line}" for line in lines]])
 

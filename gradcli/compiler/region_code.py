@@ -53,7 +53,7 @@ class Buffer:
         return total
 
 
-class Kernel:
+class RegionCode:
     """A region's function, and what it wants.
 
     rows: arrays that are cut with the blocks; whole: values that are not; results: the sinks that are
@@ -382,4 +382,4 @@ class Kernel:
         ]
 
 
-__all__ = ["Kernel"]
+__all__ = ["RegionCode"]

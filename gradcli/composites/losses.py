@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcli.composites.activations import NUMBERS, log_sigmoid_p, logsigmoid
 from gradcli.core.batched_arrays import anywhere
-from gradcli.core.generated_calls import function as compiled
+from gradcli.core.generated_calls import generated as compiled
 from gradcli.core.modes import no_grad
 from gradcli.core.primitive import itself
 from gradcli.core.promotion import BOOL_OPERAND, mismatch

@@ -590,7 +590,7 @@ def zeros_of(array: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
 
 
 def _ones_like(a: Any) -> Any:
-    """Ones of an entry's shape; a plan's arrays know that they are the same everywhere."""
+    """Ones of an entry's shape; a compiled program's arrays know that they are the same everywhere."""
     if isinstance(a, BatchedArray):
         return BatchedArray(_ones_like(a.every), a.level)
     return np.ones(a.shape, a.dtype) if type(a) is np.ndarray else np.ones_like(a)

@@ -78,7 +78,7 @@ class Declaration:
         view: bool = False,
         discrete: bool = False,
         lossy: bool = False,
-        spends: bool = False,
+        donates: bool = False,
         wide: bool = False,
         copies: bool = False,
         batching: Any = None,
@@ -94,7 +94,7 @@ class Declaration:
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
         self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
-        self.spelled, self.copies, self.spends, self.writes = spelled, copies, spends, writes
+        self.spelled, self.copies, self.donates, self.writes = spelled, copies, donates, writes
         self.own_order = own_order
         self.title = (
             name  # what messages call it: the name of the function that records the primitive

@@ -21,7 +21,7 @@ from gradcli.core import modes, versions
 from gradcli.core.hooks import RARE
 from gradcli.core.node import Meta, meta, new
 from gradcli.core.promotion import promote, shape_error
-from gradcli.core.tensor import LAZY, Tensor, edge, lend, refuse_inference, scalar, track
+from gradcli.core.tensor import LAZY, Tensor, edge, link_lazily, refuse_inference, scalar, track
 from gradcli.system.array_memory import as_operands, element_strides, geometry
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()  # 
 _MADE: dict[str, Any] = {}  # primitives of one shape share the work of compiling
 
 
-def function(name: str, signature: str, body: list[str], values: dict[str, Any]) -> Any:
+def generated(name: str, signature: str, body: list[str], values: dict[str, Any]) -> Any:
     """The function of that source, with `values` for its globals."""
     source = f"def {name}({signature}):\n " + "\n ".join(body)
     code = _MADE.get(source)
@@ -164,7 +164,7 @@ def _made(
     values = {"Node": primitive.node_type, "defaults": primitive.defaults, "general": general}
     values |= {"kernel": primitive.kernel, "promote": promote, "refusal": primitive.refusal}
     values["ordered"] = primitive.ordered
-    made = function("call", spec, body, values | space | _RUNTIME)
+    made = generated("call", spec, body, values | space | _RUNTIME)
     made.__name__ = made.__qualname__ = primitive.name  # as errors and `repr` tell it
     return made  # type: ignore[no-any-return]
 
@@ -182,14 +182,14 @@ def record(primitive: Declaration) -> Callable[[list[Any], tuple[Any, ...], tupl
         "return n",
     ]
     values = {"Node": primitive.node_type, "RARE": RARE}
-    return function("record", "values, results, edges", body, values | _RUNTIME)  # type: ignore[no-any-return]
+    return generated("record", "values, results, edges", body, values | _RUNTIME)  # type: ignore[no-any-return]
 
 
 @cache
 def option(primitive: Declaration, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
     """`option(values, results)`: what a rule asks for of a call that is no tensor."""
     body = [*_unpacked(primitive), f"return {_option(primitive, field)}"]
-    return function("option", "values, results", body, _RUNTIME)  # type: ignore[no-any-return]
+    return generated("option", "values, results", body, _RUNTIME)  # type: ignore[no-any-return]
 
 
 def _unpacked(primitive: Declaration) -> list[str]:
@@ -362,7 +362,7 @@ def _admit(primitive: Declaration, again: str) -> list[str]:
         *body,
         f"if {nothing}:",
         *(
-            [" lend(out)"]
+            [" link_lazily(out)"]
             if primitive.view
             else [" out.node = None", " if within: out.born = tick()"]
         ),
@@ -471,7 +471,7 @@ _RUNTIME: dict[str, Any] = {
     "special": modes.unusual,
     "Meta": Meta,
     "NOTHING": _NOTHING,
-    "lend": lend,
+    "link_lazily": link_lazily,
     "missing": MISSING,
     "meta": meta,
     "ndarray": np.ndarray,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.core import versions
-from gradcli.core.generated_calls import function
+from gradcli.core.generated_calls import generated
 from gradcli.core.gradients import first, fit, of_inputs
 from gradcli.core.node import FREED, FREED_MESSAGE, OWNED, AccumulateGrad
 from gradcli.core.version_checks import check_versions
@@ -74,7 +74,7 @@ def backward(primitive: Declaration) -> Callable[..., Any]:
         f"{found[i]} if e{i} is not None else None" if many else found[i]
         for i in primitive.differentiated
     ]
-    return function("backward", "n, g", [*body, f"return ({', '.join(results)},)"], values)  # type: ignore[no-any-return]
+    return generated("backward", "n, g", [*body, f"return ({', '.join(results)},)"], values)  # type: ignore[no-any-return]
 
 
 def push(primitive: Declaration | None) -> Callable[..., Any]:
@@ -98,7 +98,7 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
     if primitive.saved_fields:
         others = "".join(f"n._s{k} = " for k in range(1, len(primitive.saved_fields)))
         body += ["if not retain:", " n._s0 = FREED", *([f" {others}None"] if others else [])]
-    return function(  # type: ignore[no-any-return]
+    return generated(  # type: ignore[no-any-return]
         "push",
         "n, g, retain",
         body,

@@ -574,7 +574,7 @@ def operator(
     where all options have their defaults. real: by argument, what its rule comes to where nothing is
     complex: the plain backward pass runs this expression in place of a call. view: the results alias
     the first argument. discrete: a call is recorded where its result is of integers too; lossy: it is
-    not, without an error. spends: the rule reads the gradient once, in `memory.in_parts`, and may write over
+    not, without an error. donates: the rule reads the gradient once, in `memory.in_parts`, and may write over
     it. wide: of float16, PyTorch takes numbers and 0-d tensors of other dtypes as
     they are, and rounds the result. copies: a call is recorded of tensors made in inference mode too.
     dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a

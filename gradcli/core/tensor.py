@@ -61,7 +61,7 @@ class Tensor:
     views: Any = None  # a base's Views
     stale = False  # a view whose base has been written since
     former: Any = None  # a stale view's node before the write
-    lent = False  # a view that requires grad only because its base does
+    is_lazy_view = False  # a view that requires grad only because its base does
     creation = ""  # why a view may not be written: see core.views
     detached = 0  # when `detach_` took the history away
     label: str | None = None
@@ -142,10 +142,10 @@ class Tensor:
             raise RuntimeError(refusal)
         if not value:
             self.node = None
-        elif self.node is None or self.lent:
-            self.node, self.lent = LAZY, False
+        elif self.node is None or self.is_lazy_view:
+            self.node, self.is_lazy_view = LAZY, False
         for view in self.views.alive() if self.views is not None else ():
-            lend(view)
+            link_lazily(view)
 
     def is_variable(self) -> bool:
         """True for what somebody differentiates by: leaves, and the variables of open levels."""
@@ -884,7 +884,7 @@ def edge(tensor: Tensor | Scalar) -> Any:
     assert isinstance(tensor, Tensor)
     if tensor.stale:
         return tensor.regenerate()
-    if tensor.lent:
+    if tensor.is_lazy_view:
         return None
     found = tensor.accumulates()
     if found is None:
@@ -978,18 +978,18 @@ def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
     elif state is not None and not state.enabled:
         out.creation = "no_grad"
     if base.node is not None and out.base is not None:
-        lend(out)
+        link_lazily(out)
     return out
 
 
-def lend(view: Tensor) -> None:
+def link_lazily(view: Tensor) -> None:
     """Let a view that has no node require grad as long as its base does."""
     base = view.base
     if base is None:  # a view of an inference tensor
         return
-    if view.node is None or (view.node is LAZY and view.lent and not view.stale):
-        view.lent = base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE
-        view.node = LAZY if view.lent else None
+    if view.node is None or (view.node is LAZY and view.is_lazy_view and not view.stale):
+        view.is_lazy_view = base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE
+        view.node = LAZY if view.is_lazy_view else None
         view.__dict__.pop("accumulates", None)
 
 

@@ -305,7 +305,7 @@ _ALONE = _alone()
 def _spends(node: Node, captured: Captured | None) -> bool:
     """Whether a node's rule may write over the gradient that comes to it: nobody is shown that."""
     primitive, shown = node._primitive, captured is not None and captured.wants(node)
-    return primitive is not None and primitive.spends and node._hooks is None and not shown
+    return primitive is not None and primitive.donates and node._hooks is None and not shown
 
 
 def _given_up(g: Any) -> Any:

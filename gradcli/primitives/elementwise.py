@@ -34,7 +34,7 @@ from gradcli.registry.rule_helpers import (
 )
 from gradcli.registry.table import Array, function, operator, overloads, primitive
 from gradcli.system import dtypes
-from gradcli.system.array_memory import ARRAYS, in_parts, spent
+from gradcli.system.array_memory import ARRAYS, donated, in_parts
 from gradcli.system.dtypes import c_type, scalar_name
 
 ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
@@ -216,7 +216,7 @@ class cosh:
     self = lambda g, self: g * conj(np.sinh(self))
 
 
-@unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh", analytic=True, spends=True)
+@unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh", analytic=True, donates=True)
 class tanh:
     """The hyperbolic tangent."""
 
@@ -229,7 +229,7 @@ def _tanh_backward(grad_output: Array, output: Array) -> Array:
 
 def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     squares = conj(output * output)
-    slope = spent(np.subtract, squares, 1, squares)
+    slope = donated(np.subtract, squares, 1, squares)
     return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
 
 
@@ -362,7 +362,7 @@ def _sigmoid(self: Array) -> Array:
     "SigmoidBackward0",
     aliases="special.expit nn.functional.sigmoid",
     analytic=True,
-    spends=True,
+    donates=True,
 )
 class sigmoid:
     """1 / (1 + exp(-input))."""
@@ -376,7 +376,7 @@ def _sigmoid_backward(grad_output: Array, output: Array) -> Array:
 
 def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     rest = 1 - output
-    slope = conj(spent(np.multiply, rest, rest, output))
+    slope = conj(donated(np.multiply, rest, rest, output))
     return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.generated_calls import function as compiled
+from gradcli.core.generated_calls import generated as compiled
 from gradcli.movement.strides import of_images
 from gradcli.primitives.convolution import Sizes
 from gradcli.registry.derivative_pairs import pair

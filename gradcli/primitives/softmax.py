@@ -22,7 +22,7 @@ from gradcli.registry.dimensions import (
 from gradcli.registry.rule_helpers import cast, conj, total, unsqueeze_dims
 from gradcli.registry.sample_calls import DIMS, TUPLES, named
 from gradcli.registry.table import Array, function, operator
-from gradcli.system.array_memory import afresh, spent
+from gradcli.system.array_memory import afresh, donated
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
 from gradcli.system.threads import in_runs
@@ -46,7 +46,7 @@ def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
     largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
     with np.errstate(all="ignore"):
         shifted = self - largest
-        powers = spent(np.exp, shifted, shifted)
+        powers = donated(np.exp, shifted, shifted)
         found = np.log(sum_over_few(powers, axis=axis, keepdims=True)) + largest
     if not keepdim:
         found = found.squeeze(axis) if axis is not None else found.reshape(())
@@ -78,8 +78,8 @@ def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool)
     if not keepdim and self.ndim:
         g, result = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(result, dim, self.ndim)
     shifted = self - result
-    powers = conj(spent(np.exp, shifted, shifted))
-    return spent(np.multiply, powers, g, powers)
+    powers = conj(donated(np.exp, shifted, shifted))
+    return donated(np.multiply, powers, g, powers)
 
 
 @operator(

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from gradcli.core.generated_calls import MISSING, bound, given, straight
-from gradcli.core.generated_calls import function as compiled
+from gradcli.core.generated_calls import generated as compiled
 from gradcli.core.primitive import Primitive
 from gradcli.registry.schema import (
     _CLASSES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gradcli.core.generated_calls import function as compiled
+from gradcli.core.generated_calls import generated as compiled
 from gradcli.core.primitive import Primitive, Rules, itself
 from gradcli.registry.rule_helpers import zeros_like
 from gradcli.registry.table import function, operator

@@ -74,11 +74,11 @@ class Threads:
 def passes(work: Work, parts: list[Part], runner: Runner, told: Told) -> tuple[Values, int | None]:
     """Run every pass; (what is known then, the pass that gives the outputs that have rows)."""
     values = work.start()
-    cut = work.cut
-    writing = cut.writing if work.written() else None
-    for number in range(len(cut.passes)):
+    partition = work.partition
+    writing = partition.writing if work.written() else None
+    for number in range(len(partition.passes)):
         work.between(values, number)
-        if cut.passes[number]:
+        if partition.passes[number]:
             sums = runner.sums(work, number, values, parts, told)
             work.take(number, values, sums)
     return values, writing

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.compiler.partition import Cut, Uncut
+from gradcli.compiler.partition import Partition, Uncut
 from gradcli.core.observers import observing
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import LanguageError
@@ -77,7 +77,7 @@ class Work:
         self.rows, self.missing = rows, missing
         self.wrt, self.seed, self.backward = wrt, seed, backward
         self.dtype = dtypes.get_default_dtype().name
-        self._made: tuple[NumpyTracer, Cut] | None = None
+        self._made: tuple[NumpyTracer, Partition] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_made": None}
@@ -88,11 +88,11 @@ class Work:
         return self._planned()[0]
 
     @property
-    def cut(self) -> Cut:
+    def partition(self) -> Partition:
         """How it is cut."""
         return self._planned()[1]
 
-    def _planned(self) -> tuple[NumpyTracer, Cut]:
+    def _planned(self) -> tuple[NumpyTracer, Partition]:
         if self._made is None:
             self._made = self._plan()
         return self._made
@@ -105,7 +105,7 @@ class Work:
         columns = {n: unread(c.shape(self.rows), real) for n, c in self.columns.items()}
         return make(*arguments), {**columns, **self.shared}
 
-    def _plan(self) -> tuple[NumpyTracer, Cut]:
+    def _plan(self) -> tuple[NumpyTracer, Partition]:
         function, variables = self._source()
         wrt = frozenset(self.wrt or ())
         try:
@@ -130,7 +130,7 @@ class Work:
     def between(self, values: Values, done: int) -> None:
         """What follows from so many passes; an error that only numbers tell is said with its place."""
         try:
-            self.cut.between(values, done)
+            self.partition.between(values, done)
         except RuntimeError as error:  # as of a singular matrix
             raise self._placed(error) or error from None
 
@@ -165,7 +165,7 @@ class Work:
 
     def _attempt(
         self, function: Callable[..., Any], variables: dict[str, Any], wrt: frozenset[str]
-    ) -> tuple[NumpyTracer, Cut]:
+    ) -> tuple[NumpyTracer, Partition]:
         given = function, variables, wrt
         try:
             found = self._recorded(*given)
@@ -180,11 +180,11 @@ class Work:
                 reason.span = getattr(found_at.__cause__, "span", None)
             raise reason from None
 
-    def _cut(self, found: NumpyTracer) -> Cut:
+    def _cut(self, found: NumpyTracer) -> Partition:
         wide = [found.inputs[n] for n in self.columns]
         outputs: list[tuple[Any, bool | None]] = [(found.value, None)]
         outputs += [(g, n in self.columns) for n, g in found.gradients.items() if g is not None]
-        return Cut(outputs, wide, self.rows)
+        return Partition(outputs, wide, self.rows)
 
     # -- running it --------------------------------------------------------------------------------
     def start(self) -> Values:
@@ -203,8 +203,8 @@ class Work:
         self, number: int, values: Values, part: Part
     ) -> Iterator[tuple[list[Any], list[Any]]]:
         """For each batch of a part: (its sums, the rows of the outputs that have rows)."""
-        cut, inputs = self.cut, self.trace.inputs
-        read = {o.index for o in cut.wanted(number)}
+        partition, inputs = self.partition, self.trace.inputs
+        read = {o.index for o in partition.wanted(number)}
         wanted = {n: c for n, c in self.columns.items() if inputs[n].index in read}
         # `skip` leaves out the rows that lack a number in any column, wanted in this pass or not.
         asked = self.columns if self.missing == "skip" else wanted
@@ -242,30 +242,34 @@ class Work:
         self, number: int, values: Values, given: Mapping[int, Any], start: int, m: int
     ) -> tuple[list[Any], list[Any]]:
         """The same of a batch, block by block."""
-        cut = self.cut
+        partition = self.partition
         total = Tree(self.combine(number))
         pieces = []
-        for at in range(0, m, cut.block):
-            end = min(at + cut.block, m)
+        for at in range(0, m, partition.block):
+            end = min(at + partition.block, m)
             some = {index: array[at:end] for index, array in given.items()}
-            sums, rows = cut.run(number, values, some, start + at, end - at)
+            sums, rows = partition.run(number, values, some, start + at, end - at)
             total.add(sums)
             pieces.append(rows)
         rows = [
             np.concatenate(arrays, axis=axis) if len(arrays) > 1 else arrays[0]
-            for arrays, (_, (axis, _)) in zip(zip(*pieces, strict=True), cut.written, strict=False)
+            for arrays, (_, (axis, _)) in zip(
+                zip(*pieces, strict=True), partition.written, strict=False
+            )
         ]
         return total.result(), rows
 
     def combine(self, number: int) -> Combine:
         """How the sums of a pass are combined."""
-        return Combine([self.cut.totals[o.index].total for o in self.cut.passes[number]])
+        return Combine(
+            [self.partition.totals[o.index].total for o in self.partition.passes[number]]
+        )
 
     def take(self, number: int, values: Values, sums: Any) -> None:
         """The sums of all parts, among what is known for the passes that follow."""
-        made = self.cut.passes[number]
+        made = self.partition.passes[number]
         if sums is None:
-            sums = [_of_nothing(self.cut, o) for o in made]
+            sums = [_of_nothing(self.partition, o) for o in made]
         values.update({o.index: s for o, s in zip(made, sums, strict=True)})
 
     def results(self, values: Values) -> tuple[Any, dict[str, Any]]:
@@ -273,8 +277,8 @@ class Work:
 
         A column's gradient, which has rows, is not among them: see `written`.
         """
-        self.between(values, len(self.cut.passes))
-        rows = {o.index for o, _ in self.cut.written}
+        self.between(values, len(self.partition.passes))
+        rows = {o.index for o, _ in self.partition.written}
         found = self.trace
         value = None if found.value.index in rows else _tensor(values[found.value.index])
         grads = {
@@ -286,9 +290,9 @@ class Work:
 
     def written(self) -> dict[str, int]:
         """The outputs that have rows: their names, and which of what `batches` gives they are."""
-        places = {o.index: k for k, (o, _) in enumerate(self.cut.written)}
+        places = {o.index: k for k, (o, _) in enumerate(self.partition.written)}
         found = {}
-        if self.trace.value.index in places and self.cut.mode_of(self.trace.value):
+        if self.trace.value.index in places and self.partition.mode_of(self.trace.value):
             found["value"] = places[self.trace.value.index]
         for name in self.columns:
             g = self.trace.gradients.get(name)
@@ -373,9 +377,9 @@ def _tensor(array: Any) -> Tensor:
     return wrap(np.asarray(array)[()])
 
 
-def _of_nothing(cut: Cut, o: Any) -> Any:
+def _of_nothing(partition: Partition, o: Any) -> Any:
     """The sum of no rows."""
-    identity = cut.totals[o.index].total.identity
+    identity = partition.totals[o.index].total.identity
     if identity is None:
         raise ValueError("there are no rows")
     return np.full(o.shape, identity, o.dtype)[()]

@@ -23,7 +23,7 @@ from gradcli.tables.table_errors import listed, pyarrow
 _OPTION = re.compile(r"--([a-z-]+) (skip|nan|error|stop)")
 
 
-class Compiled(plan.Compiled):
+class CompiledFunction(plan.CompiledFunction):
     """A compiled function that can be called for every row of a table, too."""
 
     def map(
@@ -141,9 +141,11 @@ def compile(
     wrt: Iterable[str] | None = None,
     threads: int | None = None,
     memory: str | None = None,
-) -> Compiled:
+) -> CompiledFunction:
     """As `gradcli.compiler.compile`; the function has a method `map`, for the rows of tables."""
-    found: Compiled = plan.compile(program, wrt=wrt, threads=threads, memory=memory, kind=Compiled)
+    found: CompiledFunction = plan.compile(
+        program, wrt=wrt, threads=threads, memory=memory, kind=CompiledFunction
+    )
     return found
 
 
@@ -246,4 +248,4 @@ def _frame(job: RowJob, frame: Any) -> Any:
     return made
 
 
-__all__ = ["Compiled", "compile"]
+__all__ = ["CompiledFunction", "compile"]

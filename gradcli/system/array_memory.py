@@ -16,7 +16,8 @@ _LARGE, _PART = 1 << 17, 1 << 14  # elements of an array that is worked on in pa
 
 
 class Numberless:
-    """An array of which shape and dtype are known, and no numbers: what a plan is recorded with."""
+    """An array of which shape and dtype are known, and no numbers: what a compiled program is
+    recorded with."""
 
     __slots__ = ()
 
@@ -64,7 +65,7 @@ def copied(array: Any) -> Any:
     return np.array(array) if isinstance(array, ARRAYS) else array.copy()
 
 
-def spent(ufunc: Any, own: Any, *operands: Any) -> Any:
+def donated(ufunc: Any, own: Any, *operands: Any) -> Any:
     """A ufunc of operands, written over `own`, a large array of the result's shape that nobody else has.
 
     Fresh memory costs a kernel more than the arithmetic; an array that is no plain one is left alone.

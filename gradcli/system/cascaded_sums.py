@@ -6,7 +6,8 @@ at a time, then what these give, then groups of that as a tree. Of narrow rows e
 16 lanes, which are rows of 16 times the width, and are added at the end.
 
 The order follows from how many numbers are added alone, and from whether rows are narrow; neither from
-what lies before them nor from how many threads there are. So a plan that cuts arrays has the same bits.
+what lies before them nor from how many threads there are. So a compiled program that cuts arrays
+has the same bits.
 """
 
 from __future__ import annotations

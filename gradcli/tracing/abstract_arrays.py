@@ -20,7 +20,7 @@ from gradcli.system.array_memory import Numberless, arranged, as_operands, order
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.tracing import abstract_evaluation
 from gradcli.tracing.numpy_program import (
-    Graph,
+    NumpyProgram,
     Operation,
     Untraceable,
     cast,
@@ -30,12 +30,12 @@ from gradcli.tracing.numpy_program import (
 )
 
 
-class Abstract(Numberless, NDArrayOperatorsMixin):
+class AbstractArray(Numberless, NDArrayOperatorsMixin):
     """A traced array: shape and dtype, but no numbers."""
 
     __slots__ = ("_fresh", "_graph", "_op")
 
-    def __init__(self, graph: Graph, op: Operation, fresh: bool = False) -> None:
+    def __init__(self, graph: NumpyProgram, op: Operation, fresh: bool = False) -> None:
         self._graph, self._op = graph, op
         self._fresh = fresh  # memory that only this name refers to, so that it may be written
 
@@ -66,7 +66,9 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         deep = [a for a in operands if sum(n > 1 for n in getattr(a, "shape", ())) > 1]
         if len(deep) < 2:
             return self
-        if any(type(a) is Abstract and not abstract_evaluation.has_layout(a._op) for a in deep):
+        if any(
+            type(a) is AbstractArray and not abstract_evaluation.has_layout(a._op) for a in deep
+        ):
             given = (self._op, *[_argument(self._graph, a) for a in operands])
             made = self._graph.put("whole", as_operands, given, None, self.shape, self.dtype, False)
             return self._made(made)
@@ -114,7 +116,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         named = {k: _argument(graph, v) for k, v in options.items()}
         if function in abstract_evaluation.FRESH:
             op = abstract_evaluation.FRESH[function](graph, *given, **named)
-            return Abstract(graph, op, fresh=True)
+            return AbstractArray(graph, op, fresh=True)
         special = abstract_evaluation.SPECIAL.get(function)
         if special is not None:
             return self._made(special(graph, *given, **named))
@@ -125,16 +127,16 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         if made is None:
             raise Untraceable(f"no shape is known for {getattr(function, '__name__', function)}")
         if type(made) is list:
-            return [Abstract(self._graph, m) for m in made]
+            return [AbstractArray(self._graph, m) for m in made]
         return self._made(made)
 
-    def _made(self, op: Operation) -> Abstract:
-        return Abstract(self._graph, op)
+    def _made(self, op: Operation) -> AbstractArray:
+        return AbstractArray(self._graph, op)
 
     def _view(self, method: str, *args: Any, **options: Any) -> Any:
         self._fresh = False
         made = abstract_evaluation.view(self._graph, self._op, method, args, options)
-        return self if made is self._op else Abstract(self._graph, made)
+        return self if made is self._op else AbstractArray(self._graph, made)
 
     # -- methods -----------------------------------------------------------------------------------
     def _power(self, other: Any, reflected: bool = False) -> Any:
@@ -208,7 +210,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
             return self.copy().astype(dtype)
         wanted = np.dtype(dtype)
         if wanted == self._op.dtype:
-            return Abstract(self._graph, self._op, fresh=True) if copy else self
+            return AbstractArray(self._graph, self._op, fresh=True) if copy else self
         o = self._op
         made = self._graph.put(
             "elementwise", cast, (o, wanted), None, o.shape, wanted, o.contiguous
@@ -220,7 +222,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         op = self._op
         if op.shape and not op.contiguous:
             op = self._graph.put("whole", np.array, (op,), {"order": order}, op.shape, op.dtype)
-        return Abstract(self._graph, op, fresh=True)
+        return AbstractArray(self._graph, op, fresh=True)
 
     def __copy__(self) -> Any:
         return self.copy()
@@ -266,7 +268,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         """Zeros of this dtype."""
         zero = self._graph.constant(self.dtype.type(0))
         made = self._graph.put("fill", fill, (zero, tuple(shape)))
-        return Abstract(self._graph, made, fresh=True)
+        return AbstractArray(self._graph, made, fresh=True)
 
     @property
     def T(self) -> Any:
@@ -327,7 +329,7 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         made = abstract_evaluation.indexed(self._graph, self._op, _argument(self._graph, index))
         if made is None:
             raise Untraceable("an index of booleans: the shape would depend on the numbers")
-        return Abstract(self._graph, made)
+        return AbstractArray(self._graph, made)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._write(
@@ -358,9 +360,15 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
     def guard(self, check: Any, told: Any) -> None:
         """Make this what `check`, of another array, lets through: an error that only numbers can tell."""
         o, given = self._op, _argument(self._graph, told)
-        args = (abstract_evaluation.Guard(check), o, given)
+        args = (abstract_evaluation.ValueCheck(check), o, given)
         self._op = self._graph.put(
-            "whole", abstract_evaluation.guarded, args, None, o.shape, o.dtype, o.contiguous
+            "whole",
+            abstract_evaluation.with_value_check,
+            args,
+            None,
+            o.shape,
+            o.dtype,
+            o.contiguous,
         )
 
     def __len__(self) -> int:
@@ -388,10 +396,10 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
     data = ctypes = __array_interface__ = __array_struct__ = property(_refuse)
 
 
-def _argument(graph: Graph, value: Any) -> Any:
+def _argument(graph: NumpyProgram, value: Any) -> Any:
     """An operand as operations hold it."""
     kind = type(value)
-    if kind is Abstract:
+    if kind is AbstractArray:
         return value._op
     if kind in (list, tuple):
         return kind([_argument(graph, v) for v in value])
@@ -418,7 +426,7 @@ def _blank(op: Operation) -> Any:
 
 
 def _put_along_axis(array: Any, indices: Any, values: Any, axis: int) -> None:
-    if type(array) is not Abstract:
+    if type(array) is not AbstractArray:
         raise Untraceable("writes into an array that is given")
     graph = array._graph
     array._write(
@@ -432,6 +440,6 @@ def _copyto(target: Any, source: Any, **options: Any) -> None:
 
 _PUTS: dict[Any, Any] = {np.put_along_axis: _put_along_axis, np.copyto: _copyto}
 
-abstract_evaluation.ABSTRACT.append(Abstract)
+abstract_evaluation.ABSTRACT.append(AbstractArray)
 
-__all__ = ["Abstract", "Untraceable", "operands", "replaced"]
+__all__ = ["AbstractArray", "Untraceable", "operands", "replaced"]

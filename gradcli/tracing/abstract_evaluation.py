@@ -15,7 +15,7 @@ from gradcli.primitives import lapack
 from gradcli.system.blocked_products import rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.system.cascaded_sums import NARROW, add_reduce
 from gradcli.tracing.numpy_program import (
-    Graph,
+    NumpyProgram,
     Operation,
     Untraceable,
     cast,
@@ -63,7 +63,9 @@ def _kind_of(argument: Any) -> Any:
     return np.asarray(argument).dtype
 
 
-def elementwise(graph: Graph, function: Any, args: tuple[Any, ...], ufunc: Any = None) -> Operation:
+def elementwise(
+    graph: NumpyProgram, function: Any, args: tuple[Any, ...], ufunc: Any = None
+) -> Operation:
     """One number from each element of the operands."""
     ufunc = ufunc or function
     kinds = tuple(_kind_of(a) for a in args)
@@ -110,7 +112,7 @@ def _in_order(args: tuple[Any, ...]) -> bool:
 
 
 def reduction(
-    graph: Graph, ufunc: Any, args: tuple[Any, ...], options: dict[str, Any]
+    graph: NumpyProgram, ufunc: Any, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Operation:
     """A ufunc's reduction along axes."""
     a = args[0]
@@ -151,7 +153,9 @@ def reduction(
     )
 
 
-def _sum_of_one(graph: Graph, value: Operation, shape: tuple[int, ...], dtype: Any) -> Operation:
+def _sum_of_one(
+    graph: NumpyProgram, value: Operation, shape: tuple[int, ...], dtype: Any
+) -> Operation:
     """The sum of a number and of zeros: -0 comes out as 0."""
     made = elementwise(graph, np.add, (value, graph.constant(value.dtype.type(0))))
     if dtype != made.dtype:
@@ -160,7 +164,7 @@ def _sum_of_one(graph: Graph, value: Operation, shape: tuple[int, ...], dtype: A
 
 
 def _narrow(
-    graph: Graph,
+    graph: NumpyProgram,
     ufunc: Any,
     a: Operation,
     axis: Any,
@@ -175,11 +179,11 @@ def _narrow(
     return _alike(graph, reduction(graph, ufunc, (few,), given), shape)
 
 
-def _few(graph: Graph, a: Operation, columns: int) -> Operation:
+def _few(graph: NumpyProgram, a: Operation, columns: int) -> Operation:
     return graph.put("fill", spread, (a.args[0], (*a.shape[:-1], columns)))
 
 
-def _alike(graph: Graph, some: Operation, shape: tuple[int, ...]) -> Operation:
+def _alike(graph: NumpyProgram, some: Operation, shape: tuple[int, ...]) -> Operation:
     """As many columns as in the shape, all like the first."""
     one = indexed(graph, some, (..., slice(0, 1)))
     assert one is not None
@@ -189,7 +193,7 @@ def _alike(graph: Graph, some: Operation, shape: tuple[int, ...]) -> Operation:
 _FEWEST = 16  # columns of sums in whose order it does not matter how many there are
 
 
-def _rows_summed(graph: Graph, a: Operation) -> Operation:
+def _rows_summed(graph: NumpyProgram, a: Operation) -> Operation:
     shape = (1, a.shape[1])
     if a.function is fill and a.shape[1] > _FEWEST:
         return _alike(graph, _rows_summed(graph, _few(graph, a, _FEWEST)), shape)
@@ -218,7 +222,7 @@ def method_call(name: str) -> Callable[..., Any]:
     return found
 
 
-def view(graph: Graph, op: Operation, name: str, args: Any, options: Any) -> Operation:
+def view(graph: NumpyProgram, op: Operation, name: str, args: Any, options: Any) -> Operation:
     """The result of a method that gives a view (or a copy, where there is none)."""
     trial = _method(blank(op), name, *args, **options)
     shape = tuple(trial.shape)
@@ -248,7 +252,7 @@ def has_layout(op: Operation) -> bool:
     return op.contiguous or op.strides is not None
 
 
-def indexed(graph: Graph, op: Operation, index: Any) -> Operation | None:
+def indexed(graph: NumpyProgram, op: Operation, index: Any) -> Operation | None:
     """`array[index]`; None where the shape would depend on numbers that are not known."""
     advanced = False
     for part in index if type(index) is tuple else (index,):
@@ -359,7 +363,7 @@ FACTS: dict[Any, Any] = {
 
 def _uniform(value: int) -> Any:
     def make(
-        graph: Graph, a: Any, dtype: Any = None, order: str = "K", **options: Any
+        graph: NumpyProgram, a: Any, dtype: Any = None, order: str = "K", **options: Any
     ) -> Operation:
         if options:
             raise Untraceable("options of a filled array")
@@ -369,13 +373,15 @@ def _uniform(value: int) -> Any:
     return make
 
 
-def _copied(graph: Graph, a: Any, order: str = "K", **options: Any) -> Operation:
+def _copied(graph: NumpyProgram, a: Any, order: str = "K", **options: Any) -> Operation:
     if a.shape and not a.contiguous:
         raise Untraceable("a copy of an array that does not lie in order")
     return a  # type: ignore[no-any-return]
 
 
-def _full_like(graph: Graph, a: Any, value: Any, dtype: Any = None, **options: Any) -> Operation:
+def _full_like(
+    graph: NumpyProgram, a: Any, value: Any, dtype: Any = None, **options: Any
+) -> Operation:
     kind = np.dtype(dtype if dtype is not None else a.dtype)
     if type(value) is Operation:
         raise Untraceable("a filled array of a value that is not known")
@@ -390,7 +396,7 @@ FRESH: dict[Any, Any] = {
 }
 
 
-def _where(graph: Graph, condition: Any, *given: Any) -> Operation:
+def _where(graph: NumpyProgram, condition: Any, *given: Any) -> Operation:
     if len(given) != 2:
         raise Untraceable("the shape depends on the numbers")
     kinds = [g.dtype if type(g) is Operation else g for g in given]
@@ -404,7 +410,7 @@ def _where(graph: Graph, condition: Any, *given: Any) -> Operation:
     return graph.put("elementwise", np.where, args, None, shape, dtype, _in_order(args))
 
 
-def _broadcast_to(graph: Graph, a: Any, shape: Any, subok: bool = False) -> Operation:
+def _broadcast_to(graph: NumpyProgram, a: Any, shape: Any, subok: bool = False) -> Operation:
     shape = tuple(shape) if not isinstance(shape, int) else (shape,)
     if a.shape == shape:
         return a  # type: ignore[no-any-return]
@@ -423,29 +429,29 @@ def repeat_to(array: Any, shape: tuple[int, ...]) -> Any:
     return made
 
 
-def repeated(graph: Graph, a: Operation, shape: tuple[int, ...]) -> Operation:
+def repeated(graph: NumpyProgram, a: Operation, shape: tuple[int, ...]) -> Operation:
     """The elements repeated to a shape, in memory of their own."""
     np.broadcast_shapes(a.shape, shape)
     return graph.put("whole", repeat_to, (a, shape), None, shape, a.dtype)
 
 
 def _viewer(name: str) -> Any:
-    def make(graph: Graph, a: Any, *args: Any, **options: Any) -> Operation:
+    def make(graph: NumpyProgram, a: Any, *args: Any, **options: Any) -> Operation:
         return view(graph, a, name, args, options)
 
     return make
 
 
-def _expand_dims(graph: Graph, a: Any, axis: Any) -> Operation:
+def _expand_dims(graph: NumpyProgram, a: Any, axis: Any) -> Operation:
     return view(graph, a, "reshape", (np.expand_dims(blank(a), axis).shape,), {})
 
 
-def _moveaxis(graph: Graph, a: Any, source: Any, destination: Any) -> Operation:
+def _moveaxis(graph: NumpyProgram, a: Any, source: Any, destination: Any) -> Operation:
     order = np.moveaxis(np.empty(range(2, 2 + a.ndim)), source, destination).shape
     return view(graph, a, "transpose", (tuple(n - 2 for n in order),), {})
 
 
-def _flip(graph: Graph, a: Any, axis: Any = None) -> Operation:
+def _flip(graph: NumpyProgram, a: Any, axis: Any = None) -> Operation:
     chosen = range(a.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
     at = {x % a.ndim for x in chosen}
     index = tuple(slice(None, None, -1 if i in at else None) for i in range(a.ndim))
@@ -454,7 +460,7 @@ def _flip(graph: Graph, a: Any, axis: Any = None) -> Operation:
     return found
 
 
-def _concatenate(graph: Graph, arrays: Any, axis: Any = 0, **options: Any) -> Operation:
+def _concatenate(graph: NumpyProgram, arrays: Any, axis: Any = 0, **options: Any) -> Operation:
     if options or axis is None:
         raise Untraceable("options of concatenate")
     parts = [p if type(p) is Operation else graph.constant(p) for p in arrays]
@@ -466,7 +472,7 @@ def _concatenate(graph: Graph, arrays: Any, axis: Any = 0, **options: Any) -> Op
     return graph.put("whole", np.concatenate, (parts, axis), None, tuple(shape), dtype, ordered)
 
 
-def _stack(graph: Graph, arrays: Any, axis: Any = 0) -> Operation:
+def _stack(graph: NumpyProgram, arrays: Any, axis: Any = 0) -> Operation:
     parts = [p if type(p) is Operation else graph.constant(p) for p in arrays]
     at = axis % (parts[0].ndim + 1)
     shape = (*parts[0].shape[:at], 1, *parts[0].shape[at:])
@@ -479,27 +485,29 @@ def _stack(graph: Graph, arrays: Any, axis: Any = 0) -> Operation:
 MEANS = "fdFD"  # of which a mean is the sum divided by the count
 
 
-def _mean(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
+def _mean(graph: NumpyProgram, a: Any, axis: Any = None, **options: Any) -> Operation:
     if a.dtype.char not in MEANS or "dtype" in options:
         raise Untraceable("a mean of these")
     total = reduction(graph, np.add, (a,), {"axis": axis, **options})
     return elementwise(graph, np.divide, (total, a.size // max(total.size, 1)))
 
 
-def _count_nonzero(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
+def _count_nonzero(graph: NumpyProgram, a: Any, axis: Any = None, **options: Any) -> Operation:
     there = a if a.dtype.kind == "b" else elementwise(graph, np.not_equal, (a, 0))
     named = {"axis": axis, "dtype": np.dtype(np.intp), **options}
     return reduction(graph, np.add, (there,), named)
 
 
-def _sum(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
+def _sum(graph: NumpyProgram, a: Any, axis: Any = None, **options: Any) -> Operation:
     return reduction(graph, np.add, (a,), {"axis": axis, **options})
 
 
 _clip_ufunc: Any = np._core.umath.clip  # type: ignore[attr-defined]
 
 
-def _clip(graph: Graph, a: Any, low: Any = None, high: Any = None, **options: Any) -> Operation:
+def _clip(
+    graph: NumpyProgram, a: Any, low: Any = None, high: Any = None, **options: Any
+) -> Operation:
     if options or low is None or high is None:
         raise Untraceable("options of clip")
     return elementwise(graph, _clip_ufunc, (a, low, high))
@@ -544,7 +552,9 @@ _STEADY = frozenset(
 )
 
 
-def called(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def called(
+    graph: NumpyProgram, function: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
     """A call that is made on whole arrays; None where its result's shape is not known."""
     rule = _PRODUCTS.get(function)
     shape: Any
@@ -572,7 +582,9 @@ def called(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
     return _put_trial(graph, function, args, options, trial)
 
 
-def _put_trial(graph: Graph, function: Any, args: Any, options: Any, trial: Any) -> Operation:
+def _put_trial(
+    graph: NumpyProgram, function: Any, args: Any, options: Any, trial: Any
+) -> Operation:
     # A result may follow the layout of its operands: only of ordered ones is it known.
     ordered = all(o.ordered for o in operands(args) if o.shape)
     contiguous = not trial.ndim or (ordered and bool(trial.flags.c_contiguous))
@@ -583,7 +595,9 @@ def _put_trial(graph: Graph, function: Any, args: Any, options: Any, trial: Any)
     )
 
 
-def _large(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _large(
+    graph: NumpyProgram, function: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
     """Calls on large operands, of functions that are simple enough to be sure of."""
     if function is np.take_along_axis:
         a, indices = args[0], args[1]
@@ -676,8 +690,8 @@ class PrimitiveCall:
         return cls._known.setdefault(id(primitive), cls(primitive))
 
 
-class Guard:
-    """A check that raises an error; a plan's constant."""
+class ValueCheck:
+    """A check that raises an error; a compiled program's constant."""
 
     __slots__ = ("check",)
 
@@ -685,7 +699,7 @@ class Guard:
         self.check = check
 
 
-def guarded(guard: Guard, array: Any, told: Any) -> Any:
+def with_value_check(guard: ValueCheck, array: Any, told: Any) -> Any:
     """The array, once the check of what it is told has raised no error; an error has the guard with it."""
     try:
         guard.check(told)
@@ -700,7 +714,7 @@ def pick(values: Any, index: int) -> Any:
     return values[index]
 
 
-class Apart:
+class AbstractEvaluation:
     """What a primitive does with a dimension that it treats entry by entry.
 
     axes: where its results have that dimension. results: what it gave for four entries.
@@ -712,7 +726,9 @@ class Apart:
         self.axes, self.results = axes, results
 
 
-def apart(primitive: Any, args: tuple[Any, ...], axis: int) -> Apart | None:
+def evaluate_abstractly(
+    primitive: Any, args: tuple[Any, ...], axis: int
+) -> AbstractEvaluation | None:
     """How a primitive treats the entries along a dimension of its first operand; None where not one by one.
 
     A primitive whose `axes` name the dimensions along which it works treats others as a batch, each entry by
@@ -768,14 +784,14 @@ def apart(primitive: Any, args: tuple[Any, ...], axis: int) -> Apart | None:
         if not np.allclose(np.concatenate(halves, places[0]), all_of_them, equal_nan=True):
             return None
         axes.append(places[0])
-    return Apart(axes, whole)
+    return AbstractEvaluation(axes, whole)
 
 
 def _several(found: Any) -> list[Any]:
     return list(found) if isinstance(found, (tuple, list)) else [found]
 
 
-def _tried(primitive: Any, args: tuple[Any, ...], given: list[Operation]) -> Any:
+def _probe(primitive: Any, args: tuple[Any, ...], given: list[Operation]) -> Any:
     """What a primitive gives for stand-ins of its operands, or for as many entries as there may
     be; else None."""
     size = 0 if primitive.view else sum(o.size for o in given)
@@ -790,7 +806,7 @@ def _tried(primitive: Any, args: tuple[Any, ...], given: list[Operation]) -> Any
     if type(first) is not Operation or not first.ndim:
         return None
     axis = max(range(first.ndim), key=lambda i: first.shape[i])
-    found = apart(primitive, args, axis)
+    found = evaluate_abstractly(primitive, args, axis)
     if found is None:
         return None
     rows, wide = first.shape[axis], []
@@ -800,14 +816,14 @@ def _tried(primitive: Any, args: tuple[Any, ...], given: list[Operation]) -> Any
     return wide[0] if primitive.single else wide
 
 
-def row_called(graph: Graph, primitive: Any, operands_: list[Any]) -> Any:
+def row_called(graph: NumpyProgram, primitive: Any, operands_: list[Any]) -> Any:
     """A primitive's kernel as one call on whole arrays; None where its results' shapes are not known."""
     args = tuple(operands_)
     given = list(operands(args))
     if primitive.dynamic == "always":
         return None
     try:
-        trial = _tried(primitive, args, given)
+        trial = _probe(primitive, args, given)
     except REFUSALS:
         return None
     kind = "view" if primitive.view else "whole"
@@ -829,4 +845,13 @@ def row_called(graph: Graph, primitive: Any, operands_: list[Any]) -> Any:
     ]
 
 
-__all__ = ["apart", "called", "elementwise", "indexed", "math", "reduction", "row_called", "view"]
+__all__ = [
+    "called",
+    "elementwise",
+    "evaluate_abstractly",
+    "indexed",
+    "math",
+    "reduction",
+    "row_called",
+    "view",
+]

@@ -137,7 +137,7 @@ def _key(value: Any) -> Any:
     return (kind, value)
 
 
-class Graph:
+class NumpyProgram:
     """Operations in the order in which they were recorded, equal ones once."""
 
     def __init__(self) -> None:
@@ -306,4 +306,14 @@ def live(roots: Iterable[Operation]) -> list[Operation]:
     return found
 
 
-__all__ = ["INFIX", "Graph", "Operation", "cast", "fill", "live", "operands", "replaced", "spread"]
+__all__ = [
+    "INFIX",
+    "NumpyProgram",
+    "Operation",
+    "cast",
+    "fill",
+    "live",
+    "operands",
+    "replaced",
+    "spread",
+]

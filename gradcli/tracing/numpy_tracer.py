@@ -12,8 +12,8 @@ from gradcli.core import modes, pytrees
 from gradcli.core.promotion import REFUSALS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.tracing import abstract_evaluation
-from gradcli.tracing.abstract_arrays import Abstract, Untraceable, _argument
-from gradcli.tracing.numpy_program import Graph, Operation
+from gradcli.tracing.abstract_arrays import AbstractArray, Untraceable, _argument
+from gradcli.tracing.numpy_program import NumpyProgram, Operation
 
 __all__ = ["NumpyTracer", "Untraceable", "trace_numpy"]
 
@@ -40,7 +40,7 @@ class NumpyTracer:
         "warnings",
     )
 
-    def __init__(self, graph: Graph, inputs: dict[str, Operation]) -> None:
+    def __init__(self, graph: NumpyProgram, inputs: dict[str, Operation]) -> None:
         self.graph, self.inputs = graph, inputs
         self.value: Operation
         self.more: list[Operation] = []
@@ -83,12 +83,12 @@ def trace_numpy(
     """
     from gradcli.core import random
 
-    graph = Graph()
+    graph = NumpyProgram()
     inputs = {name: graph.input(name, array) for name, array in variables.items()}
     graph.stop, graph.worded = stop, worded
     found = NumpyTracer(graph, inputs)
     for name, op in inputs.items():
-        tensor = wrap(Abstract(graph, op), name in wrt)
+        tensor = wrap(AbstractArray(graph, op), name in wrt)
         tensor.label = name
         found.variables[name] = tensor
     before = random.snapshot()
@@ -134,12 +134,12 @@ def _run(found: NumpyTracer, function: Any, seed: Any, backward: bool, nested: b
         if result.array.size != 1 or result.array.dtype.kind != "f":
             raise Untraceable("grad can be implicitly created only for real scalar outputs")
         one = graph.constant(result.array.dtype.type(1))
-        start = Abstract(graph, one)
+        start = AbstractArray(graph, one)
         if result.array.ndim:
             start = start.expand(result.array.shape)
     else:
         given = seed(result) if callable(seed) else np.asarray(seed)
-        start = Abstract(graph, _operation(graph, given[()]))
+        start = AbstractArray(graph, _operation(graph, given[()]))
     result.backward(wrap(start))
     for name, tensor in found.variables.items():
         if tensor.requires_grad:
@@ -180,8 +180,8 @@ class _Kernels:
                 raise error
             graph.refused = refused
             if type(made) is list:
-                return tuple(Abstract(graph, m) for m in made)
-            return Abstract(graph, made)
+                return tuple(AbstractArray(graph, m) for m in made)
+            return AbstractArray(graph, made)
 
     def memory(self, array: Any) -> Any:
         """The array itself, as the engine has it."""
@@ -199,13 +199,13 @@ class _Kernels:
         return arrived
 
 
-def _abstract(operands: list[Any]) -> list[Abstract]:
-    found = [a for a in operands if type(a) is Abstract]
+def _abstract(operands: list[Any]) -> list[AbstractArray]:
+    found = [a for a in operands if type(a) is AbstractArray]
     for a in operands:
         if type(a) in (list, tuple):
-            found += [v for v in a if type(v) is Abstract]
+            found += [v for v in a if type(v) is AbstractArray]
     return found
 
 
-def _operation(graph: Graph, array: Any) -> Operation:
-    return array._op if type(array) is Abstract else graph.constant(array)
+def _operation(graph: NumpyProgram, array: Any) -> Operation:
+    return array._op if type(array) is AbstractArray else graph.constant(array)

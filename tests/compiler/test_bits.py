@@ -14,7 +14,7 @@ import pytest
 import gradcli
 from gradcli import language
 from gradcli.compiler import Untraceable, trace_numpy
-from gradcli.compiler.block_sizes import Cuts, row_blocks, tree_blocks
+from gradcli.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
 from gradcli.core.tensor import wrap
 from tests.compiler import programs
 from tests.compiler.same import assert_same, by_plan, by_tape
@@ -46,7 +46,7 @@ def test_sums_of_blocks(n: int, dtype: str) -> None:
 
 
 def _summed(a: Any, starts: list[int]) -> Any:
-    cuts = Cuts(a.size, starts)
+    cuts = BlockBounds(a.size, starts)
     partial = np.empty(cuts.slots, a.dtype)
     across = [np.empty(m, a.dtype) for m, _ in cuts.buffers]
     for start, inside, pieces in zip(starts, cuts.inside, cuts.pieces, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradcli import language
-from gradcli.compiler.partition import Cut, product
+from gradcli.compiler.partition import Partition, product
 from gradcli.core.tensor import wrap
 from gradcli.registry import table
 from gradcli.streaming.running_sums import Column, NoPasses, Work, expression, totals
@@ -35,7 +35,7 @@ def arrays(names: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("source", "cut"),
+    ("source", "partition"),
     [
         ("topk(x, 2, 1)[0]", True),
         ("x.median(1)[0]", True),
@@ -43,15 +43,15 @@ def arrays(names: list[str]) -> dict[str, Any]:
         ("x.median(0)[0]", False),
     ],
 )
-def test_kernels_of_large_arrays_are_tried_on_a_few_rows(source: str, cut: bool) -> None:
+def test_kernels_of_large_arrays_are_tried_on_a_few_rows(source: str, partition: bool) -> None:
     rows = 10**8
     columns = {"x": Column([0, 1, 2], True)}
     work = Work((expression, (f"sum({source})", {})), Given(), columns, {}, rows, wrt=["x"])  # type: ignore[arg-type]
-    if cut:
-        assert len(work.cut.passes) == 1
+    if partition:
+        assert len(work.partition.passes) == 1
         return
     with pytest.raises(NoPasses) as error:
-        work.cut  # noqa: B018
+        work.partition  # noqa: B018
     assert error.value.span == (4, 4 + len(source) - 3)
 
 
@@ -88,16 +88,16 @@ def work_of(source: str, wrt: bool = True) -> tuple[Work, dict[str, Any]]:
 
 
 def run(work: Work, given: dict[str, Any], batch: int = BATCH) -> dict[str, Any]:
-    cut, inputs = work.cut, work.trace.inputs
+    partition, inputs = work.partition, work.trace.inputs
     values = work.start()
-    rows: list[list[Any]] = [[] for _ in cut.written]
-    for number in range(len(cut.passes)):
-        cut.between(values, number)
+    rows: list[list[Any]] = [[] for _ in partition.written]
+    for number in range(len(partition.passes)):
+        partition.between(values, number)
         sums = Tree(work.combine(number))
         for start in range(0, ROWS, batch):
             m = min(batch, ROWS - start)
             some = {inputs[n].index: given[n][start : start + m] for n in work.columns}
-            found, made = cut.run(number, values, some, start, m)
+            found, made = partition.run(number, values, some, start, m)
             sums.add(found)
             for k, array in enumerate(made):
                 rows[k].append(array)
@@ -107,7 +107,7 @@ def run(work: Work, given: dict[str, Any], batch: int = BATCH) -> dict[str, Any]
     if value is not None:
         found["value"] = value.array
     for name, k in work.written().items():
-        found[name.removesuffix(".grad")] = np.concatenate(rows[k], axis=cut.written[k][1][0])
+        found[name.removesuffix(".grad")] = np.concatenate(rows[k], axis=partition.written[k][1][0])
     return found
 
 
@@ -168,7 +168,7 @@ PASSES = {
 @sweep("source", PASSES, parts=1)
 def test_passes_give_what_the_tape_gives(source: str) -> None:
     work, given = work_of(source)
-    assert len(work.cut.passes) == PASSES[source]
+    assert len(work.partition.passes) == PASSES[source]
     found = run(work, given)
     table.base()
     tensors = {n: wrap(a, True) for n, a in given.items()}
@@ -204,7 +204,7 @@ REFUSED = {
 def test_what_cannot_be_cut_says_where(source: str) -> None:
     work, _ = work_of(source)
     with pytest.raises(NoPasses) as error:
-        work.cut  # noqa: B018
+        work.partition  # noqa: B018
     assert error.value.span is not None
     assert source[slice(*error.value.span)] == REFUSED[source]
 
@@ -212,7 +212,7 @@ def test_what_cannot_be_cut_says_where(source: str) -> None:
 def test_a_refusal_cannot_be_caught() -> None:
     source = "try:\n    y = x.sum().item()*x\nexcept Exception:\n    y = 2*x\ny.sum()"
     with pytest.raises(NoPasses, match="a decision depends on the numbers"):
-        work_of(source)[0].cut  # noqa: B018
+        work_of(source)[0].partition  # noqa: B018
 
 
 def test_a_value_with_rows_is_given_row_by_row() -> None:
@@ -247,7 +247,7 @@ def test_products_along_rows(a: tuple[int, ...], b: tuple[int, ...]) -> None:
 
 def test_cut_is_of_batches_of_any_size() -> None:
     work, given = work_of("mean((X@w - y)**2)")
-    assert isinstance(work.cut, Cut)
+    assert isinstance(work.partition, Partition)
     whole, single = run(work, given, ROWS), run(work, given, 1)
     for name in whole:
         assert np.allclose(whole[name], single[name], rtol=1e-10)

@@ -27,7 +27,7 @@ import numpy as np
 import gradcli
 from gradcli import language
 from gradcli.commands.diff import CODE
-from gradcli.compiler.compiled_function import Plan
+from gradcli.compiler.compiled_function import CompiledProgram
 from gradcli.compiler.executor import Executor
 from gradcli.core import modes
 from gradcli.registry import table
@@ -586,7 +586,7 @@ def _compiled(case: Case, expected: dict[str, Any]) -> None:
             found = np.zeros(case.values[n].shape) if grads[n] is None else np.asarray(grads[n])
             same(found, own[n], f"plan by {n}")
         for plan in compiled.plans.values():
-            if isinstance(plan, Plan):
+            if isinstance(plan, CompiledProgram):
                 _in_blocks(plan.trace, place, own)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 import gradcli
 from gradcli import language
-from gradcli.compiler.compiled_function import Plan
+from gradcli.compiler.compiled_function import CompiledProgram
 from gradcli.compiler.executor import Executor
 from gradcli.core import modes
 from gradcli.language.parser import parses
@@ -388,7 +388,7 @@ def planned(case: Case) -> None:
     for _ in range(2):
         close(compiled(**case.tensors()), wanted, "plan")
     for plan in compiled.plans.values():
-        if isinstance(plan, Plan):
+        if isinstance(plan, CompiledProgram):
             inputs = list(plan.trace.inputs.values())
             blocks = Executor(plan.trace.outputs, inputs, block=3, threads=2, smallest=2)
             own = [case.values[n] for n in plan.trace.inputs]
