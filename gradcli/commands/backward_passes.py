@@ -19,7 +19,7 @@ from gradcli.language.located_errors import LanguageError
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
-def seed_of(evaluation: Evaluation, text: str | None) -> Any:
+def cotangent_of(evaluation: Evaluation, text: str | None) -> Any:
     """The seed gradient that --seed asks for; None for the implicit one."""
     if text is None:
         return None
@@ -30,7 +30,7 @@ def seed_of(evaluation: Evaluation, text: str | None) -> Any:
     return _read_seed(evaluation.tensor("gradient"), text)
 
 
-def seed_array(value: Any, text: str) -> Any:
+def cotangent_array(value: Any, text: str) -> Any:
     """The same as an array for the value of a recording; `ones` takes no memory."""
     import numpy as np
 

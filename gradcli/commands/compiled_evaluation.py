@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import seed_array
+from gradcli.commands.backward_passes import cotangent_array
 from gradcli.commands.request_evaluation import Evaluation, read_variables, run
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ def _planned(
         return result.value
 
     wrt = frozenset(n for n, t in variables.items() if t.requires_grad)
-    start = None if seed is None else partial(seed_array, text=seed)
-    trace = trace_numpy(function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True)
+    start = None if seed is None else partial(cotangent_array, text=seed)
+    trace = trace_numpy(function, arrays, wrt=wrt, cotangent=start, backward=gradients, fixed=True)
     made = CompiledProgram(trace)
     try:
         with uncollected():

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import NO_GRAPH, explained, seed_of
+from gradcli.commands.backward_passes import NO_GRAPH, cotangent_of, explained
 from gradcli.commands.command_errors import usage
 from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, refuse_anomalies
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, Evaluation
@@ -292,7 +292,7 @@ def _graph(
     graph = graph_of(evaluation, _tensors(evaluation), watched)
     if anomalies or grads:
         try:
-            graph.backpropagate(seed_of(evaluation, seed))
+            graph.backpropagate(cotangent_of(evaluation, seed))
         except ENGINE_ERRORS as error:
             raise explained(evaluation, error) from error
     if anomalies:

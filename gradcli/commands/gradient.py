@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import backward, note_not_finite, retained, seed_of
+from gradcli.commands.backward_passes import backward, cotangent_of, note_not_finite, retained
 from gradcli.commands.compiled_evaluation import (
     Planned,
     evaluate_planned,
@@ -88,7 +88,7 @@ def run(ctx: AnyContext, request: Request, **given: Any) -> None:
     if register_hooks is not None:
         register_hooks(evaluation)
     intermediates = retained(evaluation, names, every)
-    gradient = seed_of(evaluation, options.seed)
+    gradient = cotangent_of(evaluation, options.seed)
     trace = None if planned.differentiated else _passed(evaluation, gradient, options, values)
     if errors is not None:
         errors.propagate(evaluation)

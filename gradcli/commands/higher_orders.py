@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import seed_of
+from gradcli.commands.backward_passes import cotangent_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, evaluate
@@ -41,7 +41,7 @@ def write_higher(
         raise usage("--order goes with --seed and --value only", hint=f"leave out {option}")
     evaluation = evaluate(ctx, request)
     value = evaluation.tensor("gradient")
-    gradient = seed_of(evaluation, seed)
+    gradient = cotangent_of(evaluation, seed)
     from gradcli.transforms.higher_orders import gradients
 
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradcli.system.budget as budget
 from gradcli.commands import output
-from gradcli.commands.backward_passes import NO_GRAPH, note_not_finite, seed_array
+from gradcli.commands.backward_passes import NO_GRAPH, cotangent_array, note_not_finite
 from gradcli.commands.command_errors import usage
 from gradcli.commands.progress import RowsBar
 from gradcli.commands.request import Request
@@ -177,7 +177,7 @@ class Passes:
             self.shared if shared is None else shared,
             self.table.rows,
             wrt=wrt,
-            seed=seed,
+            cotangent=seed,
             backward=backward,
             missing=request.missing,
         )
@@ -307,7 +307,7 @@ def _columns(arrays: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 # -- the commands -----------------------------------------------------------------------------------
-def seed_of(text: str | None) -> Any:
+def cotangent_by_rows(text: str | None) -> Any:
     """What gives the gradient to start from, of the result."""
     if text is None:
         return None
@@ -317,7 +317,7 @@ def seed_of(text: str | None) -> Any:
     def seed(result: Any) -> Any:
         import numpy as np
 
-        found, shape = seed_array(result, text), result.array.shape
+        found, shape = cotangent_array(result, text), result.array.shape
         if found.shape not in ((), shape):
             raise ValueError(f"the seed has shape {found.shape}, and the value {shape}")
         return np.broadcast_to(found, shape)
@@ -341,7 +341,7 @@ def grad_by_rows(
     wrt = made.wrt()
     if not wrt:
         raise _no_graph(request, "see --wrt and --no-grad")
-    work = made.work(wrt, seed=seed_of(seed))
+    work = made.work(wrt, seed=cotangent_by_rows(seed))
     if work.trace.result.node is None:
         raise _no_graph(request, "the value does not depend on a variable that requires grad")
     made.may_be_written(work, runner, value=show_value)

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 def run(
     roots: Sequence[Edge],
-    seeds: Sequence[Any],
+    cotangents: Sequence[Any],
     *,
     retain: bool,
     create: bool,
     captured: Captured | None = None,
     only: frozenset[int] | None = None,
 ) -> None:
-    """Run the graph of `roots` with `seeds`: arrays, or tensors where `create`.
+    """Run the graph of `roots` with `cotangents`: arrays, or tensors where `create`.
 
     captured: collect gradients there instead of accumulating. only: the ids of the nodes to run.
     """
@@ -44,11 +44,11 @@ def run(
         on_tensors = state.recorder is not None and state.recorder.tensors
         watched = state.anomaly or state.intercept or state.levels or state.observer or on_tensors
         plain = not watched
-    if plain and plain_pass.run(roots, seeds, retain):
+    if plain and plain_pass.run(roots, cotangents, retain):
         return
     from gradcli.core import watched_pass
 
-    watched_pass.run(roots, seeds, retain=retain, create=create, captured=captured, only=only)
+    watched_pass.run(roots, cotangents, retain=retain, create=create, captured=captured, only=only)
 
 
 _CYCLE = (
@@ -72,8 +72,8 @@ def backward(
 ) -> None:
     """Accumulate the gradients of `tensors` into the leaves (`torch.autograd.backward`).
 
-    grad_tensors: a seed per tensor; may be None for tensors of one element. Raises RuntimeError, in
-    PyTorch's words, for bad seeds, for tensors without a graph, and where the graph was freed.
+    grad_tensors: a cotangent per tensor; may be None for tensors of one element. Raises RuntimeError, in
+    PyTorch's words, for bad cotangents, for tensors without a graph, and where the graph was freed.
     """
     if modes.transforms.get():
         raise RuntimeError(
@@ -99,7 +99,7 @@ def backward(
     if create_graph:
         warnings.warn(_CYCLE, UserWarning, stacklevel=3)
     operator.index(retain_graph or 0)
-    seeds = _seeds(roots, _as_tuple(grad_tensors) or (None,) * len(roots))
+    cotangents = _cotangents(roots, _as_tuple(grad_tensors) or (None,) * len(roots))
     retain = create_graph if retain_graph is None else retain_graph
     edges = _root_edges(roots)
     only = None
@@ -108,7 +108,7 @@ def backward(
         only = _paths(edges, wanted) | {
             id(e.node if type(e) is Port else e) for e in wanted if e is not None
         }
-    plain = seeds if create_graph else [s.array for s in seeds]
+    plain = cotangents if create_graph else [s.array for s in cotangents]
     run(edges, plain, retain=retain, create=create_graph, only=only)
 
 
@@ -127,7 +127,7 @@ def grad(
 
     Nothing is accumulated. allow_unused: an input that the outputs do not depend on gives None
     instead of an error; materialize_grads: zeros. is_grads_batched: grad_outputs have a leading
-    dimension of independent seeds. Inside of a transform of `func` the graph is that of the innermost.
+    dimension of independent cotangents. Inside of a transform of `func` the graph is that of the innermost.
     """
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
     if modes.transforms.get():
@@ -208,13 +208,13 @@ def gradients(
     given = _as_tuple(grad_outputs) or (None,) * len(roots)
     if is_grads_batched:
         return _batched(roots, wanted, given, retain, create_graph, allow_unused)
-    seeds = _seeds(roots, given)
+    cotangents = _cotangents(roots, given)
     edges = _root_edges(roots)
     targets = _input_edges(wanted)
     captured = Captured(targets)
     only = _paths(edges, targets)
     travelling = create_graph or modes.current().intercept is not None  # tangents go with tensors
-    start = seeds if travelling else [s.array for s in seeds]
+    start = cotangents if travelling else [s.array for s in cotangents]
     run(edges, start, retain=retain, create=create_graph, captured=captured, only=only)
     results: list[Tensor | None] = []
     for i, (target, tensor) in enumerate(zip(targets, wanted, strict=True)):
@@ -236,12 +236,12 @@ def gradients(
 
 
 def _batched(
-    roots: Any, wanted: Any, seeds: Any, retain: bool, create: bool, allow_unused: bool
+    roots: Any, wanted: Any, cotangents: Any, retain: bool, create: bool, allow_unused: bool
 ) -> tuple[Any, ...]:
-    """One pass for all seeds of the leading dimension."""
+    """One pass for all cotangents of the leading dimension."""
     from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
 
-    for i, (root, s) in enumerate(zip(roots, seeds, strict=True)):
+    for i, (root, s) in enumerate(zip(roots, cotangents, strict=True)):
         if _is_edge(root):
             raise RuntimeError("Batched grads are not supported with GradientEdge")
         if s is not None and s.shape[1:] != root.shape:
@@ -253,9 +253,9 @@ def _batched(
                 f"{root.shape}. If you only want some tensors in `grad_output` to be considered "
                 "batched, consider using vmap."
             )
-    level = BatchLevel(next(s.array.shape[0] for s in seeds if s is not None), linear=True)
+    level = BatchLevel(next(s.array.shape[0] for s in cotangents if s is not None), linear=True)
     with opened(level):
-        inside = tuple(None if s is None else add_batch_dim(s, 0, level) for s in seeds)
+        inside = tuple(None if s is None else add_batch_dim(s, 0, level) for s in cotangents)
         found = grad(roots, wanted, inside, retain, create, allow_unused=allow_unused)
         made = tuple(None if g is None else remove_batch_dim(g, 0, level) for g in found)
     tell(level)
@@ -345,33 +345,35 @@ def _paths(roots: Sequence[Edge], targets: Sequence[Edge | None]) -> frozenset[i
     return frozenset(needed)
 
 
-def _seeds(roots: tuple[Any, ...], seeds: tuple[Any, ...]) -> list[Tensor]:
-    """A seed for each root, checked and cast; ones where none is given for one element."""
+def _cotangents(roots: tuple[Any, ...], cotangents: tuple[Any, ...]) -> list[Tensor]:
+    """A cotangent for each root, checked and cast; ones where none is given for one element."""
     made: list[Tensor] = []
-    for i, (root, seed) in enumerate(zip(roots, seeds, strict=False)):
+    for i, (root, cotangent) in enumerate(zip(roots, cotangents, strict=False)):
         if not isinstance(root, Tensor):
             if not _is_edge(root):
                 raise AssertionError("Expected output to be a torch.Tensor")
             root = _stand_in(root)
-        if seed is None:
+        if cotangent is None:
             made.append(_implicit_seed(root))
             continue
-        if not isinstance(seed, Tensor):
+        if not isinstance(cotangent, Tensor):
             raise TypeError(
-                f"gradients can be either Tensors or None, but got {type(seed).__name__}"
+                f"gradients can be either Tensors or None, but got {type(cotangent).__name__}"
             )
-        if seed.array.shape != root.array.shape:
+        if cotangent.array.shape != root.array.shape:
             raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {seed.shape} and output[{i}] "
+                f"Mismatch in shape: grad_output[{i}] has a shape of {cotangent.shape} and output[{i}] "
                 f"has a shape of {root.shape}."
             )
-        if (seed.array.dtype.kind == "c") != (root.array.dtype.kind == "c"):
+        if (cotangent.array.dtype.kind == "c") != (root.array.dtype.kind == "c"):
             raise RuntimeError(
                 "For complex Tensors, both grad_output and output are required to have the same "
-                f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {seed.dtype} and "
+                f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {cotangent.dtype} and "
                 f"output[{i}] has a dtype of {root.dtype}."
             )
-        made.append(seed if seed.array.dtype == root.array.dtype else seed.to(root.dtype))
+        made.append(
+            cotangent if cotangent.array.dtype == root.array.dtype else cotangent.to(root.dtype)
+        )
     return made
 
 

@@ -1,6 +1,7 @@
 """Batches: an array that stands for many of one shape, one for each entry of a batch.
 
-A `BatchedArray` array stands in a tensor's `.array` (inside `vmap`, or as a gradient with many seeds at once)
+A `BatchedArray` array stands in a tensor's `.array` (inside `vmap`, or as a gradient with many
+cotangents at once)
 and shows the shape of one entry; the batch is the first dimension of `every`. Batches nest: `every` may
 itself be BatchedArray, of a lower level. How primitives are applied to it: `core.batching_rules`.
 """

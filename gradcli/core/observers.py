@@ -13,7 +13,7 @@ from gradcli.core import modes
 def observing(callback: Callable[[tuple[str, Any, Any]], None]) -> Iterator[None]:
     """Inside, `callback` sees every step of the backward passes of this thread.
 
-    Kinds, with their data: "begin" (the seed), "start" (gradients that came in, one per output), "hook"
+    Kinds, with their data: "begin" (the cotangent), "start" (gradients that came in, one per output), "hook"
     ((kind, before, after)), "finish" (gradients that go out, one per edge), "accumulate" ((what was
     added, `.grad` after it)), "retain" (the gradient kept), "free" and "end" (None).
     """

@@ -67,25 +67,25 @@ def _reach(roots: Sequence[Edge]) -> list[Node] | None:
     return nodes
 
 
-def run(roots: Sequence[Edge], seeds: Sequence[Any], retain: bool) -> bool:
+def run(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool) -> bool:
     """Run the graph; False, with nothing done, where that is not for the plain pass."""
     if not _marking.acquire(blocking=False):
         return False
     try:
         nodes = _reach(roots)
         if nodes:
-            _push(nodes, roots, seeds, retain)
+            _push(nodes, roots, cotangents, retain)
         return nodes is not None
     finally:
         _marking.release()
 
 
 @np.errstate(all="ignore")  # as a decorator half of what it is as a block
-def _push(nodes: list[Node], roots: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
+def _push(nodes: list[Node], roots: Sequence[Any], cotangents: Sequence[Any], retain: bool) -> None:
     node, waiting = nodes[0], iter(nodes)
     try:
-        for root, seed in zip(roots, seeds, strict=True):
-            root._grad = seed if root._grad is None else root._grad + seed
+        for root, cotangent in zip(roots, cotangents, strict=True):
+            root._grad = cotangent if root._grad is None else root._grad + cotangent
         for node in waiting:
             g = node._grad
             if g is not None:

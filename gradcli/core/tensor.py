@@ -262,7 +262,7 @@ class Tensor:
     ) -> None:
         """Accumulate the gradient of this tensor into the leaves of its graph.
 
-        gradient: the seed (cotangent), of this tensor's shape; may be left out for one element.
+        gradient: the cotangent, of this tensor's shape; may be left out for one element.
         retain_graph: keep what the graph saved, for another pass (default: as create_graph).
         create_graph: record the pass itself, so that gradients can be differentiated again.
         inputs: accumulate only into these.

@@ -101,7 +101,7 @@ _DEEP = 30  # passes inside one another, before the next one gets a thread, and 
 
 def run(
     roots: Sequence[Edge],
-    seeds: Sequence[Any],
+    cotangents: Sequence[Any],
     *,
     retain: bool,
     create: bool,
@@ -111,16 +111,16 @@ def run(
     """As `backward.run`, where something unusual holds."""
     if _running.depth >= _DEEP:
         again = partial(run, retain=retain, create=create, captured=captured, only=only)
-        _in_thread(again, roots, seeds)
+        _in_thread(again, roots, cotangents)
         return
     before = modes.change(enabled=create, rules=False)
     if before is not None and not create:
         recorder = before.recorder
         on_tensors = recorder is not None and recorder.tensors
-        in_batch = bool(before.levels) or is_batched(seeds)
+        in_batch = bool(before.levels) or is_batched(cotangents)
         if before.intercept is not None or on_tensors or in_batch:
             # tangents and batches travel with tensors, and what a recording keeps are calls on tensors
-            create, seeds = True, [as_tensor(s) for s in seeds]
+            create, cotangents = True, [as_tensor(s) for s in cotangents]
     outer, waiting, node = _running.task, _running.callbacks, running.node
     callbacks = _running.callbacks = []
     read = reading.ids
@@ -130,7 +130,7 @@ def run(
     _running.depth += 1
     try:
         with np.errstate(all="ignore"):
-            _run(roots, seeds, retain, create, captured, only)
+            _run(roots, cotangents, retain, create, captured, only)
         for callback in callbacks:  # the list grows while callbacks queue callbacks
             callback()
     finally:
@@ -140,7 +140,7 @@ def run(
         modes.restore(before)
 
 
-def _in_thread(call: Callable[..., None], roots: Sequence[Edge], seeds: Sequence[Any]) -> None:
+def _in_thread(call: Callable[..., None], roots: Sequence[Edge], cotangents: Sequence[Any]) -> None:
     """Run a pass in another thread, in this one's state, and wait for it."""
     state, task, node = modes.local.state, _running.task, running.node
     errors: list[BaseException] = []
@@ -150,7 +150,7 @@ def _in_thread(call: Callable[..., None], roots: Sequence[Edge], seeds: Sequence
         modes.restore(state)
         _running.task, running.node = task, node
         try:
-            call(roots, seeds)
+            call(roots, cotangents)
         except BaseException as error:  # raised again where the pass was asked for
             errors.append(error)
         finally:
@@ -192,7 +192,7 @@ def discover(roots: Iterable[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]
 
 def _run(
     roots: Sequence[Edge],
-    seeds: Sequence[Any],
+    cotangents: Sequence[Any],
     retain: bool,
     create: bool,
     captured: Captured | None,
@@ -203,19 +203,22 @@ def _run(
         return
     _running.task = Pass(nodes, only, captured)
     if any(n._mark is RARE and n._primitive is not None and n._primitive.rare for n in nodes):
-        create, seeds = True, [as_tensor(s) for s in seeds]  # primitives of batches run on tensors
+        create, cotangents = (
+            True,
+            [as_tensor(s) for s in cotangents],
+        )  # primitives of batches run on tensors
         before = modes.change(batched=True)  # and look for batches, which may be closed by now
         try:
-            _run_seeded(roots, seeds, ports, retain, create, captured, only)
+            _run_seeded(roots, cotangents, ports, retain, create, captured, only)
         finally:
             modes.restore(before)
     else:
-        _run_seeded(roots, seeds, ports, retain, create, captured, only)
+        _run_seeded(roots, cotangents, ports, retain, create, captured, only)
 
 
 def _run_seeded(
     roots: Sequence[Edge],
-    seeds: Sequence[Any],
+    cotangents: Sequence[Any],
     ports: dict[Node, list[Port]],
     retain: bool,
     create: bool,
@@ -223,8 +226,8 @@ def _run_seeded(
     only: frozenset[int] | None,
 ) -> None:
     grads: dict[Any, Any] = {}
-    for root, seed in zip(roots, seeds, strict=True):
-        grads[root] = grads[root] + seed if root in grads else seed
+    for root, cotangent in zip(roots, cotangents, strict=True):
+        grads[root] = grads[root] + cotangent if root in grads else cotangent
     _run_watched(exact_order(roots), ports, grads, retain, create, captured, only)
 
 

@@ -55,7 +55,7 @@ class Work:
     """What there is to compute: a function of tensors, some of which are columns of a table.
 
     source: what makes the function, `make(*arguments)`, by which another process makes it too. shared: the
-    arrays of the other variables. wrt: what to differentiate by; None for the value alone. seed: the
+    arrays of the other variables. wrt: what to differentiate by; None for the value alone. cotangent: the
     gradient to start from; without `backward` there is no gradient. Raises NoPasses.
     """
 
@@ -68,14 +68,14 @@ class Work:
         rows: int,
         *,
         wrt: Sequence[str] | None,
-        seed: Any = None,
+        cotangent: Any = None,
         backward: bool = True,
         missing: str = "error",
     ) -> None:
         self.source, self.names = source, table.names
         self.columns, self.shared = dict(columns), dict(shared)
         self.rows, self.missing = rows, missing
-        self.wrt, self.seed, self.backward = wrt, seed, backward
+        self.wrt, self.cotangent, self.backward = wrt, cotangent, backward
         self.dtype = dtypes.get_default_dtype().name
         self._made: tuple[NumpyTracer, Partition] | None = None
 
@@ -157,7 +157,7 @@ class Work:
             function,
             variables,
             wrt=wrt,
-            seed=self.seed,
+            cotangent=self.cotangent,
             backward=bool(wrt) and self.backward,
             worded=True,
             stop=stop,

@@ -62,7 +62,7 @@ def trace_numpy(
     variables: Mapping[str, Any],
     *,
     wrt: frozenset[str] = frozenset(),
-    seed: Any = None,
+    cotangent: Any = None,
     backward: bool = True,
     fixed: bool = False,
     nested: bool = False,
@@ -72,7 +72,7 @@ def trace_numpy(
     """Run a function of tensors, and the backward pass from its value, on abstract arrays.
 
     variables: arrays by name (only shape, dtype and layout count). wrt: those that require grad.
-    seed: the gradient to start from, an array or a function of the result that gives it. fixed:
+    cotangent: the gradient to start from, an array or a function of the result that gives it. fixed:
     random numbers that are drawn on the way may become part of the trace. nested: the value may be
     nested tuples, lists and dicts of tensors, where there is no backward pass. worded: what a
     primitive cannot
@@ -96,7 +96,7 @@ def trace_numpy(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            _run(found, function, seed, backward and bool(wrt), nested)
+            _run(found, function, cotangent, backward and bool(wrt), nested)
             if graph.refused is not None:
                 raise Untraceable(graph.refused)
             if not fixed and random.rewind(before):
@@ -112,7 +112,7 @@ def trace_numpy(
     return found
 
 
-def _run(found: NumpyTracer, function: Any, seed: Any, backward: bool, nested: bool) -> None:
+def _run(found: NumpyTracer, function: Any, cotangent: Any, backward: bool, nested: bool) -> None:
     result = function(**found.variables)
     if nested and not backward and not isinstance(result, Tensor):
         leaves, found.spec = pytrees.flatten(result)
@@ -130,7 +130,7 @@ def _run(found: NumpyTracer, function: Any, seed: Any, backward: bool, nested: b
     if result.node is None:
         found.gradients = dict.fromkeys(n for n, t in found.variables.items() if t.requires_grad)
         return
-    if seed is None:
+    if cotangent is None:
         if result.array.size != 1 or result.array.dtype.kind != "f":
             raise Untraceable("grad can be implicitly created only for real scalar outputs")
         one = graph.constant(result.array.dtype.type(1))
@@ -138,7 +138,7 @@ def _run(found: NumpyTracer, function: Any, seed: Any, backward: bool, nested: b
         if result.array.ndim:
             start = start.expand(result.array.shape)
     else:
-        given = seed(result) if callable(seed) else np.asarray(seed)
+        given = cotangent(result) if callable(cotangent) else np.asarray(cotangent)
         start = AbstractArray(graph, _operation(graph, given[()]))
     result.backward(wrap(start))
     for name, tensor in found.variables.items():

@@ -345,14 +345,14 @@ class Tracer:
             return [None] * len(inputs)
         # Known, and yet no constant: what is done with it is recorded.
         ones = np.ones(output.array.shape, output.array.dtype)
-        seed = wrap(TracedArray(self, ones, Value(ones, "", known=True)))
+        cotangent = wrap(TracedArray(self, ones, Value(ones, "", known=True)))
 
         if type(output.array) is TracedArray:
             self._locate(output)
         self._places = places_of(output)
 
         def run() -> Any:
-            return grad(output, list(inputs), seed, create_graph=self.again, allow_unused=True)
+            return grad(output, list(inputs), cotangent, create_graph=self.again, allow_unused=True)
 
         found = self.running(run)
         values = [None if g is None else self.value_of(g) for g in found]

@@ -35,7 +35,7 @@ from gradcli.transforms.strict_arguments import (
 def _pulled(
     outputs: Any,
     inputs: Tensors,
-    seeds: Any,
+    cotangents: Any,
     create_graph: bool,
     strict: bool,
     message: str,
@@ -47,7 +47,9 @@ def _pulled(
     the inputs, where it was to be differentiated again.
     """
     pairs = [
-        (o, s) for o, s in zip(outputs, seeds, strict=True) if o is not None and o.requires_grad
+        (o, s)
+        for o, s in zip(outputs, cotangents, strict=True)
+        if o is not None and o.requires_grad
     ]
     if not pairs:
         grads: tuple[Tensor | None, ...] = (None,) * len(inputs)
@@ -81,8 +83,8 @@ def vjp(
         many_out, outputs = _outputs(func, variables, "vjp")
         _check_tracked(outputs, "outputs", strict)
         say = "user-provided function returns"
-        seeds = _vectors(v, outputs, many_out, create_graph, "vjp", say)
-    pulled = _pulled(outputs, variables, seeds, create_graph, strict, _INDEPENDENT)
+        cotangents = _vectors(v, outputs, many_out, create_graph, "vjp", say)
+    pulled = _pulled(outputs, variables, cotangents, create_graph, strict, _INDEPENDENT)
     return (
         _released(_unwrapped(outputs, many_out), create_graph),
         _released(_unwrapped(pulled, many), create_graph),
@@ -101,12 +103,12 @@ def jvp(
         _, variables, vectors = _beside_vectors(inputs, v, create_graph, "jvp")
         many_out, outputs = _outputs(func, variables, "jvp")
         _check_tracked(outputs, "outputs", strict)
-        seeds = tuple(wrap(np.zeros(o.shape, o.array.dtype), True) for o in outputs)
-        pulled = _slopes(outputs, variables, seeds)
+        cotangents = tuple(wrap(np.zeros(o.shape, o.array.dtype), True) for o in outputs)
+        pulled = _slopes(outputs, variables, cotangents)
         _check_tracked(pulled, "grad_inputs", strict)
         pushed = _pulled(
             pulled,
-            seeds,
+            cotangents,
             vectors,
             create_graph,
             strict,
@@ -299,11 +301,11 @@ def hvp(
         many, variables, vectors, outputs, slopes = _second(
             func, inputs, v, create_graph, strict, "hvp"
         )
-        seeds = tuple(wrap(np.zeros(t.shape, t.array.dtype), True) for t in variables)
-        pulled = _pulled(slopes, variables, seeds, True, False, _HESSIAN_INDEPENDENT)
+        cotangents = tuple(wrap(np.zeros(t.shape, t.array.dtype), True) for t in variables)
+        pulled = _pulled(slopes, variables, cotangents, True, False, _HESSIAN_INDEPENDENT)
         pushed = _pulled(
             pulled,
-            seeds,
+            cotangents,
             vectors,
             create_graph,
             strict,

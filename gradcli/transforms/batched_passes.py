@@ -54,8 +54,8 @@ def rows(
         parts = []
         for k in range(0, count, chunk):
             part = BatchLevel(min(chunk, count - k), linear=True)
-            seed = wrap(eye[k : k + chunk])
-            parts.append(pulled([output], wrt, [seed], part, create_graph))
+            cotangent = wrap(eye[k : k + chunk])
+            parts.append(pulled([output], wrt, [cotangent], part, create_graph))
             level.slow.update(part.slow)
         join = resolve("cat")
         found = [
@@ -75,8 +75,8 @@ def product(output: Tensor, wrt: Sequence[Tensor], vectors: Sequence[Tensor]) ->
         level = BatchLevel(min(ROWS, flat.size - k), linear=True)
         unit = np.zeros((level.size, flat.size), flat.dtype)
         unit[np.arange(level.size), np.arange(k, k + level.size)] = 1
-        seed = wrap(unit.reshape(level.size, *output.shape))
-        for g, v in zip(pulled([output], wrt, [seed], level), vectors, strict=True):
+        cotangent = wrap(unit.reshape(level.size, *output.shape))
+        for g, v in zip(pulled([output], wrt, [cotangent], level), vectors, strict=True):
             if g is not None:
                 # A row is a gradient: for complex numbers the conjugate of the derivative.
                 flat[k : k + ROWS] += np.tensordot(np.conj(g.array), v.array, axes=v.ndim)
@@ -138,13 +138,13 @@ def zeros(output: Tensor, variable: Tensor) -> Tensor:
 def pulled(
     outputs: Sequence[Tensor],
     wrt: Sequence[Tensor],
-    seeds: Sequence[Tensor],
+    cotangents: Sequence[Tensor],
     level: BatchLevel,
     create_graph: bool = False,
 ) -> list[Any]:
-    """Gradients for seeds with a batch in front, which they get too; None where there is none."""
+    """Gradients for cotangents with a batch in front, which they get too; None where there is none."""
     with opened(level):
-        inside = [s if level in batch_of(s) else add_batch_dim(s, 0, level) for s in seeds]
+        inside = [s if level in batch_of(s) else add_batch_dim(s, 0, level) for s in cotangents]
         found = grad(
             outputs,
             wrt,
@@ -157,16 +157,17 @@ def pulled(
 
 
 class Transposed:
-    """The product with a tensor's transposed Jacobian, as a recorded function of a seed.
+    """The product with a tensor's transposed Jacobian, as a recorded function of a cotangent.
 
-    What a backward pass makes of its seed is linear in the seed, so that its derivative by the seed,
+    What a backward pass makes of its cotangent is linear in the cotangent, so that its derivative
+    by the cotangent,
     pulled back, is the product with the Jacobian (J. Townsend, 2017).
     """
 
     def __init__(self, output: Tensor, wrt: Sequence[Tensor]) -> None:
         # The point does not matter; at ones the rules are smooth.
-        self.seed = wrap(np.ones(output.shape, output.array.dtype), requires_grad=True)
-        self.slopes = grad(output, wrt, self.seed, create_graph=True, allow_unused=True)
+        self.cotangent = wrap(np.ones(output.shape, output.array.dtype), requires_grad=True)
+        self.slopes = grad(output, wrt, self.cotangent, create_graph=True, allow_unused=True)
 
     def refused(self) -> bool:
         """Whether some operation has no second derivative."""
@@ -174,7 +175,7 @@ class Transposed:
         return any(isinstance(n, _ONCE) for n in discover(edges)[0])
 
     def used(self, others: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
-        """The slopes that depend on the seed, each with its one of `others`."""
+        """The slopes that depend on the cotangent, each with its one of `others`."""
         pairs = zip(self.slopes, others, strict=True)
         return [(s, o) for s, o in pairs if s is not None and s.requires_grad]
 
@@ -200,7 +201,7 @@ def forward(output: Tensor, wrt: Sequence[Tensor], level: BatchLevel) -> list[Te
     every: Any = None
     if used and level.size:
         try:
-            (every,) = pulled([g for g, _ in used], [back.seed], [u for _, u in used], level)
+            (every,) = pulled([g for g, _ in used], [back.cotangent], [u for _, u in used], level)
         except NotImplementedError:  # a rule that says so itself
             return None
     if every is None:

@@ -195,17 +195,17 @@ def outputs_of(value: Any) -> list[Tensor]:
     return [v for v in found if isinstance(v, Tensor) and (v.is_floating_point() or v.is_complex())]
 
 
-def cotangents(outputs: Sequence[Tensor], number: int = 0) -> list[Any]:
-    """Random seeds of the outputs' shapes, the same every time."""
+def random_cotangents(outputs: Sequence[Tensor], number: int = 0) -> list[Any]:
+    """Random cotangents of the outputs' shapes, the same every time."""
     rng = np.random.default_rng(2026 + number)
     if len(outputs) == 1 and outputs[0].numel() == 1 and not outputs[0].is_complex():
         return [np.ones(outputs[0].shape)]  # there is one direction, and it hides nothing
     found = []
     for o in outputs:
-        seed = rng.uniform(0.5, 1.5, o.shape) * rng.choice([-1.0, 1.0], o.shape)
+        cotangent = rng.uniform(0.5, 1.5, o.shape) * rng.choice([-1.0, 1.0], o.shape)
         if o.is_complex():
-            seed = seed + 1j * rng.uniform(-1, 1, o.shape)
-        found.append(np.asarray(seed))
+            cotangent = cotangent + 1j * rng.uniform(-1, 1, o.shape)
+        found.append(np.asarray(cotangent))
     return found
 
 
@@ -232,10 +232,12 @@ def check_point(
         for o in outputs:
             if not np.isfinite(o.array).all():
                 raise NotFinite(o.array)
-        seeds = cotangents(outputs, number)
-        scale = sum(float(np.abs(s * o.array).sum()) for o, s in zip(outputs, seeds, strict=True))
+        cotangents = random_cotangents(outputs, number)
+        scale = sum(
+            float(np.abs(s * o.array).sum()) for o, s in zip(outputs, cotangents, strict=True)
+        )
         pairs = [
-            (o, wrap(s.astype(o.array.dtype)[()])) for o, s in zip(outputs, seeds, strict=True)
+            (o, wrap(s.astype(o.array.dtype)[()])) for o, s in zip(outputs, cotangents, strict=True)
         ]
         pairs = [(o, s) for o, s in pairs if o.requires_grad]
         analytic = analytic and not any(o.is_complex() for o in outputs)  # their real parts count
@@ -264,7 +266,7 @@ def check_point(
             with modes.enable_grad():
                 own = {n: t.requires_grad_() if n in wrt else t for n, t in given.items()}
                 values = outputs_of(function(**own))
-        return _total(values, seeds)
+        return _total(values, cotangents)
 
     def compared(name: str, mine: Any, scale: float) -> Checked:
         array = np.asarray(arrays[name])
@@ -283,13 +285,13 @@ def check_point(
     if doubtful := [
         n for n, c in found.items() if (c.kinks or not c.ok) and np.isfinite(c.analytical).all()
     ]:
-        felt = _felt(function, {**leaves, **rest}, seeds)
+        felt = _felt(function, {**leaves, **rest}, cotangents)
         if felt > 2 * scale:  # what cancels is not as exact as it is small
             found |= {n: compared(n, mine[n], felt) for n in doubtful}
     return found
 
 
-def _felt(function: Function, tensors: Mapping[str, Tensor], seeds: Sequence[Any]) -> float:
+def _felt(function: Function, tensors: Mapping[str, Tensor], cotangents: Sequence[Any]) -> float:
     """The size of all that a function works out on its way, each by how much of it comes through.
 
     A running error analysis: 1 + erf(-7) is 0 to the accuracy of 1.
@@ -307,7 +309,7 @@ def _felt(function: Function, tensors: Mapping[str, Tensor], seeds: Sequence[Any
         modes.restore(before)
     pairs = [
         (o, wrap(s.astype(o.array.dtype)[()]))
-        for o, s in zip(outputs, seeds, strict=True)
+        for o, s in zip(outputs, cotangents, strict=True)
         if o.requires_grad
     ]
     if not pairs or not made:
@@ -322,9 +324,9 @@ def _felt(function: Function, tensors: Mapping[str, Tensor], seeds: Sequence[Any
     return total
 
 
-def _total(values: Sequence[Tensor], seeds: Sequence[Any]) -> Any:
+def _total(values: Sequence[Tensor], cotangents: Sequence[Any]) -> Any:
     total = 0.0
-    for v, s in zip(values, seeds, strict=True):
+    for v, s in zip(values, cotangents, strict=True):
         if np.iscomplexobj(s):
             total += float(np.real(np.conj(s) * v.array).sum())
         else:
@@ -658,8 +660,8 @@ def gradient_function(function: Function, wrt: Sequence[str], number: int = 0) -
                 if n in wrt
             }
             outputs = outputs_of(function(**{**tensors, **own}))
-            seeds = [wrap(s[()]) for s in cotangents(outputs, number)]
-            pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+            cotangents = [wrap(s[()]) for s in random_cotangents(outputs, number)]
+            pairs = [(o, s) for o, s in zip(outputs, cotangents, strict=True) if o.requires_grad]
             if not pairs:
                 return []
             found = grad(

@@ -386,10 +386,10 @@ def _transposed(primitive: Primitive, values: list[Any], outputs: list[Tensor]) 
         if not (lost := np.isnan(batched_arrays.numbers(f.array))).any():
             continue
 
-        def pull(seed: Tensor, at: int = k) -> Any:
-            seeds = [seed if i == at else None for i in range(count)]
+        def pull(cotangent: Tensor, at: int = k) -> Any:
+            cotangents = [cotangent if i == at else None for i in range(count)]
             return primitive.backward_on(
-                node, seeds[0] if count == 1 and not primitive.many else seeds, read
+                node, cotangents[0] if count == 1 and not primitive.many else cotangents, read
             )
 
         given = list(zip(edges, operands, strict=True))
@@ -423,9 +423,9 @@ def _mended(
         units = np.zeros((level.size, found.numel()), made.dtype)
         units[np.arange(level.size), at] = 1
         with opened(level), np.errstate(all="ignore"):
-            seed = wrap(BatchedArray(units.reshape((level.size, *found.shape)), level))
+            cotangent = wrap(BatchedArray(units.reshape((level.size, *found.shape)), level))
             total = wrap(BatchedArray(np.zeros(level.size, units.dtype), level))
-            for (e, v), p in zip(operands, pull(seed), strict=True):
+            for (e, v), p in zip(operands, pull(cotangent), strict=True):
                 if e is not None and p is not None:
                     total = total + (fit(p, e, name) * _tangent(v)).sum()
             value = remove_batch_dim(total, 0, level).array

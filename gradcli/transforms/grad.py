@@ -20,10 +20,12 @@ from gradcli.transforms.arguments import (
 )
 
 
-def _gradients(outputs: Sequence[Tensor], chosen: Any, seeds: Any, keep: bool, retain: Any) -> Any:
+def _gradients(
+    outputs: Sequence[Tensor], chosen: Any, cotangents: Any, keep: bool, retain: Any
+) -> Any:
     """The gradients of outputs, in the structure of what they were chosen by; zeros where none come."""
     leaves, spec = pytrees.flatten(chosen)
-    pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+    pairs = [(o, s) for o, s in zip(outputs, cotangents, strict=True) if o.requires_grad]
     found: Sequence[Any] = [None] * len(leaves)
     if pairs:
         found = pull(

@@ -126,7 +126,7 @@ def _combined(tensor: Tensor, columns: dict[tuple[int, bool], list[Any]]) -> lis
         for i in range(tensor.numel()):
             real = columns[i, False][k]
             if tensor.is_complex():
-                # The conjugate Wirtinger derivative that a real seed pulls back.
+                # The conjugate Wirtinger derivative that a real cotangent pulls back.
                 rows.append(real + 1j * columns[i, True][k])
             else:
                 rows.append(real)
@@ -135,16 +135,16 @@ def _combined(tensor: Tensor, columns: dict[tuple[int, bool], list[Any]]) -> lis
 
 
 def analytical_jacobian(inputs: Sequence[Any], output: Tensor) -> list[Any]:
-    """Vector-Jacobian products with unit seeds: for each input an array (inputs, outputs)."""
+    """Vector-Jacobian products with unit cotangents: for each input an array (inputs, outputs)."""
     wanted = _checked(inputs)
     columns: list[list[Any]] = [[] for _ in wanted]
     for i in range(output.numel()):
-        seed = np.zeros(output.numel(), output.array.dtype)
-        seed[i] = 1
+        cotangent = np.zeros(output.numel(), output.array.dtype)
+        cotangent[i] = 1
         pulled = grad(
             output,
             wanted,
-            wrap(seed.reshape(output.shape)),
+            wrap(cotangent.reshape(output.shape)),
             retain_graph=True,
             allow_unused=True,
         )
@@ -286,12 +286,12 @@ _BATCHED = "gradcheck or gradgradcheck failed while testing batched gradient com
 
 
 def _check_batched(outputs: Outputs, inputs: Sequence[Any]) -> None:
-    """All seeds in one pass must give what a pass for each gives."""
+    """All cotangents in one pass must give what a pass for each gives."""
     wanted, rng = _checked(inputs), np.random.default_rng(0)
     for i, output in enumerate(outputs):
-        seeds = [_random_seed(output, rng).detach() for _ in range(2)]
-        rows = [grad(output, wanted, s, retain_graph=True, allow_unused=True) for s in seeds]
-        both = wrap(np.stack([s.array for s in seeds]))
+        cotangents = [_random_seed(output, rng).detach() for _ in range(2)]
+        rows = [grad(output, wanted, s, retain_graph=True, allow_unused=True) for s in cotangents]
+        both = wrap(np.stack([s.array for s in cotangents]))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="There is a performance drop")
             try:
@@ -373,7 +373,7 @@ def gradcheck(
 
     inputs: a tensor or a tuple; those that require grad are checked, best in float64. Raises
     GradcheckError with both Jacobians where they differ, or returns False if raise_exception is False.
-    check_batched_grad: whether a pass with many seeds at once gives what a pass for each gives.
+    check_batched_grad: whether a pass with many cotangents at once gives what a pass for each gives.
     fast_mode is taken and means the same check.
     """
     if not (check_forward_ad or check_backward_ad):
@@ -557,10 +557,10 @@ def gradgradcheck(
     given = _as_tuple(inputs)
     if grad_outputs is None:
         rng = np.random.default_rng(0)
-        seeds = tuple(_random_seed(o, rng) for o in _differentiable(func(*given)))
+        cotangents = tuple(_random_seed(o, rng) for o in _differentiable(func(*given)))
     else:
-        seeds = _as_tuple(grad_outputs)
-    count = len(seeds)
+        cotangents = _as_tuple(grad_outputs)
+    count = len(cotangents)
 
     def first_order(*args: Any) -> Outputs:
         values, pulled = args[: len(args) - count], args[len(args) - count :]
@@ -575,7 +575,7 @@ def gradgradcheck(
 
     return gradcheck(
         tracked,
-        given + seeds,
+        given + cotangents,
         eps=eps,
         atol=atol,
         rtol=rtol,

@@ -10,22 +10,22 @@ from gradcli.registry.table import resolve
 
 
 def gradients(
-    value: Any, leaves: Mapping[str, Any], seed: Any = None, order: int = 1
+    value: Any, leaves: Mapping[str, Any], cotangent: Any = None, order: int = 1
 ) -> dict[str, Any]:
     """The gradients of a tensor by name; no `.grad` changes.
 
-    leaves: the variables by name. seed: the gradient that the pass starts from; None for that of a
+    leaves: the variables by name. cotangent: the gradient that the pass starts from; None for that of a
     scalar. order: how often to differentiate; see `nth`. Of the first order None says that nothing
     depends on a variable. Raises RuntimeError, in PyTorch's words.
     """
     if order > 1:
-        return {n: nth(value, t, order, seed) for n, t in leaves.items()}
+        return {n: nth(value, t, order, cotangent) for n, t in leaves.items()}
     return dict(
-        zip(leaves, grad(value, list(leaves.values()), seed, allow_unused=True), strict=True)
+        zip(leaves, grad(value, list(leaves.values()), cotangent, allow_unused=True), strict=True)
     )
 
 
-def nth(value: Any, variable: Any, order: int, seed: Any = None) -> Any:
+def nth(value: Any, variable: Any, order: int, cotangent: Any = None) -> Any:
     """The derivative of that order; zeros once nothing depends on the variable any more.
 
     From the second time on the gradient is summed up first, so elementwise functions give their
@@ -36,11 +36,11 @@ def nth(value: Any, variable: Any, order: int, seed: Any = None) -> Any:
         if not value.requires_grad:
             return zeros(variable.detach())
         if k:
-            seed = ones(value.detach())
+            cotangent = ones(value.detach())
         (found,) = grad(
             value,
             [variable],
-            seed,
+            cotangent,
             create_graph=k < order - 1,
             retain_graph=True,
             allow_unused=True,

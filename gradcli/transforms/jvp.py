@@ -83,7 +83,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             for o in leaves
         ]
         for back in filter(None, backs):
-            back.seed.level = level
+            back.cotangent.level = level
         shown = _closed(level, pytrees.unflatten(leaves, out_spec), again=True)
 
     def along(out: Any, back: batched_passes.Transposed | None, directions: list[Any]) -> Any:
@@ -93,7 +93,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         if back is None or not used:
             return wrap(np.zeros_like(out.array))
         slopes, own = zip(*used, strict=True)
-        return pull(slopes, back.seed, own, retain_graph=True, create_graph=True)[0]
+        return pull(slopes, back.cotangent, own, retain_graph=True, create_graph=True)[0]
 
     def jvp_fn(*tangents: Any) -> Any:
         directions, other = pytrees.flatten(tangents)

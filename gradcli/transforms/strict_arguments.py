@@ -104,11 +104,11 @@ def _check_tracked(values: Any, what: str, strict: bool) -> None:
             raise RuntimeError(_CONSTANT[what].format(i))
 
 
-def _slopes(outputs: Any, inputs: Tensors, seeds: Any) -> tuple[Any, ...]:
+def _slopes(outputs: Any, inputs: Tensors, cotangents: Any) -> tuple[Any, ...]:
     """Recorded gradients; None where there is no dependence."""
     if not any(o.requires_grad for o in outputs):
         return (None,) * len(inputs)
-    pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+    pairs = [(o, s) for o, s in zip(outputs, cotangents, strict=True) if o.requires_grad]
     return grad(
         [o for o, _ in pairs],
         inputs,
