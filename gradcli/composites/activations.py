@@ -167,7 +167,7 @@ hardtanh_p = sloped(
     _hardtanh,
     _hardtanh_backward,
     slope="where((self > min_val) & (self < max_val), grad_output, 0)",
-    spelled="nn.functional.hardtanh:",
+    symbolic="nn.functional.hardtanh:",
     refuses={
         "b": (RuntimeError, "Bool inputs not supported for hardtanh"),
         "c": "clamp is not supported for complex types",
@@ -205,7 +205,7 @@ leaky_relu_p = sloped(
     _leaky_relu,
     _leaky_relu_backward,
     slope="grad_output * where(self > 0, 1, negative_slope)",
-    spelled="nn.functional.leaky_relu: negative_slope",
+    symbolic="nn.functional.leaky_relu: negative_slope",
     refuses="leaky_relu_cpu",
 )
 leaky_relu_backward = leaky_relu_p.rules["self"]
@@ -235,7 +235,7 @@ def _threshold(self: Array, threshold: Any, value: Any) -> Array:
     "ThresholdBackward0",
     "threshold_cpu",
     "bc",
-    spelled="nn.functional.threshold: threshold value",
+    symbolic="nn.functional.threshold: threshold value",
 )
 class threshold_p:
     self = threshold_backward
@@ -332,7 +332,7 @@ def _elu_backward(
 @backward_p(
     _elu_backward,
     "EluBackwardBackward0",
-    spelled="grad_output * where(self_or_result > 0, scale, "
+    symbolic="grad_output * where(self_or_result > 0, scale, "
     "exp(input_scale * self_or_result) * alpha * scale * input_scale)",
 )
 class elu_backward:
@@ -344,7 +344,7 @@ class elu_backward:
     )
 
 
-@activation(_elu, "EluBackward0", "elu_cpu", spelled="elu")
+@activation(_elu, "EluBackward0", "elu_cpu", symbolic="elu")
 class elu_p:
     self = lambda g, self, alpha, scale, input_scale: elu_backward(
         g, alpha, scale, input_scale, self
@@ -402,7 +402,7 @@ def _celu(self: Array, alpha: Any = 1.0) -> Array:
     return _elu(self, alpha, 1, 1 / alpha)
 
 
-@activation(_celu, "CeluBackward0", "elu_cpu", spelled="nn.functional.celu: alpha")
+@activation(_celu, "CeluBackward0", "elu_cpu", symbolic="nn.functional.celu: alpha")
 class celu_p:
     self = lambda g, self, alpha: elu_backward(g, alpha, 1, 1.0 / alpha, self)
 
@@ -504,7 +504,7 @@ def _mish_backward(g: Any, self: Any) -> Any:
     return g * (t + self * s * (1 - t * t))
 
 
-@activation(_mish, "MishBackward0", "mish_cpu", spelled="nn.functional.mish:")
+@activation(_mish, "MishBackward0", "mish_cpu", symbolic="nn.functional.mish:")
 class mish_p:
     self = _mish_backward
 
@@ -535,7 +535,7 @@ log_sigmoid_p = sloped(
     _log_sigmoid_backward,
     {"grad_output": itself, "self": _log_sigmoid_bend},
     slope="grad_output * sigmoid(-self)",
-    spelled="logsigmoid",
+    symbolic="logsigmoid",
     refuses="log_sigmoid_cpu",
     kind=None,
     outputs="output buffer",
@@ -574,7 +574,7 @@ hardsigmoid_p = sloped(
     _hardsigmoid_backward,
     slope="where((self > -3) & (self < 3), grad_output / 6, 0)",
     slope_node="NotImplemented",
-    spelled="nn.functional.hardsigmoid:",
+    symbolic="nn.functional.hardsigmoid:",
     refuses="hardsigmoid_cpu",
 )
 rectifier("hardsigmoid(Tensor input)", hardsigmoid_p, "A straight line from 0 at -3 to 1 at 3.")
@@ -601,7 +601,7 @@ hardswish_p = sloped(
     _hardswish_backward,
     {"grad_output": itself, "self": _hardswish_bend},
     slope="grad_output * where(self <= -3, 0, where(self < 3, self / 3 + 1 / 2, 1))",
-    spelled="nn.functional.hardswish:",
+    symbolic="nn.functional.hardswish:",
     refuses="hardswish_cpu",
 )
 rectifier("hardswish(Tensor input)", hardswish_p, "input * hardsigmoid(input).")

@@ -68,7 +68,7 @@ def _dist(self: Array, other: Array, p: Any = 2) -> Array:
         ),
         "{0}(randn(3), randn(3), 3)",
     ),
-    spelled="dist",
+    symbolic="dist",
     signature="dist(Tensor input, Tensor other, Scalar p=2)",
 )
 class dist:
@@ -364,7 +364,7 @@ def _norm_dim(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
     return afresh(norm_of(self, 2 if p is None else p, dim, keepdim), self)
 
 
-@operator(_norm_dim, "NormBackward1", public=False, axes="dim*", spelled="norm")
+@operator(_norm_dim, "NormBackward1", public=False, axes="dim*", symbolic="norm")
 class norm_dim:
     self = lambda g, self, p, dim, keepdim, result: norm_backward(g, self, p, result, dim, keepdim)
 

@@ -205,7 +205,7 @@ def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
     "EmbeddingDenseBackwardBackward0",
     public=False,
     batching=batching_helpers.embedded_back,
-    spelled="slope of embedding",
+    symbolic="slope of embedding",
 )
 class embedding_backward:
     grad_output = _embedding_double
@@ -217,7 +217,7 @@ class embedding_backward:
     refuses={"C": "embedding"},
     public=False,
     batching=batching_helpers.embedded,
-    spelled="embedding of rows",
+    symbolic="embedding of rows",
 )
 class embedding_p:
     weight = lambda g, indices, padding_idx, scale_grad_by_freq, sparse, weight_sym_argsize_0: (
@@ -281,7 +281,7 @@ def _one_hot(self: Array, num_classes: int) -> Array:
     return np.equal(self[..., None], np.arange(num_classes)).astype(np.int64)
 
 
-@primitive(_one_hot, batching="folded", spelled="one_hot")
+@primitive(_one_hot, batching="folded", symbolic="one_hot")
 class one_hot_p:
     """1 where the class is, 0 elsewhere."""
 
@@ -335,7 +335,7 @@ def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
     return inner - result * total(inner, dim, True)
 
 
-@operator(_safe_softmax, "SafeSoftmaxBackward0", public=False, axes="dim", spelled="softmax: dim")
+@operator(_safe_softmax, "SafeSoftmaxBackward0", public=False, axes="dim", symbolic="softmax: dim")
 class safe_softmax:
     self = _softmax_slope
 

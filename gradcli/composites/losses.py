@@ -455,7 +455,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         types="own",
         batching=batching_helpers.classes_backward,
         guarded=False,
-        spelled="slope of nll_loss",
+        symbolic="slope of nll_loss",
     )(backward)
 
     class forward:
@@ -470,7 +470,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         public=False,
         types="own",
         batching=batching_helpers.classes,
-        spelled="nll_loss",
+        symbolic="nll_loss",
     )(forward)
     return forward_p, backward_p
 
@@ -659,7 +659,7 @@ def _bce_target_slope(g: Any, self: Any, target: Any, weight: Any, reduction: in
 
 
 @_slope(
-    _bce_backward, "BinaryCrossEntropyBackwardBackward0", spelled="slope of binary_cross_entropy"
+    _bce_backward, "BinaryCrossEntropyBackwardBackward0", symbolic="slope of binary_cross_entropy"
 )
 class binary_cross_entropy_backward:
     grad_output = _bce_double_gate
@@ -672,7 +672,7 @@ class binary_cross_entropy_backward:
     "BinaryCrossEntropyBackward0",
     types="own",
     refuses={NUMBERS: "binary_cross_entropy"},
-    spelled="binary_cross_entropy",
+    symbolic="binary_cross_entropy",
 )
 class binary_cross_entropy_p:
     self = binary_cross_entropy_backward

@@ -52,7 +52,7 @@ _ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tenso
     _nansum,
     "NansumBackward0",
     axes="dim*",
-    spelled="nansum: dim keepdim -",
+    symbolic="nansum: dim keepdim -",
     samples=named("nansum", *_NAN),
     signature=f"nansum(Tensor input, {_ALONG}",
 )

@@ -127,7 +127,7 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
     return scaled * over(g, norm ** (p - 1), norm)
 
 
-@primitive(_vector_norm, "LinalgVectorNormBackward0", axes="dim*", spelled="norm")
+@primitive(_vector_norm, "LinalgVectorNormBackward0", axes="dim*", symbolic="norm")
 class vector_norm_p:
     self = lambda g, self, ord, result, dim, keepdim: norm_backward(
         g, self, ord, result, () if dim is None else dim, keepdim

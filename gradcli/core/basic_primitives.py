@@ -91,7 +91,7 @@ def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     wide=True,
     numbers=True,
     batching="elementwise",
-    spelled="plus",
+    symbolic="plus",
 )
 class add:
     """Sum, `input + alpha * other`."""
@@ -107,7 +107,7 @@ class add:
     real={"self": "g * other", "other": "g * self"},
     wide=True,
     numbers=True,
-    spelled="self * other",
+    symbolic="self * other",
 )
 class mul:
     """Product of the elements."""
@@ -122,7 +122,7 @@ def _mul_scalar(self: Array, other: Any) -> Array:
 
 
 @operator(
-    _mul_scalar, "MulBackward1", kind="linear", batching="elementwise", spelled="self * other"
+    _mul_scalar, "MulBackward1", kind="linear", batching="elementwise", symbolic="self * other"
 )
 class mul_scalar:
     self = lambda g, other: g * conj(other)
@@ -223,12 +223,12 @@ def _summed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any
     return sum_dim.in_batch([every.reshape((level.size, x.size)), (1,), False, dtype])
 
 
-@operator(_sum, "SumBackward0", kind="linear", batching=_summed, spelled="sum")
+@operator(_sum, "SumBackward0", kind="linear", batching=_summed, symbolic="sum")
 class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 
 
-@operator(_sum_dim, "SumBackward1", kind="linear", axes="dim", spelled="sum")
+@operator(_sum_dim, "SumBackward1", kind="linear", axes="dim", symbolic="sum")
 class sum_dim:
     self = sum_backward
 
@@ -248,7 +248,7 @@ def view_of(self: Array, size: Any) -> Array:
     kind="linear",
     view=True,
     sizes="size",
-    spelled="reshape",
+    symbolic="reshape",
 )
 class view_size:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
@@ -296,7 +296,7 @@ def _expand(self: Array, size: Any) -> Array:
     view=True,
     sizes="size",
     batching="expanded",
-    spelled="self",
+    symbolic="self",
 )
 class expand_size:
     self = lambda g, self_sym_sizes: sum_to(g, self_sym_sizes)

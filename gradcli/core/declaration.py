@@ -87,14 +87,14 @@ class Declaration:
         index: str = "",
         dynamic: str = "",
         guarded: bool = True,
-        spelled: str = "",
+        symbolic: str = "",
         writes: str = "",
         own_order: bool = False,
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
         self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
-        self.spelled, self.copies, self.donates, self.writes = spelled, copies, donates, writes
+        self.symbolic, self.copies, self.donates, self.writes = symbolic, copies, donates, writes
         self.own_order = own_order
         self.title = (
             name  # what messages call it: the name of the function that records the primitive

@@ -583,7 +583,7 @@ def operator(
     results with the
     batch in front); axes: the options that are dimensions; sizes: the option that is a shape. guarded:
     what one rule out of several needs is saved only where that rule is wanted: not so in the primitives of
-    derivatives, where PyTorch saves all. spelled: how a derivative has the primitive, where that is no call
+    derivatives, where PyTorch saves all. symbolic: how a derivative has the primitive, where that is no call
     of the function of its name with options of its names: a formula of its parameters; `WORD: OPTIONS`,
     another function, and what that calls them (`-` for one that it lacks, nothing where they are called
     the same); `WORD[0]: OPTIONS`, the first of its results; or the name of a form of

@@ -26,7 +26,7 @@ def _clone(self: Array, memory_format: str | None = None) -> Array:
 
 
 @primitive(
-    _clone, "CloneBackward0", kind="linear", copies=True, batching="elementwise", spelled="self"
+    _clone, "CloneBackward0", kind="linear", copies=True, batching="elementwise", symbolic="self"
 )
 class clone_as:
     self = lambda g: g
@@ -64,7 +64,7 @@ def contiguous(input: Array, memory_format: Any) -> Any:
     return clone_as(input, name)
 
 
-@primitive(lambda self: self, spelled="held")
+@primitive(lambda self: self, symbolic="held")
 class held_constant:
     """What the tape holds constant, in a recording that is differentiated again."""
 
@@ -101,13 +101,13 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
     copies=True,
     analytic=False,
     batching="elementwise",
-    spelled="to",
+    symbolic="to",
 )
 class to_copy:
     self = cast_back
 
 
-@primitive(_to_copy, batching="elementwise", spelled="to")
+@primitive(_to_copy, batching="elementwise", symbolic="to")
 class to_discrete:
     """Integers and booleans: not differentiable."""
 

@@ -149,7 +149,7 @@ def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
     name="index",
     samples=("randn(3)[[0,2]]",),
     batching=batching_helpers.indexed,
-    spelled="index",
+    symbolic="index",
 )
 class index_p:
     """The elements at the given positions of each dim: `x[a, b]`."""
@@ -206,7 +206,7 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
         "index_put(randn(3), (tensor([0, 0]),), randn(2), True)",
     ),
     batching=batching_helpers.index_written,
-    spelled="index_put",
+    symbolic="index_put",
     signature=("index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)"),
     writes="apart",
 )
@@ -221,7 +221,7 @@ class index_put:
     _index_put,
     "IndexPutImplBackward0",
     batching=batching_helpers.index_written,
-    spelled="index_put",
+    symbolic="index_put",
 )
 class index_put_impl:
     self = _index_put_back
@@ -236,7 +236,7 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@primitive(_where, "WhereBackward0", kind="linear", batching="elementwise", spelled="where")
+@primitive(_where, "WhereBackward0", kind="linear", batching="elementwise", symbolic="where")
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -346,7 +346,7 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     "MaskedFillBackward0",
     batching="elementwise",
     own_order=True,
-    spelled="masked_fill",
+    symbolic="masked_fill",
     writes="shared read",
 )
 class masked_fill_number:
@@ -366,7 +366,7 @@ def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
     _masked_fill_tensor,
     "MaskedFillBackward1",
     batching=batching_helpers.of(batching_helpers.filled, lambda: where_of),
-    spelled="masked_fill",
+    symbolic="masked_fill",
     writes="shared read",
 )
 class masked_fill_tensor:
@@ -415,7 +415,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     dynamic="masks",
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
     batching=batching_helpers.of(batching_helpers.masked, lambda: index_select),
-    spelled="masked_select:",
+    symbolic="masked_select:",
     writes="apart",
 )
 class masked_select:
@@ -592,7 +592,7 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     "ScatterBackward0",
     axes="dim",
     batching=batching_helpers.as_lines("self"),
-    spelled="scatter:",
+    symbolic="scatter:",
     writes="apart",
 )
 class scatter_src:
@@ -613,7 +613,7 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     kind=None,
     axes="dim",
     batching=batching_helpers.as_lines("self"),
-    spelled="scatter:",
+    symbolic="scatter:",
     writes="apart",
 )
 class scatter_value:
@@ -1053,7 +1053,7 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     "IndexFillBackward0",
     axes="dim",
     batching=batching_helpers.apart("index"),
-    spelled="index_fill",
+    symbolic="index_fill",
     writes="shared apart read",
 )
 class index_fill_number:
@@ -1078,7 +1078,7 @@ def _unique(index: Any) -> Any:
     "IndexFillBackward1",
     axes="dim",
     batching=batching_helpers.filled_at,
-    spelled="index_fill",
+    symbolic="index_fill",
     writes="shared apart read",
 )
 class index_fill_tensor:
@@ -1387,7 +1387,7 @@ def _as_strided_scatter_back(
     _as_strided_scatter,
     "AsStridedScatterBackward0",
     kind="linear",
-    spelled="as_strided_scatter",
+    symbolic="as_strided_scatter",
     samples=["as_strided_scatter(randn(2,3), randn(2,2), (2,2), (1,2))"],
     signature=(
         "as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, "

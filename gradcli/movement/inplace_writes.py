@@ -97,18 +97,18 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return _filled(self, _cast(np.asarray(value), self.dtype))
 
 
-@primitive(_fill, "FillBackward0", batching="elementwise", spelled="fill", writes="shared")
+@primitive(_fill, "FillBackward0", batching="elementwise", symbolic="fill", writes="shared")
 class fill_number:
     self = zeros_like
 
 
-@primitive(_fill_tensor, "FillBackward1", batching=batching_helpers.apart("value"), spelled="fill")
+@primitive(_fill_tensor, "FillBackward1", batching=batching_helpers.apart("value"), symbolic="fill")
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
 
 
-@primitive(_fill, "FillBackward2", batching="elementwise", spelled="fill", writes="shared")
+@primitive(_fill, "FillBackward2", batching="elementwise", symbolic="fill", writes="shared")
 class fill_number_in_place:
     self = zeros_like
 
@@ -118,7 +118,7 @@ class fill_number_in_place:
     "FillBackward3",
     batching=batching_helpers.apart("value"),
     discrete=True,
-    spelled="fill",
+    symbolic="fill",
     writes="read",
 )
 class fill_tensor_in_place:
@@ -323,7 +323,7 @@ def _of_itself(view: Rules, node: str) -> Any:
         )  # a view of every entry's memory, and not a copy
 
     batch = as_the_view if callable(view.batching) else view.batching
-    facts = {"kind": view.kind, "batching": batch, "axes": view.axes, "spelled": view.spelled}
+    facts = {"kind": view.kind, "batching": batch, "axes": view.axes, "symbolic": view.symbolic}
     body = type(f"{view.name}_of_itself", (), {"__module__": __name__, **view.rules})
     return primitive(view.kernel, node, **facts)(body)
 

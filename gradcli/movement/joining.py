@@ -271,7 +271,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
     "RepeatBackward0",
     kind="linear",
     batching=batching_helpers.repeated,
-    spelled="tile: dims",
+    symbolic="tile: dims",
     samples=["repeat(randn(2,3), (2,1))", "repeat(randn(3), (2,2))"],
     signature="repeat(Tensor input, int[] repeats)|method",
 )
@@ -412,7 +412,7 @@ def _filled(made: Any, values: Any) -> Any:
     "FlipBackward0",
     kind="linear",
     axes="dims",
-    spelled="flip",
+    symbolic="flip",
     numpy=np.flip,
     samples=["flip(randn(2,3), (0,1))"],
     signature="flip(Tensor input, int[] dims)",
@@ -464,7 +464,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
     "RollBackward0",
     kind="linear",
     batching=batching_helpers.rolled,
-    spelled="roll: shifts dims",
+    symbolic="roll: shifts dims",
     numpy=np.roll,
     samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"],
     signature="roll(Tensor input, int[1] shifts, int[1] dims=[])",
@@ -498,7 +498,7 @@ def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
     "Rot90Backward0",
     kind="linear",
     axes="dims",
-    spelled="rot90: k dims",
+    symbolic="rot90: k dims",
     numpy=np.rot90,
     samples=["rot90(randn(2,3))", "rot90(randn(2,3,3), 2, (1,2))"],
     signature="rot90(Tensor input, int k=1, int[] dims=[0, 1])",
@@ -530,7 +530,7 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
     numpy=np.tril,
     samples=("tril(randn(3,3))", "tril(randn(2,3,3), -1)"),
     batching="leading",
-    spelled="tril: diagonal",
+    symbolic="tril: diagonal",
     writes="shared",
     signature="tril(Tensor input, int diagonal=0, *, Tensor out=None)",
 )
@@ -548,7 +548,7 @@ class tril:
     numpy=np.triu,
     samples=("triu(randn(3,3))", "triu(randn(2,3,3), 1)"),
     batching="leading",
-    spelled="triu: diagonal",
+    symbolic="triu: diagonal",
     writes="shared",
     signature="triu(Tensor input, int diagonal=0, *, Tensor out=None)",
 )
@@ -582,7 +582,7 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
         "diag_embed(randn(2,3), 0, 0, 2)",
     ),
     axes="+dim1 +dim2",
-    spelled="diag_embed",
+    symbolic="diag_embed",
     signature="diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1)",
 )
 class diag_embed:

@@ -68,7 +68,7 @@ view_size = register(
 
 
 @primitive(
-    view_of, "ReshapeAliasBackward0", kind="linear", view=True, sizes="size", spelled="reshape"
+    view_of, "ReshapeAliasBackward0", kind="linear", view=True, sizes="size", symbolic="reshape"
 )
 class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
@@ -78,7 +78,7 @@ def _unsafe_view(self: Array, size: Any) -> Array:
     return self.reshape(infer_shape(size, self.size))
 
 
-@primitive(_unsafe_view, "UnsafeViewBackward0", kind="linear", sizes="size", spelled="reshape")
+@primitive(_unsafe_view, "UnsafeViewBackward0", kind="linear", sizes="size", symbolic="reshape")
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
@@ -248,7 +248,7 @@ def _unsqueeze(self: Array, dim: int) -> Array:
     numpy=np.expand_dims,
     samples=("unsqueeze(randn(2,3), 0)", "unsqueeze(randn(2,3), -1)", "unsqueeze(randn(()), 0)"),
     axes="+dim",
-    spelled="unsqueeze",
+    symbolic="unsqueeze",
     signature="unsqueeze(Tensor input, int dim)",
 )
 class unsqueeze:
@@ -295,21 +295,21 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     kind="linear",
     view=True,
     batching=batching_helpers.squeezed,
-    spelled="reshape",
+    symbolic="reshape",
 )
 class squeeze_all:
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
 @primitive(
-    _squeeze_dim, "SqueezeBackward1", kind="linear", view=True, axes="dim", spelled="reshape"
+    _squeeze_dim, "SqueezeBackward1", kind="linear", view=True, axes="dim", symbolic="reshape"
 )
 class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
 @primitive(
-    _squeeze_dims, "SqueezeBackward2", kind="linear", view=True, axes="dim", spelled="reshape"
+    _squeeze_dims, "SqueezeBackward2", kind="linear", view=True, axes="dim", symbolic="reshape"
 )
 class squeeze_dims:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
@@ -347,7 +347,7 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
     numpy=np.swapaxes,
     samples=("transpose(randn(2,3), 0, 1)", "transpose(randn(2,3,4), -1, 0)"),
     axes="dim0 dim1",
-    spelled="transpose",
+    symbolic="transpose",
     signature="transpose(Tensor input, int dim0, int dim1)",
 )
 class transpose:
@@ -379,7 +379,7 @@ def _t(self: Array) -> Array:
     view=True,
     samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))"),
     batching=batching_helpers.transposed,
-    spelled="transpose",
+    symbolic="transpose",
 )
 class t:
     """The transpose of a matrix; vectors and numbers as they are."""
@@ -414,7 +414,7 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
     kind="linear",
     view=True,
     batching=batching_helpers.permuted,
-    spelled="transpose",
+    symbolic="transpose",
     numpy=np.transpose,
     samples=["permute(randn(2,3,4), (2,0,1))", "permute(randn(2,3,4), (-1,0,1))"],
     signature="permute(Tensor input, int[] dims)",
@@ -639,7 +639,7 @@ def _select(self: Array, dim: int, index: int) -> Array:
     view=True,
     samples=("select(randn(2,3), 0, 1)", "select(randn(2,3), -1, -2)", "select(randn(3), 0, 0)"),
     axes="dim",
-    spelled="select",
+    symbolic="select",
     signature="select(Tensor input, int dim, int index)",
 )
 class select:
@@ -660,7 +660,7 @@ def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int)
     kind="linear",
     sizes="input_sizes",
     axes="dim",
-    spelled="select_scatter",
+    symbolic="select_scatter",
 )
 class select_backward:
     grad_output = select
@@ -691,7 +691,7 @@ def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: 
     view=True,
     samples=("randn(4)[1:3]",),
     axes="dim",
-    spelled="slice",
+    symbolic="slice",
 )
 class slice_p:
     self = lambda g, self_sym_sizes, dim, start, end, step: slice_backward(
@@ -720,7 +720,7 @@ def _slice_backward(
     kind="linear",
     sizes="input_sizes",
     axes="dim",
-    spelled="slice_scatter",
+    symbolic="slice_scatter",
 )
 class slice_backward:
     grad_output = slice_p
@@ -782,7 +782,7 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
     ),
     axes="dim1 dim2",
     index="ii",
-    spelled="diagonal",
+    symbolic="diagonal",
     signature="diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1)",
 )
 class diagonal:
@@ -807,7 +807,7 @@ def _diagonal_backward(
     kind="linear",
     sizes="input_sizes",
     axes="dim1 dim2",
-    spelled="diagonal_scatter",
+    symbolic="diagonal_scatter",
 )
 class diagonal_backward:
     grad_output = diagonal
@@ -873,7 +873,7 @@ def _unfold_backward(grad_in: Array, input_sizes: Any, dim: int, size: int, step
     kind="linear",
     sizes="input_sizes",
     axes="dim",
-    spelled="slope of windows",
+    symbolic="slope of windows",
 )
 class unfold_backward:
     grad_in = lambda g, dim, size, step: unfold(g, dim, size, step)
@@ -922,7 +922,7 @@ def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: i
 
 
 @primitive(
-    _split, "SplitBackward0", kind="linear", view=True, outputs="list", axes="dim", spelled="split"
+    _split, "SplitBackward0", kind="linear", view=True, outputs="list", axes="dim", symbolic="split"
 )
 class split_size:
     self = _split_back
@@ -943,7 +943,7 @@ def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
     outputs="list",
     samples=("unsafe_split(randn(4,2), 2)[0]",),
     axes="dim",
-    spelled="split",
+    symbolic="split",
     signature="unsafe_split(Tensor input, int split_size, int dim=0)",
 )
 class unsafe_split:
@@ -981,7 +981,7 @@ def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
     view=True,
     outputs="list",
     axes="dim",
-    spelled="split",
+    symbolic="split",
 )
 class split_by_sizes:
     self = _joined
@@ -1174,7 +1174,7 @@ def _unbind_back(grads: Any, dim: int) -> Any:
     outputs="list",
     samples=("unbind(randn(2,3))[1]", "unbind(randn(2,3), 1)[0]"),
     axes="dim",
-    spelled="unbind",
+    symbolic="unbind",
     signature="unbind(Tensor input, int dim=0)",
 )
 class unbind:
@@ -1195,7 +1195,7 @@ def _alias(self: Array) -> Array:
     view=True,
     samples=("randn(3)[...]",),
     batching="elementwise",
-    spelled="self",
+    symbolic="self",
 )
 class alias:
     self = lambda g: g
@@ -1272,7 +1272,7 @@ def positions(shape: Any, strides: Any) -> Any:
     kind="linear",
     view=True,
     batching=batching_helpers.strided,
-    spelled="as_strided:",
+    symbolic="as_strided:",
     samples=["as_strided(randn(2,3), (2,2), (1,2))", "as_strided(randn(4), (2,2), (1,1), 1)"],
     signature="as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
 )
@@ -1336,7 +1336,7 @@ def _view_as_complex(self: Array) -> Array:
     method=False,
     samples=("view_as_complex(randn(3,2))",),
     batching="leading",
-    spelled="view_as_complex",
+    symbolic="view_as_complex",
 )
 class view_as_complex:
     """The last dim, of size 2, as real and imaginary parts."""
@@ -1349,7 +1349,7 @@ def _conj(self: Array) -> Array:
 
 
 @primitive(
-    _conj, "ConjBackward0", kind="linear", analytic=False, batching="elementwise", spelled="conj"
+    _conj, "ConjBackward0", kind="linear", analytic=False, batching="elementwise", symbolic="conj"
 )
 class conj_of:
     self = conj
@@ -1361,7 +1361,7 @@ class conj_of:
     kind="linear",
     analytic=False,
     batching="elementwise",
-    spelled="conj",
+    symbolic="conj",
 )
 class conj_physical_of:
     self = lambda g: conj_physical(g)

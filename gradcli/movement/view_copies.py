@@ -46,7 +46,7 @@ def _copy_of(
         batching=view.batching,
         axes=view.axes,
         sizes=view.sizes,
-        spelled=view.spelled or (f"{view.name}:" if samples else ""),
+        symbolic=view.symbolic or (f"{view.name}:" if samples else ""),
         outputs="list" if view.many else None,
         refuses={"C": f"{name}_copy"} if real else None,
         public=bool(samples),

@@ -125,7 +125,7 @@ add = register(
     ),
     samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
     batching="elementwise",
-    spelled="minus",
+    symbolic="minus",
     signature=(
         "sub(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
         "sub(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
@@ -142,18 +142,18 @@ class sub:
 _SHIFT: Any = {"kind": "elementwise", "types": "own", "analytic": True}
 
 
-@primitive(_add_scalar, "AddBackward1", **_SHIFT, scalar_of=add, spelled="plus")
+@primitive(_add_scalar, "AddBackward1", **_SHIFT, scalar_of=add, symbolic="plus")
 class add_scalar:
     self = lambda g: g
 
 
-@primitive(_sub_scalar, "SubBackward1", **_SHIFT, scalar_of=sub, spelled="minus")
+@primitive(_sub_scalar, "SubBackward1", **_SHIFT, scalar_of=sub, symbolic="minus")
 class sub_scalar:
     self = lambda g: g
 
 
 @primitive(
-    _rsub, "RsubBackward1", **_SHIFT, samples=("2 - randn(3)",), spelled="other - alpha * self"
+    _rsub, "RsubBackward1", **_SHIFT, samples=("2 - randn(3)",), symbolic="other - alpha * self"
 )
 class rsub_scalar:
     self = lambda g, alpha: -_scaled(g, alpha)
@@ -171,7 +171,7 @@ def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     refuses={"b": (RuntimeError, TWO_BOOLS)},
     wide=True,
     batching="elementwise",
-    spelled="other - alpha * self",
+    symbolic="other - alpha * self",
 )
 class rsub_tensor:
     self = lambda g, alpha: -_scaled(g, alpha)
@@ -201,7 +201,7 @@ mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
     types="float",
     wide=True,
     samples=_samples("div"),
-    spelled="self / other",
+    symbolic="self / other",
 )
 class div_true:
     self = lambda g, other: g / conj(other)
@@ -215,7 +215,7 @@ class div_true:
     types="float",
     scalar_of=div_true,
     batching="elementwise",
-    spelled="self / other",
+    symbolic="self / other",
 )
 class div_scalar:
     self = lambda g, other: g / conj(other)
@@ -241,7 +241,7 @@ def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Arr
     types="common",
     wide=True,
     batching="elementwise",
-    spelled="rounded quotient",
+    symbolic="rounded quotient",
 )
 class div_rounded:
     self = lambda g, other, rounding_mode: zeros_like(g)
@@ -272,7 +272,7 @@ class reciprocal:
     numpy=np.negative,
     samples=("neg(randn(2,3))", "neg(randn(()))", "neg(randn(0))"),
     batching="elementwise",
-    spelled="-self",
+    symbolic="-self",
 )
 class neg:
     """Minus the elements."""
@@ -362,7 +362,7 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
     kind="elementwise",
     analytic=True,
     samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
-    spelled="self ** exponent",
+    symbolic="self ** exponent",
 )
 class pow_number:
     self = _pow_backward
@@ -374,7 +374,7 @@ class pow_number:
     kind="elementwise",
     refuses={"b": "pow"},
     samples=("pow(rand(2,3) + 0.5, randn(3))", "pow(rand(()) + 0.5, randn(2))"),
-    spelled="self ** exponent",
+    symbolic="self ** exponent",
 )
 class pow_tensors:
     self = _pow_backward_self
@@ -401,7 +401,7 @@ def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
     "PowBackward2",
     kind="elementwise",
     samples=("pow(2, randn(3))",),
-    spelled="self ** exponent",
+    symbolic="self ** exponent",
 )
 class pow_base:
     exponent = _pow_base_rule
@@ -446,7 +446,7 @@ def _remainder_number(self: Array, other: Any) -> Array:
     numbers=True,
     samples=("floor_divide(tensor([7., -7.]), 2)",),
     batching="elementwise",
-    spelled="floor_divide(self, other)",
+    symbolic="floor_divide(self, other)",
     signature=(
         "floor_divide(Tensor input, Tensor other, *, Tensor out=None)",
         "floor_divide(Tensor input, Scalar other)",
@@ -465,7 +465,7 @@ class floor_divide:
     types="common",
     refuses={"bc": "remainder_cpu"},
     batching="elementwise",
-    spelled="remainder(self, other)",
+    symbolic="remainder(self, other)",
 )
 class remainder_tensors:
     self = lambda g: g
@@ -476,7 +476,7 @@ class remainder_tensors:
     _remainder_number,
     "RemainderBackward0",
     batching="elementwise",
-    spelled="remainder(self, other)",
+    symbolic="remainder(self, other)",
 )
 class remainder_number:
     self = lambda g: g
@@ -487,7 +487,7 @@ def _remainder_of(self: Any, other: Array) -> Array:
 
 
 @primitive(
-    _remainder_of, "NotImplemented", batching="elementwise", spelled="remainder(self, other)"
+    _remainder_of, "NotImplemented", batching="elementwise", symbolic="remainder(self, other)"
 )
 class remainder_:
     other = lambda g: g
@@ -657,7 +657,7 @@ def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primit
         refuses={"c": f"{name}_cpu"} if name in ("lt", "le", "gt", "ge") else None,
         numbers=not logical,
         aliases=aliases,
-        spelled=f"self {sign} other" if sign else "",
+        symbolic=f"self {sign} other" if sign else "",
         samples=(f"{name}(randn(3), {zero})", f"{name}(randn(3,1), randn(4))"),
         signature=() if logical else either,
     )(body)

@@ -66,7 +66,7 @@ _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), ra
     name="complex",
     samples=tuple(s.format("complex") for s in _PARTS),
     batching="elementwise",
-    spelled="torch.complex:",
+    symbolic="torch.complex:",
 )
 class complex_:
     """Complex numbers with the given real and imaginary parts."""

@@ -239,7 +239,7 @@ def _double(
     outputs="grad_input grad_weight",
     public=False,
     batching=batching_helpers.convolution_slopes,
-    spelled="slopes of a convolution",
+    symbolic="slopes of a convolution",
 )
 class convolution_gradients:
     grad_output__input__weight = _double
@@ -250,7 +250,7 @@ class convolution_gradients:
     "ConvolutionBackward0",
     public=False,
     batching=batching_helpers.convolved,
-    spelled="a convolution",
+    symbolic="a convolution",
 )
 class convolution:
     input__weight__bias = _convolution_backward

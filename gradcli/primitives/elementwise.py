@@ -238,7 +238,7 @@ def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     "TanhBackwardBackward0",
     batching="elementwise",
     guarded=False,
-    spelled="grad_output * (1 - output * output)",
+    symbolic="grad_output * (1 - output * output)",
 )
 class tanh_backward:
     grad_output = lambda g, output: tanh_backward(g, conj(output))
@@ -385,7 +385,7 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     "SigmoidBackwardBackward0",
     batching="elementwise",
     guarded=False,
-    spelled="grad_output * output * (1 - output)",
+    symbolic="grad_output * output * (1 - output)",
 )
 class sigmoid_backward:
     grad_output = lambda g, output: sigmoid_backward(g, conj(output))
@@ -421,7 +421,7 @@ def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Arra
     "ThresholdBackwardBackward0",
     batching="elementwise",
     guarded=False,
-    spelled="where(self > threshold, grad_output, 0)",
+    symbolic="where(self > threshold, grad_output, 0)",
 )
 class threshold_backward:
     grad_output = itself
@@ -449,7 +449,7 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
     "SoftplusBackwardBackward0",
     batching="elementwise",
     guarded=False,
-    spelled="slope of softplus",
+    symbolic="slope of softplus",
 )
 class softplus_backward:
     grad_output = itself
@@ -527,7 +527,7 @@ def _sgn_backward(g: Any, self: Any, result: Any) -> Any:
     return masked_fill((g / size - (g * conj(result)).real * result / size), size == 0.0, 0)
 
 
-@unary(_sgn, "SgnBackward0", types="common", spelled="sgn")
+@unary(_sgn, "SgnBackward0", types="common", symbolic="sgn")
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
 
@@ -581,7 +581,7 @@ def _round_decimals(self: Array, decimals: int) -> Array:
     types="common",
     refuses={"bc": "round_vml_cpu"},
     batching="elementwise",
-    spelled="round(self)",
+    symbolic="round(self)",
 )
 class round_whole:
     self = zeros_like
@@ -663,7 +663,7 @@ _NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
     kind="elementwise",
     types="common",
     refuses=_NO_BOOL_CLAMP,
-    spelled="clamp",
+    symbolic="clamp",
 )
 class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
@@ -675,7 +675,7 @@ class clamp_numbers:
     types="common",
     refuses=_NO_COMPLEX_CLAMP,
     batching="elementwise",
-    spelled="clamp",
+    symbolic="clamp",
 )
 class clamp_tensors:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
@@ -728,9 +728,9 @@ def _clamp_max_tensor(self: Array, max: Array) -> Array:
     return below(self, max)
 
 
-def _limiting(kernel: Any, node: str, spelled: str, **refuses: str) -> Any:
+def _limiting(kernel: Any, node: str, symbolic: str, **refuses: str) -> Any:
     """A primitive of one limit."""
-    facts: dict[str, Any] = {"types": "common", "batching": "elementwise", "spelled": spelled}
+    facts: dict[str, Any] = {"types": "common", "batching": "elementwise", "symbolic": symbolic}
     return primitive(kernel, node, refuses=refuses, **facts)
 
 
@@ -799,7 +799,7 @@ def _shared(g: Any, loses: Any, ties: Any) -> Any:
 
 
 @binary(
-    np.maximum, "MaximumBackward0", refuses=_no_complex("maximum"), spelled="maximum(self, other)"
+    np.maximum, "MaximumBackward0", refuses=_no_complex("maximum"), symbolic="maximum(self, other)"
 )
 class maximum:
     """The larger of two; equal ones share the gradient."""
@@ -907,7 +907,7 @@ def _fmod_tensors(self: Array, other: Array) -> Array:
     "FmodBackward0",
     refuses={"bc": "fmod_cpu"},
     batching="elementwise",
-    spelled="fmod(self, other)",
+    symbolic="fmod(self, other)",
 )
 class fmod_number:
     self = lambda g: g
@@ -919,7 +919,7 @@ class fmod_number:
     types="common",
     refuses={"bc": "fmod_cpu"},
     batching="elementwise",
-    spelled="fmod(self, other)",
+    symbolic="fmod(self, other)",
 )
 class fmod_tensors:
     self = lambda g: g
@@ -963,7 +963,7 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     types="float",
     refuses={"c": "copysign_cpu"},
     batching="elementwise",
-    spelled="copysign(self, other)",
+    symbolic="copysign(self, other)",
 )
 class copysign_tensors:
     self = _copysign_backward
@@ -976,7 +976,7 @@ class copysign_tensors:
     types="float",
     refuses={"c": "copysign_cpu"},
     batching="elementwise",
-    spelled="copysign(self, other)",
+    symbolic="copysign(self, other)",
 )
 class copysign_number:
     self = _copysign_backward
@@ -1040,7 +1040,7 @@ def _lerp_tensor(self: Array, end: Array, weight: Array) -> Array:
     types="common",
     refuses={"biu": "lerp_kernel_scalar"},
     batching="elementwise",
-    spelled="self + weight * (end - self)",
+    symbolic="self + weight * (end - self)",
 )
 class lerp_number:
     self = lambda g, weight: g * conj(1 - weight)
@@ -1053,7 +1053,7 @@ class lerp_number:
     types="common",
     refuses={"biu": "lerp_kernel_tensor"},
     batching="elementwise",
-    spelled="self + weight * (end - self)",
+    symbolic="self + weight * (end - self)",
 )
 class lerp_tensor:
     self = lambda g, weight: g * conj(1 - weight)
@@ -1102,7 +1102,7 @@ def _addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
     inplace=True,
     samples=("addcmul(randn(3), randn(3), randn(3), value=2)",),
     batching="elementwise",
-    spelled="self + value * tensor1 * tensor2",
+    symbolic="self + value * tensor1 * tensor2",
     signature=(
         (
             "addcmul(Tensor input, Scalar value, Tensor tensor1, Tensor tensor2, *, Tensor "
@@ -1133,7 +1133,7 @@ def _addcdiv_tensor1(g: Any, tensor2: Any, value: Any) -> Any:
     "AddcdivBackward0",
     types="common",
     batching="elementwise",
-    spelled="self + value * tensor1 / tensor2",
+    symbolic="self + value * tensor1 / tensor2",
 )
 class addcdiv_:
     self = lambda g: g
@@ -1451,7 +1451,7 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
             types="float",
             refuses={"c": refused},
             batching="elementwise",
-            spelled=f"{name}(self, other)",
+            symbolic=f"{name}(self, other)",
         )
         for i, kernel in enumerate((of_tensors, of_number, by_number))
     ]

@@ -169,7 +169,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         _whole(ufunc, name),
         f"{node}1",
         batching=batching_helpers.whole(lambda: along),
-        spelled=f"{name}:",
+        symbolic=f"{name}:",
     )(type(f"{name}_all", (), facts | all_rule))
     along = primitive(
         _selecting(ufunc, name),
@@ -177,7 +177,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         axes="dim",
         outputs="values indices",
         differentiable=1,
-        spelled=f"{name}:",
+        symbolic=f"{name}:",
     )(type(f"{name}_dim", (), facts | dim_rule))
 
     def pair(input: Array, other: Array) -> Any:

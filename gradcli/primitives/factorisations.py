@@ -156,7 +156,7 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
     outputs="inverse info",
     differentiable=1,
     batching="leading",
-    spelled="linalg.inv",
+    symbolic="linalg.inv",
 )
 class inv_ex:
     A = _inv_backward
@@ -226,7 +226,7 @@ def _solve_backward(
     outputs="result LU pivots info",
     differentiable=1,
     batching=batching_helpers.solved,
-    spelled="linalg.solve",
+    symbolic="linalg.solve",
 )
 class solve_ex:
     A__B = _solve_backward
@@ -422,7 +422,7 @@ def _without(s: Any, i: int) -> Any:
     outputs="result LU pivots",
     differentiable=1,
     batching="leading",
-    spelled="det[0]:",
+    symbolic="det[0]:",
 )
 class det_p:
     A = _det_backward
@@ -470,7 +470,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     outputs="sign logabsdet LU pivots",
     differentiable=2,
     batching="leading",
-    spelled="linalg.slogdet:",
+    symbolic="linalg.slogdet:",
 )
 class slogdet_p:
     A = _slogdet_backward
@@ -503,7 +503,7 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     outputs="L info",
     differentiable=1,
     batching="leading",
-    spelled="linalg.cholesky",
+    symbolic="linalg.cholesky",
 )
 class cholesky_ex_p:
     A = _cholesky_backward
@@ -652,7 +652,7 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     return out if g_r is None else out + matmul(Q, g_r)
 
 
-@primitive(_qr, "LinalgQrBackward0", outputs="Q R", batching="leading", spelled="linalg.qr: mode")
+@primitive(_qr, "LinalgQrBackward0", outputs="Q R", batching="leading", symbolic="linalg.qr: mode")
 class qr_p:
     A = _qr_backward
 
@@ -722,7 +722,7 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
     "LinalgEighBackward0",
     outputs="eigenvalues eigenvectors",
     batching="leading",
-    spelled="linalg.eigh: UPLO -",
+    symbolic="linalg.eigh: UPLO -",
 )
 class eigh_p:
     A = lambda grads, eigenvalues, eigenvectors: _eig_backward(
@@ -747,7 +747,7 @@ def _to_real(g: Any, complex_input: bool) -> Any:
     "LinalgEigBackward0",
     outputs="eigenvalues eigenvectors",
     batching="leading",
-    spelled="linalg.eig:",
+    symbolic="linalg.eig:",
 )
 class eig_p:
     self = lambda grads, eigenvalues, eigenvectors, self_dtype: _to_real(
@@ -833,7 +833,7 @@ def _check_phases(uu: Any, vv: Any) -> None:
     "LinalgSvdBackward0",
     outputs="U S Vh",
     batching="leading",
-    spelled="linalg.svd: full_matrices -",
+    symbolic="linalg.svd: full_matrices -",
 )
 class svd_p:
     A = _svd_backward
@@ -906,7 +906,7 @@ def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
     "LinalgPinvBackward0",
     numpy=np.linalg.pinv,
     batching=batching_helpers.pseudo_inverses,
-    spelled="linalg.pinv",
+    symbolic="linalg.pinv",
 )
 class pinv_p:
     self = _pinv_backward
@@ -1247,7 +1247,7 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
     _matrix_exp,
     "LinalgMatrixExpBackward0",
     batching="leading",
-    spelled="matrix_exp:",
+    symbolic="matrix_exp:",
     method=True,
     aliases="matrix_exp",
     samples=["linalg.matrix_exp(randn(3,3))", "matrix_exp(randn(2,2,2))"],

@@ -215,7 +215,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     types="own",
     samples=("dot(randn(3), randn(3))", "dot(randn(1), randn(1))", "dot(randn(0), randn(0))"),
     batching=_by(lambda rules: rules.of(rules.dot, lambda: bmm, lambda: mv)),
-    spelled="dot",
+    symbolic="dot",
 )
 class dot:
     """The sum of the products of two vectors' elements."""
@@ -263,7 +263,7 @@ def _mv(self: Array, vec: Array) -> Array:
     types="own",
     samples=("mv(randn(2,3), randn(3))", "mv(randn(0,3), randn(3))", "mv(randn(1,1), randn(1))"),
     batching=_by(lambda rules: rules.of(rules.mv, lambda: bmm, lambda: mm)),
-    spelled="matmul",
+    symbolic="matmul",
 )
 class mv:
     """The product of a matrix and a vector."""
@@ -303,7 +303,7 @@ def _mm(self: Array, mat2: Array) -> Array:
         "mm(randn(1,1), randn(1,1))",
     ),
     batching=_by(lambda rules: rules.of(rules.mm, lambda: bmm)),
-    spelled="matmul",
+    symbolic="matmul",
     signature=_matrices("mm"),
 )
 class mm:
@@ -332,7 +332,7 @@ def _bmm(self: Array, mat2: Array) -> Array:
     types="own",
     samples=("bmm(randn(2,3,4), randn(2,4,5))", "bmm(randn(0,3,4), randn(0,4,5))"),
     batching=_by(lambda rules: rules.bmm),
-    spelled="matmul",
+    symbolic="matmul",
     signature=_matrices("bmm"),
 )
 class bmm:
@@ -401,7 +401,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
         "addmm(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     ),
     batching=_by(lambda rules: rules.added_product(lambda: mm)),
-    spelled="addmm",
+    symbolic="addmm",
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
 )
 class addmm:
@@ -434,7 +434,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
         "addmv(randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     ),
     batching=_by(lambda rules: rules.added_product(lambda: mv)),
-    spelled="addmm",
+    symbolic="addmm",
     signature=_added("addmv", "mat", "vec"),
 )
 class addmv:
@@ -578,7 +578,7 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
         "baddbmm(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     ),
     batching=_by(lambda rules: rules.added_product(lambda: bmm)),
-    spelled="addmm",
+    symbolic="addmm",
     signature=_added("baddbmm", "batch1", "batch2", out_dtype=True),
 )
 class baddbmm:
@@ -594,7 +594,7 @@ def _as_new_shape(self: Array, size: Any) -> Array:
     return self.reshape(size)
 
 
-@primitive(_as_new_shape, "UnsafeViewBackward0", kind="linear", sizes="size", spelled="reshape")
+@primitive(_as_new_shape, "UnsafeViewBackward0", kind="linear", sizes="size", symbolic="reshape")
 class unsafe_view:
     """A fresh result in another shape."""
 
@@ -605,7 +605,7 @@ def _squeeze_own(self: Array, dim: int) -> Array:
     return self.reshape(self.shape[:dim] + self.shape[dim + 1 :])
 
 
-@primitive(_squeeze_own, "SqueezeBackward4", kind="linear", axes="dim", spelled="reshape")
+@primitive(_squeeze_own, "SqueezeBackward4", kind="linear", axes="dim", symbolic="reshape")
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 

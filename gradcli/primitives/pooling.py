@@ -465,7 +465,7 @@ _AVG = {
         slope="slope of average pooling",
         kind="linear",
         refuses={"c": "avg_pool2d" if n == 2 else "avg_pool3d_out_frame"},
-        spelled="average pooling",
+        symbolic="average pooling",
     )
     for n in (2, 3)
 }

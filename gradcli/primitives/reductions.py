@@ -100,13 +100,13 @@ def mean_backward(
     "MeanBackward0",
     kind="linear",
     batching=batching_helpers.whole(lambda: mean_dim, (1,)),
-    spelled="mean",
+    symbolic="mean",
 )
 class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@primitive(_mean_dim, "MeanBackward1", kind="linear", axes="dim", spelled="mean")
+@primitive(_mean_dim, "MeanBackward1", kind="linear", axes="dim", symbolic="mean")
 class mean_dim:
     self = mean_backward
 
@@ -184,13 +184,13 @@ def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
 
 
 @primitive(
-    _prod, "ProdBackward0", batching=batching_helpers.whole(lambda: prod_dim), spelled="prod: -"
+    _prod, "ProdBackward0", batching=batching_helpers.whole(lambda: prod_dim), symbolic="prod: -"
 )
 class prod_all:
     self = _prod_backward
 
 
-@primitive(_prod_dim, "ProdBackward1", axes="dim", spelled="prod: dim keepdim -")
+@primitive(_prod_dim, "ProdBackward1", axes="dim", symbolic="prod: dim keepdim -")
 class prod_dim:
     self = _prod_dim_backward
 

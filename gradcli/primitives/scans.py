@@ -75,7 +75,7 @@ def _scan(ufunc: Any, name: str, *samples: str, **facts: Any) -> Any:
         axes="dim",
         inplace=True,
         numpy=getattr(np, name),
-        spelled=f"{name}: dim -",
+        symbolic=f"{name}: dim -",
         samples=named(name, *ALONG, *samples),
         signature=f"{name}(Tensor input, int dim, *, ScalarType? dtype=None, Tensor? out=None)",
         **facts,

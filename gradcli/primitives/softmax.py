@@ -88,7 +88,7 @@ def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool)
     types="float",
     public=False,
     axes="dim",
-    spelled="logsumexp: dim keepdim",
+    symbolic="logsumexp: dim keepdim",
 )
 class logsumexp_p:
     self = _logsumexp_backward
@@ -158,7 +158,7 @@ def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
     batching=batching_helpers.slope_of_shares(lambda output: output, weighted=True),
     axes="dim",
     guarded=False,
-    spelled="slope of softmax",
+    symbolic="slope of softmax",
 )
 class softmax_backward_data:
     grad_output = itself
@@ -176,7 +176,7 @@ class softmax_backward_data:
     batching=batching_helpers.slope_of_shares(np.exp, weighted=False),
     axes="dim",
     guarded=False,
-    spelled="slope of log_softmax",
+    symbolic="slope of log_softmax",
 )
 class log_softmax_backward_data:
     grad_output = lambda g, output, dim: g - total(g * np.exp(output), dim, True)
@@ -189,7 +189,7 @@ class log_softmax_backward_data:
     refuses={"C": "_softmax"},
     public=False,
     axes="dim",
-    spelled="softmax: dim",
+    symbolic="softmax: dim",
 )
 class softmax_p:
     self = lambda g, result, dim: softmax_backward_data(g, result, dim)
@@ -201,7 +201,7 @@ class softmax_p:
     refuses={"C": "_log_softmax"},
     public=False,
     axes="dim",
-    spelled="log_softmax: dim",
+    symbolic="log_softmax: dim",
 )
 class log_softmax_p:
     self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)

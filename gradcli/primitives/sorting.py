@@ -151,10 +151,10 @@ def _placed_back(g: Any, self_sym_sizes: Any, dim: int, indices: Any) -> Any:
 
 
 def _selecting_primitive(
-    kernel: Any, name: str, node: str, spelled: str = "", rule: Any = selected_backward
+    kernel: Any, name: str, node: str, symbolic: str = "", rule: Any = selected_backward
 ) -> Primitive:
     """A primitive (values, indices) = f(self, ..., dim, ...)."""
-    facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "spelled": spelled}
+    facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "symbolic": symbolic}
     return primitive(kernel, node, writes="apart", **facts)(
         type(name, (), {"__module__": __name__, "self": rule})
     )
@@ -291,7 +291,7 @@ def _median_along(name: str, skip: bool) -> Any:
     return kernel
 
 
-@primitive(_median, "MedianBackward0", spelled="median:")
+@primitive(_median, "MedianBackward0", symbolic="median:")
 class median_all:
     self = shared_evenly
 
@@ -303,7 +303,7 @@ class nanmedian_all:
 
 def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
     along = _selecting_primitive(
-        _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.spelled
+        _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.symbolic
     )
     whole.batching = batching_helpers.whole(lambda: along)
     return overloads(

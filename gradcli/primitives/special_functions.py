@@ -253,7 +253,7 @@ def _trigamma(self: Array) -> Array:
     "PolygammaBackward0",
     types="float",
     batching="elementwise",
-    spelled="polygamma",
+    symbolic="polygamma",
     aliases="special.polygamma",
     samples=["polygamma(1, rand(3) + 0.5)", "polygamma(2, rand(3) + 0.5)"],
     signature="polygamma(int n, Tensor input, *, Tensor out=None)",
@@ -285,7 +285,7 @@ def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
     types="float",
     public=False,
     batching="elementwise",
-    spelled="mvlgamma: p",
+    symbolic="mvlgamma: p",
 )
 class mvlgamma_p:
     self = _mvlgamma_backward
@@ -366,7 +366,7 @@ def _zeta(self: Array, other: Array) -> Array:
 @primitive(
     _zeta,
     "SpecialZetaBackward0",
-    spelled=_ZETA,
+    symbolic=_ZETA,
     types="float",
     refuses=_NO_ZETA,
     batching="elementwise",
@@ -383,7 +383,7 @@ def _zeta_of(self: Any, other: Array) -> Array:
 @primitive(
     _zeta_of,
     "SpecialZetaBackward1",
-    spelled=_ZETA,
+    symbolic=_ZETA,
     types="float",
     refuses=_NO_ZETA,
     batching="elementwise",

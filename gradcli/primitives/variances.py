@@ -146,25 +146,25 @@ def _std_mean_backward(
     return _with_mean(slope, g[1], self, dim, keepdim)
 
 
-@primitive(_var, "VarBackward0", axes="dim*", spelled="var")
+@primitive(_var, "VarBackward0", axes="dim*", symbolic="var")
 class var_correction:
     self = _var_backward
 
 
-@primitive(_std, "StdBackward0", axes="dim*", spelled="std")
+@primitive(_std, "StdBackward0", axes="dim*", symbolic="std")
 class std_correction:
     self = _std_backward
 
 
 @primitive(
-    _var_mean, "VarMeanBackward0", outputs="result0 result1", axes="dim*", spelled="var_mean"
+    _var_mean, "VarMeanBackward0", outputs="result0 result1", axes="dim*", symbolic="var_mean"
 )
 class var_mean_correction:
     self = _var_mean_backward
 
 
 @primitive(
-    _std_mean, "StdMeanBackward0", outputs="result0 result1", axes="dim*", spelled="std_mean"
+    _std_mean, "StdMeanBackward0", outputs="result0 result1", axes="dim*", symbolic="std_mean"
 )
 class std_mean_correction:
     self = _std_mean_backward

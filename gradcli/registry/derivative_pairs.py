@@ -46,7 +46,7 @@ def pair(
         public=False,
         batching=batching,
         guarded=False,
-        spelled=slope,
+        symbolic=slope,
     )(_rules(f"{name.removesuffix('_p')}_backward", kernel, backward))
     rule = passing(back, saves) if saves else back
     facts = {"public": False, "batching": batching} | facts

@@ -15,7 +15,7 @@ from gradcli.symbolic import simplify as alg
 from gradcli.symbolic.differentiate import positions
 from gradcli.symbolic.expressions import Expression, is_number, name
 from gradcli.symbolic.finish import RULES
-from gradcli.symbolic.lifting import NoExpression, Reader
+from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.tracing.calls import calls
 from gradcli.transforms.traced_run import traced_run
@@ -76,14 +76,14 @@ def steps(
             trace.gradients(result, leaves)
         places = positions(program)
         symbols = [(v, name(n, tuple(v.shape), places.get(n, -1))) for n, v in trace.inputs.items()]
-        reader = Reader(symbols, given)
+        lifter = Lifter(symbols, given)
         found = []
         for node, grad, sent in passed:
-            (before,) = reader.read([grad])
+            (before,) = lifter.read([grad])
             for (target, _), rule, value in zip(*edges[node], sent, strict=True):
                 if target is None or value is None:
                     continue
-                (product,) = reader.read([value])
+                (product,) = lifter.read([value])
                 local = _quotient(product, before)
                 of, by = _said(describer, node), _said(describer, target)
                 is_leaf = class_name(target) == "AccumulateGrad"
@@ -97,7 +97,7 @@ def piece(source: str, arrays: Mapping[str, Any], places: Mapping[str, int]) -> 
         value, trace = traced_run(parse(source), dict(arrays), [], False, {})
         symbols = [(v, name(n, tuple(v.shape), places.get(n, -1))) for n, v in trace.inputs.items()]
         whole = trace.value_of(value)
-        return Reader(symbols, {id(c) for c in calls([whole])}).read([whole])[0]
+        return Lifter(symbols, {id(c) for c in calls([whole])}).read([whole])[0]
     except (LanguageError, NoExpression):
         return None
 

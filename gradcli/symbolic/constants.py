@@ -39,7 +39,7 @@ def constant(value: Any) -> Expression:
 
 def stored(value: Any, kind: Any) -> Expression:
     """What a tensor of this dtype holds of a number that is written into it."""
-    made = as_number(value)
+    made = as_exact(value)
     exact = value_of(made)
     if exact is None and kind.kind in "iu" and not alg.is_integral(made):
         return call("to", [made], made.shape, [("", dtypes.of(kind))])
@@ -142,6 +142,6 @@ def _named_numbers() -> dict[float, Callable[[], Expression]]:
     return found
 
 
-def as_number(value: Any) -> Expression:
+def as_exact(value: Any) -> Expression:
     """An operand as an expression, whether it is a number or one already."""
     return value if isinstance(value, Expression) else known_number(value)

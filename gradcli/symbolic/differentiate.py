@@ -21,8 +21,8 @@ from gradcli.symbolic.constants import exact
 from gradcli.symbolic.exact_numbers import ONE
 from gradcli.symbolic.expression_evaluation import constants, evaluate
 from gradcli.symbolic.expressions import Expression, call, is_call, name, number, value_of
-from gradcli.symbolic.finish import finish
-from gradcli.symbolic.lifting import NoExpression, Reader
+from gradcli.symbolic.finish import canonicalise
+from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.tracing.calls import Value, calls
 from gradcli.tracing.tracer import trace_program
@@ -148,7 +148,8 @@ def _differentiated(
     for left in reversed(range(1, order)):
         lower.append(by)
         by = {
-            n: finish(*slope(e, arrays, n, places, guards, left > 1, follow)) for n, e in by.items()
+            n: canonicalise(*slope(e, arrays, n, places, guards, left > 1, follow))
+            for n, e in by.items()
         }
     value = rewrite(first.value, released)
     return Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
@@ -196,9 +197,9 @@ def slope(
         if grad is None:
             return alg.zero, symbols[word]
         given = {id(c) for c in calls([trace.value_of(value)])}
-        reader = Reader([(v, symbols[n]) for n, v in trace.inputs.items()], given, guards, more)
+        lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, guards, more)
         with _numbers_of([trace.value_of(value), grad, *trace.inputs.values()]):
-            return reader.read([grad])[0], symbols[word]
+            return lifter.read([grad])[0], symbols[word]
 
 
 @contextmanager
@@ -213,7 +214,7 @@ def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
     real = alg.real.set(all(d.kind != "c" for d in dtypes))
     uniform = alg.one_dtype.set(len(dtypes) == 1 and all(d.kind == "f" for d in dtypes))
     integers = alg.integers.set(set())
-    averages = alg.averages.set(any(m.primitive.spelled == "mean" for m in made))
+    averages = alg.averages.set(any(m.primitive.symbolic == "mean" for m in made))
     try:
         yield
     finally:
@@ -248,15 +249,15 @@ def first_order(
             grads = trace.gradients(result, [trace.variables[n] for n in wanted])
         places = positions(program)
         symbols = {n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in trace.inputs.items()}
-        reader = Reader([(v, symbols[n]) for n, v in trace.inputs.items()], given, guards, more)
+        lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, guards, more)
         known = [g for g in grads if g is not None]
         with _numbers_of([value, *known, *trace.inputs.values()]):
-            read = iter(reader.read(known))
+            read = iter(lifter.read(known))
             by = {
-                n: finish(alg.zero if g is None else next(read), symbols[n])
+                n: canonicalise(alg.zero if g is None else next(read), symbols[n])
                 for n, g in zip(wanted, grads, strict=True)
             }
-            (whole,) = reader.read([value])
+            (whole,) = lifter.read([value])
     if more and not known and not alg.is_bare(whole):  # held constant, all of it
         whole = call("detach", [whole], whole.shape)
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)

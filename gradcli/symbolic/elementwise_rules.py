@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.symbolic import simplify as alg
-from gradcli.symbolic.constants import as_number, known_number, stored
+from gradcli.symbolic.constants import as_exact, known_number, stored
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, Number
 from gradcli.symbolic.expressions import (
     Expression,
@@ -21,7 +21,7 @@ from gradcli.symbolic.expressions import (
     number,
     value_of,
 )
-from gradcli.symbolic.rule_interface import Handler, Reader
+from gradcli.symbolic.rule_interface import Handler, Lifter
 from gradcli.symbolic.simplify import function
 from gradcli.symbolic.spelling import NoExpression
 from gradcli.system.dtypes import dtype as Dtype
@@ -29,16 +29,16 @@ from gradcli.tracing.calls import Call, Value
 
 
 def _with_alpha(sign: Number) -> Handler:
-    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    def handle(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
         a, b, alpha = args
-        return alg.combine([(as_number(a), ONE), (as_number(b), sign * Number.of(alpha))])
+        return alg.combine([(as_exact(a), ONE), (as_exact(b), sign * Number.of(alpha))])
 
     return handle
 
 
 def compare(word: str, a: Any, b: Any) -> Expression:
     """A comparison, about the argument where the operand is a relu: relu(x) > 0 is x > 0."""
-    left, right = as_number(a), as_number(b)
+    left, right = as_exact(a), as_exact(b)
     x, y = value_of(left), value_of(right)
     if x is not None and y is not None:
         return number(_COMPARED[word](x.python(), y.python()))
@@ -62,15 +62,15 @@ _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
 _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
 
 
-def where(reader: Reader, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
+def where(lifter: Lifter, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
     """`where`; what a rule does only to keep a NaN out at one point is left out."""
-    yes, no = as_number(a), as_number(b)
-    if not reader.guards and _negative_determinant(condition):
+    yes, no = as_exact(a), as_exact(b)
+    if not lifter.guards and _negative_determinant(condition):
         if is_number(yes, 0):  # the value is nan there
             return no
         if value_of(yes) is not None and is_call(no, "select"):
             return call("logdet", no.args[0].args, no.shape)
-    if not _is_given(reader, made) and _single_points(condition):
+    if not _is_given(lifter, made) and _single_points(condition):
         if is_number(yes, 0):
             return no
         if is_number(no, 0) and is_call(condition, "ne"):
@@ -88,12 +88,12 @@ def _negative_determinant(condition: Expression) -> bool:
     return is_call(sign, "select") and is_call(sign.args[0], "linalg.slogdet")
 
 
-def _is_given(reader: Reader, made: Call) -> bool:
+def _is_given(lifter: Lifter, made: Call) -> bool:
     """Whether a `where`, or the condition that it asks, is the program's own and not a rule's."""
-    if reader.guards:
+    if lifter.guards:
         return True
     asked = [a.call for a in made.args if isinstance(a, Value) and a.value.dtype.kind == "b"]
-    return any(id(c) in reader.given for c in (made, *asked))
+    return any(id(c) in lifter.given for c in (made, *asked))
 
 
 def _single_points(condition: Expression) -> bool:
@@ -114,25 +114,25 @@ def _is_zero(condition: Expression, expression: Expression) -> bool:
     return bool(alg.split(expression)[1] == condition.args[0])
 
 
-def _where_of(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    return where(reader, made, args[0], args[1], args[2])
+def _where_of(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
+    return where(lifter, made, args[0], args[1], args[2])
 
 
-def _masked_fill(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _masked_fill(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, mask, given = args
     value = stored(given, made.outputs[0].value.dtype)
-    if is_number(own, 0) and not _is_given(reader, made) and is_call(mask, "eq"):
+    if is_number(own, 0) and not _is_given(lifter, made) and is_call(mask, "eq"):
         # how a rule shares a gradient between equal elements
         return alg.multiply(value, mask)
-    return where(reader, made, mask, value, own)
+    return where(lifter, made, mask, value, own)
 
 
-def _filled(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _filled(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     return stored(args[1], made.outputs[0].value.dtype)
 
 
 def _clamp(low: bool, high: bool) -> Handler:
-    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    def handle(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
         own, *limits = args
         pairs = []
         if low and limits[0] is not None:
@@ -148,7 +148,7 @@ def _clamp(low: bool, high: bool) -> Handler:
             else:
                 options.append((key, limit if not isinstance(limit, Expression) else limit.data))
         shape = broadcast(o.shape for o in operands)
-        known = [value_of(as_number(v)) for v in (own, *(limit for _, limit in pairs))]
+        known = [value_of(as_exact(v)) for v in (own, *(limit for _, limit in pairs))]
         if None not in known:  # as Python's, but for an upper limit below the lower one
             n, *bounds = (v.python() for v in known if v is not None)
             for (key, _), bound in zip(pairs, bounds, strict=True):
@@ -158,18 +158,18 @@ def _clamp(low: bool, high: bool) -> Handler:
             return call("clamp", operands, shape, options)
         if len(pairs) == 1:
             return function("maximum" if pairs[0][0] == "min" else "minimum", *operands)
-        lower, upper = (as_number(limit) for _, limit in pairs)
+        lower, upper = (as_exact(limit) for _, limit in pairs)
         return function("minimum", function("maximum", own, lower), upper)
 
     return handle
 
 
-def _log_sigmoid(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+def _log_sigmoid(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
     found = call("nn.functional.logsigmoid", args, args[0].shape)
     return [found, alg.zero]
 
 
-def _gelu_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _gelu_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     g, u, approximate = args
     slope = _tanh_gelu_slope(u) if approximate == "tanh" else _gelu_slope(u)
     return alg.multiply(g, slope)
@@ -196,12 +196,12 @@ def _tanh_gelu_slope(u: Expression) -> Expression:
     return alg.scale(alg.HALF, alg.add(alg.add(alg.one, t), alg.multiply(u, bent)))
 
 
-def _softplus_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _softplus_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     """The slope is a sigmoid, and 1 above the threshold: said where that is another number."""
     g, u, beta, threshold = args
     scaled = alg.scale(Number.of(beta), u)
     slope = alg.multiply(g, function("sigmoid", scaled))
-    if threshold >= _ALIKE and not reader.guards:
+    if threshold >= _ALIKE and not lifter.guards:
         return slope
     return alg.where(compare("gt", scaled, threshold), g, slope)
 
@@ -209,7 +209,7 @@ def _softplus_backward(reader: Reader, made: Call, args: list[Any]) -> Expressio
 _ALIKE = 18  # from here on sigmoid is 1 but for 2e-8
 
 
-def _cast(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _cast(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     """Between floating types nothing is printed: derivatives are mathematics. Complex ones are others."""
     own: Expression = args[0]
     wanted = made.outputs[0].value.dtype
@@ -225,19 +225,19 @@ def _dtype(plain: Any) -> Any:
     return plain if isinstance(plain, Dtype) else dtypes.of(np.dtype(plain))
 
 
-def _conj(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _conj(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     value = made.args[0]
     if isinstance(value, Value) and value.value.dtype.kind != "c":
         return args[0]  # type: ignore[no-any-return]
     return function("conj", args[0])
 
 
-def _sgn(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _sgn(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     complex_ = made.outputs[0].value.dtype.kind == "c"
     return function("sgn" if complex_ else "sign", *args)
 
 
-def _polygamma(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _polygamma(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     operands = [a for a in args if isinstance(a, Expression)]
     (order,) = (a for a in args if not isinstance(a, Expression))
     if order == 0:
@@ -245,14 +245,14 @@ def _polygamma(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return call("polygamma", operands, operands[0].shape, [("", order), ("@", 0)])
 
 
-def _rounded(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _rounded(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     a, b, mode = args
     if mode == "floor":
         return function("floor_divide", a, b)
     return function("trunc", alg.divide(a, b))
 
 
-def _elu(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _elu(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, alpha, scale, inner = args
     if inner != 1:
         raise NoExpression(
@@ -262,7 +262,7 @@ def _elu(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return alg.scale(Number.of(scale), call("nn.functional.elu", [own], own.shape, options))
 
 
-ELEMENTWISE_FORMS: dict[str, Handler] = {
+ELEMENTWISE_RULES: dict[str, Handler] = {
     "plus": _with_alpha(ONE),
     "minus": _with_alpha(MINUS_ONE),
     "sgn": _sgn,

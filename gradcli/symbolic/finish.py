@@ -43,7 +43,7 @@ FLOATING = frozenset(
 WRITING = frozenset("scatter scatter_add index_put index_add index_copy put masked_scatter".split())
 
 
-def finish(expression: Expression, variable: Expression) -> Expression:
+def canonicalise(expression: Expression, variable: Expression) -> Expression:
     """The derivative as it is printed, in the shape of its variable."""
     return shaped(alg.zero if 0 in variable.shape else simplified(expression), variable)
 
@@ -431,4 +431,4 @@ RULES = (
 )
 
 
-__all__ = ["finish", "is_number", "make", "shaped", "simplified"]
+__all__ = ["canonicalise", "is_number", "make", "shaped", "simplified"]

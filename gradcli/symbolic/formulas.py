@@ -13,14 +13,14 @@ from types import CodeType
 from typing import Any
 
 from gradcli.symbolic import simplify as alg
-from gradcli.symbolic.constants import as_number
+from gradcli.symbolic.constants import as_exact
 from gradcli.symbolic.elementwise_rules import compare
 from gradcli.symbolic.expressions import Expression, number
 from gradcli.symbolic.simplify import function
 
 
 def _expression(value: Any) -> Expression:
-    return value.expression if type(value) is _Term else as_number(value)
+    return value.expression if type(value) is _Term else as_exact(value)
 
 
 def _plain(value: Any) -> Expression:

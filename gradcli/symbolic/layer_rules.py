@@ -11,7 +11,7 @@ from gradcli.symbolic import simplify as alg
 from gradcli.symbolic.array_algebra import in_full, permuted, reshaped
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, array, call, is_number, number
-from gradcli.symbolic.rule_interface import Handler, Reader
+from gradcli.symbolic.rule_interface import Handler, Lifter
 from gradcli.symbolic.simplify import full
 from gradcli.symbolic.spelling import no_expression, shape_of
 from gradcli.tracing.calls import Call
@@ -48,7 +48,7 @@ def _convolved(word: str, operands: list[Expression], shape: Shape, options: Any
     return alg.product([*outer, (made, ONE)]) if outer else made
 
 
-def _convolution(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _convolution(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, weight, bias, stride, padding, dilation, transposed, extra, groups = args
     n = len(stride)
     operands = [full(v, shape_of(g)) for v, g in zip((own, weight), made.args[:2], strict=True)]
@@ -68,7 +68,7 @@ def _swapped(own: Expression) -> Expression:
     return permuted(own, own.shape, order)
 
 
-def _convolution_slopes(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+def _convolution_slopes(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
     """The gradient of the input is a transposed convolution, that of the weight a convolution of both."""
     g, own, weight = (full(v, shape_of(x)) for v, x in zip(args[:3], made.args[:3], strict=True))
     if 0 in (*g.shape, *own.shape, *weight.shape):
@@ -124,7 +124,7 @@ def _kernel_slope(
 
 
 # -- averages over windows ------------------------------------------------------------------------
-def _average(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _average(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, kernel, stride, padding, ceil_mode, count_include_pad, divisor = args
     n, shape = len(kernel), tuple(made.outputs[0].shape)
     whole = made.outputs[0].value.dtype.kind in "iu"
@@ -149,7 +149,7 @@ def _average(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return alg.product([*scales, (found, ONE)])
 
 
-def _average_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _average_slope(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     """Every element's gradient spread over its window: kron(g, ones(2, 2))/4 where these do not meet."""
     g, _, kernel, stride, padding, ceil_mode, count_include_pad, divisor = args
     shape: Shape = tuple(made.outputs[0].shape)
@@ -190,13 +190,13 @@ def _spread(
 
 
 # -- rows that are looked up ----------------------------------------------------------------------
-def _embedding(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _embedding(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own = in_full(args[0], made.args[0])
-    index = reader.whole(args[1], made.args[1])
+    index = lifter.whole(args[1], made.args[1])
     return call("index", [own, index], made.outputs[0].shape)
 
 
-def _embedding_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _embedding_slope(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     """index_add(zeros(n, d), 0, k, g): what the rows of the table receive."""
     g, indices, _, padding, by_frequency = args
     places = made.args[1]
@@ -206,7 +206,7 @@ def _embedding_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
         raise no_expression(made)
     shape: Shape = tuple(made.outputs[0].shape)
     scales, g = alg.scalars_out_of_floats(full(g, shape_of(made.args[0])))
-    index = reshaped(reader.whole(indices, places), (known.size,))
+    index = reshaped(lifter.whole(indices, places), (known.size,))
     rows = reshaped(g, (known.size, shape[1]))
     zeros = call("zeros", [], shape, [("", shape)])
     placed = [("@", 0), ("", 0), ("@", 1), ("@", 2)]
@@ -218,7 +218,7 @@ def _embedding_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
 MOST_PLACES = 100  # numbers that are written out
 
 
-def _windows_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _windows_slope(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     """index_add(zeros(n), 0, k, g): what the elements receive from the windows that they are in."""
     g, _, dim, size, step = args
     shape, given = tuple(made.outputs[0].shape), shape_of(made.args[0])
@@ -241,14 +241,14 @@ def _windows_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 
 # -- losses ---------------------------------------------------------------------------------------
-def _binary(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _binary(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     given = [(a, g) for a, g in zip(args[:3], made.args[:3], strict=True) if g is not None]
     options = [] if args[3] == 1 else [("reduction", "sum" if args[3] == 2 else "none")]
     operands = [full(a, shape_of(g)) for a, g in given]
     return call("nn.functional.binary_cross_entropy", operands, made.outputs[0].shape, options)
 
 
-def _binary_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _binary_slope(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     """g*(p - t)/(p*(1 - p)), but for what keeps the denominator from being 0."""
     g, own, target, weight, reduction = args
     found = alg.multiply(
@@ -262,7 +262,7 @@ def _binary_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return alg.divide(found, number(size)) if reduction == 1 and size else found
 
 
-LAYER_FORMS: dict[str, Handler] = {
+LAYER_RULES: dict[str, Handler] = {
     "a convolution": _convolution,
     "slopes of a convolution": _convolution_slopes,
     "average pooling": _average,
@@ -273,4 +273,4 @@ LAYER_FORMS: dict[str, Handler] = {
     "slope of embedding": _embedding_slope,
     "slope of windows": _windows_slope,
 }
-__all__ = ["LAYER_FORMS"]
+__all__ = ["LAYER_RULES"]

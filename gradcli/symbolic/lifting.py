@@ -16,17 +16,17 @@ from gradcli.core.tensor import Scalar, Tensor
 from gradcli.registry import table
 from gradcli.symbolic import simplify as alg
 from gradcli.symbolic.array_algebra import in_full
-from gradcli.symbolic.constants import as_number, constant, known_number
+from gradcli.symbolic.constants import as_exact, constant, known_number
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, broadcast, call, number
 from gradcli.symbolic.simplify import function
 from gradcli.symbolic.spelling import NoExpression, chosen, is_tensor, no_expression, shape_of
-from gradcli.symbolic.symbolic_rules import form_of
+from gradcli.symbolic.symbolic_rules import rule_for
 from gradcli.tracing.calls import Call, Value, calls, operands_of
 from gradcli.tracing.tracer import decomposition
 
 
-class Reader:
+class Lifter:
     """Reads recorded values as expressions.
 
     given: the calls that the user's own program made, whose conditions are all kept. guards: whether
@@ -84,13 +84,13 @@ class Reader:
     def terms(self, made: Call) -> list[tuple[Expression, Number]]:
         """The terms of a sum, with those of the sums in it that nothing else reads."""
         a, b, alpha = made.args
-        factor = Number.of(alpha) if made.primitive.spelled == "plus" else -Number.of(alpha)
+        factor = Number.of(alpha) if made.primitive.symbolic == "plus" else -Number.of(alpha)
         found = self.sums.pop(id(a), None)
         if found is None:
-            found = [(as_number(self.operand(a)), ONE)]
+            found = [(as_exact(self.operand(a)), ONE)]
         more = self.sums.pop(id(b), None)
         if more is None:
-            more = [(as_number(self.operand(b)), ONE)]
+            more = [(as_exact(self.operand(b)), ONE)]
         found += more if factor == ONE else [(t, c * factor) for t, c in more]
         return found
 
@@ -126,8 +126,8 @@ class Reader:
                 args.append(self.operand(value))
         if "b" in primitive.refuses or primitive.types == "own":
             args = list(map(_of_floats, args, made.args))
-        if primitive.spelled:
-            return form_of(primitive.spelled)(self, made, args)
+        if primitive.symbolic:
+            return rule_for(primitive.symbolic)(self, made, args)
         word = table.public_name(primitive)
         if word is None:
             return self.expand(made)
@@ -238,7 +238,7 @@ def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
     sums = [
         c
         for c in order
-        if c.primitive.spelled in ("plus", "minus")
+        if c.primitive.symbolic in ("plus", "minus")
         and c.outputs[0].value.dtype.kind != "b"
         and isinstance(c.args[2], int)
         and not is_tensor(c.args[2])
@@ -253,4 +253,4 @@ def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
     return {id(c) for c in sums if id(c.outputs[0]) in inside}
 
 
-__all__ = ["NoExpression", "Reader"]
+__all__ = ["Lifter", "NoExpression"]

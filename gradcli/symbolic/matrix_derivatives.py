@@ -29,7 +29,7 @@ from gradcli.symbolic.differentiate import (
     slope,
 )
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, name, order
-from gradcli.symbolic.finish import finish, simplified
+from gradcli.symbolic.finish import canonicalise, simplified
 from gradcli.symbolic.generic_points import Arrays
 from gradcli.symbolic.linear_maps import LinearMaps, turned, written_out
 from gradcli.symbolic.proof import Claim
@@ -205,7 +205,7 @@ def matrix_of(
         return call("zeros", [], size + shape, [("", size + shape)])
     if not shape:
         found, symbol = source.slope(expression, word)
-        return finish(found, symbol)
+        return canonicalise(found, symbol)
     if np.asarray(source.arrays[word]).dtype.kind == "c":
         raise NoExpression("the matrix of derivatives by complex numbers has no formula here")
     vector = name(SEED, shape, LAST)

@@ -42,12 +42,12 @@ from gradcli.symbolic.symbolic_shapes import (
     Others,
     alike_sizes,
     all_of_one,
+    at_other_shapes,
     fewer,
     is_alike,
     is_same,
     landmarks,
     nearby,
-    other_sizes,
     resized,
     size_of,
     sized,
@@ -371,7 +371,7 @@ class Elsewhere:
 
     def _add(self, base: Arrays) -> None:
         """The sizes that can be changed from these."""
-        found = other_sizes(base, self.claim.runs, values=self.values)
+        found = at_other_shapes(base, self.claim.runs, values=self.values)
         if found is None or self.claim.size(found.arrays) > MOST:
             return
         self.moved.append((self._around(self.free, base, found), self._further))
@@ -383,7 +383,7 @@ class Elsewhere:
 
     def _further(self, other: Arrays) -> Others | None:
         few = self.claim.size(other) < FEW
-        return other_sizes(other, self.claim.runs, prime=few, values=self.values)
+        return at_other_shapes(other, self.claim.runs, prime=few, values=self.values)
 
     def _around(self, where: list[Arrays], base: Arrays, found: Others) -> Arrays:
         """Add these sizes, and those beside which the program may do something else."""

@@ -77,7 +77,7 @@ def _over(terms: list[Term], scale: list[Any], node: Expression) -> Iterable[Exp
     """The terms of a sum over one denominator, as they are and multiplied out."""
     over = [(c, alg.product([(t, ONE), *scale])) for c, t in terms]
     inverse = [(b, -e) for b, e in scale]
-    for made in (over if scale else None, expanded(over)):
+    for made in (over if scale else None, multiplied_out(over)):
         if made is None:
             continue
         top = alg.combine([(t, c) for c, t in made])
@@ -91,7 +91,7 @@ def _spans(found: Expression, node: Expression) -> bool:
     return found.shape == node.shape or is_number(found, 0)
 
 
-def expanded(terms: Iterable[Term]) -> list[Term] | None:
+def multiplied_out(terms: Iterable[Term]) -> list[Term] | None:
     """Products of sums multiplied out; None if that is long, or nothing is to be done."""
     waiting = list(terms)
     found: list[Term] = []
@@ -284,7 +284,7 @@ def _multiple(v: Expression, u: Expression) -> int | None:
 
 __all__ = [
     "angles",
-    "expanded",
+    "multiplied_out",
     "one_sigmoid",
     "partly",
     "powers_of",

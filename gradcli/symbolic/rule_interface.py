@@ -1,4 +1,4 @@
-"""What a rule that reads a traced call as an expression may ask of the reader of the whole program."""
+"""What a rule that reads a traced call as an expression may ask of the lifter of the whole program."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from gradcli.symbolic.expressions import Expression
 from gradcli.tracing.calls import Call
 
 
-class Reader(Protocol):
-    """The reader of a trace, as its rules know it (`symbolic.lifting`)."""
+class Lifter(Protocol):
+    """The lifter of a trace, as its rules know it (`symbolic.lifting`)."""
 
     guards: bool
     again: bool
@@ -26,4 +26,4 @@ class Reader(Protocol):
         """An operand in its full shape; integers and truth values as they are."""
 
 
-Handler = Callable[[Reader, Call, list[Any]], Any]
+Handler = Callable[[Lifter, Call, list[Any]], Any]

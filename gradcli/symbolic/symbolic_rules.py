@@ -22,28 +22,28 @@ from gradcli.symbolic.array_algebra import (
     transposed,
     vector_of,
 )
-from gradcli.symbolic.constants import as_number
-from gradcli.symbolic.elementwise_rules import ELEMENTWISE_FORMS
+from gradcli.symbolic.constants import as_exact
+from gradcli.symbolic.elementwise_rules import ELEMENTWISE_RULES
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, Number
 from gradcli.symbolic.expressions import Expression, array, call, is_call, is_number, number, order
-from gradcli.symbolic.layer_rules import LAYER_FORMS
-from gradcli.symbolic.rule_interface import Handler, Reader
+from gradcli.symbolic.layer_rules import LAYER_RULES
+from gradcli.symbolic.rule_interface import Handler, Lifter
 from gradcli.symbolic.simplify import full, function
 from gradcli.symbolic.spelling import NoExpression, chosen, no_expression, shape_of
 from gradcli.tracing.calls import Call, Value
 
 
-def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _sum(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
     dim, keepdim = (args[1], args[2]) if "dim" in made.primitive.names else (None, False)
-    masked = _masked(reader, made.args[0], axes_of(dim, len(shape)))
+    masked = _masked(lifter, made.args[0], axes_of(dim, len(shape)))
     if masked is not None:
         return reshaped(total(*masked, False), made.outputs[0].shape)
     return total(args[0], shape, dim, keepdim)
 
 
 def _masked(
-    reader: Reader, summed: Any, axes: tuple[int, ...]
+    lifter: Lifter, summed: Any, axes: tuple[int, ...]
 ) -> tuple[Expression, tuple[int, ...], tuple[int, ...]] | None:
     """(expression, its shape, dimensions) of a sum of what a mask selects: zeros for what it leaves out.
 
@@ -53,11 +53,11 @@ def _masked(
     picked = getattr(summed, "call", None)
     if picked is None or 0 not in axes:
         return None
-    if picked.primitive.spelled == "masked_select:":
+    if picked.primitive.symbolic == "masked_select:":
         shape = np.broadcast_shapes(*map(shape_of, picked.args))
-        own, mask = (reader.operand(a) for a in picked.args)
+        own, mask = (lifter.operand(a) for a in picked.args)
         return alg.where(mask, own, alg.zero), shape, tuple(range(len(shape)))
-    if picked.primitive.spelled != "index" or len(picked.args[1]) != 1:
+    if picked.primitive.symbolic != "index" or len(picked.args[1]) != 1:
         return None
     own, (mask,) = picked.args
     shape, marked = shape_of(own), shape_of(mask)
@@ -65,13 +65,13 @@ def _masked(
         return None
     rest = tuple(i - 1 + len(marked) for i in axes if i)
     condition = reshaped(
-        reader.whole(reader.operand(mask), mask), marked + (1,) * (len(shape) - len(marked))
+        lifter.whole(lifter.operand(mask), mask), marked + (1,) * (len(shape) - len(marked))
     )
-    chosen = alg.where(condition, reader.operand(own), alg.zero)
+    chosen = alg.where(condition, lifter.operand(own), alg.zero)
     return chosen, shape, (*range(len(marked)), *rest)
 
 
-def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _mean(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
     dim, keepdim = (args[1], args[2]) if "dim" in made.primitive.names else (None, False)
     outer, own = alg.scalars_out(args[0])
@@ -91,7 +91,7 @@ def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 
 def _moment(word: str) -> Handler:
-    def handle(reader: Reader, made: Call, args: list[Any]) -> Any:
+    def handle(lifter: Lifter, made: Call, args: list[Any]) -> Any:
         _, dim, correction, keepdim = args
         options: list[tuple[str, Any]] = []
         if dim is not None and shape_of(made.args[0]):
@@ -111,17 +111,17 @@ def _moment(word: str) -> Handler:
     return handle
 
 
-def _flip(reader: Reader, made: Call, args: list[Any]) -> Any:
+def _flip(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     """What has no dimension is turned round as it is."""
-    return reader.general("flip", made, args, "dims") if shape_of(made.args[0]) else args[0]
+    return lifter.general("flip", made, args, "dims") if shape_of(made.args[0]) else args[0]
 
 
-def _matmul(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _matmul(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     a, b = map(in_full, args, made.args)
     return matrix_product(a, b, made.outputs[0].shape)
 
 
-def _dot(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _dot(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
     if shape == (0,):
         return alg.zero
@@ -134,7 +134,7 @@ def _dot(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return alg.product([*outer_a, *outer_b, (found, ONE)])
 
 
-def _transpose(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _transpose(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, *dims = args
     shape = shape_of(made.args[0])
     ndim = len(shape)
@@ -149,7 +149,7 @@ def _transpose(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return permuted(own, shape, order)
 
 
-def _reshape(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _reshape(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, shape, after = args[0], shape_of(made.args[0]), tuple(made.outputs[0].shape)
     if not own.shape or math.prod(own.shape) == 1:
         return own if not own.shape else reshaped(own, (1,) * len(after))
@@ -164,7 +164,7 @@ def _core(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
 
 
-def _unsqueeze(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _unsqueeze(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, dim = args
     shape = shape_of(made.args[0])
     if not own.shape:
@@ -178,7 +178,7 @@ def _unsqueeze(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 
 def _getitem(word: str) -> Handler:
-    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    def handle(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
         own, *where_ = args
         shape = shape_of(made.args[0])
         if not own.shape:
@@ -203,7 +203,7 @@ def _zeros(shape: Any) -> Expression:
 def _scattered(word: str) -> Handler:
     """The gradient of a selection: zeros with the gradient written where it was read."""
 
-    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    def handle(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
         g, sizes, *where_ = args
         if is_number(g, 0):
             return alg.zero
@@ -237,22 +237,22 @@ _SCATTER = {
 }
 
 
-def _index(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _index(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, indices = args
     parts = [
-        call(":", [], ()) if i is None else reader.whole(i, given)
+        call(":", [], ()) if i is None else lifter.whole(i, given)
         for i, given in zip(indices, made.args[1], strict=True)
     ]
-    return call("index", [reader.whole(own, made.args[0]), *parts], made.outputs[0].shape)
+    return call("index", [lifter.whole(own, made.args[0]), *parts], made.outputs[0].shape)
 
 
-def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, indices, values, accumulate = args
     shape = shape_of(made.args[0])
     mask = made.args[1][0]
     chosen_ = len(indices) == 1 and indices[0] is not None and mask.value.dtype.kind == "b"
     if chosen_ and shape_of(mask) == shape:
-        before, value = as_number(own), as_number(values)
+        before, value = as_exact(own), as_exact(values)
         if not shape:  # PyTorch has no index_put of a number
             if 0 in shape_of(made.args[2]):
                 return before
@@ -261,9 +261,9 @@ def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
             return alg.where(indices[0], alg.add(before, value) if accumulate else value, before)
     if any(i is None for i in indices):
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
-    wholes = [reader.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]
+    wholes = [lifter.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]
     tuple_ = call("()", wholes, ())
-    given = reader.whole(values, made.args[2])
+    given = lifter.whole(values, made.args[2])
     if made.outputs[0].value.dtype.kind in "fb":
         given = alg.floating(given)  # a whole number is taken, a tensor of integers is not
     operands = [full(own, shape), tuple_, given]
@@ -273,13 +273,13 @@ def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 def _named(word: str, names: str | None = None) -> Handler:
     """A row that is another name's function."""
-    return lambda reader, made, args: reader.general(word, made, args, names)
+    return lambda lifter, made, args: lifter.general(word, made, args, names)
 
 
 def _first(word: str, names: str = "") -> Handler:
     """A row of several outputs of which the public function returns the first."""
 
-    def handle(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    def handle(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
         operands = [
             in_full(v, g)
             for v, g, k in zip(args, made.args, made.primitive.kinds, strict=True)
@@ -291,28 +291,28 @@ def _first(word: str, names: str = "") -> Handler:
     return handle
 
 
-def _one_hot(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _one_hot(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own = full(args[0], shape_of(made.args[0]), discrete=True)
     return call("one_hot", [own], made.outputs[0].shape, [("", args[1])])
 
 
-def _dist(reader: Reader, made: Call, args: list[Any]) -> Any:
+def _dist(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     """Its slopes ask which differences are the largest: of the same expression, to the last digit."""
     a, b, order = args
     if abs(order) != math.inf:
-        return reader.general("dist", made, args, "p")
+        return lifter.general("dist", made, args, "p")
     apart = full(alg.subtract(a, b), np.broadcast_shapes(a.shape, b.shape))
     return call("norm", [apart], (), [("", order)])
 
 
-def _cholesky(reader: Reader, made: Call, args: list[Any]) -> Any:
+def _cholesky(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     """linalg.cholesky, or cholesky_ex where that would refuse a matrix."""
     if np.any(made.outputs[1].value):
-        return reader.general("linalg.cholesky_ex", made, args, "upper")
-    return _first("linalg.cholesky", "upper -")(reader, made, args)
+        return lifter.general("linalg.cholesky_ex", made, args, "upper")
+    return _first("linalg.cholesky", "upper -")(lifter, made, args)
 
 
-def _softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _softmax_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     g, output, dim = args[:3]
     shape = made.outputs[0].shape
     weighted = alg.multiply(g, output)
@@ -320,13 +320,13 @@ def _softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expression
     return alg.multiply(output, alg.subtract(g, inner))
 
 
-def _log_softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _log_softmax_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     g, output, dim = args[:3]
     inner = total(g, made.outputs[0].shape, dim, True)
     return alg.subtract(g, alg.multiply(function("exp", output), inner))
 
 
-def _targets(reader: Reader, made: Call, own: Any, at: int) -> tuple[Expression, int]:
+def _targets(lifter: Lifter, made: Call, own: Any, at: int) -> tuple[Expression, int]:
     """(which class counts for each element, as ones among zeros; how many do)."""
     target, ignored = made.args[at], made.args[at + 3]
     if not isinstance(target, Value):
@@ -337,7 +337,7 @@ def _targets(reader: Reader, made: Call, own: Any, at: int) -> tuple[Expression,
         if len(shape_of(own)) != 2 or not counts.all():
             raise no_expression(made)
         size = shape_of(own)[1]
-        return call("one_hot", [reader.operand(target)], shape_of(own), [("", size)]), counts.size
+        return call("one_hot", [lifter.operand(target)], shape_of(own), [("", size)]), counts.size
     chosen_ = np.zeros(shape_of(own))
     axis = 0 if chosen_.ndim == 1 else 1
     if classes.size:
@@ -347,38 +347,38 @@ def _targets(reader: Reader, made: Call, own: Any, at: int) -> tuple[Expression,
     return array(chosen_), int(counts.sum())
 
 
-def _nll(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+def _nll(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
     """`nll_loss`, and how many targets count."""
     own, _, _, reduction, ignored = args
-    _, count = _targets(reader, made, made.args[0], 1)
+    _, count = _targets(lifter, made, made.args[0], 1)
     target, weight = made.args[1], made.args[2]
-    classes = array(target.value) if target.constant else reader.operand(target)
+    classes = array(target.value) if target.constant else lifter.operand(target)
     total_: Expression = number(count if reduction else 0)
     if weight is not None:
         if count != np.size(target.value):
             raise no_expression(made)
-        picked = _picked(reader, weight, target)
+        picked = _picked(lifter, weight, target)
         total_ = total(picked, picked.shape, None, False) if reduction else alg.zero
     options: list[tuple[str, Any]] = [] if ignored == -100 else [("ignore_index", ignored)]
     if reduction != 1:
         options.append(("reduction", "none" if reduction == 0 else "sum"))
     operands = [full(own, shape_of(made.args[0])), classes]
     if weight is not None:
-        operands.append(full(reader.operand(weight), shape_of(weight)))
+        operands.append(full(lifter.operand(weight), shape_of(weight)))
     found = call("nn.functional.nll_loss", operands, made.outputs[0].shape, options)
     return [found, total_]
 
 
-def _picked(reader: Reader, weight: Any, target: Any) -> Expression:
+def _picked(lifter: Lifter, weight: Any, target: Any) -> Expression:
     """The weight of each element's class."""
-    classes = array(target.value) if target.constant else reader.operand(target)
-    own = full(reader.operand(weight), shape_of(weight))
+    classes = array(target.value) if target.constant else lifter.operand(target)
+    own = full(lifter.operand(weight), shape_of(weight))
     return call("index", [own, classes], shape_of(target))
 
 
-def _nll_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    g, shape = as_number(args[0]), shape_of(made.args[1])
-    ones, count = _targets(reader, made, made.args[1], 2)
+def _nll_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
+    g, shape = as_exact(args[0]), shape_of(made.args[1])
+    ones, count = _targets(lifter, made, made.args[1], 2)
     weight, target = made.args[3], made.args[2]
     if weight is not None and (count != np.size(target.value) or len(shape) != 2):
         raise no_expression(made)
@@ -387,13 +387,13 @@ def _nll_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
             raise no_expression(made)
         g = alg.divide(g, number(count) if weight is None else args[6])
     if weight is not None:
-        g = alg.multiply(g, _picked(reader, weight, target))
+        g = alg.multiply(g, _picked(lifter, weight, target))
     if g.shape and len(shape) > 1:
         g = reshaped(g, (shape[0], 1, *shape[2:]))
     return alg.negate(alg.multiply(g, ones))
 
 
-def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _norm(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, order, dim, keepdim = args[:4]
     if dim is not None and len(axes_of(dim, len(shape_of(made.args[0])))) == len(
         shape_of(made.args[0])
@@ -411,7 +411,7 @@ def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return call(word, [own], shape, options)
 
 
-def _inverse(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+def _inverse(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
     own = full(args[0], shape_of(made.args[0]))
     outer, own = alg.scalars_out_of_floats(own)
     found = inverse(own)
@@ -419,21 +419,21 @@ def _inverse(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
     return [alg.product([*inverted, (found, ONE)]), alg.zero]
 
 
-def _addmm(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _addmm(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, a, b, beta, alpha = args
     a, b = map(in_full, (a, b), made.args[1:3])
     product = matrix_product(a, b, made.outputs[0].shape)
     return alg.combine([(own, Number.of(beta)), (product, Number.of(alpha))])
 
 
-def _unbind(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+def _unbind(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
     own, dim = in_full(args[0], made.args[0]), args[1]
     return [
         call("select", [own], o.shape, [("", dim), ("", k)]) for k, o in enumerate(made.outputs)
     ]
 
 
-def _split(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+def _split(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
     own = in_full(args[0], made.args[0])
     found, start, dim = [], 0, args[2]
     for o in made.outputs:
@@ -444,7 +444,7 @@ def _split(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
     return found
 
 
-def _diag_embed(reader: Reader, made: Call, args: list[Any]) -> Any:
+def _diag_embed(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     own, *where_ = args
     shape = made.outputs[0].shape
     if is_number(own, 1) and where_ == [0, -2, -1] and len(shape) == 2:
@@ -452,10 +452,10 @@ def _diag_embed(reader: Reader, made: Call, args: list[Any]) -> Any:
     same = own.args[0] if is_call(own, "expand") else own
     if not same.shape and where_ == [0, -2, -1] and len(shape) == 2:
         return alg.multiply(same, call("eye", [], shape))
-    return reader.general("diag_embed", made, args)
+    return lifter.general("diag_embed", made, args)
 
 
-def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
+def _solve(lifter: Lifter, made: Call, args: list[Any]) -> list[Any]:
     a, b = map(in_full, args[:2], made.args[:2])
     outer, b = alg.scalars_out_of_floats(b)
     if is_call(b, "eye"):
@@ -472,11 +472,11 @@ def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
     return [found, *(alg.zero for _ in made.outputs[1:])]
 
 
-def _pinv(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _pinv(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, *given = args
     options: list[tuple[str, Any]] = []
     for key, value in zip(("atol", "rtol"), given, strict=False):
-        limit = as_number(value) if value is not None else None
+        limit = as_exact(value) if value is not None else None
         if limit is not None:
             if limit.op != "number":
                 raise no_expression(made)
@@ -486,15 +486,15 @@ def _pinv(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return call("linalg.pinv", [in_full(own, made.args[0])], made.outputs[0].shape, options)
 
 
-def _diagonal(reader: Reader, made: Call, args: list[Any]) -> Any:
+def _diagonal(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     """The diagonal; of a matrix, whose two dimensions are those that there are."""
     own, offset, dim1, dim2 = args
     if len(shape_of(made.args[0])) != 2 or offset or dim1 % 2 or not dim2 % 2:
-        return reader.general("diagonal", made, args)
+        return lifter.general("diagonal", made, args)
     return call("diagonal", [in_full(own, made.args[0])], made.outputs[0].shape)
 
 
-def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
+def _index_fill(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     own, _, _, value = args
     shape = made.outputs[0].shape
     spots = made.args[2]
@@ -502,17 +502,17 @@ def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     square = n and n * n == shape[0] and is_number(own, 0)
     if square and np.array_equal(getattr(spots, "value", ()), np.arange(0, n * n, n + 1)):
         eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
-        return alg.multiply(as_number(value), eye)  # the gradient of a trace
+        return alg.multiply(as_exact(value), eye)  # the gradient of a trace
     if isinstance(value, float) and made.outputs[0].value.dtype.kind in "iu":
         args[3] = int(value)
-    return reader.general("index_fill", made, args)
+    return lifter.general("index_fill", made, args)
 
 
 # What leaves elements elsewhere in memory than in their order.
 _LAID = frozenset("expand expand_as T permute select slice diagonal".split())
 
 
-def _view_as_complex(reader: Reader, made: Call, args: list[Any]) -> Expression:
+def _view_as_complex(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     """A view of pairs that lie side by side in memory: of no transpose, and of nothing expanded."""
     own = _row_by_row(full(args[0], shape_of(made.args[0])))
     return call("view_as_complex", [own], made.outputs[0].shape)
@@ -524,26 +524,26 @@ def _row_by_row(own: Expression) -> Expression:
     return call("contiguous", [own], own.shape) if laid else own
 
 
-def _as_strided_scatter(reader: Reader, made: Call, args: list[Any]) -> Any:
+def _as_strided_scatter(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     """Of what lies row by row: of anything else PyTorch's slopes by its ways are not the same."""
     own = made.args[0]
     if isinstance(own, Value) and not own.value.flags.c_contiguous:
         raise NoExpression(
             "as_strided_scatter of what does not lie row by row has no formula: contiguous() lays it so"
         )
-    return reader.general("as_strided_scatter", made, [_row_by_row(args[0]), *args[1:]])
+    return lifter.general("as_strided_scatter", made, [_row_by_row(args[0]), *args[1:]])
 
 
-def _held(reader: Reader, made: Call, args: list[Any]) -> Any:
+def _held(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     """What is held constant is said only to be differentiated again."""
-    own = as_number(args[0])
-    return call("detach", [own], own.shape) if reader.again and not alg.is_bare(own) else own
+    own = as_exact(args[0])
+    return call("detach", [own], own.shape) if lifter.again and not alg.is_bare(own) else own
 
 
-FORMS: dict[str, Handler] = {
+RULES: dict[str, Handler] = {
     "one_hot": _one_hot,
-    **ELEMENTWISE_FORMS,
-    **LAYER_FORMS,
+    **ELEMENTWISE_RULES,
+    **LAYER_RULES,
     "held": _held,
     "transpose": _transpose,
     "reshape": _reshape,
@@ -586,13 +586,13 @@ FORMS: dict[str, Handler] = {
 
 
 @cache
-def form_of(spelled: str) -> Handler:
+def rule_for(spelled: str) -> Handler:
     """The way to read a row that is spelled so: see `gradcli.core.primitive.operator`."""
-    if spelled in FORMS:
-        return FORMS[spelled]
+    if spelled in RULES:
+        return RULES[spelled]
     word, call_, names = spelled.partition(":")
     if not call_:
-        return lambda reader, made, args: formulas.read(spelled, made.primitive.names, args)
+        return lambda lifter, made, args: formulas.read(spelled, made.primitive.names, args)
     if word.endswith("[0]"):
         return _first(word.removesuffix("[0]"), names)
     return _named(word, names or None)

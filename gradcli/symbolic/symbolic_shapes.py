@@ -71,7 +71,7 @@ def size_of(text: str, variables: Mapping[str, Any]) -> int:
     return prod(shape) if rest == "numel()" else shape[int(rest[len("shape[") : -1])]
 
 
-class NoSize(Exception):
+class NoSymbolicShape(Exception):
     """Two expressions that differ in more than numbers that came from sizes."""
 
 
@@ -104,7 +104,7 @@ class Others(NamedTuple):
     moves: list[Move]
 
 
-def other_sizes(
+def at_other_shapes(
     arrays: Arrays,
     runs: Callable[[Arrays], bool],
     prime: bool = True,
@@ -357,14 +357,14 @@ class Terms:
         for p, q, text in (*self.single, *self.products):
             if a * q == b * p and a % p == b % q == 0:
                 return Size(a, f"{a // p}*{text}")
-        raise NoSize
+        raise NoSymbolicShape
 
     def number(self, a: Number, b: Number) -> Expression:
         """A number that is c*s, c/s or s + c of a size s in both sets."""
         if a == b:
             return number(a)
         if not (a.exact and b.exact) or ZERO in (a, b):
-            raise NoSize
+            raise NoSymbolicShape
         best: tuple[int, Fraction, Expression] | None = None
         kinds = (self.single, self.products, self.less, self.pairs, self.sums, self.several)
         one = a.value.numerator * b.value.denominator
@@ -384,7 +384,7 @@ class Terms:
         for p, q, text in self.single:
             if a.value - p == b.value - q:
                 return alg.combine([(_named(text), ONE), (alg.one, Number(a.value - p))])
-        raise NoSize
+        raise NoSymbolicShape
 
 
 def _products(terms: Sequence[Term], count: int) -> list[Term]:
@@ -425,7 +425,7 @@ def unified(one: Expression, two: Expression, terms: Terms) -> Expression:
             made[key] = _unified(a, b, made, terms)
             continue
         if a.op != b.op or len(a.args) != len(b.args) or len(a.shape) != len(b.shape):
-            raise NoSize
+            raise NoSymbolicShape
         stack.append((a, b, True))
         stack += [(x, y, False) for x, y in zip(a.args, b.args, strict=True)]
         if a.op == "product":
@@ -444,13 +444,13 @@ def _unified(
     args = [made[id(x), id(y)] for x, y in zip(a.args, b.args, strict=True)]
     if a.op == "name":
         if a.data != b.data:
-            raise NoSize
+            raise NoSymbolicShape
         return a
     if a.op == "number":
         return terms.number(a.data, b.data)
     if a.op == "array":
         if not np.array_equal(a.data, b.data):
-            raise NoSize
+            raise NoSymbolicShape
         return a
     if a.op == "sum":
         pairs = [*zip(a.data[0], b.data[0], strict=True), (a.data[1], b.data[1])]
@@ -467,7 +467,7 @@ def _unified(
             elif x == y:
                 exponents.append(x)
             else:
-                raise NoSize
+                raise NoSymbolicShape
         return alg.product([(factor, ONE), *zip(args, exponents, strict=True)])
     return _called(a, b, args, terms)
 
@@ -475,7 +475,7 @@ def _unified(
 def _called(a: Expression, b: Expression, args: list[Expression], terms: Terms) -> Expression:
     word, options = a.data
     if b.data[0] != word or [k for k, _ in options] != [k for k, _ in b.data[1]]:
-        raise NoSize
+        raise NoSymbolicShape
     given = [(k, _option(x, y, terms)) for (k, x), (_, y) in zip(options, b.data[1], strict=True)]
     shape = a.shape
     if word in SIZED:
@@ -491,7 +491,7 @@ def _option(a: Any, b: Any, terms: Terms) -> Any:
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         return tuple(_option(x, y, terms) for x, y in zip(a, b, strict=True))
     if repr(a) != repr(b):
-        raise NoSize
+        raise NoSymbolicShape
     return a
 
 
@@ -584,10 +584,10 @@ def _sized(
         terms = Terms(first, second, wrt)
         try:
             found = _shortest(unified(own, other, terms))
-        except NoSize:
+        except NoSymbolicShape:
             try:  # over one number in one set of sizes, over another or none in the other
                 found = unified(_spread(own), _spread(other), terms)
-            except NoSize:
+            except NoSymbolicShape:
                 left.append(label)
                 continue
         same = found is own or found is _spread(own)
@@ -595,4 +595,4 @@ def _sized(
     return made, left
 
 
-__all__ = ["Size", "other_sizes", "size_of", "sized"]
+__all__ = ["Size", "at_other_shapes", "size_of", "sized"]

@@ -8,11 +8,11 @@ from collections import Counter
 from gradcli.registry import table
 from gradcli.symbolic import formulas
 from gradcli.symbolic.simplify import number
-from gradcli.symbolic.symbolic_rules import FORMS
+from gradcli.symbolic.symbolic_rules import RULES
 from tests.sweep import sweep
 
 table.load()
-SPELLED = [row for row in table.PRIMITIVES if row.spelled]
+SPELLED = [row for row in table.PRIMITIVES if row.symbolic]
 
 
 def test_names_are_unique() -> None:
@@ -29,21 +29,21 @@ def test_outputs_have_names_of_their_own() -> None:
 @sweep("row", SPELLED, name=lambda row: row.name)
 def test_spelling_can_be_read(row: table.Row) -> None:
     """By a form, by a function of the language and its options, or by a formula of the row's parameters."""
-    if row.spelled in FORMS:
+    if row.symbolic in RULES:
         return
-    word, is_call, options = row.spelled.partition(":")
+    word, is_call, options = row.symbolic.partition(":")
     if is_call:
         assert word.removeprefix("torch.").removesuffix("[0]") in table.FUNCTIONS
         assert len(options.split()) in (0, row.kinds.count("option"))
         return
-    names = re.findall(r"[A-Za-z_][\w.]*", row.spelled)
+    names = re.findall(r"[A-Za-z_][\w.]*", row.symbolic)
     assert all(n in row.names or n in table.FUNCTIONS for n in names)
     args = [1.5 if kind == "option" else number(2) for kind in row.kinds]
-    assert formulas.read(row.spelled, row.names, args).shape == ()
+    assert formulas.read(row.symbolic, row.names, args).shape == ()
 
 
 def test_every_form_spells_a_row() -> None:
-    assert set(FORMS) == {row.spelled for row in SPELLED} & set(FORMS)
+    assert set(RULES) == {row.symbolic for row in SPELLED} & set(RULES)
 
 
 def test_a_row_is_a_rule() -> None:

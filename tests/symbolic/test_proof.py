@@ -17,7 +17,7 @@ from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.generic_points import Generic, sample
 from gradcli.symbolic.printed_text import Printed, printed
 from gradcli.symbolic.proof import Claim, Difference, points, prove
-from gradcli.symbolic.symbolic_shapes import other_sizes
+from gradcli.symbolic.symbolic_shapes import at_other_shapes
 from tests.sweep import sweep
 
 
@@ -233,9 +233,9 @@ def test_large_matrices_are_worked_out_in_few_other_sizes(monkeypatch: pytest.Mo
 
     def spied(arrays: Any, *args: Any, **how: Any) -> Any:
         sizes.append(arrays["x"].size)
-        return other_sizes(arrays, *args, **how)
+        return at_other_shapes(arrays, *args, **how)
 
-    monkeypatch.setattr(proof, "other_sizes", spied)
+    monkeypatch.setattr(proof, "at_other_shapes", spied)
     found = gradcli.diff("sum(x**3)/x.numel()", x=np.linspace(0.1, 1, 400), order=2)
     assert found == "6*diag(x)/x.shape[0]"
     assert sizes and max(sizes) < 100

@@ -195,7 +195,7 @@ def test_sizes_that_need_not_be_equal_are_told_apart() -> None:
         (n, m), shape = values["A"].shape, (values["x"].shape, values["b"].shape)
         return shape == ((m,), (n,))
 
-    other = symbolic_shapes.other_sizes(arrays, runs)
+    other = symbolic_shapes.at_other_shapes(arrays, runs)
     assert other is not None
     assert {n: v.shape for n, v in other.arrays.items()} == {"A": (5, 7), "x": (7,), "b": (5,)}
-    assert symbolic_shapes.other_sizes(arrays, lambda values: False) is None
+    assert symbolic_shapes.at_other_shapes(arrays, lambda values: False) is None
