@@ -141,7 +141,7 @@ def overwriting(
 def backward_p(kernel: Any, node: str, **facts: Any) -> Any:
     """The primitive of a derivative that PyTorch has as an operator of its own."""
     facts.setdefault("batching", "along" if "axes" in facts else "elementwise")
-    return operator(kernel, node, public=False, types="own", guarded=False, **facts)
+    return operator(kernel, node, public=False, types="own", saves_by_need=False, **facts)
 
 
 # -- clipped lines --------------------------------------------------------------------------------

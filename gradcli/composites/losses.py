@@ -454,7 +454,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         public=False,
         types="own",
         batching=batching_helpers.classes_backward,
-        guarded=False,
+        saves_by_need=False,
         symbolic="slope of nll_loss",
     )(backward)
 

@@ -51,7 +51,7 @@ _READ = frozenset(
     [
         *("names", "kinds", "defaults", "keyword_only", "position", "whole", "tensors"),
         *("targets", "needs", "masked", "differentiated", "flat", "saved_fields"),
-        *("option_fields", "saved_results", "guards"),
+        *("option_fields", "saved_results", "saved_for"),
     ]
 )
 
@@ -86,14 +86,19 @@ class Declaration:
         sizes: str = "",
         index: str = "",
         dynamic: str = "",
-        guarded: bool = True,
+        saves_by_need: bool = True,
         symbolic: str = "",
         writes: str = "",
         own_order: bool = False,
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
-        self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
+        self.discrete, self.lossy, self.wide, self.saves_by_need = (
+            discrete,
+            lossy,
+            wide,
+            saves_by_need,
+        )
         self.symbolic, self.copies, self.donates, self.writes = symbolic, copies, donates, writes
         self.own_order = own_order
         self.title = (
@@ -166,14 +171,14 @@ class Declaration:
         )
         lists = any(self.kinds[i] == "list" for i in self.differentiated)
         # PyTorch's guard: an input that one rule out of several needs is saved only for that rule.
-        self.guards: dict[str, tuple[int, ...]] = {}
-        if len(self.differentiated) > 1 and not lists and self.guarded:
+        self.saved_for: dict[str, tuple[int, ...]] = {}
+        if len(self.differentiated) > 1 and not lists and self.saves_by_need:
             for field in self.saved_fields:
                 users = [
                     t for t, need in zip(self.targets, self.needs, strict=True) if field in need
                 ]
                 if field in self.position and len(users) == 1 and len(users[0]) == 1:
-                    self.guards[field] = users[0]
+                    self.saved_for[field] = users[0]
 
     def _is_tensor_field(self, field: str) -> bool:
         i = self.position.get(field)

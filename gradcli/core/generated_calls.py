@@ -382,7 +382,7 @@ def _refusals(primitive: Declaration) -> list[str]:
     body = []
     for i in primitive.tensors if len(primitive.tensors) > 1 else ():
         if primitive.names[i] in primitive.saved_fields and primitive.kinds[i] != "list":
-            guard = primitive.guards.get(primitive.names[i])
+            guard = primitive.saved_for.get(primitive.names[i])
             tests = [f"t{i} is not None"] if primitive.kinds[i] == "optional" else []
             tests += [f"e{guard[0]} is not None"] if guard else []
             body += [
@@ -395,7 +395,7 @@ def _record(primitive: Declaration, make: str) -> list[str]:
     """Make the node, with what it keeps."""
     saved = []
     for field in primitive.saved_fields:
-        guard, value = primitive.guards.get(field), _variable(primitive, field)
+        guard, value = primitive.saved_for.get(field), _variable(primitive, field)
         if field in primitive.position and primitive.kinds[primitive.position[field]] == "list":
             value = f"tuple({value})"
         saved.append(f"{value} if e{guard[0]} is not None else None" if guard else value)

@@ -362,7 +362,7 @@ class Primitive(Declaration):
         if field in self.option_fields:
             return node._options[self.option_fields.index(field)]
         if node._saved is None:
-            guard = self.guards.get(field)
+            guard = self.saved_for.get(field)
             if guard is not None and self.edges_by_position(node)[guard[0]] == (None,):
                 return None
             raise RuntimeError(FREED_MESSAGE)

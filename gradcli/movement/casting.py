@@ -65,7 +65,7 @@ def contiguous(input: Array, memory_format: Any) -> Any:
 
 
 @primitive(lambda self: self, symbolic="held")
-class held_constant:
+class stop_gradient:
     """What the tape holds constant, in a recording that is differentiated again."""
 
 

@@ -237,7 +237,7 @@ def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     _tanh_backward,
     "TanhBackwardBackward0",
     batching="elementwise",
-    guarded=False,
+    saves_by_need=False,
     symbolic="grad_output * (1 - output * output)",
 )
 class tanh_backward:
@@ -384,7 +384,7 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     _sigmoid_backward,
     "SigmoidBackwardBackward0",
     batching="elementwise",
-    guarded=False,
+    saves_by_need=False,
     symbolic="grad_output * output * (1 - output)",
 )
 class sigmoid_backward:
@@ -420,7 +420,7 @@ def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Arra
     _threshold_backward,
     "ThresholdBackwardBackward0",
     batching="elementwise",
-    guarded=False,
+    saves_by_need=False,
     symbolic="where(self > threshold, grad_output, 0)",
 )
 class threshold_backward:
@@ -448,7 +448,7 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
     _softplus_backward,
     "SoftplusBackwardBackward0",
     batching="elementwise",
-    guarded=False,
+    saves_by_need=False,
     symbolic="slope of softplus",
 )
 class softplus_backward:

@@ -157,7 +157,7 @@ def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
     public=False,
     batching=batching_helpers.slope_of_shares(lambda output: output, weighted=True),
     axes="dim",
-    guarded=False,
+    saves_by_need=False,
     symbolic="slope of softmax",
 )
 class softmax_backward_data:
@@ -175,7 +175,7 @@ class softmax_backward_data:
     public=False,
     batching=batching_helpers.slope_of_shares(np.exp, weighted=False),
     axes="dim",
-    guarded=False,
+    saves_by_need=False,
     symbolic="slope of log_softmax",
 )
 class log_softmax_backward_data:

@@ -45,7 +45,7 @@ def pair(
         kind=None if backward else "linear",
         public=False,
         batching=batching,
-        guarded=False,
+        saves_by_need=False,
         symbolic=slope,
     )(_rules(f"{name.removesuffix('_p')}_backward", kernel, backward))
     rule = passing(back, saves) if saves else back

@@ -96,7 +96,7 @@ def differentiate(
     order: int = 1,
     follow: bool = False,
     names: Mapping[str, Any] | None = None,
-    guards: bool = False,
+    nan_guards: bool = False,
 ) -> Derivatives:
     """The derivatives of a program's value with respect to its variables.
 
@@ -105,7 +105,7 @@ def differentiate(
     program may read. guards: whether to keep what the rules do to keep a NaN out at single points.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
-        return _differentiated(program, arrays, wanted, order, follow, names or {}, guards)
+        return _differentiated(program, arrays, wanted, order, follow, names or {}, nan_guards)
 
 
 @contextmanager
@@ -139,16 +139,16 @@ def _differentiated(
     order: int,
     follow: bool,
     names: Mapping[str, Any],
-    guards: bool,
+    nan_guards: bool,
 ) -> Derivatives:
-    first = first_order(program, arrays, wanted, follow, names, guards, order > 1)
+    first = first_order(program, arrays, wanted, follow, names, nan_guards, order > 1)
     by = first.by
     places = positions(program)
     lower = []
     for left in reversed(range(1, order)):
         lower.append(by)
         by = {
-            n: canonicalise(*slope(e, arrays, n, places, guards, left > 1, follow))
+            n: canonicalise(*slope(e, arrays, n, places, nan_guards, left > 1, follow))
             for n, e in by.items()
         }
     value = rewrite(first.value, released)
@@ -165,7 +165,7 @@ def slope(
     arrays: Mapping[str, Any],
     word: str,
     places: Mapping[str, int],
-    guards: bool = False,
+    nan_guards: bool = False,
     more: bool = False,
     follow: bool = False,
 ) -> tuple[Expression, Expression]:
@@ -197,7 +197,7 @@ def slope(
         if grad is None:
             return alg.zero, symbols[word]
         given = {id(c) for c in calls([trace.value_of(value)])}
-        lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, guards, more)
+        lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, nan_guards, more)
         with _numbers_of([trace.value_of(value), grad, *trace.inputs.values()]):
             return lifter.read([grad])[0], symbols[word]
 
@@ -236,12 +236,12 @@ def first_order(
     wanted: Sequence[str],
     follow: bool,
     names: Mapping[str, Any],
-    guards: bool,
+    nan_guards: bool,
     more: bool,
 ) -> Derivatives:
     """The gradients; more: whether they are to be differentiated again."""
     with np.errstate(all="ignore"):
-        result, trace = traced_run(program, arrays, wanted, follow, names, more, not guards)
+        result, trace = traced_run(program, arrays, wanted, follow, names, more, not nan_guards)
         value = trace.value_of(result)
         forward = calls([value])
         given = {id(c) for c in forward}
@@ -249,7 +249,7 @@ def first_order(
             grads = trace.gradients(result, [trace.variables[n] for n in wanted])
         places = positions(program)
         symbols = {n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in trace.inputs.items()}
-        lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, guards, more)
+        lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, nan_guards, more)
         known = [g for g in grads if g is not None]
         with _numbers_of([value, *known, *trace.inputs.values()]):
             read = iter(lifter.read(known))

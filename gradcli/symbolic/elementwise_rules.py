@@ -65,7 +65,7 @@ _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "
 def where(lifter: Lifter, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
     """`where`; what a rule does only to keep a NaN out at one point is left out."""
     yes, no = as_exact(a), as_exact(b)
-    if not lifter.guards and _negative_determinant(condition):
+    if not lifter.nan_guards and _negative_determinant(condition):
         if is_number(yes, 0):  # the value is nan there
             return no
         if value_of(yes) is not None and is_call(no, "select"):
@@ -90,7 +90,7 @@ def _negative_determinant(condition: Expression) -> bool:
 
 def _is_given(lifter: Lifter, made: Call) -> bool:
     """Whether a `where`, or the condition that it asks, is the program's own and not a rule's."""
-    if lifter.guards:
+    if lifter.nan_guards:
         return True
     asked = [a.call for a in made.args if isinstance(a, Value) and a.value.dtype.kind == "b"]
     return any(id(c) in lifter.given for c in (made, *asked))
@@ -201,7 +201,7 @@ def _softplus_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expressio
     g, u, beta, threshold = args
     scaled = alg.scale(Number.of(beta), u)
     slope = alg.multiply(g, function("sigmoid", scaled))
-    if threshold >= _ALIKE and not lifter.guards:
+    if threshold >= _ALIKE and not lifter.nan_guards:
         return slope
     return alg.where(compare("gt", scaled, threshold), g, slope)
 

@@ -38,10 +38,10 @@ class Lifter:
         self,
         variables: Iterable[tuple[Value, Expression]],
         given: Collection[int] = (),
-        guards: bool = False,
+        nan_guards: bool = False,
         again: bool = False,
     ) -> None:
-        self.guards, self.again = guards, again
+        self.nan_guards, self.again = nan_guards, again
         self.made: dict[int, Expression] = {id(t): e for t, e in variables}
         self.kept: list[Value] = [t for t, _ in variables]  # so that no id is used again
         self.given: Collection[int] = frozenset(given)

@@ -70,7 +70,7 @@ class Source(NamedTuple):
 
     program: Program
     arrays: Mapping[str, Any]
-    guards: bool
+    nan_guards: bool
     follow: bool
 
     def size(self, word: str) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ class Source(NamedTuple):
         if rows is not None:
             ramp = np.linspace(0.5, 1.5, math.prod(rows)).reshape(rows)
             arrays, places = {**arrays, SEED: ramp}, {**places, SEED: LAST}
-        return slope(expression, arrays, word, places, self.guards, False, self.follow)
+        return slope(expression, arrays, word, places, self.nan_guards, False, self.follow)
 
 
 def _own(base: Derivatives) -> Derivatives:
@@ -105,7 +105,7 @@ def partials(
     order: int = 2,
     follow: bool = False,
     names: Mapping[str, Any] | None = None,
-    guards: bool = False,
+    nan_guards: bool = False,
 ) -> Blocks:
     """Every partial derivative of an order of a program's value by its variables, each mixed one once.
 
@@ -114,8 +114,8 @@ def partials(
     are `skipped`, if there are others.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
-        base = _own(first_order(program, arrays, wanted, follow, names or {}, guards, True))
-        source = Source(program, arrays, guards, follow)
+        base = _own(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True))
+        source = Source(program, arrays, nan_guards, follow)
         known: dict[tuple[str, ...], Expression] = {(n,): e for n, e in base.by.items()}
         skipped: list[tuple[str, ...]] = []
         for count in range(2, order + 1):
@@ -152,15 +152,15 @@ def jacobian(
     *,
     follow: bool = False,
     names: Mapping[str, Any] | None = None,
-    guards: bool = False,
+    nan_guards: bool = False,
 ) -> Blocks:
     """The Jacobian of a program's value by each of its variables, in value.shape + variable.shape.
 
     Raises NoExpression where it has more than two dimensions, or no formula.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
-        base = _own(first_order(program, arrays, wanted, follow, names or {}, guards, True))
-        source = Source(program, arrays, guards, follow)
+        base = _own(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True))
+        source = Source(program, arrays, nan_guards, follow)
         by = {
             # Of a scalar it is the gradient, which has the branches of the tape's rules.
             n: _rows(base.value, base.shape, source, n) if base.shape else rewrite(g, released)

@@ -272,8 +272,8 @@ def proved(
     find, wrt = find or partial(differentiate, order=order), list(wrt)
     kept: tuple[Derivatives, Printed, Difference | None] | None = None
     said: Exception | None = None
-    for guards in (False, True):
-        found = find(program, arrays, wrt, follow=given, names=names, guards=guards)
+    for nan_guards in (False, True):
+        found = find(program, arrays, wrt, follow=given, names=names, nan_guards=nan_guards)
         made = printed(found, form, cse)
         proof = claim(found, made, names or {})
         try:
@@ -284,7 +284,9 @@ def proved(
             said = said or error
             continue
         if kept is None or singular is None:
-            again = partial(find, program, wrt=wrt, follow=given, names=names, guards=guards)
+            again = partial(
+                find, program, wrt=wrt, follow=given, names=names, nan_guards=nan_guards
+            )
             claimed = partial(claim, names=names or {})
             found, made = _of_any_size(found, made, again, claimed, arrays, given, cse)
             kept = found, made, proof.beside if singular is None else singular

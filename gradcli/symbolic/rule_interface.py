@@ -12,7 +12,7 @@ from gradcli.tracing.calls import Call
 class Lifter(Protocol):
     """The lifter of a trace, as its rules know it (`symbolic.lifting`)."""
 
-    guards: bool
+    nan_guards: bool
     again: bool
     given: Collection[int]
 

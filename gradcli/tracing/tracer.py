@@ -14,7 +14,7 @@ from gradcli.core.anomaly import running
 from gradcli.core.backward_pass import grad
 from gradcli.core.node import edge_of
 from gradcli.core.tensor import Scalar, Tensor, edge, wrap
-from gradcli.movement.casting import held_constant
+from gradcli.movement.casting import stop_gradient
 from gradcli.tracing import memory_places
 from gradcli.tracing.calls import Call, Value, calls, operands_of
 from gradcli.tracing.traced_arrays import NUMBERS, MemoryCell, TracedArray
@@ -40,7 +40,7 @@ class Tracer:
 
     follow: whether a condition may go by the numbers. followed: whether one did. again: whether the
     gradients are to be differentiated again, so that what the tape holds constant is kept as such
-    (the primitive `held_constant`). beyond: whether as_strided read memory outside of its operand, of which
+    (the primitive `stop_gradient`). beyond: whether as_strided read memory outside of its operand, of which
     PyTorch's slope is none. variables: the tensors by name; inputs: what they held at first.
     """
 
@@ -208,7 +208,7 @@ class Tracer:
         if self._is_followed(value) or arg.value.dtype.kind not in "fc":
             return arg
         if id(arg) not in self._held:
-            primitive: Any = held_constant
+            primitive: Any = stop_gradient
             call = Call(primitive, (arg,))
             made = Value(arg.value, None, call, known=arg.known)
             call.outputs = (made,)
