@@ -69,7 +69,7 @@ def explained(evaluation: Evaluation, error: Exception, number: int = 1) -> Lang
     value = evaluation.value
     if words.startswith("grad can be implicitly created only for scalar"):
         shape = tuple(value.shape)
-        return evaluation.refused(
+        return evaluation.error_for(
             error,
             f"the value has shape {shape}: reduce it, as in sum(…) or mean(…), or say with --seed "
             "how much each element counts (--seed ones)",
@@ -78,7 +78,7 @@ def explained(evaluation: Evaluation, error: Exception, number: int = 1) -> Lang
         if evaluation.integers:
             name = evaluation.integers[0]
             return cannot_require_grad(evaluation.request, name, evaluation.variables[name])
-        return evaluation.refused(error, _nothing_requires_grad(evaluation))
+        return evaluation.error_for(error, _nothing_requires_grad(evaluation))
     if words.startswith("Trying to backward through the graph a second time"):
         if number > 1:
             hint = (
@@ -86,17 +86,17 @@ def explained(evaluation: Evaluation, error: Exception, number: int = 1) -> Lang
             )
         else:
             hint = "the expression has freed the graph; write backward(retain_graph=True) in it"
-        return evaluation.refused(error, hint)
+        return evaluation.error_for(error, hint)
     if words.startswith("grad can be implicitly created only for real scalar"):
-        return evaluation.refused(
+        return evaluation.error_for(
             error, "take a real number of it, as in (…).real, or say --seed 1"
         )
     if re.match(r"Mismatch in shape", words):
-        return evaluation.refused(
+        return evaluation.error_for(
             error,
             f"--seed must have the value's shape, {tuple(value.shape)}; `--seed ones` always fits",
         )
-    return evaluation.refused(error)
+    return evaluation.error_for(error)
 
 
 def _nothing_requires_grad(evaluation: Evaluation) -> str:
@@ -133,6 +133,6 @@ def retained(evaluation: Evaluation, names: list[str], every: bool) -> dict[str,
         try:
             tensor.retain_grad()
         except ENGINE_ERRORS as error:
-            raise evaluation.refused(error, f"{name} does not depend on a variable") from error
+            raise evaluation.error_for(error, f"{name} does not depend on a variable") from error
         found[name] = tensor
     return found

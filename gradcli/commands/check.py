@@ -19,7 +19,7 @@ from gradcli.commands.options import Whole, by_rows_option, expression_options
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, apart
 from gradcli.commands.shape_option import shape_option
-from gradcli.language.located_errors import LanguageError, refused
+from gradcli.language.located_errors import LanguageError, error_at
 
 if TYPE_CHECKING:
     from gradcli.transforms.finite_differences import Checked
@@ -164,12 +164,12 @@ def _checked(request: Request, arrays: dict[str, Any]) -> Iterator[None]:
     except NotFinite as error:
         raise _outside(error, arrays, request) from None
     except ENGINE_ERRORS as error:
-        raise refused(error, source=request.source) from error
+        raise error_at(error, source=request.source) from error
 
 
 def _outside(error: ArithmeticError, arrays: dict[str, Any], request: Request) -> Exception:
     """The refusal to check a gradient where the value itself is not finite."""
-    return refused(
+    return error_at(
         RuntimeError(f"{error}: no gradient can be checked at {_values(arrays, request)}"),
         source=request.source,
         hint="take a point inside the domain",
@@ -199,7 +199,7 @@ def _formula_shape(
     request: Request, text: str
 ) -> Callable[[Mapping[str, Any]], tuple[int, ...] | None]:
     """The shape of a formula's value at a point; None where it has no value."""
-    from gradcli.core.promotion import REFUSALS
+    from gradcli.core.promotion import OPERATION_ERRORS
     from gradcli.core.tensor import wrap
     from gradcli.language import parse
     from gradcli.symbolic.formula_check import formula_at
@@ -211,7 +211,7 @@ def _formula_shape(
         values = {n: wrap(a) for n, a in arrays.items() if n in free}
         try:
             return tuple(formula_at(formula, {**request.loaded, **values}).shape)
-        except (*REFUSALS, LanguageError):
+        except (*OPERATION_ERRORS, LanguageError):
             return None
 
     return shape_at

@@ -91,7 +91,7 @@ def _planned(
     from gradcli import language
     from gradcli.compiler import Untraceable, trace_numpy
     from gradcli.compiler.compiled_function import CompiledProgram
-    from gradcli.core.promotion import REFUSALS
+    from gradcli.core.promotion import OPERATION_ERRORS
     from gradcli.core.tensor import Tensor, wrap
     from gradcli.system.garbage import uncollected
 
@@ -124,7 +124,7 @@ def _planned(
     try:
         with uncollected():
             value, *grads = made.run(*arrays.values())
-    except REFUSALS as error:  # the tape says in which part of the program
+    except OPERATION_ERRORS as error:  # the tape says in which part of the program
         raise Untraceable(str(error)) from error
     for name, grad in zip(made.names, grads, strict=True):
         variables[name]._grad = None if grad is None else wrap(grad)

@@ -14,7 +14,7 @@ from gradcli.commands.free_points import OpenCommand, Point, note_guesses, point
 from gradcli.commands.options import Whole, expression_options, where_read
 from gradcli.commands.request import Request
 from gradcli.commands.shape_option import shape_option
-from gradcli.language.located_errors import refused
+from gradcli.language.located_errors import error_at
 
 if TYPE_CHECKING:
     from gradcli.symbolic.assumptions import Assumptions
@@ -112,7 +112,7 @@ def command(
         command = "jacobian" if rows else "hessian" if order == 2 else "grad"
         hint = f"gradcli {command} has its value, without an expression"
         shown = None if form in CODE else hint
-        raise refused(error, source=request.source, span=error.span, hint=shown) from error
+        raise error_at(error, source=request.source, span=error.span, hint=shown) from error
     _notes(found, made, where)
     if made.shared and not cse:
         output.note("this is long: what occurs more than once has a name, as with --cse")
@@ -171,7 +171,7 @@ def _printed(
         )
     except Unproved as error:
         unproved()
-        raise refused(
+        raise error_at(
             RuntimeError(f"the derivative that was found is not what {exact} gives ({error})"),
             source=request.source,
             hint=f"this is a fault in gradcli: please report this expression; gradcli {exact} has the "

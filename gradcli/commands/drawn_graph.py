@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.backward_passes import NO_GRAPH, cotangent_of, explained
 from gradcli.commands.command_errors import usage
-from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, refuse_anomalies
+from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.located_errors import did_you_mean, suggest
@@ -288,7 +288,7 @@ def _graph(
 ) -> Graph:
     evaluation, watched = evaluate_watched(ctx, request, values)
     if anomalies:
-        refuse_anomalies(evaluation, watched)
+        raise_on_anomalies(evaluation, watched)
     graph = graph_of(evaluation, _tensors(evaluation), watched)
     if anomalies or grads:
         try:

@@ -14,7 +14,7 @@ from gradcli.commands.compiled_evaluation import (
     rows_wanted,
     write_plan,
 )
-from gradcli.commands.inspected import evaluate_watched, refuse_anomalies
+from gradcli.commands.inspected import evaluate_watched, raise_on_anomalies
 from gradcli.commands.options import (
     ExpressionCommand,
     array_options,
@@ -66,7 +66,7 @@ def command(
     lines = None
     if detect_anomaly:
         evaluation, watched = evaluate_watched(ctx, request, detect_anomaly)
-        refuse_anomalies(evaluation, watched)
+        raise_on_anomalies(evaluation, watched)
     else:
         planned = evaluate_planned(ctx, request, plan=plan)
         evaluation, lines = planned.evaluation, planned.lines if plan else None

@@ -41,11 +41,11 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     from gradcli.transforms import traced_matrices
 
     if sparse:
-        matrix.refuse_sparse(request.style)
+        matrix.raise_on_sparse(request.style)
     evaluation, start = matrix.evaluated(ctx, request)
     value = evaluation.tensor("Hessian")
     if value.numel() != 1:
-        raise evaluation.refused(
+        raise evaluation.error_for(
             RuntimeError("the Hessian is that of a scalar"),
             f"the value has shape {tuple(value.shape)}: take its sum(), or see gradcli jacobian",
         )

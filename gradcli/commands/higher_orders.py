@@ -47,7 +47,7 @@ def write_higher(
     try:
         found = gradients(value, evaluation.leaves, gradient, order)
     except ENGINE_ERRORS as error:
-        raise evaluation.refused(error) from error
+        raise evaluation.error_for(error) from error
     note_of_sums([n for n, t in evaluation.leaves.items() if t.shape])
     precision = request.style.precision
     if request.style.form == "json":

@@ -60,7 +60,7 @@ def register_hooks(evaluation: Evaluation, hooks: list[tuple[str, Program]]) -> 
         try:
             tensor.register_hook(_hook(evaluation, program))
         except ENGINE_ERRORS as error:
-            raise evaluation.refused(error, f"{name} does not depend on a variable") from error
+            raise evaluation.error_for(error, f"{name} does not depend on a variable") from error
 
 
 def _hook(evaluation: Evaluation, program: Program) -> Callable[[Any], Any]:

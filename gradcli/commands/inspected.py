@@ -57,7 +57,7 @@ def observed(
     return found if trace else None
 
 
-def refuse_anomalies(evaluation: Evaluation, values: Values | None) -> None:
+def raise_on_anomalies(evaluation: Evaluation, values: Values | None) -> None:
     """Raise the first anomaly of the forward pass; a value that no variable made is looked at too."""
     from gradcli.graphs import nonfinite
 
@@ -68,7 +68,7 @@ def refuse_anomalies(evaluation: Evaluation, values: Values | None) -> None:
     raise_anomaly(evaluation, graph_of(evaluation, tuple(tensors), values), values)
     wrong = next(filter(None, map(nonfinite.wrong, tensors)), None)
     if wrong:
-        raise evaluation.refused(RuntimeError(f"the value has {wrong} elements"))
+        raise evaluation.error_for(RuntimeError(f"the value has {wrong} elements"))
 
 
 def raise_anomaly(

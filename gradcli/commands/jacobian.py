@@ -49,7 +49,7 @@ def command(
     from gradcli.transforms import traced_matrices
 
     if sparse:
-        matrix.refuse_sparse(request.style)
+        matrix.raise_on_sparse(request.style)
     evaluation, start = matrix.evaluated(ctx, request)
     value = evaluation.tensor("Jacobian")
     wanted, tensors = matrix.tracked(evaluation)

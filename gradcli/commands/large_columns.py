@@ -13,7 +13,7 @@ from gradcli.commands.command_errors import usage
 from gradcli.commands.progress import RowsBar
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
-from gradcli.language.located_errors import LanguageError, refused
+from gradcli.language.located_errors import LanguageError, error_at
 
 if TYPE_CHECKING:
     from gradcli.streaming.passes import Runner
@@ -191,7 +191,7 @@ class Passes:
         request, words = self.request, str(error)
         span = error.span
         if words.startswith("grad can be implicitly created"):
-            return refused(
+            return error_at(
                 RuntimeError("grad can be implicitly created only for scalar outputs"),
                 source=request.source,
                 span=request.program.value_span,
@@ -203,7 +203,7 @@ class Passes:
             hint = "what goes with the rows of a table has as many: columns of it, or one number"
         if "in memory" in words:
             hint = "take it from the same table, or say --no-grad"
-        found = refused(
+        found = error_at(
             RuntimeError(f"{what} cannot be computed in passes over the rows: {words}"),
             source=request.source,
             span=span,
@@ -361,7 +361,7 @@ def grad_by_rows(
 
 
 def _no_graph(request: Request, hint: str) -> LanguageError:
-    return refused(RuntimeError(NO_GRAPH), source=request.source, hint=hint)
+    return error_at(RuntimeError(NO_GRAPH), source=request.source, hint=hint)
 
 
 def _write(results: list[tuple[str | None, Any]], style: output.Style, rows: bool) -> None:

@@ -43,7 +43,7 @@ def again(evaluation: Evaluation, start: Start) -> Iterator[None]:
     try:
         yield
     except ENGINE_ERRORS as error:
-        raise evaluation.refused(error) from error
+        raise evaluation.error_for(error) from error
 
 
 def vector_option(help: str) -> Callable[[F], F]:
@@ -128,7 +128,7 @@ sparse_option = click.option(
 )
 
 
-def refuse_sparse(style: output.Style) -> None:
+def raise_on_sparse(style: output.Style) -> None:
     """Raise where the elements of a sparse matrix have no form: in arrays, which have all elements."""
     if style.form not in ("text", "plain", "json"):
         option = f"-o {style.path}" if style.path is not None else f"--{style.form}"

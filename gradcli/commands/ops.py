@@ -203,7 +203,7 @@ def _with_variables(sample: str) -> tuple[str, dict[str, str]]:
 def _verb(expression: str, values: dict[str, str]) -> str | None:
     """What can be done with the sample: `grad`, `grad --seed ones`, `eval`, or nothing."""
     from gradcli import language
-    from gradcli.core.promotion import REFUSALS
+    from gradcli.core.promotion import OPERATION_ERRORS
 
     try:
         variables = {n: language.read_value(text).requires_grad_() for n, text in values.items()}
@@ -214,7 +214,7 @@ def _verb(expression: str, values: dict[str, str]) -> str | None:
         return "eval"
     try:
         value.backward(value.detach())
-    except REFUSALS:  # a derivative that PyTorch refuses too
+    except OPERATION_ERRORS:  # a derivative that PyTorch refuses too
         return "eval"
     return "grad" if value.numel() == 1 else "grad --seed ones"
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import usage
-from gradcli.language.located_errors import refused
+from gradcli.language.located_errors import error_at
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
@@ -58,9 +58,9 @@ class Evaluation:
         """Where the source has the expression whose value it is."""
         return self.request.program.value_span
 
-    def refused(self, error: Exception, hint: str | None = None) -> LanguageError:
+    def error_for(self, error: Exception, hint: str | None = None) -> LanguageError:
         """An error of the engine's about the value."""
-        return refused(error, source=self.request.source, span=self.span, hint=hint)
+        return error_at(error, source=self.request.source, span=self.span, hint=hint)
 
     def tensor(self, purpose: str) -> Any:
         """The value, if it is a tensor; else the error that says why there is no `purpose`."""
@@ -82,7 +82,7 @@ class Evaluation:
                 if fields:
                     what = f"the value is a tuple of {' and '.join(fields)}, not a tensor"
                 hint = self._elementwise() or "choose one of its items: (…)[0]"
-        raise self.refused(TypeError(f"{what}: there is no {purpose}"), hint)
+        raise self.error_for(TypeError(f"{what}: there is no {purpose}"), hint)
 
     def _elementwise(self) -> str | None:
         """What `max(x, 0)` is, where its pairs are not what was meant."""
@@ -239,7 +239,7 @@ def _require_grad(request: Request, name: str, tensor: Any) -> bool:
 def cannot_require_grad(request: Request, name: str, tensor: Any) -> LanguageError:
     """The error for a variable of an integer or bool dtype."""
     text = request.texts[name]
-    found = refused(
+    found = error_at(
         RuntimeError(NO_GRAD_DTYPES),
         source=text,
         span=(0, len(text)),

@@ -154,7 +154,9 @@ class Uncertainties:
 
         value = evaluation.value
         if value.is_complex():
-            raise evaluation.refused(TypeError("the uncertainty of a complex number is no number"))
+            raise evaluation.error_for(
+                TypeError("the uncertainty of a complex number is no number")
+            )
         from gradcli.streaming.uncertainty_law import impossible, squares, too_strong, total
 
         errors, covariances = {}, {}

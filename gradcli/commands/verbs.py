@@ -115,9 +115,11 @@ class _Call:
         if isinstance(found.value, Tensor):
             return found.value, dict(found.names)
         kind = type(found.value).__name__
-        raise self.refused(TypeError(f"the value is a {kind}, not a tensor: there is no {purpose}"))
+        raise self.error_for(
+            TypeError(f"the value is a {kind}, not a tensor: there is no {purpose}")
+        )
 
-    def refused(self, error: Exception) -> LanguageError:
+    def error_for(self, error: Exception) -> LanguageError:
         """The engine's error, with the place of the value and a remedy in Python."""
         found = LanguageError(
             str(error),
@@ -211,7 +213,7 @@ def grad(
         start = None if seed is None else as_tensor(seed, value.dtype).detach()
         found = gradients(value, leaves, start, order)
     except _ENGINE_ERRORS as error:
-        raise call.refused(error) from error
+        raise call.error_for(error) from error
     return call.result(found)
 
 
@@ -307,7 +309,7 @@ def _derivative(
         else:
             made = printed(find(program, arrays, call.wanted, follow=known, names=names), form)
     except NoExpression as error:
-        raise call.refused(error) from error
+        raise call.error_for(error) from error
     except Unproved as error:
         raise _not_proved(source, error) from error
     if made.code:
@@ -347,7 +349,7 @@ def jacobian(
     try:
         found = traced_matrices.jacobian(call.program, call.tensors, call.wanted, call.names, mode)
     except _ENGINE_ERRORS as error:
-        raise call.refused(error) from error
+        raise call.error_for(error) from error
     return call.result({n: wrap(array) for n, array in found.by.items()})
 
 
@@ -365,14 +367,14 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
     start = traced_matrices.Start()
     value, _ = call.run("Hessian")
     if value.numel() != 1:
-        error = call.refused(RuntimeError("the Hessian is that of a scalar"))
+        error = call.error_for(RuntimeError("the Hessian is that of a scalar"))
         error.hint = f"the value has shape {tuple(value.shape)}: take its sum(), or see jacobian"
         raise error
     start.again()
     try:
         found = traced_matrices.hessian(call.program, call.tensors, call.wanted, call.names)
     except _ENGINE_ERRORS as error:
-        raise call.refused(error) from error
+        raise call.error_for(error) from error
     blocks = {n: {m: wrap(b) for m, b in row.by.items()} for n, row in found.items()}
     return blocks[call.wanted[0]][call.wanted[0]] if call.single else blocks
 
@@ -456,9 +458,9 @@ def check(
                     second_order=second_order,
                 )
         except NotFinite as error:
-            raise call.refused(RuntimeError(f"{error}: no gradient can be checked")) from error
+            raise call.error_for(RuntimeError(f"{error}: no gradient can be checked")) from error
         except _ENGINE_ERRORS as error:
-            raise call.refused(error) from error
+            raise call.error_for(error) from error
     finally:
         dtypes.set_default_dtype(before)
     return Check(found)

@@ -11,7 +11,7 @@ import numpy as np
 from gradcli.compiler import executor, program_listing
 from gradcli.compiler.straight_line_code import program
 from gradcli.core import pytrees
-from gradcli.core.promotion import REFUSALS
+from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.registry import table
 from gradcli.system import dtypes
@@ -241,7 +241,7 @@ class CompiledFunction:
             return self._tape(given, gradients)
         try:
             values: tuple[Any, ...] = plan.run(*given)
-        except REFUSALS:  # the tape's words, and where in the program they belong
+        except OPERATION_ERRORS:  # the tape's words, and where in the program they belong
             return self._tape(given, gradients)
         spec = plan.trace.spec
         return values if spec is None else (pytrees.unflatten(values, spec),)
@@ -258,7 +258,7 @@ class CompiledFunction:
                 raise TypeError(f"{what}: there is no gradient")
             if result.requires_grad:
                 result.backward()
-        except REFUSALS as error:
+        except OPERATION_ERRORS as error:
             if self.program is None:
                 raise
             raise _placed(error, self.program) from error
@@ -268,11 +268,11 @@ class CompiledFunction:
 
 def _placed(error: Exception, program: Program) -> Exception:
     """What the engine says about a program's value, with the place of it."""
-    from gradcli.language.located_errors import refused
+    from gradcli.language.located_errors import error_at
 
     several = "created only for" in str(error)
     hint = "reduce the value, as in sum(…) or mean(…)" if several else None
-    return refused(error, source=program.source, span=program.value_span, hint=hint)
+    return error_at(error, source=program.source, span=program.value_span, hint=hint)
 
 
 def as_array(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.compiler.straight_line_code import program
-from gradcli.core.promotion import REFUSALS
+from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.system.array_memory import arranged, as_operands
 from gradcli.system.blocked_products import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.system.cascaded_sums import add_reduce
@@ -360,7 +360,7 @@ class Partition:
         trial = np.arange(_size(shape)).reshape(shape)
         try:
             found = f(trial, *o.args[1:], **dict(o.options))
-        except REFUSALS as error:
+        except OPERATION_ERRORS as error:
             raise Uncut(o, "it needs all rows at once") from error
         if found.size != trial.size or not np.array_equal(found.ravel(), trial.ravel()):
             raise Uncut(o, "it needs all rows at once")

@@ -13,7 +13,7 @@ from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.primitives import factorisations, lapack
 from gradcli.primitives.matrix_products import matmul, mm
 from gradcli.registry.named_results import results, return_type
-from gradcli.registry.rule_helpers import refuse_grad
+from gradcli.registry.rule_helpers import raise_on_grad
 from gradcli.registry.table import CONSTANTS, Array, function, resolve
 from gradcli.system import dtypes
 from gradcli.system.dtypes import scalar_name
@@ -101,7 +101,9 @@ def logdet(input: Array) -> Any:
 # -- inverses and solves --------------------------------------------------------------------------
 def _inverse(A: Any, name: str) -> Any:
     inverse, info = factorisations.inv_ex(A)
-    lapack.refuse_failed(name, _values(info), factorisations.INVERSE_FAILED, made=_values(inverse))
+    lapack.raise_on_failure(
+        name, _values(info), factorisations.INVERSE_FAILED, made=_values(inverse)
+    )
     return inverse
 
 
@@ -150,7 +152,7 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
     result, _, _, info = factorisations.solve_ex(A, B, left=left)
     failed = factorisations.SOLVE_FAILED
-    lapack.refuse_failed("torch.linalg.solve", _values(info), failed, made=_values(result))
+    lapack.raise_on_failure("torch.linalg.solve", _values(info), failed, made=_values(result))
     return result
 
 
@@ -196,7 +198,7 @@ def linalg_tensorinv(A: Array, ind: int) -> Any:
         )
     inverse, info = factorisations.inv_ex(A.reshape(rows_count, columns))
     failed = factorisations.INVERSE_FAILED
-    lapack.refuse_failed("linalg.inv", _values(info), failed, made=_values(inverse))
+    lapack.raise_on_failure("linalg.inv", _values(info), failed, made=_values(inverse))
     return inverse.reshape(*rest, *first)
 
 
@@ -231,7 +233,7 @@ def linalg_cholesky(A: Array, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
     factor, info = factorisations.cholesky_ex_p(A, upper=upper)
     failed = factorisations.CHOLESKY_FAILED
-    lapack.refuse_failed("linalg.cholesky", _values(info), failed, made=_values(factor))
+    lapack.raise_on_failure("linalg.cholesky", _values(info), failed, made=_values(factor))
     return factor
 
 
@@ -378,7 +380,7 @@ def linalg_pinv(
 ) -> Any:
     """The Moore-Penrose inverses."""
     rtol = rcond if rtol is None else rtol
-    refuse_grad("linalg_pinv", atol=atol, rtol=rtol)
+    raise_on_grad("linalg_pinv", atol=atol, rtol=rtol)
     return factorisations.pinv_p(
         input, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian
     )
@@ -664,7 +666,7 @@ def linalg_lu(A: Array, pivot: bool) -> Any:
 def linalg_lu_factor(A: Array, pivot: bool) -> Any:
     """(LU, pivots): both factors in one matrix."""
     lu, pivots, info = factorisations.lu_factor_ex_p(A, pivot=pivot)
-    lapack.refuse_failed(
+    lapack.raise_on_failure(
         "torch.linalg.lu_factor", _values(info), factorisations.LU_FAILED, RuntimeError
     )
     return _LU_FACTOR((lu, pivots))

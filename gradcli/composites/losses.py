@@ -37,7 +37,7 @@ from gradcli.registry.rule_helpers import (
     expect_long,
     implemented,
     minus,
-    refuse_grad,
+    raise_on_grad,
     total,
     where,
     zeros_like,
@@ -488,7 +488,7 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({items})."
         )
-    refuse_grad("nll_loss_forward", weight=weight)
+    raise_on_grad("nll_loss_forward", weight=weight)
     if ndim in (1, 2):
         return nll_loss_p(input, target, weight, reduction, ignore_index)[0]
     if ndim == 4:
@@ -690,7 +690,7 @@ class binary_cross_entropy_p:
 )
 def binary_cross_entropy(input: Array, target: Array, weight: Array | None, number: int) -> Any:
     """Minus the log-likelihood of two classes, from probabilities."""
-    refuse_grad("binary_cross_entropy", weight=weight)
+    raise_on_grad("binary_cross_entropy", weight=weight)
     if input.dtype != target.dtype:
         raise RuntimeError(f"Found dtype {scalar_name(target)} but expected {scalar_name(input)}")
     if tuple(input.shape) != tuple(target.shape):
@@ -774,7 +774,7 @@ def binary_cross_entropy_with_logits(
             f"Target size (torch.Size({list(target.shape)})) must be the same as input size "
             f"(torch.Size({list(input.shape)}))"
         )
-    refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    raise_on_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     if not input.dtype.is_floating_point:  # whatever the target is
         kind = scalar_name(input)
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{kind}'")
@@ -827,7 +827,7 @@ class soft_margin_loss_p:
 )
 def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
     """log(1 + exp(-target * input))."""
-    refuse_grad("soft_margin_loss", target=target)
+    raise_on_grad("soft_margin_loss", target=target)
     if input.array.dtype.kind in "biu":
         found = (-target).array.dtype
         _check_output(
@@ -942,7 +942,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    refuse_grad("multi_margin_loss", weight=weight)
+    raise_on_grad("multi_margin_loss", weight=weight)
     return multi_margin_loss_p(input, target, p, margin, weight, number)
 
 

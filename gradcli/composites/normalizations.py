@@ -11,7 +11,13 @@ from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.movement.strides import of_images
 from gradcli.primitives.arithmetic import add_scalar
 from gradcli.registry import batching_helpers
-from gradcli.registry.rule_helpers import expect_alike, implemented, refuse_grad, total, unrecorded
+from gradcli.registry.rule_helpers import (
+    expect_alike,
+    implemented,
+    raise_on_grad,
+    total,
+    unrecorded,
+)
 from gradcli.registry.rule_helpers import mean as mean_along
 from gradcli.registry.table import Array, function, operator, resolve
 from gradcli.system.array_memory import afresh
@@ -496,7 +502,7 @@ def _normed(*values: Any) -> Any:
     """What the primitive makes of a batch whose channels have the statistics and parameters given."""
     _check_channels(*values[:5])
     wrap_dim(1, values[0].ndim)
-    refuse_grad("native_batch_norm", running_mean=values[3], running_var=values[4])
+    raise_on_grad("native_batch_norm", running_mean=values[3], running_var=values[4])
     return native_batch_norm_p(*values)
 
 

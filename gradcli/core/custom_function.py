@@ -158,7 +158,7 @@ class BackwardCFunction(Wide, FunctionCtx):
 
     def _unpack(self, saved: Any) -> Any:
         from gradcli.core.saved_tensors import Packed
-        from gradcli.core.version_checks import refuse_detached, stale_error
+        from gradcli.core.version_checks import raise_on_detached, stale_error
 
         if type(saved) is Packed:
             return saved.unpack()
@@ -172,7 +172,7 @@ class BackwardCFunction(Wide, FunctionCtx):
                 out.tangents = self._tangents.get(saved.nr)
             return out
         if saved is not None:
-            refuse_detached(saved, self._saved_tick)
+            raise_on_detached(saved, self._saved_tick)
         if saved is not None and saved.versions is not None:
             tick = self._saved_tick
             if saved.versions.stale(tick):

@@ -21,7 +21,7 @@ from gradcli.core import modes, versions
 from gradcli.core.hooks import RARE
 from gradcli.core.node import Meta, meta, new
 from gradcli.core.promotion import promote, shape_error
-from gradcli.core.tensor import LAZY, Tensor, edge, link_lazily, refuse_inference, scalar, track
+from gradcli.core.tensor import LAZY, Tensor, edge, inference_error, link_lazily, scalar, track
 from gradcli.system.array_memory import as_operands, element_strides, geometry
 
 if TYPE_CHECKING:
@@ -162,7 +162,11 @@ def _made(
         "return out",
     ]
     values = {"Node": primitive.node_type, "defaults": primitive.defaults, "general": general}
-    values |= {"kernel": primitive.kernel, "promote": promote, "refusal": primitive.refusal}
+    values |= {
+        "kernel": primitive.kernel,
+        "promote": promote,
+        "refusal": primitive.unsupported_error,
+    }
     values["ordered"] = primitive.ordered
     made = generated("call", spec, body, values | space | _RUNTIME)
     made.__name__ = made.__qualname__ = primitive.name  # as errors and `repr` tell it
@@ -386,7 +390,7 @@ def _refusals(primitive: Declaration) -> list[str]:
             tests = [f"t{i} is not None"] if primitive.kinds[i] == "optional" else []
             tests += [f"e{guard[0]} is not None"] if guard else []
             body += [
-                f" if {' and '.join([*tests, f't{i}.inference > depth()'])}: raise refuse_inference()"
+                f" if {' and '.join([*tests, f't{i}.inference > depth()'])}: raise inference_error()"
             ]
     return ["if inferred:", *body] if body else []
 
@@ -483,7 +487,7 @@ _RUNTIME: dict[str, Any] = {
     "half": np.dtype(np.float16),
     "Tensor": Tensor,
     "edge": edge,
-    "refuse_inference": refuse_inference,
+    "inference_error": inference_error,
     "local": modes.local,
     "new": new,
     "numbers": frozenset([int, float, complex, bool]),

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcli.core import modes
 from gradcli.core.tensor import Tensor
-from gradcli.core.views import check_writable, refuse_overlap, store
+from gradcli.core.views import check_writable, raise_on_overlap, store
 from gradcli.system.array_memory import resized
 
 _RESIZED = (
@@ -62,7 +62,7 @@ def into(
     for way, some in zip(overlap.split(), (operands[:1], operands[1:]), strict=True):
         for target, result in zip(targets, results, strict=True):
             if way != "any" and target.array.shape == result.array.shape:  # else it gets new memory
-                refuse_overlap(target, some, apart=way == "none")
+                raise_on_overlap(target, some, apart=way == "none")
     for target, result in zip(targets, results, strict=True):
         _write(target, result.array)
     return out if not isinstance(found, tuple) else type(found)(targets)

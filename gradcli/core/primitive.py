@@ -279,17 +279,17 @@ class Primitive(Declaration):
             operands[0] = values[0].memory()
         if self.refuses:
             for i in self.tensors:
-                if isinstance(operands[i], _OPERANDS) and self.refused(operands[i].dtype):
+                if isinstance(operands[i], _OPERANDS) and self.is_unsupported(operands[i].dtype):
                     shapes = [o.shape for o in operands if isinstance(o, _OPERANDS)]
-                    raise self.refusal(operands[i].dtype, *shapes)
+                    raise self.unsupported_error(operands[i].dtype, *shapes)
         return operands
 
-    def refused(self, numpy_dtype: Any) -> bool:
+    def is_unsupported(self, numpy_dtype: Any) -> bool:
         """Whether the primitive does not take a dtype."""
         kinds = self.refuses
         return numpy_dtype.kind in kinds or ("e" in kinds and numpy_dtype.char == "e")
 
-    def refusal(self, numpy_dtype: Any, *shapes: tuple[int, ...]) -> Exception:
+    def unsupported_error(self, numpy_dtype: Any, *shapes: tuple[int, ...]) -> Exception:
         """The error for a dtype that the primitive does not take; of shapes that do not meet, theirs."""
         meet = len(shapes) > 1 and self.types is not None
         if meet and (error := mismatch(list(shapes))) is not None:

@@ -87,4 +87,4 @@ def mismatch(shapes: list[tuple[int, ...]]) -> RuntimeError | None:
     return None
 
 
-REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError)
+OPERATION_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError)

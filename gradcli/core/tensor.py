@@ -893,7 +893,7 @@ def edge(tensor: Tensor | Scalar) -> Any:
     return found
 
 
-def refuse_inference() -> RuntimeError:
+def inference_error() -> RuntimeError:
     """The error for a tensor made in inference mode that a graph would have to keep."""
     return RuntimeError(
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in "

@@ -30,7 +30,7 @@ def check_versions(node: Node) -> None:
     if node._hooks is not None and node._hooks.packed:
         return
     for saved in _saved_tensors(node):
-        refuse_detached(saved, node._seq)
+        raise_on_detached(saved, node._seq)
         if _written_since(saved, node):
             origin = None if saved.is_leaf else (saved.grad_fn, saved.output_nr)
             array = saved.array
@@ -92,7 +92,7 @@ def _detached_since(saved: Tensor, tick: int) -> bool:
     return saved.detached > tick and saved.is_leaf
 
 
-def refuse_detached(saved: Tensor, tick: int) -> None:
+def raise_on_detached(saved: Tensor, tick: int) -> None:
     """Raise where a tensor has lost its history since it was saved."""
     if _detached_since(saved, tick):
         raise RuntimeError(

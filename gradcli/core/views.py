@@ -138,14 +138,14 @@ def refuse_captured(tensor: Tensor, name: str, operand: Any = None) -> None:
         raise RuntimeError(_CAPTURED.format(told))
 
 
-def refuse_overlap(tensor: Tensor, operands: Iterable[Any], apart: bool = False) -> None:
+def raise_on_overlap(tensor: Tensor, operands: Iterable[Any], apart: bool = False) -> None:
     """Raise where an operand lies partly where the tensor is written; apart: or wholly, too."""
     written = laid_out(tensor.array)
     if not isinstance(written, ARRAYS) or not _dense(written):
         return
     for a in operands:
         if isinstance(a, (tuple, list)):
-            refuse_overlap(tensor, a, apart)
+            raise_on_overlap(tensor, a, apart)
             continue
         other = laid_out(a.array) if isinstance(a, Tensor) else None
         if (
@@ -312,7 +312,7 @@ def _inplace(
     writes = getattr(primitive, "writes", "")
     check_writable(tensor, recorded, "shared" in writes)
     if not writes:
-        refuse_overlap(tensor, operands)
+        raise_on_overlap(tensor, operands)
     before = wrap(copied(tensor.array) if recorded else tensor.array)
     before.wrapped = tensor.wrapped
     before.node = edge(tensor) if recorded else None
@@ -321,7 +321,7 @@ def _inplace(
         before.tangents = {level: own.clone() for level, own in tensor.tangents.items()}
     out = primitive(before, *args, **kwargs)
     if writes:
-        refuse_overlap(tensor, operands[:-1] if "read" in writes else operands, "apart" in writes)
+        raise_on_overlap(tensor, operands[:-1] if "read" in writes else operands, "apart" in writes)
     if modes.unusual:
         for level in modes.forward_levels():
             if recorded or not level.taped:
@@ -593,7 +593,7 @@ __all__ = [
         "check_writable",
         "inplace",
         "rebase",
-        "refuse_overlap",
+        "raise_on_overlap",
         "regenerate",
         "store",
         "will_record",

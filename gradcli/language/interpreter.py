@@ -342,12 +342,12 @@ def _calls(frames: list[Frame]) -> tuple[Call, ...]:
 
 def _refused(machine: Machine, frame: Frame, error: Exception) -> LanguageError:
     """The error with its place in the source."""
-    from gradcli.language.runtime_errors import called_from, refusal
+    from gradcli.language.runtime_errors import called_from, explained
 
     program, row = frame.code.program, frame.row
     if isinstance(error, LanguageError):
         return called_from(error, program, row, frame.failed[1])
-    return refusal(program, row, error, frame.failed, {**machine.names, **frame.scope})
+    return explained(program, row, error, frame.failed, {**machine.names, **frame.scope})
 
 
 def _failed(operation: int, stack: list[Any], a: Any, b: Any) -> tuple[Any, Any]:

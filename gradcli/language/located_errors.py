@@ -93,7 +93,7 @@ class LanguageError(Exception):
         return "\n".join(lines)
 
 
-def refused(
+def error_at(
     error: Exception,
     *,
     source: str = "",

@@ -89,7 +89,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
 )
 
 
-def refusal(
+def explained(
     program: Program,
     row: int,
     error: Exception,

@@ -32,7 +32,7 @@ from gradcli.registry.rule_helpers import (
     expand,
     implemented,
     new_zeros,
-    refuse_second,
+    raise_on_second,
     where,
     zeros_like,
 )
@@ -781,7 +781,7 @@ def _reduce_back(
         lone = zero & (take(zeros) == 1)
         others = again(self, masked_fill(src, lone, 1))
         grad_src = where(lone, take(g * others), take(g * result) / masked_fill(src, zero, 1))
-        return grad_self, refuse_second(words, zeros > 1, grad_src)
+        return grad_self, raise_on_second(words, zeros > 1, grad_src)
     if reduce == "mean":
         count: Any = zeros_like(g) + 1 if include_self else zeros_like(g)
         count = add(count, zeros_like(src) + 1)

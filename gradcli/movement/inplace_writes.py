@@ -15,7 +15,13 @@ from gradcli.core.batched_arrays import BatchedArray, BatchLevel, is_batched, ze
 from gradcli.core.primitive import Rules
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, edge, wrap
-from gradcli.core.views import check_writable, inplace, refuse_captured, refuse_overlap, will_record
+from gradcli.core.views import (
+    check_writable,
+    inplace,
+    raise_on_overlap,
+    refuse_captured,
+    will_record,
+)
 from gradcli.movement import indexing, reshaping
 from gradcli.movement.strides import empty_as
 from gradcli.registry import batching_helpers
@@ -208,9 +214,9 @@ def put_in_place(input: Array, indices: Any, values: Array, accumulate: bool = F
     given = [i for i in indices if i is not None]
     masked = len(given) == 1 and given[0].array.dtype.kind == "b" and not accumulate
     if masked and values.array.size == 1:  # which PyTorch calls masked_fill_ for
-        refuse_overlap(input, given)
+        raise_on_overlap(input, given)
     else:
-        refuse_overlap(input, (*given, values), apart=True)
+        raise_on_overlap(input, (*given, values), apart=True)
     arrays = [None if i is None else i.array for i in indices]
     indexing.put_into(input.memory(), arrays, values.array, accumulate)
     input.shared_versions().bump()

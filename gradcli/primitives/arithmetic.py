@@ -569,7 +569,7 @@ def pow(input: Array, exponent: Any) -> Any:
             return pow_number(input, exponent)
     elif _is_number(input):
         if isinstance(input, bool) and dtype_of(exponent).kind == "b":
-            raise pow_tensors.refusal(dtype_of(exponent))
+            raise pow_tensors.unsupported_error(dtype_of(exponent))
         return pow_base(input, exponent)
     return pow_tensors(input, exponent)
 

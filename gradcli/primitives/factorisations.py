@@ -9,7 +9,7 @@ import numpy as np
 from gradcli.core.batched_arrays import anywhere
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.primitives import lapack
-from gradcli.primitives.lapack import refuse_failed
+from gradcli.primitives.lapack import raise_on_failure
 from gradcli.registry import batching_helpers
 from gradcli.registry.rule_helpers import (
     cast,
@@ -130,7 +130,7 @@ def _inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
     check_inputs(name, A)
     inverse, info = lapack.inverse(A)
     if check_errors:
-        refuse_failed(name, info, INVERSE_FAILED)
+        raise_on_failure(name, info, INVERSE_FAILED)
     return inverse, info
 
 
@@ -197,7 +197,7 @@ def _solve_ex(
     else:
         result = lapack.by_columns(lapack.solve(A.mT, rhs.mT)).mT
     if check_errors:
-        refuse_failed("linalg.solve_ex", info, SOLVE_FAILED)
+        raise_on_failure("linalg.solve_ex", info, SOLVE_FAILED)
     return (result[..., 0] if vector else result), lu, pivots, info
 
 
@@ -484,7 +484,7 @@ def _cholesky_ex(
     check_inputs(name, A)
     factor, info = lapack.cholesky(A, upper)
     if check_errors:
-        refuse_failed(name, info, CHOLESKY_FAILED)
+        raise_on_failure(name, info, CHOLESKY_FAILED)
     return factor, info
 
 
@@ -515,7 +515,7 @@ def _cholesky(self: Array, upper: bool = False) -> Array:
     check_square("cholesky", self)
     check_floating("cholesky", self)
     factor, info = lapack.cholesky(self, upper)
-    refuse_failed("cholesky", info, CHOLESKY_FAILED)
+    raise_on_failure("cholesky", info, CHOLESKY_FAILED)
     return factor
 
 
@@ -575,7 +575,7 @@ class cholesky_solve:
 def _cholesky_inverse(self: Array, upper: bool = False) -> Array:
     check_square("cholesky_inverse", self)
     implemented("cholesky_inverse_out_cpu", self, "fdFD")
-    refuse_failed("cholesky_inverse", lapack.first_zero(self), INVERSE_FAILED)
+    raise_on_failure("cholesky_inverse", lapack.first_zero(self), INVERSE_FAILED)
     return _cholesky_solve(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
 
 
@@ -1025,7 +1025,7 @@ def _lu_factor_ex(
     lu, pivots = lapack.lu_factor(A)
     info = lapack.first_zero(lu)
     if check_errors:
-        refuse_failed("torch.linalg.lu_factor_ex", info, LU_FAILED, RuntimeError)
+        raise_on_failure("torch.linalg.lu_factor_ex", info, LU_FAILED, RuntimeError)
     return lu, pivots, info
 
 

@@ -41,7 +41,7 @@ def adjoint(a: Array) -> Array:
     return a.mT.conj() if a.dtype.kind == "c" else a.mT
 
 
-def refuse_failed(
+def raise_on_failure(
     name: str,
     info: Any,
     reason: str,
@@ -54,7 +54,7 @@ def refuse_failed(
     made: what the failure spoils, an array; in a plan, where nobody knows yet, it is what raises the error.
     """
     if made is not None and hasattr(made, "guard"):
-        made.guard(functools.partial(refuse_failed, name, reason=reason, kind=kind), info)
+        made.guard(functools.partial(raise_on_failure, name, reason=reason, kind=kind), info)
         return
     info = laid_out(numbers(info))
     flat = np.ravel(info)
@@ -86,7 +86,7 @@ def svd(a: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """(U, S, Vh); NaN for infinite matrices, LinAlgError for those with NaN."""
     if is_finite(a):
         return np.linalg.svd(a, full_matrices=full_matrices)
-    refuse_failed("linalg.svd", np.isnan(a).any((-2, -1)), _SVD_FAILED)
+    raise_on_failure("linalg.svd", np.isnan(a).any((-2, -1)), _SVD_FAILED)
     stray = _stray(a)
     u, s, vh = np.linalg.svd(np.where(stray[..., None, None], 0, a), full_matrices=full_matrices)
     return _spoilt(u, stray), _spoilt(s, stray), _spoilt(vh, stray)
@@ -110,7 +110,7 @@ def eigh(a: Array, uplo: Any = "L") -> tuple[Array, Array]:
         return found[0], found[1]
     if a.shape[-1] == 1:
         return a[..., 0].real, np.ones_like(a)
-    refuse_failed("linalg.eigh", _stray(triangle), _EIGH_FAILED)
+    raise_on_failure("linalg.eigh", _stray(triangle), _EIGH_FAILED)
     raise AssertionError("a matrix that is not finite")
 
 

@@ -67,7 +67,7 @@ def _closed(listed: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return f"{listed}, " if kwargs and not args else listed
 
 
-def refusal(
+def call_error(
     signatures: list[Signature],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],

@@ -412,7 +412,7 @@ class Binder:
 
             return into(self.title, out, target, tuple(passed), {}, self.overlap)
         if len(said) > 1:
-            raise words().refusal(signatures, args, kwargs, first, self.numbers)
+            raise words().call_error(signatures, args, kwargs, first, self.numbers)
         if first and (len(args) > 1 or kwargs) and len(said[0].passed) == 1:
             what = "keyword arguments" if kwargs else f"arguments ({len(args) - 1} given)"
             unfit = TypeError(f"TensorBase.{self.name}() takes no {what}")

@@ -50,7 +50,7 @@ def dtype_of(value: Any) -> Any:
     return value.array.dtype if isinstance(value, Tensor) else value.dtype
 
 
-def refuse_second(message: str, when: Any, value: Any) -> Any:
+def raise_on_second(message: str, when: Any, value: Any) -> Any:
     """A recorded gradient that may not be differentiated again where `when` holds somewhere."""
     from gradcli.core.custom_function import delayed_error
 
@@ -114,7 +114,7 @@ def expect_long(targets: Any) -> None:
     expect_alike(np.int64(0), targets)
 
 
-def refuse_grad(name: str, **arguments: Any) -> None:
+def raise_on_grad(name: str, **arguments: Any) -> None:
     """PyTorch's refusal of arguments that a function cannot be differentiated by."""
     for argument, value in arguments.items():
         if isinstance(value, Tensor) and value.requires_grad:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.compiler.straight_line_code import program
-from gradcli.core.promotion import REFUSALS
+from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import LanguageError, kind_of
 from gradcli.tracing.numpy_program import live
@@ -109,7 +109,7 @@ class Rows:
             if numbers:
                 grads, value = value
             values = _columns("", value, rows)
-        except (*REFUSALS, LanguageError, Untraceable) as error:
+        except (*OPERATION_ERRORS, LanguageError, Untraceable) as error:
             return self._row_by_row(batch, rows, error)
         gradients = {n: g.detach().array for n, g in zip(self.wrt, grads, strict=True)}
         return Results(values, gradients, {})
@@ -141,7 +141,7 @@ class Rows:
                             f"the value is {kind_of(value)}, not a tensor: there is no gradient"
                         )
                     value.backward()
-            except (*REFUSALS, LanguageError) as error:
+            except (*OPERATION_ERRORS, LanguageError) as error:
                 if self.stops:
                     refused.update(dict.fromkeys(range(row, rows), error))
                     break

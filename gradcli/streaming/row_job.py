@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcli.core import random
 from gradcli.language import parse
-from gradcli.language.located_errors import LanguageError, refused
+from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.option_values import as_tensor, table_error
 from gradcli.streaming import uncertainty_law
 from gradcli.streaming.mapped_program import Results, Rows, direction, elements, jvp, nth
@@ -483,7 +483,7 @@ class RowJob:
             if isinstance(self.source, str):
                 program = parse(self.source)
                 text, span = program.source, program.value_span
-            found = refused(error, source=text, span=span)
+            found = error_at(error, source=text, span=span)
         else:
             found = error
         if whole:

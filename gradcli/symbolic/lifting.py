@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.promotion import REFUSALS
+from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Scalar, Tensor
 from gradcli.registry import table
 from gradcli.symbolic import simplify as alg
@@ -200,7 +200,7 @@ class Lifter:
         try:
             results = decomposition(made)
         except (
-            *REFUSALS,
+            *OPERATION_ERRORS,
             AttributeError,
         ) as error:  # a traced array lacks most methods of NumPy's
             raise no_expression(made) from error

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcli.core.promotion import REFUSALS
+from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.primitives import lapack
 from gradcli.system.blocked_products import rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.system.cascaded_sums import NARROW, add_reduce
@@ -575,7 +575,7 @@ def called(
     try:
         with np.errstate(all="ignore"):
             trial = function(*given, **named)
-    except REFUSALS as error:
+    except OPERATION_ERRORS as error:
         raise Untraceable(str(error)) from None
     if not isinstance(trial, (np.ndarray, np.generic)):
         return None
@@ -773,7 +773,7 @@ def evaluate_abstractly(
             _several(PrimitiveCall.of(primitive)(*[some(a, which) for a in stand_ins]))
             for which in (slice(None), slice(0, 2), slice(2, 4))
         )
-    except REFUSALS:
+    except OPERATION_ERRORS:
         return None
     axes = []
     for all_of_them, *halves in zip(whole, one, other, strict=True):
@@ -824,7 +824,7 @@ def row_called(graph: NumpyProgram, primitive: Any, operands_: list[Any]) -> Any
         return None
     try:
         trial = _probe(primitive, args, given)
-    except REFUSALS:
+    except OPERATION_ERRORS:
         return None
     kind = "view" if primitive.view else "whole"
     function = PrimitiveCall.of(primitive)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core import modes, pytrees
-from gradcli.core.promotion import REFUSALS
+from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.tracing import abstract_evaluation
 from gradcli.tracing.abstract_arrays import AbstractArray, Untraceable, _argument
@@ -164,7 +164,7 @@ class _Kernels:
         refused = graph.refused
         try:
             return primitive.compute(operands)
-        except (*REFUSALS, AttributeError, Untraceable) as error:
+        except (*OPERATION_ERRORS, AttributeError, Untraceable) as error:
             from gradcli.core import random
 
             before = random.snapshot()

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcli.core import modes
 from gradcli.core.backward_pass import grad
-from gradcli.core.promotion import REFUSALS
+from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
@@ -258,7 +258,7 @@ def check_point(
         try:
             with modes.no_grad():
                 values = outputs_of(function(**given))
-        except (*REFUSALS, LanguageError):
+        except (*OPERATION_ERRORS, LanguageError):
             if lifted:
                 raise
             # A program may ask for gradients on its way: it gets them, as at the point.
@@ -272,7 +272,7 @@ def check_point(
         array = np.asarray(arrays[name])
         try:
             return _compare(name, array, mine, along, scale, rtol, atol, analytic)
-        except (*REFUSALS, LanguageError):
+        except (*OPERATION_ERRORS, LanguageError):
             if not analytic:
                 raise
             return _compare(name, array, mine, along, scale, rtol, atol, False)
@@ -355,7 +355,7 @@ def _compare(
         def value(step: float) -> float:
             try:
                 return float(np.real(along(name, _moved(array, where, step * axis))))
-            except (*REFUSALS, LanguageError):  # at the point it is inside
+            except (*OPERATION_ERRORS, LanguageError):  # at the point it is inside
                 return np.nan
 
         return value
