@@ -204,7 +204,7 @@ def operators() -> str:
                 if row.node:
                     saved = f", saves {_listed(row.saves)}" if row.saves else ""
                     rows.append(f"- node `{row.node}`{saved}")
-                rules = {name.replace("__", ", "): rule_text(r) for name, r in row.rules.items()}
+                rules = {name.replace("__", ", "): rule_text(r) for name, r in row.vjps.items()}
                 rows += [f"- derivative, {name}: `{text}`" for name, text in rules.items() if text]
             if entry.aliases:
                 rows.append(f"- also called {_listed(entry.aliases)}")

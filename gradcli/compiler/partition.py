@@ -157,7 +157,7 @@ class Partition:
         f = o.function
         if o.kind == "elementwise" or f in _LAYOUTS:
             return self._elementwise(o, given)
-        if type(f) is PrimitiveCall and f.primitive.kind == "elementwise":
+        if type(f) is PrimitiveCall and f.primitive.linearity == "elementwise":
             return self._elementwise(o, given)
         if o.kind == "reduce":
             return self._reduction(o)
@@ -334,7 +334,7 @@ class Partition:
         if found is None:
             raise Uncut(o, "it needs all rows at once")
         modes = {a.index: self._aligned(o, a, axis - wide.ndim, 1) for a in given}
-        if not primitive.single:
+        if not primitive.returns_one:
             self.picked[o.index] = found.axes
             return _Wide(axis, 1, modes)
         return _Wide(found.axes[0], 1, modes)

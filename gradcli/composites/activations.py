@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core import random
-from gradcli.core.primitive import Rules, itself
+from gradcli.core.primitive import VjpRules, itself
 from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.core.views import inplace as overwritten
 from gradcli.primitives.elementwise import relu as relu_p
@@ -50,7 +50,7 @@ def activation(
     refuses: the name of PyTorch's kernel, which is not implemented for these kinds of dtypes.
     """
     facts["refuses"] = {kinds: refuses} if refuses else None
-    return operator(kernel, node, kind="elementwise", types="own", public=False, **facts)
+    return operator(kernel, node, linearity="elementwise", types="own", public=False, **facts)
 
 
 def sloped(
@@ -66,16 +66,16 @@ def sloped(
     """The primitive of an activation, behind that of its derivative; refuses: as for `activation`,
     or in full."""
     refused = {NUMBERS: refuses} if isinstance(refuses, str) else refuses
-    facts = {"kind": "elementwise", "types": "own", "batching": "elementwise"} | facts
+    facts = {"linearity": "elementwise", "types": "own", "batching": "elementwise"} | facts
     return pair(name, node, kernel, kernel_backward, backward, refuses=refused, **facts)
 
 
 def rectifier(
     signature: str,
-    primitive: Rules,
+    primitive: VjpRules,
     doc: str,
     *,
-    written: Rules = None,
+    written: VjpRules = None,
     constants: tuple[float, ...] = (),
     alone: bool = False,
     python: Python = True,
@@ -120,7 +120,7 @@ def rectifier(
 
 def overwriting(
     signature: str,
-    primitive: Rules,
+    primitive: VjpRules,
     *,
     constants: tuple[float, ...] = (),
     options: str = "",
@@ -208,7 +208,7 @@ leaky_relu_p = sloped(
     symbolic="nn.functional.leaky_relu: negative_slope",
     refuses="leaky_relu_cpu",
 )
-leaky_relu_backward = leaky_relu_p.rules["self"]
+leaky_relu_backward = leaky_relu_p.vjps["self"]
 
 
 @activation(_leaky_relu, "LeakyReluBackward1", "leaky_relu_cpu")
@@ -537,7 +537,7 @@ log_sigmoid_p = sloped(
     slope="grad_output * sigmoid(-self)",
     symbolic="logsigmoid",
     refuses="log_sigmoid_cpu",
-    kind=None,
+    linearity=None,
     outputs="output buffer",
     differentiable=1,
 )

@@ -105,19 +105,19 @@ def _c2r_backward(g: Any, dim: Any, normalization: int) -> Any:
     return out * constant(weights, out)
 
 
-@primitive(_c2c, "FftC2CBackward0", kind="linear", axes="dim")
+@primitive(_c2c, "FftC2CBackward0", linearity="linear", axes="dim")
 class fft_c2c:
     self = lambda g, dim, normalization, forward: fft_c2c(g, dim, normalization, not forward)
 
 
-@primitive(_r2c, "FftR2CBackward0", kind="linear", analytic=False, axes="dim")
+@primitive(_r2c, "FftR2CBackward0", linearity="linear", analytic=False, axes="dim")
 class fft_r2c:
     self = lambda g, self, dim, normalization, onesided: _r2c_backward(
         g, dim, normalization, onesided, self.shape[dim[-1]]
     )
 
 
-@primitive(_c2r, "FftC2RBackward0", kind="linear", analytic=False, axes="dim")
+@primitive(_c2r, "FftC2RBackward0", linearity="linear", analytic=False, axes="dim")
 class fft_c2r:
     self = _c2r_backward
 

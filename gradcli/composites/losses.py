@@ -177,7 +177,7 @@ def _samples(name: str, *more: str) -> list[str]:
 # -- losses of a difference -----------------------------------------------------------------------
 def _elementwise(kernel: Any, node: str, *, types: str = "common", **facts: Any) -> Any:
     """The primitive of a loss that has a value for each element, and reduces them."""
-    facts |= {"kind": "loss", "types": types, "batching": batching_helpers.loss}
+    facts |= {"linearity": "loss", "types": types, "batching": batching_helpers.loss}
     return operator(kernel, node, public=False, **facts)
 
 

@@ -86,7 +86,7 @@ def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     "AddBackward0",
     plain="+",
     real={"other": "g if alpha == 1 else g * alpha"},
-    kind="linear",
+    linearity="linear",
     types="common",
     wide=True,
     numbers=True,
@@ -103,7 +103,7 @@ class add:
 @operator(
     np.multiply,
     "MulBackward0",
-    kind="bilinear",
+    linearity="bilinear",
     real={"self": "g * other", "other": "g * self"},
     wide=True,
     numbers=True,
@@ -122,7 +122,7 @@ def _mul_scalar(self: Array, other: Any) -> Array:
 
 
 @operator(
-    _mul_scalar, "MulBackward1", kind="linear", batching="elementwise", symbolic="self * other"
+    _mul_scalar, "MulBackward1", linearity="linear", batching="elementwise", symbolic="self * other"
 )
 class mul_scalar:
     self = lambda g, other: g * conj(other)
@@ -223,12 +223,12 @@ def _summed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any
     return sum_dim.in_batch([every.reshape((level.size, x.size)), (1,), False, dtype])
 
 
-@operator(_sum, "SumBackward0", kind="linear", batching=_summed, symbolic="sum")
+@operator(_sum, "SumBackward0", linearity="linear", batching=_summed, symbolic="sum")
 class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 
 
-@operator(_sum_dim, "SumBackward1", kind="linear", axes="dim", symbolic="sum")
+@operator(_sum_dim, "SumBackward1", linearity="linear", axes="dim", symbolic="sum")
 class sum_dim:
     self = sum_backward
 
@@ -245,7 +245,7 @@ def view_of(self: Array, size: Any) -> Array:
 @operator(
     view_of,
     "ViewBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     sizes="size",
     symbolic="reshape",
@@ -292,7 +292,7 @@ def _expand(self: Array, size: Any) -> Array:
 @operator(
     _expand,
     "ExpandBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     sizes="size",
     batching="expanded",

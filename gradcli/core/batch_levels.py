@@ -31,7 +31,9 @@ def _sum(self: Array, level: BatchLevel) -> Any:
 
 def _primitive(name: str, kernel: Any, node: str, rule: Any) -> Any:
     """A primitive of one argument; typed as what it is called with: the classes of rules are not."""
-    return operator(kernel, node, kind="linear", batching="level")(type(name, (), {"self": rule}))
+    return operator(kernel, node, linearity="linear", batching="level")(
+        type(name, (), {"self": rule})
+    )
 
 
 def remove_batch_dim(tensor: Any, dim: int, level: BatchLevel) -> Any:

@@ -48,7 +48,12 @@ def _sparse(primitive: Declaration, operands: list[Any], level: BatchLevel) -> A
 def _diagonal(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """The primitive on diagonals, where that gives one; else None."""
     inside: list[Any] = [v for v in operands if isinstance(v, BatchedArray) and v.level is level]
-    if not inside or not all(map(is_diagonal, inside)) or not primitive.single or primitive.view:
+    if (
+        not inside
+        or not all(map(is_diagonal, inside))
+        or not primitive.returns_one
+        or primitive.view
+    ):
         return None
     shape = inside[0].shape
     if (
@@ -104,7 +109,7 @@ def run(primitive: Declaration, operands: list[Any]) -> Any:
     if level.linear and (kept := _sparse(primitive, operands, level)) is not None:
         return kept
     made = _apply(primitive, operands, level)
-    if primitive.single:
+    if primitive.returns_one:
         return BatchedArray(made, level)
     return tuple(BatchedArray(m, level) for m in made)
 
@@ -132,7 +137,7 @@ def _apply(primitive: Declaration, operands: list[Any], level: BatchLevel) -> An
 def by_entry(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """The primitive on every entry by itself; the level remembers that."""
     if level.size > 1:
-        level.slow[primitive.title] = None
+        level.slow[primitive.public_name] = None
     count = max(level.size, 1)
     inputs = [operands] if not level.size else None
     rows = []
@@ -143,14 +148,14 @@ def by_entry(primitive: Declaration, operands: list[Any], level: BatchLevel) -> 
             else [_entry(v, k, level) for v in operands]
         )
         found = run(primitive, own)
-        rows.append((found,) if primitive.single else tuple(found))
+        rows.append((found,) if primitive.returns_one else tuple(found))
     made = []
     for column in zip(*rows, strict=True):
         if any(np.shape(c) != np.shape(column[0]) for c in column):
-            raise RuntimeError(DYNAMIC.format(primitive.title))
+            raise RuntimeError(DYNAMIC.format(primitive.public_name))
         whole = stacked(column)
         made.append(whole if level.size else whole[:0])
-    return made[0] if primitive.single else made
+    return made[0] if primitive.returns_one else made
 
 
 def elementwise(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
@@ -167,7 +172,7 @@ def elementwise(primitive: Declaration, operands: list[Any], level: BatchLevel) 
     for i, array in zip(at, arrays, strict=True):
         ready[i] = wrap(array) if isinstance(operands[i], Tensor) else array
     found = run(primitive, ready)
-    return found if primitive.single else list(found)
+    return found if primitive.returns_one else list(found)
 
 
 def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
@@ -249,10 +254,10 @@ def along(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any
     found = run(primitive, ready)
     if not flat:
         return found
-    results = [found] if primitive.single else list(found)
+    results = [found] if primitive.returns_one else list(found)
     shape = (level.size, *((1,) * ndim if keepdim else ()))
     results = [r.reshape(shape) for r in results]
-    return results[0] if primitive.single else results
+    return results[0] if primitive.returns_one else results
 
 
 def _view_of_numbers(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
@@ -276,9 +281,9 @@ def _folded(primitive: Declaration, operands: list[Any], level: BatchLevel) -> A
         at = primitive.position[primitive.sizes]
         ready[at] = (level.size * items, *operands[at][1:])  # type: ignore[operator]
     found = run(primitive, ready)
-    results = [found] if primitive.single else list(found)
+    results = [found] if primitive.returns_one else list(found)
     results = [r.reshape((level.size, items, *r.shape[1:])) for r in results]
-    return results[0] if primitive.single else results
+    return results[0] if primitive.returns_one else results
 
 
 def _same(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
@@ -295,7 +300,7 @@ def _same(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any
 
 def _dynamic(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """For primitives whose result's shape depends on the numbers."""
-    raise RuntimeError(DYNAMIC.format(primitive.title))
+    raise RuntimeError(DYNAMIC.format(primitive.public_name))
 
 
 def _drawn(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:

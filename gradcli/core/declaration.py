@@ -66,7 +66,7 @@ class Declaration:
         node: str | None,
         rules: dict[str, Callable[..., Any]],
         *,
-        kind: str | None = None,
+        linearity: str | None = None,
         types: str | None = None,
         params: str | None = None,
         outputs: str | None = None,
@@ -92,7 +92,7 @@ class Declaration:
         own_order: bool = False,
         doc: str = "",
     ) -> None:
-        self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
+        self.name, self.node, self.linearity, self.view, self.doc = name, node, linearity, view, doc
         self.discrete, self.lossy, self.wide, self.saves_by_need = (
             discrete,
             lossy,
@@ -101,7 +101,7 @@ class Declaration:
         )
         self.symbolic, self.copies, self.donates, self.writes = symbolic, copies, donates, writes
         self.own_order = own_order
-        self.title = (
+        self.public_name = (
             name  # what messages call it: the name of the function that records the primitive
         )
         self.numbers = numbers
@@ -109,21 +109,21 @@ class Declaration:
         self.kernel = _KERNELS.get(kernel, kernel)
         if batching is None and (axes or sizes):
             batching = "along"
-        elif batching is None and (kind == "elementwise" or self.numpy is not None):
+        elif batching is None and (linearity == "elementwise" or self.numpy is not None):
             batching = "elementwise"
         self.batching, self.axes, self.sizes, self.index = batching, axes, sizes, index
         self.dynamic = dynamic or ("always" if batching == "dynamic" else "")
         self.rare = batching == "level"  # a way into a batch or out of it: no node of a plain pass
         # PyTorch's generated code goes through the rules in the order of their names.
-        self.rules: dict[str, Any] = dict(sorted(rules.items()))
-        if itself in self.rules.values():
-            self.rules = {n: self if r is itself else r for n, r in self.rules.items()}
+        self.vjps: dict[str, Any] = dict(sorted(rules.items()))
+        if itself in self.vjps.values():
+            self.vjps = {n: self if r is itself else r for n, r in self.vjps.items()}
         self._declared = kernel, rules, params
-        default = "common" if kind in ("elementwise", "bilinear") else None
+        default = "common" if linearity in ("elementwise", "bilinear") else None
         self.types = None if types == "own" else types or default
         self.outputs: tuple[str, ...] = tuple(outputs.split()) if outputs else ("result",)
-        self.many = self.outputs == ("list",)
-        self.single = not self.many and len(self.outputs) == 1
+        self.returns_list = self.outputs == ("list",)
+        self.returns_one = not self.returns_list and len(self.outputs) == 1
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.refuses = {k: v for kinds, v in (refuses or {}).items() for k in kinds}
         self.plain, self.real = plain, real or {}
@@ -142,16 +142,16 @@ class Declaration:
         notes = getattr(kernel, "__annotations__", {})
         self.whole = tuple(i for i, n in enumerate(self.names) if notes.get(n) == "int")
         self.tensors = tuple(i for i, k in enumerate(self.kinds) if k != "option")
-        several = len(self.tensors) > 1 and "list" not in self.kinds and self.single
+        several = len(self.tensors) > 1 and "list" not in self.kinds and self.returns_one
         several = several and not self.own_order
         # As PyTorch's TensorIterator goes over several operands; a loss, where it is not reduced.
-        self.broadcasts = several and (self.batching == "elementwise" or self.kind == "loss")
+        self.broadcasts = several and (self.batching == "elementwise" or self.linearity == "loss")
 
     def _read_rules(self) -> None:
         self.targets: list[tuple[int, ...]] = []  # by rule: positions of the arguments
         self.needs: list[tuple[str, ...]] = []
         self.masked: list[bool] = []
-        for target, rule in self.rules.items():
+        for target, rule in self.vjps.items():
             needs = parameters_of(rule)[1:]
             self.targets.append(tuple(self.position[t] for t in target.split("__")))
             self.masked.append("mask" in needs and "mask" not in self.position)

@@ -66,7 +66,7 @@ def call(primitive: Declaration, fallback: Callable[..., Any] | None = None) -> 
 
 
 def _general(primitive: Declaration) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    general, ordered, count = primitive.general, primitive.ordered, len(primitive.names)
+    general, ordered, count = primitive.call_any, primitive.call_in_order, len(primitive.names)
 
     def call(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         args = given(args)
@@ -139,7 +139,7 @@ def _variable(primitive: Declaration, name: str) -> str:
     """The variable of an argument or of a result."""
     if name in primitive.position:
         return _local(primitive)[name]
-    return "y" if primitive.single else f"y{primitive.outputs.index(name)}"
+    return "y" if primitive.returns_one else f"y{primitive.outputs.index(name)}"
 
 
 def _made(
@@ -167,7 +167,7 @@ def _made(
         "promote": promote,
         "refusal": primitive.unsupported_error,
     }
-    values["ordered"] = primitive.ordered
+    values["ordered"] = primitive.call_in_order
     made = generated("call", spec, body, values | space | _RUNTIME)
     made.__name__ = made.__qualname__ = primitive.name  # as errors and `repr` tell it
     return made  # type: ignore[no-any-return]
@@ -200,7 +200,7 @@ def _unpacked(primitive: Declaration) -> list[str]:
     """From a call's operands and results to the variables of the code."""
     body = [f"{''.join(f'{v}, ' for v in _local(primitive).values())} = values"]
     body += [f"a{i} = t{i}.array" for i in primitive.tensors if primitive.kinds[i] == "tensor"]
-    if not primitive.many:
+    if not primitive.returns_list:
         body += [f"{''.join(f'{_variable(primitive, y)}, ' for y in primitive.outputs)} = results"]
     return body
 
@@ -208,8 +208,8 @@ def _unpacked(primitive: Declaration) -> list[str]:
 def straight(primitive: Declaration) -> bool:
     """Whether straight-line code covers the primitive."""
     return (
-        primitive.single
-        and bool(primitive.rules)
+        primitive.returns_one
+        and bool(primitive.vjps)
         and primitive.flat
         and not primitive.discrete
         and not primitive.rare
@@ -357,7 +357,7 @@ def _admit(primitive: Declaration, again: str) -> list[str]:
     inferred = " or ".join(f"t{i}.inference" for i in primitive.tensors)
     # What cannot change the dtype of its operands needs no second look at the result's.
     look = not primitive.real and (
-        primitive.kind is None or len(primitive.names) > len(primitive.tensors)
+        primitive.linearity is None or len(primitive.names) > len(primitive.tensors)
     )
     # Of operands of several dtypes, a gradient may come in a third: such a result's Meta is unlike all
     # others, so that the pass looks (see `compiled_rules.keeps`).

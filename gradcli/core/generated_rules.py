@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def gradients(primitive: Declaration) -> tuple[list[str], dict[int, str], dict[str, Any]] | None:
     """(statements before, {position: expression of its gradient}, values); None: not that simple."""
     plain = (
-        not primitive.many
+        not primitive.returns_list
         and len(primitive.outputs) == 1
         and all(len(t) == 1 for t in primitive.targets)
         and not any(primitive.masked)
@@ -38,11 +38,11 @@ def gradients(primitive: Declaration) -> tuple[list[str], dict[int, str], dict[s
     if primitive.saved_fields:
         body += [f"s{k} = n._s{k}" for k in range(len(primitive.saved_fields))]
         body += ["if s0 is FREED: raise RuntimeError(freed)"]
-    values = {f"r{i}": rule for i, rule in enumerate(primitive.rules.values())}
+    values = {f"r{i}": rule for i, rule in enumerate(primitive.vjps.values())}
     optional = any(kind == "optional" for kind in primitive.kinds)
     found = {}
     for k, (targets, rule, needs) in enumerate(
-        zip(primitive.targets, primitive.rules.values(), primitive.needs, strict=True)
+        zip(primitive.targets, primitive.vjps.values(), primitive.needs, strict=True)
     ):
         args = ["g"]
         for need in needs:
@@ -152,7 +152,7 @@ def keeps(primitive: Declaration, text: str) -> bool:
         text == "g"
         or bool(primitive.real)
         or (
-            primitive.kind is not None
+            primitive.linearity is not None
             and not primitive.option_fields
             and (len(primitive.tensors) == 1 or primitive.types is not None)
         )

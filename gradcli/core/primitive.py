@@ -74,7 +74,7 @@ class Primitive(Declaration):
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments in the order of the parameters; TypeError in PyTorch's words."""
-        names, title = self.names, self.title
+        names, title = self.names, self.public_name
         values = list(args)
         positional = len(names) - self.keyword_only
         if len(values) > positional:
@@ -97,16 +97,16 @@ class Primitive(Declaration):
             raise TypeError(f"{title}() got an unexpected keyword argument '{n}'")
         return values
 
-    def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_any(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call in full: any operands, any state of the thread."""
         if "out" in kwargs and "out" not in self.position:
             from gradcli.core.out_argument import into
 
-            return into(self.title, kwargs.pop("out"), self.call, args, kwargs)
+            return into(self.public_name, kwargs.pop("out"), self.call, args, kwargs)
         bound = kwargs or self.keyword_only or len(args) != len(self.names)
-        return self.ordered(self.bind(args, kwargs) if bound else list(args), len(args))
+        return self.call_in_order(self.bind(args, kwargs) if bound else list(args), len(args))
 
-    def ordered(self, given: Sequence[Any], positional: int = 0) -> Any:
+    def call_in_order(self, given: Sequence[Any], positional: int = 0) -> Any:
         """As `general`, with a value for every parameter, in their order.
 
         positional: how many a caller gave by position, as messages say it.
@@ -150,7 +150,7 @@ class Primitive(Declaration):
                 raise self.type_error(numbers[0], values[numbers[0]], "Tensor")
             return self.in_batch(values) if is_batched(values) else self.run(values)
         if numbers and state is not None and state.rules and self.scalar is not None:
-            return self.scalar.ordered(values)
+            return self.scalar.call_in_order(values)
         for i in self.tensors:
             value = values[i]
             if self.kinds[i] == "list":
@@ -168,7 +168,7 @@ class Primitive(Declaration):
         if isinstance(value, (bool, float, complex, str, list, tuple)):
             where = f" (position {i + 1})" if positional else ""
             raise TypeError(
-                f"{self.title}(): argument '{self.names[i]}'{where} must be int, not "
+                f"{self.public_name}(): argument '{self.names[i]}'{where} must be int, not "
                 f"{type(value).__name__}"
             )
         return value if value is None else op.index(value)
@@ -208,7 +208,7 @@ class Primitive(Declaration):
         """The error for an operand of a type that the primitive does not take."""
         name = "input" if self.names[i] == "self" else self.names[i]
         return TypeError(
-            f"{self.title.rstrip('_')}(): argument '{name}' (position {i + 1}) must be {wanted}, "
+            f"{self.public_name.rstrip('_')}(): argument '{name}' (position {i + 1}) must be {wanted}, "
             f"not {type(value).__name__}"
         )
 
@@ -224,10 +224,10 @@ class Primitive(Declaration):
                 result = self.compute(self.arrays(values))
         except ValueError as error:
             raise shape_error(error, self.arrays(values)) from None
-        results = (result,) if self.single else tuple(result)
+        results = (result,) if self.returns_one else tuple(result)
         if self.view:
             base = values[0]
-            made = [track_view(wrap(r), base, self.many, state) for r in results]
+            made = [track_view(wrap(r), base, self.returns_list, state) for r in results]
         else:
             made = [wrap(r) for r in results]
         if state is None or (state.enabled and not state.inference):
@@ -238,7 +238,7 @@ class Primitive(Declaration):
                     out.inference = 1 + modes.depth.get()
             if state.intercept is not None:
                 state.intercept(self, values, made)
-        return made[0] if self.single else tuple(made)
+        return made[0] if self.returns_one else tuple(made)
 
     def _lifted(self, values: list[Any]) -> list[Any]:
         """The operands, those that are recorded in all the batches that any is in.
@@ -310,11 +310,11 @@ class Primitive(Declaration):
         if edges is None:
             return
         node = self.record(values, results, edges)
-        if self.differentiable == 1 and not self.many:
+        if self.differentiable == 1 and not self.returns_list:
             made[0].set_node(node)
         else:
             node._outputs = tuple((r.shape, r.dtype) for r in results)
-            for nr, out in enumerate(made if self.many else made[: self.differentiable]):
+            for nr, out in enumerate(made if self.returns_list else made[: self.differentiable]):
                 if results[nr].dtype in dtypes.DIFFERENTIABLE:
                     out.set_node(Port(node, nr, results[nr].shape, results[nr].dtype))
         if state is not None:
@@ -336,7 +336,9 @@ class Primitive(Declaration):
             if all(t is None or t.inference for t in every):
                 return None
         edges = tuple([None if t is None else edge(t) for t in operands])
-        kinds = [out.array.dtype for out in (made if self.many else made[: self.differentiable])]
+        kinds = [
+            out.array.dtype for out in (made if self.returns_list else made[: self.differentiable])
+        ]
         if not (self.discrete or any(kind in dtypes.DIFFERENTIABLE for kind in kinds)):
             if self.view or self.lossy or not any(e is not None for e in edges):
                 return None
@@ -385,7 +387,7 @@ class Primitive(Declaration):
         if isinstance(value, Tensor):
             return value
         out = wrap(value)
-        nr = 0 if self.many else self.outputs.index(field)
+        nr = 0 if self.returns_list else self.outputs.index(field)
         if nr >= self.differentiable:
             return out
         if node._outputs is None:
@@ -437,7 +439,7 @@ class Primitive(Declaration):
         by_position = self.edges_by_position(node)
         found: dict[int, Any] = {}
         for targets, rule, needs, masked in zip(
-            self.targets, self.rules.values(), self.needs, self.masked, strict=True
+            self.targets, self.vjps.values(), self.needs, self.masked, strict=True
         ):
             wanted = [any(e is not None for e in by_position[t]) for t in targets]
             if not any(wanted):
@@ -508,7 +510,7 @@ class NotImplementedNode(Wide):
 
     def apply(self, grad: Any) -> Any:
         assert self._primitive is not None
-        title = self._primitive.title
+        title = self._primitive.public_name
         # What exists in place alone PyTorch records by hand, and names without its namespace.
         title = title if title.endswith("_") else f"aten::{title}"
         raise RuntimeError(f"derivative for {title} is not implemented")
@@ -554,7 +556,7 @@ def shown_option(value: Any) -> Any:
     return value
 
 
-Rules = Any  # a primitive, which is the class of its rules to a type checker
+VjpRules = Any  # a primitive, which is the class of its rules to a type checker
 
 
 def operator(
@@ -563,7 +565,7 @@ def operator(
     """Decorate a class of rules: makes it a Primitive (see the module's docstring).
 
     kernel: the function on arrays. node: the name of the node's class, None where nothing is
-    recorded. kind: "linear", "bilinear" or "elementwise", where the operation is; "loss", where it is
+    recorded. linearity: "linear", "bilinear" or "elementwise", where the operation is; "loss", where it is
     elementwise and then reduced as its option `reduction` says. types: "common"
     or "float", how operands are promoted; "own": not at all. params: the tensor arguments, for
     kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
@@ -604,4 +606,4 @@ def operator(
     return make
 
 
-__all__ = ["LAZY", "Array", "Arrays", "Primitive", "Rules", "itself", "operator"]
+__all__ = ["LAZY", "Array", "Arrays", "Primitive", "VjpRules", "itself", "operator"]

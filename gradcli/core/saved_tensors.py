@@ -116,7 +116,7 @@ def pack(node: Node, primitive: Declaration, stack: tuple[Any, ...]) -> None:
 def _history(node: Node, primitive: Declaration, field: str) -> Node | Port | None:
     if field in primitive.position:
         return None
-    if not primitive.many and primitive.outputs.index(field) >= primitive.differentiable:
+    if not primitive.returns_list and primitive.outputs.index(field) >= primitive.differentiable:
         return None
     if node._outputs is None:
         return node

@@ -126,7 +126,7 @@ def run(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     found: Scattered | None = None
     inside = [i for i, v in enumerate(operands) if is_batched(v)]
     alone = len(inside) == 1
-    if not primitive.single or not (alone or primitive.batching == "elementwise"):
+    if not primitive.returns_one or not (alone or primitive.batching == "elementwise"):
         return None
     for i in inside:  # what is linear in several is the sum of what it is of each
         x = scattered(operands[i], level)

@@ -306,7 +306,7 @@ def _inplace(
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
     operands = (*args, *kwargs.values())
     if modes.differentiating:
-        name = getattr(primitive, "title", None) or primitive.__name__
+        name = getattr(primitive, "public_name", None) or primitive.__name__
         refuse_captured(tensor, name, operands[-1] if operands else None)
     recorded = will_record(tensor, operands)
     writes = getattr(primitive, "writes", "")

@@ -15,7 +15,7 @@ from gradcli.core.primitive import Primitive
 
 def rules_of(primitive: Primitive) -> dict[str, str]:
     """Return {argument: rule} of a row, "grad" being what comes in."""
-    return {target.replace("__", ", "): rule_text(rule) for target, rule in primitive.rules.items()}
+    return {target.replace("__", ", "): rule_text(rule) for target, rule in primitive.vjps.items()}
 
 
 def rules_by_edge(node: Any) -> list[str]:
@@ -25,7 +25,7 @@ def rules_by_edge(node: Any) -> list[str]:
     if primitive is None:
         return [""] * len(edges)
     texts: dict[int, str] = {}
-    for targets, rule in zip(primitive.targets, primitive.rules.values(), strict=True):
+    for targets, rule in zip(primitive.targets, primitive.vjps.values(), strict=True):
         for position in targets:
             texts[position] = rule_text(rule)
     ordered = [texts.get(position, "") for position in primitive.differentiated]

@@ -239,7 +239,7 @@ def _lifted(
     kinds: tuple[type, ...] = (*_NUMBERS, list)
     beside = None
     if not _all_numbers(args, keywords, wanted):
-        if hasattr(function.target, "kind"):
+        if hasattr(function.target, "linearity"):
             kinds = (list,) if function.target.numbers else (list, bool)
         else:
             given = (*args, *keywords.values())

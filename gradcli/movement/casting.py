@@ -26,7 +26,12 @@ def _clone(self: Array, memory_format: str | None = None) -> Array:
 
 
 @primitive(
-    _clone, "CloneBackward0", kind="linear", copies=True, batching="elementwise", symbolic="self"
+    _clone,
+    "CloneBackward0",
+    linearity="linear",
+    copies=True,
+    batching="elementwise",
+    symbolic="self",
 )
 class clone_as:
     self = lambda g: g
@@ -97,7 +102,7 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
 @primitive(
     _to_copy,
     "ToCopyBackward0",
-    kind="linear",
+    linearity="linear",
     copies=True,
     analytic=False,
     batching="elementwise",

@@ -144,7 +144,7 @@ def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
 @primitive(
     _index,
     "IndexBackward0",
-    kind="linear",
+    linearity="linear",
     dynamic="masks",
     name="index",
     samples=("randn(3)[[0,2]]",),
@@ -236,7 +236,7 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@primitive(_where, "WhereBackward0", kind="linear", batching="elementwise", symbolic="where")
+@primitive(_where, "WhereBackward0", linearity="linear", batching="elementwise", symbolic="where")
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -411,7 +411,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
 @operator(
     _masked_select,
     "MaskedSelectBackward0",
-    kind="linear",
+    linearity="linear",
     dynamic="masks",
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
     batching=batching_helpers.of(batching_helpers.masked, lambda: index_select),
@@ -533,7 +533,7 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> 
 @operator(
     _gather,
     "GatherBackward0",
-    kind="linear",
+    linearity="linear",
     samples=(
         "gather(randn(2,3), 1, tensor([[0, 2], [1, 1]]))",
         "gather(randn(3), 0, tensor([2, 0, 0]))",
@@ -610,7 +610,7 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
 @primitive(
     _scatter_value,
     "ScatterBackward1",
-    kind=None,
+    linearity=None,
     axes="dim",
     batching=batching_helpers.as_lines("self"),
     symbolic="scatter:",
@@ -677,7 +677,7 @@ def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
 @operator(
     _scatter_add,
     "ScatterAddBackward0",
-    kind="linear",
+    linearity="linear",
     inplace=True,
     samples=("scatter_add(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",),
     axes="dim",
@@ -878,7 +878,7 @@ def _index_select_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, index:
 @operator(
     _index_select,
     "IndexSelectBackward0",
-    kind="linear",
+    linearity="linear",
     samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
     batching=batching_helpers.of(batching_helpers.selected, lambda: index_p),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
@@ -1195,7 +1195,7 @@ def _take(self: Array, index: Array) -> Array:
 @operator(
     _take,
     "TakeBackward0",
-    kind="linear",
+    linearity="linear",
     samples=("take(randn(2,3), tensor([0, 5, 5]))",),
     batching=batching_helpers.of(batching_helpers.taken, lambda: index_select),
     writes="apart",
@@ -1304,7 +1304,7 @@ def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
 @operator(
     _select_scatter,
     "SelectScatterBackward0",
-    kind="linear",
+    linearity="linear",
     refuses={"C": "select_scatter"},
     samples=("select_scatter(randn(2,3), randn(3), 0, 1)",),
     axes="dim",
@@ -1327,7 +1327,7 @@ def _slice_scatter(
 @operator(
     _slice_scatter,
     "SliceScatterBackward0",
-    kind="linear",
+    linearity="linear",
     refuses={"C": "slice_scatter"},
     samples=("slice_scatter(randn(4), randn(2), 0, 1, 3)",),
     axes="dim",
@@ -1355,7 +1355,7 @@ def _diagonal_scatter(
 @operator(
     _diagonal_scatter,
     "DiagonalScatterBackward0",
-    kind="linear",
+    linearity="linear",
     samples=("diagonal_scatter(randn(3,3), randn(3))",),
     axes="dim1 dim2",
     signature=("diagonal_scatter(Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1)"),
@@ -1386,7 +1386,7 @@ def _as_strided_scatter_back(
 @operator(
     _as_strided_scatter,
     "AsStridedScatterBackward0",
-    kind="linear",
+    linearity="linear",
     symbolic="as_strided_scatter",
     samples=["as_strided_scatter(randn(2,3), randn(2,2), (2,2), (1,2))"],
     signature=(

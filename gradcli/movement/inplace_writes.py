@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.core import modes
 from gradcli.core.batched_arrays import BatchedArray, BatchLevel, is_batched, zeros_of
-from gradcli.core.primitive import Rules
+from gradcli.core.primitive import VjpRules
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, edge, wrap
 from gradcli.core.views import (
@@ -319,18 +319,23 @@ def set_(
 
 
 # -- the same tensor in another shape -------------------------------------------------------------
-def _of_itself(view: Rules, node: str) -> Any:
+def _of_itself(view: VjpRules, node: str) -> Any:
     """The primitive of a view that a tensor becomes itself: not of another's memory, with a node
     of its own."""
 
-    def as_the_view(_: Rules, operands: list[Any], level: BatchLevel) -> Any:
+    def as_the_view(_: VjpRules, operands: list[Any], level: BatchLevel) -> Any:
         return view.batching(
             view, operands, level
         )  # a view of every entry's memory, and not a copy
 
     batch = as_the_view if callable(view.batching) else view.batching
-    facts = {"kind": view.kind, "batching": batch, "axes": view.axes, "symbolic": view.symbolic}
-    body = type(f"{view.name}_of_itself", (), {"__module__": __name__, **view.rules})
+    facts = {
+        "linearity": view.linearity,
+        "batching": batch,
+        "axes": view.axes,
+        "symbolic": view.symbolic,
+    }
+    body = type(f"{view.name}_of_itself", (), {"__module__": __name__, **view.vjps})
     return primitive(view.kernel, node, **facts)(body)
 
 
@@ -343,7 +348,7 @@ squeeze_dims_p = _of_itself(reshaping.squeeze_dims, "SqueezeBackward5")
 as_strided_p = _of_itself(reshaping.as_strided, "AsStridedBackward1")
 
 
-def reshaped(name: str, primitive: Rules, tensor: Tensor, *options: Any) -> Tensor:
+def reshaped(name: str, primitive: VjpRules, tensor: Tensor, *options: Any) -> Tensor:
     """Give a tensor the shape that a primitive gives its memory, as the function `name`; returns
     that tensor."""
     refuse_captured(tensor, name)
@@ -363,7 +368,7 @@ def reshaped(name: str, primitive: Rules, tensor: Tensor, *options: Any) -> Tens
     return tensor
 
 
-def _reshaping(signature: str, primitive: Rules, sample: str, aliases: str = "") -> None:
+def _reshaping(signature: str, primitive: VjpRules, sample: str, aliases: str = "") -> None:
     """The in-place form of a view."""
     name = signature.partition("(")[0]
 

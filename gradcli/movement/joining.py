@@ -79,7 +79,7 @@ def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> li
 @operator(
     _cat,
     "CatBackward0",
-    kind="linear",
+    linearity="linear",
     types="common",
     aliases="concat concatenate",
     method=False,
@@ -119,7 +119,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
 @operator(
     _stack,
     "StackBackward0",
-    kind="linear",
+    linearity="linear",
     types="common",
     method=False,
     numpy=np.stack,
@@ -269,7 +269,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
 @operator(
     _repeat,
     "RepeatBackward0",
-    kind="linear",
+    linearity="linear",
     batching=batching_helpers.repeated,
     symbolic="tile: dims",
     samples=["repeat(randn(2,3), (2,1))", "repeat(randn(3), (2,2))"],
@@ -410,7 +410,7 @@ def _filled(made: Any, values: Any) -> Any:
 @operator(
     _flip,
     "FlipBackward0",
-    kind="linear",
+    linearity="linear",
     axes="dims",
     symbolic="flip",
     numpy=np.flip,
@@ -462,7 +462,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
 @operator(
     _roll,
     "RollBackward0",
-    kind="linear",
+    linearity="linear",
     batching=batching_helpers.rolled,
     symbolic="roll: shifts dims",
     numpy=np.roll,
@@ -496,7 +496,7 @@ def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
 @operator(
     _rot90,
     "Rot90Backward0",
-    kind="linear",
+    linearity="linear",
     axes="dims",
     symbolic="rot90: k dims",
     numpy=np.rot90,
@@ -525,7 +525,7 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
 @operator(
     _tril,
     "TrilBackward0",
-    kind="linear",
+    linearity="linear",
     inplace=True,
     numpy=np.tril,
     samples=("tril(randn(3,3))", "tril(randn(2,3,3), -1)"),
@@ -543,7 +543,7 @@ class tril:
 @operator(
     _triu,
     "TriuBackward0",
-    kind="linear",
+    linearity="linear",
     inplace=True,
     numpy=np.triu,
     samples=("triu(randn(3,3))", "triu(randn(2,3,3), 1)"),
@@ -575,7 +575,7 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
 @operator(
     _diag_embed,
     "DiagEmbedBackward0",
-    kind="linear",
+    linearity="linear",
     samples=(
         "diag_embed(randn(3))",
         "diag_embed(randn(2,3), 1)",
@@ -677,7 +677,7 @@ def _block_diag_back(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[
 @primitive(
     _block_diag,
     "BlockDiagBackward0",
-    kind="linear",
+    linearity="linear",
     types="common",
     batching=_block_diag_of_batches,
 )

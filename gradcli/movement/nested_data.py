@@ -22,7 +22,7 @@ _LEVELS = 64  # as many dimensions as NumPy has
 
 
 def array_of(data: Any, kind: np.dtype[Any] | None) -> Array:
-    """A new array of the data, in the dtype `kind`, or in the one that the data says."""
+    """A new array of the data, in the dtype `linearity`, or in the one that the data says."""
     if isinstance(data, (np.ndarray, np.generic)):
         return of_array(np.asarray(data), kind, copy=True)
     if isinstance(data, Tensor):
@@ -190,7 +190,7 @@ def _leaves(items: list[Any], kind: np.dtype[Any] | None) -> Array:
 
 
 def stored(value: Any, kind: np.dtype[Any]) -> Any:
-    """One item in the dtype `kind`; TypeError, ValueError or RuntimeError where it does not fit."""
+    """One item in the dtype `linearity`; TypeError, ValueError or RuntimeError where it does not fit."""
     if isinstance(value, Tensor):
         if value.array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")

@@ -59,7 +59,7 @@ def _border_rows(kind: str, positions: Any, n: int) -> Primitive:
         return _returned(grad_output, self.shape, padding, positions)
 
     node = f"{kind}Pad{n}D"
-    return pair(node, node, kernel, kernel_backward, NOTHING, kind="linear")
+    return pair(node, node, kernel, kernel_backward, NOTHING, linearity="linear")
 
 
 def _check_result(kind: str, x: Any, padding: Any, n: int) -> None:
@@ -221,7 +221,7 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
 @operator(
     _pixel_shuffle,
     "PixelShuffleBackward0",
-    kind="linear",
+    linearity="linear",
     aliases="pixel_shuffle",
     samples=("nn.functional.pixel_shuffle(randn(2,8,3,3), 2)",),
     batching="leading",
@@ -236,7 +236,7 @@ class pixel_shuffle:
 @operator(
     _pixel_unshuffle,
     "PixelUnshuffleBackward0",
-    kind="linear",
+    linearity="linear",
     aliases="pixel_unshuffle",
     samples=("nn.functional.pixel_unshuffle(randn(2,2,4,4), 2)",),
     batching="leading",
@@ -266,7 +266,7 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
 @operator(
     _channel_shuffle,
     "ChannelShuffleBackward0",
-    kind="linear",
+    linearity="linear",
     aliases="channel_shuffle",
     samples=("nn.functional.channel_shuffle(randn(1,4,2,2), 2)",),
     batching="folded",

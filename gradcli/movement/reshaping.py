@@ -68,7 +68,12 @@ view_size = register(
 
 
 @primitive(
-    view_of, "ReshapeAliasBackward0", kind="linear", view=True, sizes="size", symbolic="reshape"
+    view_of,
+    "ReshapeAliasBackward0",
+    linearity="linear",
+    view=True,
+    sizes="size",
+    symbolic="reshape",
 )
 class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
@@ -78,7 +83,9 @@ def _unsafe_view(self: Array, size: Any) -> Array:
     return self.reshape(infer_shape(size, self.size))
 
 
-@primitive(_unsafe_view, "UnsafeViewBackward0", kind="linear", sizes="size", symbolic="reshape")
+@primitive(
+    _unsafe_view, "UnsafeViewBackward0", linearity="linear", sizes="size", symbolic="reshape"
+)
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
@@ -243,7 +250,7 @@ def _unsqueeze(self: Array, dim: int) -> Array:
 @operator(
     _unsqueeze,
     "UnsqueezeBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     numpy=np.expand_dims,
     samples=("unsqueeze(randn(2,3), 0)", "unsqueeze(randn(2,3), -1)", "unsqueeze(randn(()), 0)"),
@@ -292,7 +299,7 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
 @primitive(
     _squeeze,
     "SqueezeBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     batching=batching_helpers.squeezed,
     symbolic="reshape",
@@ -302,14 +309,14 @@ class squeeze_all:
 
 
 @primitive(
-    _squeeze_dim, "SqueezeBackward1", kind="linear", view=True, axes="dim", symbolic="reshape"
+    _squeeze_dim, "SqueezeBackward1", linearity="linear", view=True, axes="dim", symbolic="reshape"
 )
 class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
 @primitive(
-    _squeeze_dims, "SqueezeBackward2", kind="linear", view=True, axes="dim", symbolic="reshape"
+    _squeeze_dims, "SqueezeBackward2", linearity="linear", view=True, axes="dim", symbolic="reshape"
 )
 class squeeze_dims:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
@@ -341,7 +348,7 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
 @operator(
     _transpose,
     "TransposeBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     aliases="swapdims",
     numpy=np.swapaxes,
@@ -375,7 +382,7 @@ def _t(self: Array) -> Array:
 @operator(
     _t,
     "TBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))"),
     batching=batching_helpers.transposed,
@@ -411,7 +418,7 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
 @operator(
     _permute,
     "PermuteBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     batching=batching_helpers.permuted,
     symbolic="transpose",
@@ -635,7 +642,7 @@ def _select(self: Array, dim: int, index: int) -> Array:
 @operator(
     _select,
     "SelectBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     samples=("select(randn(2,3), 0, 1)", "select(randn(2,3), -1, -2)", "select(randn(3), 0, 0)"),
     axes="dim",
@@ -657,7 +664,7 @@ def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int)
 @primitive(
     _select_backward,
     "SelectBackwardBackward0",
-    kind="linear",
+    linearity="linear",
     sizes="input_sizes",
     axes="dim",
     symbolic="select_scatter",
@@ -687,7 +694,7 @@ def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: 
 @primitive(
     _slice,
     "SliceBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     samples=("randn(4)[1:3]",),
     axes="dim",
@@ -717,7 +724,7 @@ def _slice_backward(
 @primitive(
     _slice_backward,
     "SliceBackwardBackward0",
-    kind="linear",
+    linearity="linear",
     sizes="input_sizes",
     axes="dim",
     symbolic="slice_scatter",
@@ -772,7 +779,7 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
 @operator(
     _diagonal,
     "DiagonalBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     numpy=np.diagonal,
     samples=(
@@ -804,7 +811,7 @@ def _diagonal_backward(
 @primitive(
     _diagonal_backward,
     "DiagonalBackwardBackward0",
-    kind="linear",
+    linearity="linear",
     sizes="input_sizes",
     axes="dim1 dim2",
     symbolic="diagonal_scatter",
@@ -842,7 +849,7 @@ def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
 @operator(
     _unfold,
     "UnfoldBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     samples=("unfold(randn(2,5), 1, 2, 1)", "unfold(randn(6), 0, 3, 2)"),
     axes="dimension",
@@ -870,7 +877,7 @@ def _unfold_backward(grad_in: Array, input_sizes: Any, dim: int, size: int, step
 @primitive(
     _unfold_backward,
     "UnfoldBackwardBackward0",
-    kind="linear",
+    linearity="linear",
     sizes="input_sizes",
     axes="dim",
     symbolic="slope of windows",
@@ -922,7 +929,13 @@ def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: i
 
 
 @primitive(
-    _split, "SplitBackward0", kind="linear", view=True, outputs="list", axes="dim", symbolic="split"
+    _split,
+    "SplitBackward0",
+    linearity="linear",
+    view=True,
+    outputs="list",
+    axes="dim",
+    symbolic="split",
 )
 class split_size:
     self = _split_back
@@ -939,7 +952,7 @@ def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
 @operator(
     _unsafe_split,
     "UnsafeSplitBackward0",
-    kind="linear",
+    linearity="linear",
     outputs="list",
     samples=("unsafe_split(randn(4,2), 2)[0]",),
     axes="dim",
@@ -977,7 +990,7 @@ def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
 @primitive(
     _split_with_sizes,
     "SplitWithSizesBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     outputs="list",
     axes="dim",
@@ -994,7 +1007,7 @@ def _unsafe_split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any
 @operator(
     _unsafe_split_with_sizes,
     "UnsafeSplitWithSizesBackward0",
-    kind="linear",
+    linearity="linear",
     outputs="list",
     samples=("unsafe_split_with_sizes(randn(4,2), (1,3))[0]",),
     axes="dim",
@@ -1169,7 +1182,7 @@ def _unbind_back(grads: Any, dim: int) -> Any:
 @operator(
     _unbind,
     "UnbindBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     outputs="list",
     samples=("unbind(randn(2,3))[1]", "unbind(randn(2,3), 1)[0]"),
@@ -1191,7 +1204,7 @@ def _alias(self: Array) -> Array:
 @primitive(
     _alias,
     "AliasBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     samples=("randn(3)[...]",),
     batching="elementwise",
@@ -1269,7 +1282,7 @@ def positions(shape: Any, strides: Any) -> Any:
 @operator(
     _as_strided,
     "AsStridedBackward0",
-    kind="linear",
+    linearity="linear",
     view=True,
     batching=batching_helpers.strided,
     symbolic="as_strided:",
@@ -1349,7 +1362,12 @@ def _conj(self: Array) -> Array:
 
 
 @primitive(
-    _conj, "ConjBackward0", kind="linear", analytic=False, batching="elementwise", symbolic="conj"
+    _conj,
+    "ConjBackward0",
+    linearity="linear",
+    analytic=False,
+    batching="elementwise",
+    symbolic="conj",
 )
 class conj_of:
     self = conj
@@ -1358,7 +1376,7 @@ class conj_of:
 @primitive(
     _conj,
     "ConjPhysicalBackward0",
-    kind="linear",
+    linearity="linear",
     analytic=False,
     batching="elementwise",
     symbolic="conj",

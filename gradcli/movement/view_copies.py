@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.core.primitive import Primitive, Rules
+from gradcli.core.primitive import Primitive, VjpRules
 from gradcli.movement import reshaping
 from gradcli.movement.strides import in_order
 from gradcli.registry.table import Array, function, operator, overloads
@@ -14,7 +14,7 @@ FAMILY = "shapes"
 
 
 def _copying(view: Primitive) -> Callable[..., Any]:
-    kernel, many = view.kernel, view.many
+    kernel, many = view.kernel, view.returns_list
 
     def copy(*operands: Any) -> Any:
         found = kernel(*operands)
@@ -29,25 +29,25 @@ def _of_any_layout(view: Primitive) -> Callable[..., Any]:
 
 
 def _copy_of(
-    view: Rules, *samples: str, options: str = "", out: str = "Tensor", real: bool = False
+    view: VjpRules, *samples: str, options: str = "", out: str = "Tensor", real: bool = False
 ) -> Primitive:
     """The primitive of the view's copies: the view's own rules, under the node's name with `_copy`.
 
     real: PyTorch records no such copy of complex numbers.
     """
     name = view.name.removesuffix("_p")
-    body = type(f"{name}_copy", (), {**view.rules, "__doc__": f"A copy of `{name}`."})
+    body = type(f"{name}_copy", (), {**view.vjps, "__doc__": f"A copy of `{name}`."})
     body.__module__ = __name__
     signature = f"{name}_copy(Tensor input{options}, *, {out} out=None)"
     primitive = operator(
         view.kernel,
         f"{view.node}_copy",
-        kind=view.kind,
+        linearity=view.linearity,
         batching=view.batching,
         axes=view.axes,
         sizes=view.sizes,
         symbolic=view.symbolic or (f"{view.name}:" if samples else ""),
-        outputs="list" if view.many else None,
+        outputs="list" if view.returns_list else None,
         refuses={"C": f"{name}_copy"} if real else None,
         public=bool(samples),
         method=False,
@@ -108,7 +108,7 @@ split_size_copy = _copy_of(reshaping.split_size)
 split_by_sizes_copy = _copy_of(reshaping.split_by_sizes)
 
 
-def _choice(*signatures: str, primitives: list[Rules], samples: list[str]) -> Callable[..., Any]:
+def _choice(*signatures: str, primitives: list[VjpRules], samples: list[str]) -> Callable[..., Any]:
     """`NAME_copy` of a view that several primitives make."""
     doc = f"A copy of `{signatures[0].partition('_copy(')[0]}`."
     texts = [s.replace(")", ", *, Tensor out=None)") for s in signatures]
@@ -163,7 +163,7 @@ def _narrow_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, start: int, 
 @operator(
     _narrow_copy,
     "NarrowCopyBackward0",
-    kind="linear",
+    linearity="linear",
     samples=("narrow_copy(randn(4), 0, 1, 2)",),
     axes="dim",
     signature="narrow_copy(Tensor input, int dim, int start, int length, *, Tensor out=None)",

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.core import basic_primitives, modes
 from gradcli.core.basic_primitives import factor, is_one, meeting
-from gradcli.core.primitive import Rules
+from gradcli.core.primitive import VjpRules
 from gradcli.core.promotion import BOOL_OPERAND, mismatch
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.registry.rule_helpers import (
@@ -114,7 +114,7 @@ add = register(
     types="numbers",
     wide=True,
     refuses={"b": (RuntimeError, TWO_BOOLS)},
-    kind="linear",
+    linearity="linear",
     inplace=True,
     numpy=np.subtract,
     numbers=True,
@@ -139,7 +139,7 @@ class sub:
 
 
 # Not linear: what they do to a value is not what they do to a tangent.
-_SHIFT: Any = {"kind": "elementwise", "types": "own", "analytic": True}
+_SHIFT: Any = {"linearity": "elementwise", "types": "own", "analytic": True}
 
 
 @primitive(_add_scalar, "AddBackward1", **_SHIFT, scalar_of=add, symbolic="plus")
@@ -166,7 +166,7 @@ def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 @primitive(
     _rsub_tensor,
     "RsubBackward0",
-    kind="linear",
+    linearity="linear",
     types="numbers",
     refuses={"b": (RuntimeError, TWO_BOOLS)},
     wide=True,
@@ -195,7 +195,7 @@ mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
 @primitive(
     np.divide,
     "DivBackward0",
-    kind="elementwise",
+    linearity="elementwise",
     analytic=True,
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     types="float",
@@ -211,7 +211,7 @@ class div_true:
 @primitive(
     _div_scalar,
     "DivBackward1",
-    kind="linear",
+    linearity="linear",
     types="float",
     scalar_of=div_true,
     batching="elementwise",
@@ -251,7 +251,7 @@ class div_rounded:
 @operator(
     np.reciprocal,
     "ReciprocalBackward0",
-    kind="elementwise",
+    linearity="elementwise",
     analytic=True,
     types="float",
     inplace=True,
@@ -266,7 +266,7 @@ class reciprocal:
 @operator(
     _neg,
     "NegBackward0",
-    kind="linear",
+    linearity="linear",
     inplace=True,
     aliases="negative",
     numpy=np.negative,
@@ -359,7 +359,7 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
 @primitive(
     _pow_number,
     "PowBackward0",
-    kind="elementwise",
+    linearity="elementwise",
     analytic=True,
     samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
     symbolic="self ** exponent",
@@ -371,7 +371,7 @@ class pow_number:
 @primitive(
     _pow_tensors,
     "PowBackward1",
-    kind="elementwise",
+    linearity="elementwise",
     refuses={"b": "pow"},
     samples=("pow(rand(2,3) + 0.5, randn(3))", "pow(rand(()) + 0.5, randn(2))"),
     symbolic="self ** exponent",
@@ -399,7 +399,7 @@ def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
 @primitive(
     _pow_base,
     "PowBackward2",
-    kind="elementwise",
+    linearity="elementwise",
     samples=("pow(2, randn(3))",),
     symbolic="self ** exponent",
 )
@@ -839,12 +839,12 @@ def _matmul(a: Any, b: Any) -> Any:
     return matmul(*(wrap(x) if isinstance(x, np.ndarray) else x for x in (a, b)))
 
 
-def _on_first_use(name: str, primitive: Rules, method: Callable[[Primitive], Any]) -> None:
+def _on_first_use(name: str, primitive: VjpRules, method: Callable[[Primitive], Any]) -> None:
     """Set an operator's method that compiles itself when called again: a single call costs less without."""
 
     def first(*args: Any) -> Any:
         setattr(Tensor, name, again)
-        return primitive.general(args, {}) if all(map(is_operand, args)) else NotImplemented
+        return primitive.call_any(args, {}) if all(map(is_operand, args)) else NotImplemented
 
     def again(*args: Any) -> Any:
         compiled = method(primitive)

@@ -627,7 +627,11 @@ def _col2im(
 
 
 @operator(
-    _im2col, "Im2ColBackward0", kind="linear", public=False, batching=batching_helpers.images(4)
+    _im2col,
+    "Im2ColBackward0",
+    linearity="linear",
+    public=False,
+    batching=batching_helpers.images(4),
 )
 class im2col:
     self = (
@@ -645,7 +649,11 @@ class im2col:
 
 
 @operator(
-    _col2im, "Col2ImBackward0", kind="linear", public=False, batching=batching_helpers.images(3)
+    _col2im,
+    "Col2ImBackward0",
+    linearity="linear",
+    public=False,
+    batching=batching_helpers.images(3),
 )
 class col2im:
     self = im2col

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.batched_arrays import BatchedArray, anywhere, is_batched
-from gradcli.core.primitive import Rules, itself
+from gradcli.core.primitive import VjpRules, itself
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.core.views import inplace
@@ -54,7 +54,7 @@ def unary(kernel: Any, node: str, samples: tuple[str, ...] = ANY, **facts: Any) 
         return operator(
             kernel,
             node,
-            kind="elementwise",
+            linearity="elementwise",
             types=facts.pop("types", "float"),
             inplace=True,
             samples=tuple(s.format(name) for s in samples),
@@ -285,7 +285,7 @@ class atanh:
     )
 
 
-def _underivable(of: Rules, old: str) -> None:
+def _underivable(of: VjpRules, old: str) -> None:
     """`NAME_` of a function whose in-place form PyTorch does not differentiate."""
     name = of.name
 
@@ -660,7 +660,7 @@ _NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
 @primitive(
     _clamp_numbers,
     "ClampBackward1",
-    kind="elementwise",
+    linearity="elementwise",
     types="common",
     refuses=_NO_BOOL_CLAMP,
     symbolic="clamp",
@@ -763,7 +763,7 @@ class clamp_max_tensor:
     max = lambda g, self, max: where(self > max, g, 0)
 
 
-def _one_limit(name: str, side: str, number: Rules, tensor: Rules, doc: str) -> Any:
+def _one_limit(name: str, side: str, number: VjpRules, tensor: VjpRules, doc: str) -> Any:
     """`NAME(input, SIDE)`, of a number or a tensor."""
 
     def limited(input: Array, limit: Any) -> Any:
@@ -1239,7 +1239,7 @@ def _nan_to_num(self: Array, nan: Any = None, posinf: Any = None, neginf: Any = 
 @operator(
     _nan_to_num,
     "NanToNumBackward0",
-    kind="elementwise",
+    linearity="elementwise",
     refuses={"C": "nan_to_num"},
     inplace=True,
     samples=("nan_to_num(tensor([1.0, nan, inf]))",),

@@ -388,7 +388,7 @@ def _affine_backward(g: Any, size: Any, align_corners: bool) -> Any:
 @operator(
     _affine_grid,
     "AffineGridGeneratorBackward0",
-    kind="linear",
+    linearity="linear",
     public=False,
     batching="folded",
     sizes="size",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.core import modes
-from gradcli.core.primitive import Rules
+from gradcli.core.primitive import VjpRules
 from gradcli.core.tensor import Tensor
 from gradcli.core.views import inplace
 from gradcli.movement.inplace_writes import _either
@@ -41,7 +41,7 @@ def _comparison(of: Primitive) -> None:
     _enter_as(of, write, either, [number_p, tensor_p])
 
 
-def _logic(primitive: Rules) -> None:
+def _logic(primitive: VjpRules) -> None:
     """`NAME_` of a logical function, of which PyTorch's graphs do not know."""
 
     def write(input: Array, *other: Array) -> Any:

@@ -211,7 +211,7 @@ def _dot(self: Array, tensor: Array) -> Array:
 @operator(
     _dot,
     "DotBackward0",
-    kind="bilinear",
+    linearity="bilinear",
     types="own",
     samples=("dot(randn(3), randn(3))", "dot(randn(1), randn(1))", "dot(randn(0), randn(0))"),
     batching=_by(lambda rules: rules.of(rules.dot, lambda: bmm, lambda: mv)),
@@ -259,7 +259,7 @@ def _mv(self: Array, vec: Array) -> Array:
 @operator(
     _mv,
     "MvBackward0",
-    kind="bilinear",
+    linearity="bilinear",
     types="own",
     samples=("mv(randn(2,3), randn(3))", "mv(randn(0,3), randn(3))", "mv(randn(1,1), randn(1))"),
     batching=_by(lambda rules: rules.of(rules.mv, lambda: bmm, lambda: mm)),
@@ -295,7 +295,7 @@ def _mm(self: Array, mat2: Array) -> Array:
 @operator(
     _mm,
     "MmBackward0",
-    kind="bilinear",
+    linearity="bilinear",
     types="own",
     samples=(
         "mm(randn(2,3), randn(3,4))",
@@ -328,7 +328,7 @@ def _bmm(self: Array, mat2: Array) -> Array:
 @operator(
     _bmm,
     "BmmBackward0",
-    kind="bilinear",
+    linearity="bilinear",
     types="own",
     samples=("bmm(randn(2,3,4), randn(2,4,5))", "bmm(randn(0,3,4), randn(0,4,5))"),
     batching=_by(lambda rules: rules.bmm),
@@ -594,7 +594,9 @@ def _as_new_shape(self: Array, size: Any) -> Array:
     return self.reshape(size)
 
 
-@primitive(_as_new_shape, "UnsafeViewBackward0", kind="linear", sizes="size", symbolic="reshape")
+@primitive(
+    _as_new_shape, "UnsafeViewBackward0", linearity="linear", sizes="size", symbolic="reshape"
+)
 class unsafe_view:
     """A fresh result in another shape."""
 
@@ -605,7 +607,7 @@ def _squeeze_own(self: Array, dim: int) -> Array:
     return self.reshape(self.shape[:dim] + self.shape[dim + 1 :])
 
 
-@primitive(_squeeze_own, "SqueezeBackward4", kind="linear", axes="dim", symbolic="reshape")
+@primitive(_squeeze_own, "SqueezeBackward4", linearity="linear", axes="dim", symbolic="reshape")
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 
@@ -877,7 +879,7 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
 @operator(
     _cross,
     "LinalgCrossBackward0",
-    kind="bilinear",
+    linearity="bilinear",
     types="own",
     samples=(
         "linalg.cross(randn(3), randn(3))",
@@ -940,7 +942,7 @@ def _diagonal() -> Any:
 @operator(
     _trace,
     "TraceBackward0",
-    kind="linear",
+    linearity="linear",
     numpy=np.trace,
     samples=("trace(randn(3,3))", "trace(randn(2,3))", "trace(randn(0,0))"),
     index="ii",

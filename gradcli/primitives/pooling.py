@@ -463,7 +463,7 @@ _AVG = {
         _avg_pool_backward,
         NOTHING,
         slope="slope of average pooling",
-        kind="linear",
+        linearity="linear",
         refuses={"c": "avg_pool2d" if n == 2 else "avg_pool3d_out_frame"},
         symbolic="average pooling",
     )
@@ -573,7 +573,7 @@ def _adaptive_avg_rows(n: int) -> Primitive:
     name, node = f"_adaptive_avg_pool{n}d", f"AdaptiveAvgPool{n}D"
     backward = NOTHING | {"grad_output": again}
     refuses = {"c": f"adaptive_avg_pool{n}d{'_cpu' if n == 3 else ''}"}
-    facts: dict[str, Any] = {"kind": "linear", "refuses": refuses}
+    facts: dict[str, Any] = {"linearity": "linear", "refuses": refuses}
     primitive = pair(name, node, _adaptive_avg, kernel_backward, backward, **facts)
     return primitive
 

@@ -98,7 +98,7 @@ def mean_backward(
 @primitive(
     _mean,
     "MeanBackward0",
-    kind="linear",
+    linearity="linear",
     batching=batching_helpers.whole(lambda: mean_dim, (1,)),
     symbolic="mean",
 )
@@ -106,7 +106,7 @@ class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@primitive(_mean_dim, "MeanBackward1", kind="linear", axes="dim", symbolic="mean")
+@primitive(_mean_dim, "MeanBackward1", linearity="linear", axes="dim", symbolic="mean")
 class mean_dim:
     self = mean_backward
 

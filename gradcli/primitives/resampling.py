@@ -235,7 +235,7 @@ def _rows(mode: str, node: str, n: int, aligned: bool = False) -> Primitive:
         f"returned(grad_output, mode, self_sym_sizes, output_size, {given})",
     )
     kernel.__annotations__, back.__annotations__ = {"self": "Array"}, {"grad_output": "Array"}
-    return pair(node, node, kernel, back, {}, kind="linear")
+    return pair(node, node, kernel, back, {}, linearity="linear")
 
 
 _NEAREST = {n: _rows("nearest", f"UpsampleNearest{n}D", n) for n in (1, 2, 3)}

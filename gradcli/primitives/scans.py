@@ -82,7 +82,7 @@ def _scan(ufunc: Any, name: str, *samples: str, **facts: Any) -> Any:
     )
 
 
-@_scan(np.add, "cumsum", kind="linear")
+@_scan(np.add, "cumsum", linearity="linear")
 class cumsum:
     """The running sum along a dimension."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.primitive import Rules, itself
+from gradcli.core.primitive import VjpRules, itself
 from gradcli.core.tensor import wrap_dim
 from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import (
@@ -220,7 +220,7 @@ def _implicit_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def _soft(name: str, primitive: Rules, doc: str) -> Any:
+def _soft(name: str, primitive: VjpRules, doc: str) -> Any:
     def call(input: Array, dim: int, dtype: Any) -> Any:
         return primitive(input if dtype is None else cast(input, numpy_dtype(dtype)), dim)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.batched_arrays import anywhere, is_batched
-from gradcli.core.primitive import Rules
+from gradcli.core.primitive import VjpRules
 from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.movement.inplace_writes import squeeze_dim_p, transpose_p, unsqueeze_p
 from gradcli.primitives.arithmetic import mul_scalar
@@ -301,7 +301,7 @@ class nanmedian_all:
     self = shared_evenly
 
 
-def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
+def _medians(name: str, whole: VjpRules, skip: bool, doc: str) -> Any:
     along = _selecting_primitive(
         _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.symbolic
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.primitive import Rules
+from gradcli.core.primitive import VjpRules
 from gradcli.primitives.reductions import divided, mean_all, mean_backward, mean_dim
 from gradcli.registry.dimensions import axes, count, describe, signed
 from gradcli.registry.rule_helpers import constant, data, numbers, over, unsqueeze_dims
@@ -170,7 +170,7 @@ class std_mean_correction:
     self = _std_mean_backward
 
 
-def _variance(name: str, primitive: Rules, doc: str, numpy: Any = None) -> Any:
+def _variance(name: str, primitive: VjpRules, doc: str, numpy: Any = None) -> Any:
     def call(
         input: Array,
         dim: Any = None,

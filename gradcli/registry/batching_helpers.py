@@ -24,7 +24,7 @@ from gradcli.core.batched_arrays import (
     is_diagonal,
     moveaxis,
 )
-from gradcli.core.primitive import Primitive, Rules
+from gradcli.core.primitive import Primitive, VjpRules
 from gradcli.core.tensor import wrap_dim
 from gradcli.core.views import as_strided_array
 from gradcli.system import dtypes
@@ -63,7 +63,7 @@ def flat(value: Any, level: BatchLevel) -> Any:
     return full(value, level).reshape((level.size, value.size))
 
 
-def of(rule: Callable[..., Any], *primitives: Callable[[], Rules]) -> Rule:
+def of(rule: Callable[..., Any], *primitives: Callable[[], VjpRules]) -> Rule:
     """A rule that runs other primitives: functions that give them, for a family defines some of
     them later."""
 
@@ -73,7 +73,7 @@ def of(rule: Callable[..., Any], *primitives: Callable[[], Rules]) -> Rule:
     return call
 
 
-def whole(one: Callable[[], Rules], dim: Any = 1) -> Rule:
+def whole(one: Callable[[], VjpRules], dim: Any = 1) -> Rule:
     """A primitive over all elements, as the primitive that `one()` gives, along a dimension."""
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
@@ -84,7 +84,7 @@ def whole(one: Callable[[], Rules], dim: Any = 1) -> Rule:
         wanted = dict(zip(primitive.names, ready, strict=True))
         more = {"dim": dim, "keepdim": False}
         found = along.in_batch([{**wanted, **more}.get(n) for n in along.names])
-        return found if along.single or not primitive.single else found[0]
+        return found if along.returns_one or not primitive.returns_one else found[0]
 
     return rule
 
@@ -393,7 +393,7 @@ def conjugated_dot(
     return dot(primitive, [np.conjugate(operands[0]), operands[1]], level, bmm, mv)
 
 
-def added_product(product: Callable[[], Rules], over: tuple[int, ...] = ()) -> Rule:
+def added_product(product: Callable[[], VjpRules], over: tuple[int, ...] = ()) -> Rule:
     """`beta * self + alpha * product` of two operands, summed over some of the product's dimensions."""
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
@@ -885,14 +885,14 @@ def items(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         return None
     scores, targets = _below_each_other(x, target, level)
     found = primitive.in_batch([scores, targets, *options[:-1], 0])
-    losses, *more = (found,) if primitive.single else found
+    losses, *more = (found,) if primitive.returns_one else found
     losses = losses.reshape((level.size, *shape))
     if options[-1]:
         losses = batched_arrays.total(losses, tuple(range(1, losses.ndim)))
         losses = losses / losses.dtype.type(np.prod(shape)) if options[-1] == 1 else losses
     return (
         losses
-        if primitive.single
+        if primitive.returns_one
         else [losses, *(m.reshape((level.size, *target.shape)) for m in more)]
     )
 

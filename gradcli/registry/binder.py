@@ -255,7 +255,7 @@ class Binder:
             if not (s.hidden or vague or named):
                 body += self._straight(k, s, slots, spread)
             if self._long(k):
-                space[f"t{k}"] = self.found[k].ordered
+                space[f"t{k}"] = self.found[k].call_in_order
             elif self._named(k):
                 space[f"t{k}"] = self.found[k]
         body.append(f"return unusual({all_}, {{}})")
@@ -500,6 +500,6 @@ def _inplace(target: Target, found: Target, name: str) -> Target:
     from gradcli.core.views import inplace
 
     if target is not found:
-        target.title = found.title if isinstance(found, Primitive) else name  # type: ignore[attr-defined]
+        target.public_name = found.public_name if isinstance(found, Primitive) else name  # type: ignore[attr-defined]
         target.writes = getattr(found, "writes", "")  # type: ignore[attr-defined]
     return lambda input, *values: inplace(target, input, *values)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gradcli.core.generated_calls import generated as compiled
-from gradcli.core.primitive import Primitive, Rules, itself
+from gradcli.core.primitive import Primitive, VjpRules, itself
 from gradcli.registry.rule_helpers import zeros_like
 from gradcli.registry.table import function, operator
 
@@ -42,7 +42,7 @@ def pair(
     back = operator(
         kernel_backward,
         slope_node or f"{node}BackwardBackward0",
-        kind=None if backward else "linear",
+        linearity=None if backward else "linear",
         public=False,
         batching=batching,
         saves_by_need=False,
@@ -52,11 +52,11 @@ def pair(
     facts = {"public": False, "batching": batching} | facts
     rules = {"self": rule, "__doc__": doc}
     primitive = operator(kernel, f"{node}Backward0", **facts)(_rules(name, kernel, rules))
-    back.rules = {"grad_output": primitive} | back.rules
+    back.vjps = {"grad_output": primitive} | back.vjps
     return primitive
 
 
-def passing(rule: Rules, names: str) -> Rules:
+def passing(rule: VjpRules, names: str) -> VjpRules:
     """A rule that hands on to another, or to a primitive, the gradient and what these names say, in order."""
     called = getattr(rule, "name", None) or rule.__name__
     given = ", ".join(["g", *names.split()])
@@ -82,7 +82,7 @@ def of_dimensions(
     body: Callable[..., Any],
     doc: str,
     samples: Iterable[str],
-    primitives: Mapping[int, Rules],
+    primitives: Mapping[int, VjpRules],
     dims: Iterable[int] = (1, 2, 3),
     words: Mapping[str, tuple[str, ...]] | None = None,
     aliases: str = "",

@@ -37,7 +37,8 @@ OPTIONS = (
 def makes(*signatures: str, method: bool = False, **facts: Any) -> Callable[[F], Any]:
     """Enter a function that makes a tensor: its body makes the array.
 
-    The signatures end in OPTIONS. The body gets what stands before them, and `kind`, the NumPy dtype asked
+    The signatures end in OPTIONS. The body gets what stands before them, and `linearity`, the
+    NumPy dtype asked
     for, or None; all by name where there are several signatures. facts: as for `function`.
     """
 

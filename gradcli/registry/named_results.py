@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.registry.schema import said
-from gradcli.registry.table import Rules, overloads
+from gradcli.registry.table import VjpRules, overloads
 
 
 class ReturnType(tuple[Any, ...]):
@@ -56,7 +56,7 @@ def return_type(name: str, fields: str) -> type[ReturnType]:
     return made
 
 
-def named_results(name: str, primitive: Rules) -> Callable[..., Any]:
+def named_results(name: str, primitive: VjpRules) -> Callable[..., Any]:
     """A target that gives a primitive's results as `torch.return_types.NAME`."""
     result = return_type(name, " ".join(primitive.outputs))
 
@@ -66,7 +66,7 @@ def named_results(name: str, primitive: Rules) -> Callable[..., Any]:
     return selected
 
 
-def results(signature: str, primitive: Rules, **about: Any) -> Callable[..., Any]:
+def results(signature: str, primitive: VjpRules, **about: Any) -> Callable[..., Any]:
     """Enter a function that gives a primitive's results, and names them; about: as for `table.choice`."""
     name = said(signature.partition("(")[0])
     target = named_results(name, primitive)

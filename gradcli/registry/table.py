@@ -29,7 +29,7 @@ from gradcli.system import dtypes
 Array = Any
 Arrays = Any
 Primitive = engine.Primitive
-Rules = engine.Rules
+VjpRules = engine.VjpRules
 
 FUNCTIONS: dict[str, Function] = {}  # of the families that are loaded
 PRIMITIVES: list[Primitive] = []
@@ -220,7 +220,7 @@ def primitive(
     return operator(kernel, node, public=False, **facts)
 
 
-def register(primitive: Rules, module: str, **facts: Any) -> Primitive:
+def register(primitive: VjpRules, module: str, **facts: Any) -> Primitive:
     """Enter a primitive that is made already, as those of the engine are; facts: see `operator`."""
     return _entered(primitive, module, **facts)
 
@@ -250,7 +250,7 @@ def _entered(
         else primitive
     )
     made.samples = tuple(samples)
-    made.analytic = made.kind in ("linear", "bilinear") if analytic is None else analytic
+    made.analytic = made.linearity in ("linear", "bilinear") if analytic is None else analytic
     PRIMITIVES.append(made)
     if scalar_of is not None:
         scalar_of.scalar = made
@@ -272,7 +272,7 @@ def _entered(
         )
         enter(entry, numpy or made.numpy)
     else:
-        made.title = name or made.title
+        made.public_name = name or made.public_name
         if numpy is not None:
             NUMPY[numpy] = made
     return made
@@ -293,7 +293,7 @@ def _overlap(primitives: tuple[Primitive, ...], inplace: bool) -> str:
 def function(
     *signatures: str,
     name: str | None = None,
-    primitives: Iterable[Rules] = (),
+    primitives: Iterable[VjpRules] = (),
     python: Python = False,
     adapt: Adapt | None = None,
     many: Gather | None = None,
@@ -331,7 +331,7 @@ def overloads(
     targets: Iterable[Primitive | Callable[..., Any]],
     doc: str,
     module: str,
-    primitives: Iterable[Rules] = (),
+    primitives: Iterable[VjpRules] = (),
     name: str | None = None,
     **about: Any,
 ) -> Callable[..., Any]:
@@ -364,8 +364,8 @@ def _parsed(
     for (
         primitive
     ) in primitives:  # messages call primitives by the name of the function that records them
-        if primitive.title == primitive.name not in FUNCTIONS:
-            primitive.title = public
+        if primitive.public_name == primitive.name not in FUNCTIONS:
+            primitive.public_name = public
     parser.overlap = overlap or _overlap(primitives, about.get("inplace", False))
     entry = Function(
         public, target, module=module, primitives=primitives, parser=parser, doc=doc, **about
@@ -629,7 +629,7 @@ def binary_method(primitive: Primitive) -> Callable[..., Any]:
     """The primitive as a Python operator's method: NotImplemented for operands it does not take."""
 
     def unusual(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return primitive.general(args, kwargs) if all(map(is_operand, args)) else NotImplemented
+        return primitive.call_any(args, kwargs) if all(map(is_operand, args)) else NotImplemented
 
     return generated_calls.call(primitive, unusual)
 

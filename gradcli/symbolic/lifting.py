@@ -178,7 +178,7 @@ class Lifter:
                 else [(k, v) for k, v in rest if k and k not in early]
             )
         options += rest
-        if len(made.outputs) == 1 and primitive.single:
+        if len(made.outputs) == 1 and primitive.returns_one:
             return call(word, operands, made.outputs[0].shape, options)
         whole = call(word, operands, (), options)
         return [

@@ -283,7 +283,7 @@ def _asked(made: Sequence[Call], scalars: set[str]) -> Iterator[list[str]]:
 
 
 def _is_elementwise(call: Call) -> bool:
-    return "elementwise" in (call.primitive.kind, call.primitive.batching)
+    return "elementwise" in (call.primitive.linearity, call.primitive.batching)
 
 
 def _takes_together(call: Call) -> bool:
@@ -300,7 +300,7 @@ def _takes_together(call: Call) -> bool:
             found = call.primitive.compute([larger(a) for a in call.args])
     except Exception:  # it takes no vectors
         return False
-    shape = np.shape(found if call.primitive.single else found[0])
+    shape = np.shape(found if call.primitive.returns_one else found[0])
     return shape == () or (shape == (SIZE,) and bool(call.primitive.axes))
 
 

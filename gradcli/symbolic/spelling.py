@@ -70,7 +70,7 @@ def is_tensor(value: Any) -> bool:
 def no_expression(made: Call) -> NoExpression:
     """The error for a primitive without a form."""
     return NoExpression(
-        f"the derivative needs {made.primitive.title}, which has no form as an expression",
+        f"the derivative needs {made.primitive.public_name}, which has no form as an expression",
         made.primitive,
         made.span,
     )

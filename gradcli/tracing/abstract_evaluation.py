@@ -813,7 +813,7 @@ def _probe(primitive: Any, args: tuple[Any, ...], given: list[Operation]) -> Any
     for at, part in zip(found.axes, found.results, strict=True):
         shape = tuple(rows if i == at else n for i, n in enumerate(part.shape))
         wide.append(unread(shape, part.dtype))
-    return wide[0] if primitive.single else wide
+    return wide[0] if primitive.returns_one else wide
 
 
 def row_called(graph: NumpyProgram, primitive: Any, operands_: list[Any]) -> Any:

@@ -89,7 +89,7 @@ class TracedArray(NDArrayOperatorsMixin):
 
     # -- what rules and kernels do with arrays -----------------------------------------------------
     def __operator__(self, primitive: Any, values: Any) -> Any:
-        return unwrapped(primitive.ordered([wrapped(v) for v in values]))
+        return unwrapped(primitive.call_in_order([wrapped(v) for v in values]))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Any:
         from gradcli.registry import table

@@ -81,7 +81,7 @@ class Tracer:
             given = [
                 TracedArray(self, v.value, v) for v in operands_of(Call(primitive, tuple(args)))
             ]
-        results = (found,) if primitive.single else tuple(found)
+        results = (found,) if primitive.returns_one else tuple(found)
         self._check_rule(primitive, values, results)
         held = [r.value for r in given]
         self._check_shape(primitive, held)
@@ -97,7 +97,7 @@ class Tracer:
         made = [self._made(primitive, r, call, i, known, given) for i, r in enumerate(results)]
         if call is not None:
             call.outputs = tuple([m._value for m in made])
-        return made[0] if primitive.single else tuple(made)
+        return made[0] if primitive.returns_one else tuple(made)
 
     def run(self, primitive: Any, operands: list[Any]) -> Any:
         """A primitive on arrays and options."""
@@ -258,7 +258,7 @@ class Tracer:
         for v in value if type(value) in (list, tuple) else [value]:
             if isinstance(v, Tensor) and v.requires_grad and type(v.array) is TracedArray:
                 raise NotImplementedError(
-                    f"{primitive.title}: a variable is taken as a number here, so that there is no "
+                    f"{primitive.public_name}: a variable is taken as a number here, so that there is no "
                     "derivative by it"
                 )
 
@@ -276,13 +276,13 @@ class Tracer:
 
     def _check_rule(self, primitive: Any, values: list[Any], results: tuple[Any, ...]) -> None:
         """Refuse what would be constant only because nobody has written its derivative."""
-        if primitive.rules or primitive.node is not None or not modes.is_grad_enabled():
+        if primitive.vjps or primitive.node is not None or not modes.is_grad_enabled():
             return
         if not any(r.dtype.kind in "fc" for r in results):
             return
         if any(isinstance(v, Tensor) and v.requires_grad for v in values):
             raise NotImplementedError(
-                f"the derivative of {primitive.title} is not known: hold it constant with detach(), or "
+                f"the derivative of {primitive.public_name} is not known: hold it constant with detach(), or "
                 "write it another way"
             )
 

@@ -78,7 +78,7 @@ def _checked_part(primitive: Any, values: Any, node: Node, analytic: bool) -> Pa
             args[i] = own[f"v{i}"]
         if custom is not None:
             return custom.apply(*args)
-        return primitive.ordered(args)
+        return primitive.call_in_order(args)
 
     arrays = {f"v{i}": values[i].array for i in places}
     try:
@@ -89,7 +89,7 @@ def _checked_part(primitive: Any, values: Any, node: Node, analytic: bool) -> Pa
     if not wrong:
         return None
     worst = max(wrong, key=lambda c: c.error)
-    name = custom.__name__ if custom is not None else primitive.title.removesuffix("_p")
+    name = custom.__name__ if custom is not None else primitive.public_name.removesuffix("_p")
     return Part(
         name, node.span, worst.error, worst.analytical[worst.index], worst.numerical[worst.index]
     )

@@ -172,13 +172,13 @@ def _may_share(a: Any, b: Any) -> bool:
 
 
 def _by_rule(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> list[Any]:
-    if not primitive.rules:
+    if not primitive.vjps:
         return [None] * len(outputs)
     if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in outputs):
         return [None] * len(outputs)
     if issubclass(primitive.node_type, NotImplementedNode):  # its rules stand for none
         raise NotImplementedError(
-            f"Trying to use forward AD with aten::{primitive.title} that does not support it."
+            f"Trying to use forward AD with aten::{primitive.public_name} that does not support it."
         )
     if any(
         _tangent(values[i]) is not None
@@ -186,22 +186,22 @@ def _by_rule(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> 
         if i not in primitive.differentiated
     ):
         # PyTorch takes some of these for constants, whose derivatives are not 0: weights of losses.
-        raise _refusal(primitive.title)
+        raise _refusal(primitive.public_name)
     if primitive.view:
         _lay(values)
-    if primitive.kind == "linear" and not _has_infinite_factor(primitive, values):
+    if primitive.linearity == "linear" and not _has_infinite_factor(primitive, values):
         found = _linear(primitive, values)
-        return [found] if primitive.single else list(found)
-    if primitive.kind == "bilinear":
+        return [found] if primitive.returns_one else list(found)
+    if primitive.linearity == "bilinear":
         return [_bilinear(primitive, values)]
-    if primitive.kind in ("elementwise", "linear"):
+    if primitive.linearity in ("elementwise", "linear"):
         return [_elementwise(primitive, values, outputs)]
-    if primitive.kind == "loss":
+    if primitive.linearity == "loss":
         return [_loss(primitive, values, outputs)]
     try:
         return _transposed(primitive, values, outputs)
     except NotImplementedError:
-        raise _refusal(primitive.title) from None
+        raise _refusal(primitive.public_name) from None
 
 
 def _refusal(name: str) -> NotImplementedError:
@@ -252,7 +252,7 @@ def _linear(primitive: Primitive, values: list[Any]) -> Any:
         elif values[i] is not None:
             own = _tangent(values[i])
             args[i] = own if own is not None else _zeros(values[i])
-    return primitive.ordered(args)
+    return primitive.call_in_order(args)
 
 
 def _bilinear(primitive: Primitive, values: list[Any]) -> Any:
@@ -267,7 +267,7 @@ def _bilinear(primitive: Primitive, values: list[Any]) -> Any:
             continue
         args = list(factors)
         args[i] = own if own is not None else _zeros(factors[i])
-        part = primitive.ordered(args)
+        part = primitive.call_in_order(args)
         if own is None:  # PyTorch records the product with a zero, whose value is never NaN
             part.array = np.zeros_like(part.array)
         total = part if total is None else total + part
@@ -298,14 +298,14 @@ def _loss(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> Any
     if not values[at] or outputs[0].is_complex():
         return _elementwise(primitive, values, outputs)
     apart = [*values[:at], NONE, *values[at + 1 :]]
-    found = _elementwise(primitive, apart, [primitive.ordered(apart)])
+    found = _elementwise(primitive, apart, [primitive.call_in_order(apart)])
     return None if found is None else reduced(found, values[at])
 
 
 def _elementwise(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> Any:
     total: Any = None
     for targets, rule, needs, masked in zip(
-        primitive.targets, primitive.rules.values(), primitive.needs, primitive.masked, strict=True
+        primitive.targets, primitive.vjps.values(), primitive.needs, primitive.masked, strict=True
     ):
         if masked or len(targets) > 1:
             return _transposed(primitive, values, outputs)[0]
@@ -324,7 +324,7 @@ def _elementwise(primitive: Primitive, values: list[Any], outputs: list[Tensor])
 
 def _transposed(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> list[Any]:
     """The product as the derivative of the rule by its gradient."""
-    count = len(outputs) if primitive.many else primitive.differentiable
+    count = len(outputs) if primitive.returns_list else primitive.differentiable
     diff = [k for k in range(count) if outputs[k].array.dtype in dtypes.DIFFERENTIABLE]
     node = blank(Wide)
     edges: list[Any] = []
@@ -359,7 +359,7 @@ def _transposed(primitive: Primitive, values: list[Any], outputs: list[Tensor]) 
             wrap(start(outputs[k].array), requires_grad=True) if k in diff else None
             for k in range(count)
         ]
-        given: Any = dummies[0] if count == 1 and not primitive.many else list(dummies)
+        given: Any = dummies[0] if count == 1 and not primitive.returns_list else list(dummies)
         with np.errstate(all="ignore"):  # as in a backward pass
             pulled = primitive.backward_on(node, given, read)
         products, tangents = [], []
@@ -389,7 +389,9 @@ def _transposed(primitive: Primitive, values: list[Any], outputs: list[Tensor]) 
         def pull(cotangent: Tensor, at: int = k) -> Any:
             cotangents = [cotangent if i == at else None for i in range(count)]
             return primitive.backward_on(
-                node, cotangents[0] if count == 1 and not primitive.many else cotangents, read
+                node,
+                cotangents[0] if count == 1 and not primitive.returns_list else cotangents,
+                read,
             )
 
         given = list(zip(edges, operands, strict=True))

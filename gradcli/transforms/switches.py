@@ -78,10 +78,12 @@ def sides(function: Callable[..., Any], arrays: Mapping[str, Any]) -> list[Side]
             return
         own, first = made[0].array, values[0] if values else None
         if own.dtype.kind == "b":
-            found.append((row.title, frozenset(np.unique(own).tolist())))
+            found.append((row.public_name, frozenset(np.unique(own).tolist())))
         elif isinstance(first, Tensor) and first.shape == own.shape and own.dtype.kind == "f":
             gaps = np.unique(np.sign(own - first.array))
-            found.append((row.title, frozenset(LIES.get(gap, "nowhere") for gap in gaps.tolist())))
+            found.append(
+                (row.public_name, frozenset(LIES.get(gap, "nowhere") for gap in gaps.tolist()))
+            )
 
     before = modes.change(intercept=see)
     try:

@@ -133,7 +133,7 @@ def rows_reached(turn: Turn) -> set[str]:
 def _reached() -> dict[Turn, set[str]]:
     """The rows with rules that each program reaches, forward and backward, where nothing is changed in it."""
     table.load()
-    rows = {r.name for r in table.PRIMITIVES if r.rules}
+    rows = {r.name for r in table.PRIMITIVES if r.vjps}
     before = REACHED.copy()
     found = {}
     for turn in (
@@ -407,7 +407,7 @@ def pointwise() -> list[tuple[str, int]]:
     table.load()
     found = []
     for name, function in table.FUNCTIONS.items():
-        rows = [r for r in function.primitives if r.rules and r.types in ("common", "float")]
+        rows = [r for r in function.primitives if r.vjps and r.types in ("common", "float")]
         if any(w in name for w in RANDOM) or name.endswith("_"):
             continue
         found += [(name, len(r.tensors)) for r in rows if all(k == "tensor" for k in r.kinds)]
@@ -1308,7 +1308,7 @@ def run(seed: int, seconds: float) -> Iterator[str]:
                 yield from told(case, pair, message, found)
     finally:
         gradcli.set_default_dtype(before)
-    rows = {r.name for r in table.PRIMITIVES if r.rules} - set(UNREACHED)
+    rows = {r.name for r in table.PRIMITIVES if r.vjps} - set(UNREACHED)
     print(
         f"{number + 1 - fuzz.start} programs; "
         f"{len(rows & set(REACHED))} of {len(rows)} rows with rules reached"

@@ -66,7 +66,7 @@ def is_declared(text: str) -> bool:
     """Whether a row of this sample says that it has a derivative: for what was not recorded yet."""
     owners = [*table.FUNCTIONS.values(), *table.PRIMITIVES]
     rows = [r for o in owners if text in o.samples for r in getattr(o, "primitives", (o,))]
-    return any(r.rules for r in rows)
+    return any(r.vjps for r in rows)
 
 
 def _is_namespace(node: ast.expr) -> bool:

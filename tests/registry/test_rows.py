@@ -48,7 +48,7 @@ def test_every_form_spells_a_row() -> None:
 
 def test_a_row_is_a_rule() -> None:
     """Of what it is called with: `itself` for a map that is its own transpose, another's row for others."""
-    rules = {row.name: row.rules for row in table.PRIMITIVES}
+    rules = {row.name: row.vjps for row in table.PRIMITIVES}
     rows = {row.name: row for row in table.PRIMITIVES}
     assert rules["tril"]["self"] is rows["tril"]
     assert rules["hardswish_p"]["self"] is rows["hardswish_backward"]
