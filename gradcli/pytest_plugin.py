@@ -9,7 +9,7 @@ import pytest
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tests have filters of their own, which forget what the first operation sets (`core.primitive`)."""
-    config.addinivalue_line("filterwarnings", r"ignore::RuntimeWarning:gradcli\.(engine|operators)")
+    config.addinivalue_line("filterwarnings", r"ignore::RuntimeWarning:gradcli\.")
 
 
 @pytest.fixture(name="assert_gradients")

@@ -27,7 +27,7 @@ NOT_IMPLEMENTED = "NotImplemented"  # the node of an operation without a derivat
 _TENSOR_KINDS = {"Array": "tensor", "Array | None": "optional", "Arrays": "list"}
 
 
-_OURS = r"gradcli\.(core|system|registry|movement|primitives|composites)"
+_OURS = r"gradcli\."
 _allocated = False
 
 
