@@ -302,7 +302,7 @@ def _points(
     readings: the scalars that may be arrays then, in turn. spread: for each point, how far apart.
     suits: what else must hold at points of other sizes. drawn: random points of some shapes and ends.
     """
-    from gradcli.symbolic.shape_guesses import larger
+    from gradcli.symbolic.shape_inference import larger
     from gradcli.transforms.verdicts import function_of
 
     function = function_of(request.program, request.loaded)
@@ -606,7 +606,7 @@ def _compare(
         output.write(f"ok: {name} (max error {found.error:.1e}{suffix})")
     else:
         output.write("\n".join(_formula_lines(request, name, found, arrays)))
-        from gradcli.symbolic.shape_guesses import shapes_said
+        from gradcli.symbolic.shape_inference import shapes_said
 
         if agreed and all(_shapes(a) != _shapes(arrays) for a in agreed):
             yes, no = (shapes_said(_shapes(a)) for a in (agreed[-1], arrays))

@@ -199,7 +199,7 @@ def _ways(where: Point, wanted: list[str], order: int, rows: bool) -> tuple[dict
 def _squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
     """The point with square matrices where they are assumed and nobody gave a shape."""
     from gradcli.symbolic.assumptions import squares
-    from gradcli.symbolic.shape_guesses import made_up
+    from gradcli.symbolic.shape_inference import made_up
 
     shapes = {n: a.shape for n, a in where.arrays.items() if n not in where.given}
     wanted = {n: (shapes[n][0],) * 2 for n in squares(texts) if len(where.guessed.get(n, ())) == 2}

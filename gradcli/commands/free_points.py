@@ -75,7 +75,7 @@ def point(
     import numpy as np
 
     from gradcli.commands.request_evaluation import files_of, read_variable, set_up
-    from gradcli.symbolic.shape_guesses import made_up
+    from gradcli.symbolic.shape_inference import made_up
 
     set_up(ctx, request)
     tensors = {}

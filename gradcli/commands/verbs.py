@@ -281,7 +281,7 @@ def _derivative(
     from gradcli.symbolic.matrix_derivatives import way
     from gradcli.symbolic.printed_text import printed
     from gradcli.symbolic.proof import Unproved, proved
-    from gradcli.symbolic.shape_guesses import made_up
+    from gradcli.symbolic.shape_inference import made_up
 
     if form not in ("text", "latex", "python", "numpy", "torch"):
         raise ValueError(

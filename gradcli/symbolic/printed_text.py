@@ -8,7 +8,7 @@ from typing import Any
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.expression_text import Printer
 from gradcli.symbolic.expressions import Expression
-from gradcli.symbolic.shape_guesses import sizes_said
+from gradcli.symbolic.shape_inference import sizes_said
 from gradcli.symbolic.sharing import shared_parts, size_of
 
 LONGEST = 20_000  # characters of a derivative that is printed without names for its shared parts

@@ -62,24 +62,26 @@ def test_the_site_has_every_page() -> None:
     assert sorted(nav) == sorted(path.name for path in (TOP / "docs").glob("*.md"))
 
 
-def test_the_row_that_contributing_shows_works(tmp_path: Path) -> None:
-    """In a process of its own: the table of this one stays as it is."""
+def test_the_operators_that_contributing_shows_work(tmp_path: Path) -> None:
+    """A composite and a primitive, in processes of their own: the table of this one stays as it is."""
     text = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    code = re.search(r"```python\n(.*?)```", text, re.S)
-    assert code is not None
-    above = "import numpy as np\nimport gradcli\nfrom gradcli.registry.table import operator\n"
-    (tmp_path / "row.py").write_text(above + code[1], encoding="utf-8")
-    for more, shown in (
-        (["grad"], "x.grad = 0.08333333333333333\n"),
-        (["diff"], "1/(3*cbrt(x)**2)\n"),
+    composite, primitive = re.findall(r"```python\n(.*?)```", text, re.S)
+    above = "import numpy as np\nimport gradcli\nfrom gradcli.registry.table import function, operator\n"
+    (tmp_path / "composite.py").write_text(above + composite, encoding="utf-8")
+    (tmp_path / "primitive.py").write_text(above + primitive, encoding="utf-8")
+    for file, *argv, shown in (
+        ("composite", "grad", "rms(x)", "--x", "1,1", "x.grad = [0.5, 0.5]\n"),
+        ("composite", "diff", "rms(x)", "--x", "3,4", "x/(x.shape[0]*sqrt(mean(x**2)))\n"),
+        ("primitive", "grad", "cbrt(x)", "--x", "8", "x.grad = 0.08333333333333333\n"),
+        ("primitive", "diff", "cbrt(x)", "--x", "8", "1/(3*cbrt(x)**2)\n"),
         (
-            ["diff", "--format", "numpy"],
+            *("primitive", "diff", "cbrt(x)", "--x", "8", "--format", "numpy"),
             "    v1 = np.cbrt(x)\n    value = v1\n    return value, 1/(3*v1**2)\n",
         ),
     ):
-        argv = [sys.executable, "-m", "gradcli", *more, "cbrt(x)", "--load", "row.py", "--x", "8"]
-        found = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, check=False)
-        assert found.stdout.endswith(shown) and found.stderr == ""
+        command = [sys.executable, "-m", "gradcli", *argv, "--load", f"{file}.py"]
+        found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert found.stdout.endswith(shown) and found.stderr == "", found
 
 
 def test_nothing_else_lies_at_the_top() -> None:

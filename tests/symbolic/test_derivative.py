@@ -21,7 +21,7 @@ from gradcli.symbolic.expression_text import to_text
 from gradcli.symbolic.generic_points import sample
 from gradcli.symbolic.latex import to_latex
 from gradcli.symbolic.lifting import NoExpression
-from gradcli.symbolic.shape_guesses import infer
+from gradcli.symbolic.shape_inference import infer
 from tests.registry import samples
 from tests.sweep import sweep
 from tests.symbolic.test_formulas import ROWS, derivative, values
