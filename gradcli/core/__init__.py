@@ -1,7 +1,7 @@
 """The core: tensors, the backward graph that operations record, and the pass over it.
 
-Its files import downwards only, lazily too. What the lower ones need of the higher ones, the passes
-over tensors and nodes, is attached here.
+Its files import downwards only, lazy imports included. Where a lower file needs a higher one, as
+`Tensor.backward` needs the backward pass, the function is attached here.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ def _in_batches(tensor: Any, wanted: Any) -> Any:
 
 
 class OfEngine:
-    """Stands on the class of tensors for one of the engine's own primitives, until the operator
-    table enters it."""
+    """A method of Tensor for a basic primitive, until the operator table replaces it."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -14,7 +14,7 @@ from gradcli.core.tensor import Tensor
 
 
 class _NodeOfThread(threading.local):
-    node: Node | None = None  # the node that runs in this thread now
+    node: Node | None = None  # the node that this thread is running
 
 
 running = _NodeOfThread()

@@ -1,9 +1,9 @@
 """The backward pass: iterative, in PyTorch's order.
 
-Nodes run in descending sequence number, so the ready queue is a sort; leaves may wait until last
-unless somebody watches (hooks, an observer), when they run as soon as their last gradient has come,
-ties broken as PyTorch's heap breaks them. The first gradient to arrive at a node is borrowed, the
-second makes a fresh sum, later ones are added in place.
+Nodes run in descending order of sequence number, so sorting replaces a ready queue. Leaves run last,
+unless hooks or an observer watch: then each runs when its last gradient arrives, and ties are broken
+as PyTorch's heap breaks them. A node borrows the first gradient that arrives, allocates a sum for the
+second, and adds later ones in place.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def run(
     captured: Captured | None = None,
     only: frozenset[int] | None = None,
 ) -> None:
-    """Run the graph of `roots` with `cotangents`: arrays, or tensors where `create`.
+    """Run the graph of `roots` with `cotangents`: arrays, or tensors if `create` (as create_graph).
 
-    captured: collect gradients there instead of accumulating. only: the ids of the nodes to run.
+    captured: gradients are collected there, not accumulated. only: ids of the nodes to run; None: all.
     """
     state = modes.local.state
     plain = not create and captured is None and only is None
@@ -72,8 +72,9 @@ def backward(
 ) -> None:
     """Accumulate the gradients of `tensors` into the leaves (`torch.autograd.backward`).
 
-    grad_tensors: a cotangent per tensor; may be None for tensors of one element. Raises RuntimeError, in
-    PyTorch's words, for bad cotangents, for tensors without a graph, and where the graph was freed.
+    grad_tensors: a cotangent for each tensor; None means 1 for a tensor of one element. Raises
+    RuntimeError, in PyTorch's words, for a cotangent of the wrong shape or dtype, a tensor without a
+    graph, and a graph that was freed.
     """
     if modes.transforms.get():
         raise RuntimeError(
@@ -127,7 +128,8 @@ def grad(
 
     Nothing is accumulated. allow_unused: an input that the outputs do not depend on gives None
     instead of an error; materialize_grads: zeros. is_grads_batched: grad_outputs have a leading
-    dimension of independent cotangents. Inside of a transform of `func` the graph is that of the innermost.
+    dimension of independent cotangents. Inside a transform of `func`, only the graph of the innermost
+    transform is differentiated.
     """
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
     if modes.transforms.get():
@@ -146,9 +148,10 @@ def grad(
 
 
 def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Inputs as the innermost transform has them: what it has made does not depend on what was there before.
+    """`wanted`, with inputs that are older than the innermost transform replaced by fresh leaves.
 
-    Raises RuntimeError for what a `vmap` has made, which has no graph at all.
+    What the transform computed does not depend on those leaves, so their gradients are None. Raises
+    RuntimeError if a root was computed inside a `vmap`, where it has no graph.
     """
     depth, since = modes.depth.get(), modes.opened.get()
     inner = {
@@ -168,7 +171,7 @@ def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any,
 
 
 def _made(tensor: Tensor) -> int:
-    """The tick at which a tensor was made, view or not; 0 where nobody looked at the clock."""
+    """The tick at which a tensor was created; 0 if no transform was open then."""
     node = tensor.node.node if isinstance(tensor.node, Port) else tensor.node
     return max(tensor.born, node._seq if isinstance(node, Node) else 0)
 
@@ -184,7 +187,7 @@ def gradients(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """As `grad`, of the whole tape: the levels of `func` are told apart by where it ends."""
+    """As `grad`, but over the whole graph, whatever transform is open."""
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
@@ -213,7 +216,9 @@ def gradients(
     targets = _input_edges(wanted)
     captured = Captured(targets)
     only = _paths(edges, targets)
-    travelling = create_graph or modes.current().intercept is not None  # tangents go with tensors
+    travelling = (
+        create_graph or modes.current().intercept is not None
+    )  # only tensors carry tangents
     start = cotangents if travelling else [s.array for s in cotangents]
     run(edges, start, retain=retain, create=create_graph, captured=captured, only=only)
     results: list[Tensor | None] = []
@@ -238,7 +243,7 @@ def gradients(
 def _batched(
     roots: Any, wanted: Any, cotangents: Any, retain: bool, create: bool, allow_unused: bool
 ) -> tuple[Any, ...]:
-    """One pass for all cotangents of the leading dimension."""
+    """One backward pass for all cotangents along their leading dimension."""
     from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
 
     for i, (root, s) in enumerate(zip(roots, cotangents, strict=True)):
@@ -263,7 +268,7 @@ def _batched(
 
 
 def tell(level: BatchLevel) -> None:
-    """Warn, in PyTorch's words, of operators that ran entry by entry in a batch."""
+    """Warn, in PyTorch's words, of operators without a batching rule, which ran entry by entry."""
     for name in level.slow:
         warnings.warn(
             "There is a performance drop because we have not yet implemented the batching rule for "
@@ -286,7 +291,7 @@ def _is_edge(value: Any) -> bool:
 
 
 def _edge_of(value: Any) -> Edge:
-    """The engine's edge of a GradientEdge."""
+    """The Node or Port that a GradientEdge names."""
     node, nr = value[:2]
     return node if node._outputs is None else Port(node, nr, *node._outputs[nr])
 
@@ -330,7 +335,7 @@ def _paths(roots: Sequence[Edge], targets: Sequence[Edge | None]) -> frozenset[i
     nodes.sort(key=by_sequence)
     goals = {id(t.node if type(t) is Port else t) for t in targets if t is not None}
     needed: set[int] = set()
-    for node in nodes:  # inputs come before what uses them
+    for node in nodes:  # in this order a node comes after those that its gradients go to
         if node.__class__ is AccumulateGrad:
             if id(node) in goals:
                 needed.add(id(node))
@@ -346,7 +351,7 @@ def _paths(roots: Sequence[Edge], targets: Sequence[Edge | None]) -> frozenset[i
 
 
 def _cotangents(roots: tuple[Any, ...], cotangents: tuple[Any, ...]) -> list[Tensor]:
-    """A cotangent for each root, checked and cast; ones where none is given for one element."""
+    """A cotangent for each root, checked and cast; a missing one is 1 for a root of one element."""
     made: list[Tensor] = []
     for i, (root, cotangent) in enumerate(zip(roots, cotangents, strict=False)):
         if not isinstance(root, Tensor):

@@ -1,6 +1,7 @@
-"""The primitives that the engine itself needs: it adds gradients, multiplies by them, and sums
-them to the shapes
-of what was broadcast. The operator table enters them under their public names.
+"""The primitives that the backward pass needs: add, mul, sum, view and expand.
+
+It adds gradients, multiplies by them, and sums them to the shape of an input that was broadcast. The
+operator table lists these primitives under their public names.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import tensor_name
 from gradcli.system.threads import applied
 
-# Up to this many elements a filled array costs less than what computes with a broadcast one.
+# Up to this many elements, computing with a filled array is faster than with a broadcast one.
 _SMALL = 4096
 NO_VIEW = (
     "view size is not compatible with input tensor's size and stride (at least one dimension spans "
@@ -48,12 +49,12 @@ def conj(value: Any) -> Any:
 
 
 def is_one(alpha: Any) -> bool:
-    """Whether a factor says nothing."""
+    """Whether `alpha` is the int 1, which changes nothing."""
     return alpha.__class__ is int and alpha == 1
 
 
 def factor(alpha: Any, dtype: Any) -> Any:
-    """`alpha` in the dtype of the result; RuntimeError, in PyTorch's words, where it does not suit."""
+    """`alpha` in the result's dtype; RuntimeError, in PyTorch's words, if the dtype cannot hold it."""
     if isinstance(alpha, bool) and dtype.kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, complex) and dtype.kind == "f":
@@ -68,7 +69,7 @@ def factor(alpha: Any, dtype: Any) -> Any:
 
 
 def meeting(self: Array, number: Any) -> Array:
-    """An array in the dtype that it and a Python number are computed in."""
+    """An array, cast to the dtype that it and a Python number promote to."""
     if self.dtype.kind in "fc" and type(number) is not complex:
         return self
     wanted = dtypes.result_type([(self.dtype, 2), (dtypes.number_dtype(number), 0)])
@@ -116,7 +117,7 @@ class mul:
     other = lambda g, self: g * conj(self)
 
 
-# C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
+# A C++ scalar with integers promotes by PyTorch's rules, not NumPy's.
 def _mul_scalar(self: Array, other: Any) -> Array:
     return meeting(self, other) * other
 
@@ -166,7 +167,7 @@ def total(self: Any, axis: Any, keepdim: bool = False, dtype: Any = None) -> Any
 
 
 def unsqueeze_dims(value: Any, dim: tuple[int, ...] | None, ndim: int) -> Any:
-    """`value` with the dimensions that a reduction of `ndim` dimensions removed, of size 1."""
+    """`value` with the dimensions that a reduction removed from `ndim` put back, of size 1."""
     if dim is not None and len(dim) == 0:
         return value
     wanted = {d % ndim for d in dim} if dim is not None else set(range(ndim))
@@ -182,7 +183,7 @@ def unsqueeze_dims(value: Any, dim: tuple[int, ...] | None, ndim: int) -> Any:
 
 def expand(value: Any, shape: tuple[int, ...]) -> Any:
     """`value` repeated to `shape`."""
-    if hasattr(value, "expand"):  # a tensor, or a recorded array (gradcli.compiler)
+    if hasattr(value, "expand"):  # a tensor, or an array of a trace
         return value.expand(shape)
     if value.shape == shape:
         return value
@@ -208,14 +209,14 @@ def _sum_dim(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None)
 
 
 def sum_backward(g: Any, self_sym_sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """The gradient of a sum along dimensions."""
+    """The gradient of a sum along dimensions: `g` repeated along them."""
     if not keepdim and self_sym_sizes and dim:
         g = unsqueeze_dims(g, dim, len(self_sym_sizes))
     return expand(g, self_sym_sizes)
 
 
 def _summed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """The sum of each entry of a batch: along all its dimensions; of a diagonal, what lies on it."""
+    """Batching rule of the full sum. The sums of a diagonal batch are the diagonal."""
     x, dtype = operands
     if is_diagonal(x, level) and dtype is None:
         return x.diagonal.reshape((level.size,))
@@ -233,7 +234,7 @@ class sum_dim:
     self = sum_backward
 
 
-# -- other shapes of the same memory --------------------------------------------------------------
+# -- views of another shape --------------------------------------------------------------
 def view_of(self: Array, size: Any) -> Array:
     """The same elements in another shape, without a copy; RuntimeError where that cannot be."""
     out = self.reshape(infer_shape(size, self.size))
@@ -307,7 +308,7 @@ def sum_of(input: Any, dims: tuple[int, ...] | None = None, keepdim: bool = Fals
     return sum_all(input) if dims is None else sum_dim(input, dims, keepdim)
 
 
-# What tensors have of it before the table gives them more.
+# The methods of Tensor until the operator table adds the others.
 METHODS: dict[str, Callable[..., Any]] = {
     **{"__add__": add, "__radd__": add, "__mul__": mul, "__rmul__": mul},
     **{"sum": sum_of, "view": view_size, "reshape": view_size, "expand": expand_size},

@@ -1,4 +1,4 @@
-"""The ways into a batch and out of it, as rows: each one's rule is the way back."""
+"""The primitives that enter and leave a batch. The VJP rule of each is its inverse or transpose."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def _sum(self: Array, level: BatchLevel) -> Any:
 
 
 def _primitive(name: str, kernel: Any, node: str, rule: Any) -> Any:
-    """A primitive of one argument; typed as what it is called with: the classes of rules are not."""
+    """A linear primitive of one tensor, with its VJP rule."""
     return operator(kernel, node, linearity="linear", batching="level")(
         type(name, (), {"self": rule})
     )
 
 
 def remove_batch_dim(tensor: Any, dim: int, level: BatchLevel) -> Any:
-    """A tensor whose batch of a level becomes a dimension: of one that is the same for all, equal entries."""
+    """The level's batch becomes dimension `dim`. A tensor without that batch is repeated along it."""
     return _out_of_batch(lift(tensor, frozenset([level])), dim, level)
 
 
-# A dimension becomes the batch of a level, and back.
+# A dimension becomes a level's batch, and back.
 add_batch_dim: Any = _primitive(
     "add_batch_dim",
     _add,
@@ -54,8 +54,8 @@ _out_of_batch: Any = _primitive(
     "RemoveBatchDimBackward0",
     lambda g, dim, level: add_batch_dim(g, dim, level),
 )
-# The same for every entry of a batch, and the sum over the entries. While a batch is open, who differentiates
-# is in it, and every entry has a gradient of its own.
+# Repeating for every entry of a batch, and its transpose, the sum over the entries. While the batch is
+# open, differentiation happens inside it: each entry keeps a separate gradient.
 lift_to_batch: Any = _primitive(
     "lift_to_batch",
     _lift,
@@ -68,7 +68,7 @@ sum_over_batch: Any = _primitive(
 
 
 def by_entry(name: str, call: Callable[..., Any], grads: list[Any]) -> tuple[Any, ...]:
-    """A user's function of gradients on every entry of their outermost batch; the level remembers it."""
+    """Call a user's function of gradients for each entry of their outermost batch; `level.slow` notes it."""
     level = batched_arrays.top(grads)
     if level.size > 1:
         level.slow[name] = None
@@ -89,7 +89,7 @@ def by_entry(name: str, call: Callable[..., Any], grads: list[Any]) -> tuple[Any
 
 
 def lift(tensor: Any, wanted: frozenset[BatchLevel]) -> Any:
-    """A tensor that is recorded, in all of some levels' batches; any other as it is."""
+    """A tensor that has a graph, repeated for each entry of the levels it lacks; others unchanged."""
     if not isinstance(tensor, Tensor) or tensor.node is None:
         return tensor
     for level in sorted(wanted - batched_arrays.batch_of(tensor), key=lambda each: each.number):

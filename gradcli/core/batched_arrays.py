@@ -1,9 +1,9 @@
-"""Batches: an array that stands for many of one shape, one for each entry of a batch.
+"""BatchedArray: an array with a hidden batch dimension, as inside `vmap`.
 
-A `BatchedArray` array stands in a tensor's `.array` (inside `vmap`, or as a gradient with many
-cotangents at once)
-and shows the shape of one entry; the batch is the first dimension of `every`. Batches nest: `every` may
-itself be BatchedArray, of a lower level. How primitives are applied to it: `core.batching_rules`.
+A tensor's `.array` is a BatchedArray inside `vmap`, and in a backward pass with many cotangents at once.
+Its shape is that of one entry of the batch; `every` holds all entries, the batch dimension first.
+Batches nest: `every` may itself be a BatchedArray of a lower level. `core.batching_rules` says how
+primitives are applied.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ _numbers = itertools.count(1).__next__
 
 
 class BatchLevel:
-    """One batch: how many entries it has, and which primitives ran entry by entry in it.
+    """One batch: its size, and in `slow` the primitives that ran entry by entry.
 
-    A higher number was opened later; of nested batches the one of the highest number is outermost.
-    randomness: "error", "same" or "different": what random numbers inside are. linear: everything in the
-    batch depends linearly on it (gradients, tangents), so that a diagonal stays one. depth: how many
-    derivatives were at work around it when it was opened.
+    Levels are numbered as they open; of nested batches the highest number is outermost. randomness:
+    "error", "same" or "different", as in `vmap`. linear: all in the batch is linear in it (gradients,
+    tangents), so that sparse forms can be kept. depth: how many derivatives were open around it.
     """
 
     __slots__ = ("depth", "linear", "number", "randomness", "size", "slow")
@@ -76,7 +75,7 @@ DYNAMIC = (
 
 
 class BatchedArray(NDArrayOperatorsMixin):
-    """An array for each entry of a batch: `every` has the batch in front, all else is one entry's."""
+    """An array for each entry of a batch. `every` holds all entries; other attributes describe one."""
 
     __slots__ = ("every", "level")
 
@@ -85,17 +84,17 @@ class BatchedArray(NDArrayOperatorsMixin):
 
     @property
     def inner(self) -> Any:
-        """What the entries are made of: an array, batched if there are batches inside."""
+        """`every`: a NumPy array, or a BatchedArray if batches nest."""
         return self.every
 
     @property
     def base(self) -> Any:
-        """The memory of all entries."""
+        """The base of the memory of all entries."""
         return first(self)
 
     @property
     def layout(self) -> Any:
-        """An array that lies as an entry does: the first."""
+        """The first entry, whose memory layout is that of all."""
         return first(self)
 
     @property
@@ -130,7 +129,7 @@ class BatchedArray(NDArrayOperatorsMixin):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The steps within one entry, in bytes."""
+        """The strides of one entry, in bytes."""
         return tuple(self.every.strides[1:])
 
     @property
@@ -160,7 +159,7 @@ class BatchedArray(NDArrayOperatorsMixin):
         return BatchedArray(self.every.copy(), self.level)
 
     def __getitem__(self, index: Any) -> BatchedArray:
-        """Integers, slices, None and `...`, as of an array."""
+        """Index every entry with integers, slices, None and `...`."""
         keys = index if type(index) is tuple else (index,)
         return BatchedArray(self.every[(slice(None), *keys)], self.level)
 
@@ -171,7 +170,9 @@ class BatchedArray(NDArrayOperatorsMixin):
             return
         keys = index if type(index) is tuple else (index,)
         if isinstance(self.every, ARRAYS) and 0 in self.every.strides[:1]:
-            self.every = self.every.copy()  # it was the same for all entries
+            self.every = (
+                self.every.copy()
+            )  # one entry's memory, shown for all: give each entry its own
         if isinstance(value, BatchedArray) and value.level is self.level:
             value = value.every
         elif np.ndim(value):
@@ -237,7 +238,7 @@ class BatchedArray(NDArrayOperatorsMixin):
         return each(function, list(args), options)
 
     def written_over(self, ufunc: Any, operands: Sequence[Any]) -> Any:
-        """A ufunc of operands, in the memory of this batch where that is plain (see `memory.spent`)."""
+        """A ufunc's result, written over this batch's memory if it is large and owns it (buffer donation)."""
         every = self.every
         if type(self) is BatchedArray and type(every) is np.ndarray and every.size >= 4096:
             given = aligned(operands, self.level)
@@ -246,12 +247,12 @@ class BatchedArray(NDArrayOperatorsMixin):
         return ufunc(*operands)
 
     def plus(self, other: Any) -> BatchedArray | None:
-        """The sum with another batch, where that keeps a form of zeros that this one has."""
+        """The sum with another batch in a sparse form; None if there is none. Sparse batches override it."""
         return None
 
     # -- what needs the numbers of one entry -------------------------------------------------------
     def item(self) -> Any:
-        """Refused: there is one number for each entry."""
+        """Raises RuntimeError: there is one number for each entry."""
         raise RuntimeError(ITEM)
 
     __float__ = __int__ = __index__ = __complex__ = item
@@ -260,7 +261,7 @@ class BatchedArray(NDArrayOperatorsMixin):
         raise RuntimeError(_CONTROL_FLOW)
 
     def tolist(self) -> Any:
-        """Refused: there are numbers for each entry."""
+        """Raises RuntimeError: there are numbers for each entry."""
         raise RuntimeError(NO_STORAGE)
 
     tobytes = tolist
@@ -278,7 +279,7 @@ class BatchedArray(NDArrayOperatorsMixin):
         return id(self)
 
     def show(self, value: Callable[[Any], str]) -> str:
-        """As PyTorch prints it; value: how the array of all entries is printed."""
+        """PyTorch's text of a BatchedTensor; value: prints the array of all entries."""
         text = self.every.show(value) if isinstance(self.every, BatchedArray) else value(self.every)
         open_now = [level for level in levels() if not level.linear or level is self.level]
         number = 1 + (open_now.index(self.level) if self.level in open_now else len(open_now))
@@ -286,13 +287,13 @@ class BatchedArray(NDArrayOperatorsMixin):
 
 
 class Sparse(BatchedArray):
-    """A batch that is kept without its zeros: an entry lies in memory as a new array of its shape would."""
+    """A batch stored without its zeros; each entry has the strides of a contiguous array."""
 
     __slots__ = ()
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The steps within one entry, in bytes: its elements lie in order."""
+        """The strides of one contiguous entry, in bytes."""
         return np.empty(self.shape, self.dtype).strides
 
     @property
@@ -302,9 +303,10 @@ class Sparse(BatchedArray):
 
 
 class Diagonal(Sparse):
-    """A batch whose entry k is zero but for its k-th element: what an identity becomes elementwise.
+    """A batch whose entry k is zero except at element k: an identity matrix of cotangents or tangents.
 
-    Only of a level in which everything is linear; anything that does not keep the form sees `every`.
+    Elementwise primitives keep this form. It exists in linear levels only; what cannot keep it reads
+    `every`, the dense form.
     """
 
     __slots__ = ("_every", "diagonal")
@@ -315,7 +317,7 @@ class Diagonal(Sparse):
 
     @property
     def every(self) -> Any:
-        """All the entries, zeros and all."""
+        """All entries, dense."""
         if self._every is None:
             d, n = self.diagonal, self.level.size
             if isinstance(d, BatchedArray):
@@ -343,7 +345,7 @@ class Diagonal(Sparse):
 
     @property
     def inner(self) -> Any:
-        """What the entries are made of."""
+        """The diagonal, in the shape of one entry; batched if batches nest."""
         return self.diagonal
 
     def plus(self, other: Any) -> BatchedArray | None:
@@ -361,14 +363,14 @@ class Diagonal(Sparse):
 
 
 def is_diagonal(array: Any, level: BatchLevel | None = None) -> bool:
-    """Whether an array is still a diagonal: nobody has seen, or written, the zeros off it."""
+    """Whether an array is a Diagonal whose dense form has not been made (and perhaps written)."""
     if not isinstance(array, Diagonal) or array._every is not None:
         return False
     return level is None or array.level is level
 
 
 def common(value: Any, level: BatchLevel) -> Any:
-    """An operand that is batched, but the same for all entries, as one array; any other as it is."""
+    """One entry of an operand that is batched but equal in all entries; any other operand unchanged."""
     if type(value) is BatchedArray and value.level is level and level.size > 1:
         every = value.every
         if isinstance(every, ARRAYS) and every.strides[0] == 0:
@@ -389,7 +391,7 @@ _FACTS: dict[Any, Callable[..., Any]] = {
 
 # -- batches of values --------------------------------------------------------------------------------
 def batch_of(value: Any) -> frozenset[BatchLevel]:
-    """The levels in which a value differs from entry to entry."""
+    """The levels in which a value is batched."""
     found: set[BatchLevel] = set()
     for v in _parts(value):
         while isinstance(v, BatchedArray):
@@ -399,7 +401,7 @@ def batch_of(value: Any) -> frozenset[BatchLevel]:
 
 
 def _parts(value: Any) -> list[Any]:
-    """The arrays of a value: its own, of a tensor, of the items of a list."""
+    """The arrays of a value: an array, a tensor, or a list of these."""
     if isinstance(value, (list, tuple)):
         return [p for v in value for p in _parts(v)]
     array = getattr(value, "array", value)
@@ -407,7 +409,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def is_batched(value: Any) -> bool:
-    """Whether an array, a tensor, or an item of a list differs from entry to entry."""
+    """Whether an array, a tensor, or an item of a list is batched."""
     kind = value.__class__
     if kind is list or kind is tuple:
         return any(map(is_batched, value))
@@ -431,20 +433,20 @@ def first(array: Any) -> Any:
 
 
 def resolved(sizes: Sequence[int], count: int) -> tuple[int, ...]:
-    """Sizes with the one that is -1 worked out; RuntimeError where `count` elements do not fill them."""
+    """Sizes with -1 replaced; RuntimeError if `count` elements do not fill them."""
     given = tuple(int(n) for n in sizes)
     return infer_shape(given, count) if -1 in given else given
 
 
 def anywhere(mask: Any) -> bool:
-    """Whether a mask is true somewhere, in whatever entry."""
+    """Whether a mask is true anywhere in any entry."""
     while isinstance(mask, BatchedArray):
         mask = mask.every
     return bool(laid_out(mask).any())
 
 
 def broadcast_to(array: Any, shape: Sequence[int]) -> Any:
-    """As NumPy's, for batched arrays too."""
+    """`np.broadcast_to` of one entry's shape; batched arrays too."""
     if isinstance(array, BatchedArray):
         every, sizes = array.every, tuple(shape)
         lead = (1,) * (len(sizes) - array.ndim)
@@ -461,14 +463,14 @@ def moveaxis(array: Any, source: int, target: int) -> Any:
 
 
 def total(array: Any, axes: tuple[int, ...]) -> Any:
-    """The sum over some axes, for batched arrays too; that of integers has 64 bits."""
+    """The sum over some axes, also of batched arrays; integers are summed in int64."""
     if isinstance(array, BatchedArray):
         return BatchedArray(total(array.every, tuple(a + 1 for a in axes)), array.level)
     return add_reduce(array, axes, np.int64 if array.dtype.kind in "biu" else None)
 
 
 def aligned(values: Sequence[Any], level: BatchLevel) -> list[Any]:
-    """Operands that broadcast: those of the level get ones behind the batch, up to the largest rank."""
+    """All entries of the operands, with ones behind the batch so that entries of lower rank broadcast."""
     rank = max([getattr(v, "ndim", 0) for v in values])
     found = list(values)
     for i, v in enumerate(values):
@@ -481,14 +483,14 @@ def aligned(values: Sequence[Any], level: BatchLevel) -> list[Any]:
 
 
 def numbers(array: Any) -> Any:
-    """The plain array of all entries."""
+    """The NumPy array of all entries, all batch dimensions in front."""
     while isinstance(array, BatchedArray):
         array = array.every
     return array
 
 
 def batched_as(array: Any, like: Any) -> Any:
-    """The array of all entries, as the batches that another has."""
+    """An array of all entries, wrapped in the same batches as `like`: the inverse of `numbers`."""
     return (
         BatchedArray(batched_as(array, like.every), like.level)
         if isinstance(like, BatchedArray)
@@ -497,21 +499,21 @@ def batched_as(array: Any, like: Any) -> Any:
 
 
 def full(value: Any, level: BatchLevel) -> Any:
-    """An array with the batch in front, whether it had it or not."""
+    """All entries, the batch dimension in front; an array without that batch is broadcast."""
     if isinstance(value, BatchedArray) and value.level is level:
         return value.every
     return broadcast_to(value, (level.size, *value.shape))
 
 
 def entry(value: Any, k: int, level: BatchLevel) -> Any:
-    """What an array, or a list of arrays, is for one entry of a batch."""
+    """Entry `k` of an array, or of the arrays in a list; an array without that batch unchanged."""
     if isinstance(value, (list, tuple)):
         return type(value)(entry(v, k, level) for v in value)
     return value.every[k] if isinstance(value, BatchedArray) and value.level is level else value
 
 
 def stacked(values: Sequence[Any]) -> Any:
-    """The batch of some arrays, which are all of one shape, in front of them."""
+    """`np.stack` along a new first dimension; the arrays may be batched."""
     levels = batch_of(list(values))
     if not levels:
         return np.stack([np.asarray(v) for v in values])
@@ -521,7 +523,7 @@ def stacked(values: Sequence[Any]) -> Any:
 
 
 def each(function: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> Any:
-    """A function of arrays on every entry by itself."""
+    """Call a function of arrays once for each entry of the outermost batch, and stack the results."""
     level = top(args)
     rows = [function(*(entry(a, k, level) for a in args), **options) for k in range(level.size)]
     if not rows:
@@ -535,7 +537,7 @@ def each(function: Callable[..., Any], args: list[Any], options: dict[str, Any])
 
 
 def zero(value: Any, level: BatchLevel) -> Any:
-    """Zeros in place of an entry, where a batch has none."""
+    """Zeros of one entry's shape: they stand in for an entry of an empty batch."""
     if isinstance(value, (list, tuple)):
         return type(value)(zero(v, level) for v in value)
     if isinstance(value, BatchedArray) and value.level is level:
@@ -549,21 +551,21 @@ def _wrapped(found: Any, wrap: Callable[[Any], Any]) -> Any:
 
 # -- into a batch and out of it -----------------------------------------------------------------------
 def added(array: Any, dim: int, level: BatchLevel) -> Any:
-    """An array one of whose dimensions becomes the batch of a level."""
+    """Dimension `dim` becomes the level's batch; the kernel of add_batch_dim."""
     if isinstance(array, BatchedArray) and array.level.number > level.number:
         return BatchedArray(added(array.every, dim + 1, level), array.level)
     return BatchedArray(moveaxis(array, dim, 0), level)
 
 
 def removed(array: Any, dim: int, level: BatchLevel) -> Any:
-    """An array whose batch of a level becomes a dimension."""
+    """The level's batch becomes dimension `dim`; the kernel of remove_batch_dim."""
     if isinstance(array, BatchedArray) and array.level.number > level.number:
         return BatchedArray(removed(array.every, dim + 1, level), array.level)
     return moveaxis(full(array, level), 0, dim)
 
 
 def lifted(array: Any, level: BatchLevel) -> Any:
-    """An array as one that has the level's batch, the same for all of its entries."""
+    """An array broadcast to the level's batch, without a copy; the kernel of lift_to_batch."""
     if isinstance(array, BatchedArray) and array.level.number > level.number:
         return BatchedArray(lifted(array.every, level), array.level)
     if isinstance(array, BatchedArray) and array.level is level:
@@ -572,7 +574,7 @@ def lifted(array: Any, level: BatchLevel) -> Any:
 
 
 def summed(array: Any, level: BatchLevel) -> Any:
-    """The sum over the entries of a level's batch."""
+    """The sum over the level's batch; the kernel of sum_over_batch."""
     if isinstance(array, BatchedArray) and array.level.number > level.number:
         return BatchedArray(summed(array.every, level), array.level)
     if isinstance(array, BatchedArray) and array.level is level:
@@ -581,7 +583,7 @@ def summed(array: Any, level: BatchLevel) -> Any:
 
 
 def zeros_of(array: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
-    """Zeros of one entry's shape, for every entry of the batches that an array has, to be written to."""
+    """Writable zeros whose entries have this shape, with the batches of `array`."""
     if isinstance(array, BatchedArray):
         return BatchedArray(
             zeros_of(array.every, (array.every.shape[0], *shape), dtype), array.level
@@ -591,7 +593,7 @@ def zeros_of(array: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
 
 
 def _ones_like(a: Any) -> Any:
-    """Ones of an entry's shape; a compiled program's arrays know that they are the same everywhere."""
+    """Ones of `a`'s shape and batches. np.ones_like lets an abstract array know that it is constant."""
     if isinstance(a, BatchedArray):
         return BatchedArray(_ones_like(a.every), a.level)
     return np.ones(a.shape, a.dtype) if type(a) is np.ndarray else np.ones_like(a)
@@ -604,13 +606,13 @@ _FACTS[np.empty_like] = _FACTS[np.zeros_like]
 
 # -- the open levels of this thread -------------------------------------------------------------------
 def levels() -> tuple[BatchLevel, ...]:
-    """The batches that are open in this thread, the outermost first."""
+    """The levels that are open in this thread, the outermost first."""
     return modes.current().levels
 
 
 @contextmanager
 def opened(level: BatchLevel) -> Iterator[BatchLevel]:
-    """Inside, operators look for batched operands."""
+    """A context in which a level is open: operators look for batched operands."""
     before = modes.change(levels=(*levels(), level))
     try:
         yield level
@@ -626,7 +628,7 @@ RANDOM = (
 
 
 def drawing(draw: F) -> F:
-    """A function that draws random numbers of a shape, as it is inside a `vmap`: for every entry."""
+    """Decorate a sampler of random numbers (its first argument a shape) to follow `vmap`'s randomness."""
 
     @functools.wraps(draw)
     def call(shape: Any, *args: Any, **named: Any) -> Any:
@@ -637,7 +639,9 @@ def drawing(draw: F) -> F:
             raise RuntimeError(RANDOM)
         own = [level for level in inside if level.randomness == "different"]
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-        before = modes.change(levels=())  # what draws is made of draws that are not batched
+        before = modes.change(
+            levels=()
+        )  # samplers call one another: only the outermost adds batches
         try:
             made = draw((*(level.size for level in own), *sizes), *args, **named)
         finally:
@@ -651,7 +655,7 @@ def drawing(draw: F) -> F:
 
 # -- memory -------------------------------------------------------------------------------------------
 def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any:
-    """A view of the memory behind an array, from byte `start` on; of every entry's, where it is batched."""
+    """A view with these strides from byte `start` of an array's memory; one for each entry of a batch."""
     batches: list[BatchedArray] = []
     inner = array
     while isinstance(inner, BatchedArray):
@@ -664,7 +668,7 @@ def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any
     steps = (*inner.strides[:lead], *strides)
     if all(inner.shape[:lead]):
         made: Any = np.ndarray(sizes, dtype, buffer_of(inner), start, steps)
-    else:  # no entries, which have no memory to show
+    else:  # without elements there is no memory to view
         made = np.ndarray(sizes, dtype)
     for b in reversed(batches):
         made = BatchedArray(made, b.level)
@@ -672,7 +676,7 @@ def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any
 
 
 def _check_inside(inner: Any, lead: int, shape: Any, dtype: Any, strides: Any, start: int) -> None:
-    """RuntimeError, in PyTorch's words, where a view of one entry would show another's memory."""
+    """RuntimeError, in PyTorch's words, if a view of one entry would reach another entry's memory."""
     item = dtype.itemsize
     begin = address(inner) - address(buffer_of(inner))
     entry = list(zip(inner.shape[lead:], inner.strides[lead:], strict=True))
