@@ -64,16 +64,8 @@ def script(folder: Path) -> None:
 
 def serve(path: str) -> None:
     """Answer until standard input is closed."""
-    for room in (
-        "",
-        "commands",
-        "language",
-        "calculus",
-        "graphs",
-        "operators",
-        "plan",
-        "recording",
-    ):
+    rooms = "commands language symbolic transforms graphs registry movement primitives composites compiler"
+    for room in ("", *rooms.split()):
         package = importlib.import_module(f"gradcli.{room}".rstrip("."))
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(("__main__", "pytest_plugin", "make_index", "tables")):
