@@ -15,11 +15,11 @@ import numpy as np
 from gradcli.primitives import lapack
 from gradcli.symbolic import simplify as alg
 from gradcli.symbolic.array_algebra import inverse, matrix_product, transposed
-from gradcli.symbolic.chains import chain, multiplied
+from gradcli.symbolic.canonicalisation import simplified
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, value_of
-from gradcli.symbolic.finish import simplified
+from gradcli.symbolic.matrix_chains import chain, multiplied
 from gradcli.symbolic.rewriting import rewrite
 
 NEAR = 1e-8  # how far values may be from what is assumed of them, as they are rounded

@@ -17,11 +17,11 @@ import numpy as np
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.program import Program
 from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.canonicalisation import canonicalise
 from gradcli.symbolic.constants import exact
 from gradcli.symbolic.exact_numbers import ONE
 from gradcli.symbolic.expression_evaluation import constants, evaluate
 from gradcli.symbolic.expressions import Expression, call, is_call, name, number, value_of
-from gradcli.symbolic.finish import canonicalise
 from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.tracing.calls import Value, calls

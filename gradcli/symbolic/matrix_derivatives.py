@@ -20,6 +20,7 @@ from gradcli.language import run
 from gradcli.language.program import Program
 from gradcli.symbolic import simplify as alg
 from gradcli.symbolic.array_algebra import stacked
+from gradcli.symbolic.canonicalisation import canonicalise, simplified
 from gradcli.symbolic.differentiate import (
     Derivatives,
     first_order,
@@ -29,7 +30,6 @@ from gradcli.symbolic.differentiate import (
     slope,
 )
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, name, order
-from gradcli.symbolic.finish import canonicalise, simplified
 from gradcli.symbolic.generic_points import Arrays
 from gradcli.symbolic.linear_maps import LinearMaps, turned, written_out
 from gradcli.symbolic.proof import Claim

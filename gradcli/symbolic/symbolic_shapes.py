@@ -19,10 +19,10 @@ import numpy as np
 from gradcli.language.program import Program
 from gradcli.language.tree_kinds import CONSTANT, KIND
 from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.canonicalisation import length, simplified
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_size, make, name, number, order
-from gradcli.symbolic.finish import length, simplified
 from gradcli.symbolic.generic_points import Generic, sample
 from gradcli.symbolic.size_conditions import READS
 

@@ -7,13 +7,11 @@ from typing import Any
 
 from gradcli.symbolic import simplify as alg
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
-from gradcli.symbolic.expressions import Expression, is_call, is_number, number, order
-from gradcli.symbolic.rewriting import rewrite
+from gradcli.symbolic.expressions import Expression, is_number, number
 
 MOST_TERMS = 24  # of a sum that is multiplied out
 MOST_SHARED = 64  # terms of a sum that is looked through for what some share
 LEAST_WON = 3  # characters that another form of it has to save
-TWO = Number.of(2)
 HEAVIEST = 400  # what is larger stays as it is: a formula of that size has no short form
 
 Term = tuple[Number, Expression]
@@ -69,7 +67,7 @@ def _sums(node: Expression) -> Iterable[Expression]:
                 part = alg.combine([(t, c) for c, t in with_it])
                 for made in _over(with_it, [(base, e)], part):
                     found = alg.combine([(made, ONE), *rest])
-                    if _spans(found, node):
+                    if keeps_shape(found, node):
                         yield found
 
 
@@ -82,11 +80,11 @@ def _over(terms: list[Term], scale: list[Any], node: Expression) -> Iterable[Exp
             continue
         top = alg.combine([(t, c) for c, t in made])
         found = alg.product([(top, ONE), *inverse])
-        if _spans(found, node):
+        if keeps_shape(found, node):
             yield found
 
 
-def _spans(found: Expression, node: Expression) -> bool:
+def keeps_shape(found: Expression, node: Expression) -> bool:
     """Whether it still has the dimensions of the sum that it replaces."""
     return found.shape == node.shape or is_number(found, 0)
 
@@ -178,117 +176,4 @@ def _apart(
     return found if found.shape == node.shape else node
 
 
-def angles(node: Expression) -> Expression:
-    """2*sin(u)*cos(u) is sin(2*u); cos(u)**2 + sin(u)**2 is 1, cos(u)**2 - sin(u)**2 is cos(2*u)."""
-    if node.op == "product":
-        coefficient, exponents = node.data
-        pairs = dict(zip(node.args, exponents, strict=True))
-        for base in node.args:
-            other = alg.function("cos", *base.args) if is_call(base, "sin") else None
-            if other is None or pairs[base] != ONE or pairs.get(other) != ONE:
-                continue
-            half = Number(coefficient.value / 2) if coefficient.exact else None
-            if half is not None and half.integer is not None:
-                del pairs[base], pairs[other]
-                twice = alg.function("sin", alg.scale(Number.of(2), base.args[0]))
-                return alg.product([*pairs.items(), (twice, ONE)], half)
-        return node
-    return _squares(node) if node.op == "sum" and len(node.args) <= MOST_SHARED else node
-
-
-def _squares(node: Expression) -> Expression:
-    terms = terms_of(node)
-    for k, (c, t) in enumerate(terms):
-        for base, e in powers_of(t):
-            if not is_call(base, "cos") or e != TWO:
-                continue
-            rest = alg.product([(t, ONE), (base, -TWO)])
-            square = alg.product([(rest, ONE), (alg.function("sin", *base.args), TWO)])
-            for i, (d, other) in enumerate(terms):
-                if other is square and d in (c, -c):
-                    left = [(x, n) for j, (n, x) in enumerate(terms) if j not in (i, k)]
-                    made = rest
-                    if d == -c:
-                        twice = alg.scale(TWO, base.args[0])
-                        made = alg.multiply(rest, alg.function("cos", twice))
-                    found = alg.combine([(made, c), *left])
-                    return angles(found) if _spans(found, node) else node
-    return node
-
-
-def sigmoids(node: Expression) -> Expression:
-    """The logistic function by its name."""
-    if node.op != "product":
-        return node
-    coefficient, exponents = node.data
-    found = _logistic(list(zip(node.args, exponents, strict=True)))
-    return node if found is None else alg.product(found, coefficient)
-
-
-def _logistic(pairs: list[tuple[Expression, Any]]) -> list[tuple[Expression, Any]] | None:
-    """exp(u)**a/(1 + exp(u))**k is sigmoid(u)**a*sigmoid(-u)**(k - a), which overflows nowhere."""
-    for base, e in pairs:
-        if not isinstance(e, Number) or e.integer is None or e.integer >= 0 or base.op != "sum":
-            continue
-        if base.data != ((ONE,), ONE) or not is_call(base.args[0], "exp"):
-            continue
-        u = base.args[0].args[0]
-        a, k = 0, -e.integer
-        rest = []
-        for b, exponent in pairs:
-            if b is base:
-                continue
-            times = _multiple(b.args[0], u) if is_call(b, "exp") and exponent == ONE else None
-            if times is None:
-                rest.append((b, exponent))
-            else:
-                a = times
-        if not 0 <= a <= k:
-            continue
-        up, down = alg.function("sigmoid", u), alg.function("sigmoid", alg.negate(u))
-        return [(up, Number.of(a)), (down, Number.of(k - a)), *rest]
-    return None
-
-
-def one_sigmoid(root: Expression, rules: Callable[[Expression], Expression]) -> Expression | None:
-    """The same in terms of sigmoid(u) alone, where sigmoid(-u) or exp(u) stand beside it."""
-    nodes = order([root])
-    inner = {_upright(n.args[0]) for n in nodes if is_call(n, "sigmoid")}
-    known: dict[Expression, Expression] = {}
-    for u in inner:
-        s, down = alg.function("sigmoid", u), alg.negate(u)
-        rest = alg.subtract(alg.one, s)
-        known[alg.function("sigmoid", down)] = rest
-        for n in nodes:
-            times = _multiple(n.args[0], u) if is_call(n, "exp") else None
-            if times is not None:
-                known[n] = alg.power(alg.divide(s, rest), number(times))
-    if not any(n in known for n in nodes):
-        return None
-    return rules(rewrite(root, lambda node: known.get(node, node)))
-
-
-def _upright(u: Expression) -> Expression:
-    """The one of u and -u that has no minus sign before it."""
-    return alg.negate(u) if alg.leads_negative(u) else u
-
-
-def _multiple(v: Expression, u: Expression) -> int | None:
-    """n where v is n*u."""
-    c, rest = alg.split(v)
-    d, other = alg.split(u)
-    if rest is not other or not c.exact or not d.exact:
-        return None
-    return Number(c.value / d.value).integer
-
-
-__all__ = [
-    "angles",
-    "multiplied_out",
-    "one_sigmoid",
-    "partly",
-    "powers_of",
-    "sigmoids",
-    "terms_of",
-    "together",
-]
+__all__ = ["keeps_shape", "multiplied_out", "partly", "powers_of", "terms_of", "together"]

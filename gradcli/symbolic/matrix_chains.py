@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradcli.symbolic import simplify as alg
-from gradcli.symbolic.array_algebra import inverse, product_of, transposed
+from gradcli.symbolic.array_algebra import product_of, transposed
+from gradcli.symbolic.common_denominators import powers_of, terms_of
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number
-from gradcli.symbolic.quotients import powers_of, terms_of
 
 MOST_TERMS = 24
 MOST_TRIED = 200  # sums, of one sum
@@ -238,79 +238,4 @@ def _opposite(own: Expression) -> Expression | None:
     return None
 
 
-# -- quotients of functions -----------------------------------------------------------------------
-def quotients(node: Expression) -> Expression:
-    """exp(u)/sum(exp(u)) as softmax(u), sinh(u)/cosh(u) as tanh(u)."""
-    if node.op != "product":
-        return node
-    coefficient, exponents = node.data
-    pairs = dict(zip(node.args, exponents, strict=True))
-    changed = False
-    for below, e in list(pairs.items()):
-        if not isinstance(e, Number) or e.integer is None or not e.negative:
-            continue
-        if is_call(below, "cosh", "cos"):
-            above, word = ("sinh", "tanh") if below.data[0] == "cosh" else ("sin", "tan")
-            over = call(above, below.args, below.shape)
-            n = pairs.get(over)
-            if isinstance(n, Number) and n == -e:
-                del pairs[below], pairs[over]
-                quotient = alg.function(word, *below.args)
-                pairs[quotient] = pairs.get(quotient, ZERO) + n
-                changed = True
-        elif is_call(below, "sum") and is_call(below.args[0], "exp"):
-            changed |= _softmax(pairs, below)
-    return alg.product(pairs.items(), coefficient) if changed else node
-
-
-def _softmax(pairs: dict[Expression, Any], total: Expression) -> bool:
-    """Put the softmax in the place of exp(u) over this sum, as often as they stand there."""
-    over = total.args[0]
-    u = over.args[0]
-    options = [v for _, v in total.data[1]]
-    if len(u.shape) == 1 and not options:
-        dim = 0
-    elif len(options) == 2 and isinstance(options[0], int) and options[1]:
-        dim = options[0]
-    else:
-        return False
-    made = call("softmax", [u], u.shape, [("", dim)])
-    changed = False
-    for base, e in list(pairs.items()):
-        if e != ONE:
-            continue
-        found = made if base is over else _linear(base, over, made) if not options else None
-        if found is None:
-            continue
-        changed = True
-        del pairs[base]
-        pairs[found] = pairs.get(found, ZERO) + ONE
-        pairs[total] = pairs[total] + ONE
-        if pairs[total] == ZERO:
-            del pairs[total]
-            break
-    return changed
-
-
-def _linear(own: Expression, part: Expression, other: Expression) -> Expression | None:
-    """A linear function with a factor of its argument replaced; None where that is no factor."""
-    if own is part:
-        return other
-    if own.op == "product":
-        for k, (base, e) in enumerate(zip(own.args, own.data[1], strict=True)):
-            found = _linear(base, part, other) if e == ONE else None
-            if found is not None:
-                rest = zip(own.args, own.data[1], strict=True)
-                pairs = [(found if i == k else b, x) for i, (b, x) in enumerate(rest)]
-                return alg.product(pairs, own.data[0])
-        return None
-    if is_call(own, "matmul", "outer", "T", "dot", "sum"):
-        for k, arg in enumerate(own.args):
-            found = _linear(arg, part, other)
-            if found is not None:
-                args = [*own.args[:k], found, *own.args[k + 1 :]]
-                return call(own.data[0], args, own.shape, own.data[1])
-    return None
-
-
-__all__ = ["associated", "chain", "gathered", "inverse", "quotients", "transposes", "without_sign"]
+__all__ = ["associated", "chain", "gathered", "transposes", "without_sign"]

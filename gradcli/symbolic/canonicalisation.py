@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from gradcli.symbolic import chains
+from gradcli.symbolic import matrix_chains
 from gradcli.symbolic import simplify as alg
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
@@ -18,6 +18,7 @@ from gradcli.symbolic.array_algebra import (
     matrix_product,
     stacked,
 )
+from gradcli.symbolic.common_denominators import partly, terms_of, together
 from gradcli.symbolic.elementwise_rules import compare
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import (
@@ -30,8 +31,8 @@ from gradcli.symbolic.expressions import (
     order,
     value_of,
 )
+from gradcli.symbolic.function_identities import angles, named_quotients, one_sigmoid, sigmoids
 from gradcli.symbolic.polynomials import collected
-from gradcli.symbolic.quotients import angles, one_sigmoid, partly, sigmoids, terms_of, together
 from gradcli.symbolic.rewriting import rewrite
 
 # What takes no integers beside floating numbers; and what writes one into the other, at places that are
@@ -59,7 +60,7 @@ def simplified(expression: Expression) -> Expression:
 
 def _last(node: Expression) -> Expression:
     """Signs out of chains of matrices; what is left there of masks, when factors went, is of floats."""
-    node = chains.without_sign(node)
+    node = matrix_chains.without_sign(node)
     if node.op != "call" or node.data[0] not in FLOATING | WRITING:
         return node
     places = node.args[1:2] if node.data[0] in WRITING else ()
@@ -404,7 +405,7 @@ def _tidied(expression: Expression) -> Expression:
 
 
 _together = together(length)
-_products = chains.gathered(length)
+_products = matrix_chains.gathered(length)
 RULES = (
     *(
         _moments,
@@ -413,7 +414,7 @@ RULES = (
         _outer,
         _pulled,
         _factored,
-        chains.quotients,
+        named_quotients,
         _products,
         _together,
     ),
@@ -425,8 +426,8 @@ RULES = (
         sigmoids,
         _constants,
         _averages,
-        chains.transposes,
-        chains.associated,
+        matrix_chains.transposes,
+        matrix_chains.associated,
     ),
 )
 
