@@ -18,8 +18,9 @@ MOST_STACKED = 16  # elements of a vector that is written out one by one
 
 
 def in_full(own: Expression, given: Any) -> Expression:
-    """An operand in the shape of the value that it stands for, integers, truth values and complex
-    numbers as they are.
+    """An operand in the full shape of its traced value `given`.
+
+    Integers, booleans and complex numbers keep their dtype.
     """
     value = np.asarray(given.value if isinstance(given, Value) else getattr(given, "array", given))
     kind = value.dtype.kind
@@ -27,7 +28,7 @@ def in_full(own: Expression, given: Any) -> Expression:
         return array(value)
     made = alg.full(own, value.shape, kind in "biu")
     if (kind == "c" and own.op == "number") or (kind in "biu" and is_call(own, "zeros")):
-        return of_dtype(made, value.dtype)  # zeros are floating, those of no element too
+        return of_dtype(made, value.dtype)  # `zeros` without a dtype are floating, empty ones too
     return made
 
 
@@ -44,8 +45,10 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Expression:
-    """The sum over dimensions of a value of this shape: constant factors come out, and elements that
-    are equal along a dimension (which the expression then lacks, or has with one element) are counted.
+    """`sum(own, dim, keepdim)` of a value of the given shape.
+
+    The expression may lack a dimension of that value, or have it with size 1: its elements are equal
+    there, and the sum is a multiple. Constant factors move out.
     """
     axes = axes_of(dim, len(shape))
     if any(shape[i] == 0 for i in axes):
@@ -90,14 +93,14 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
 
 
 def powers(own: Expression) -> list[tuple[Expression, Any]]:
-    """The factors of a product with their exponents."""
+    """The (factor, exponent) pairs of a product."""
     return list(zip(own.args, own.data[1], strict=True))
 
 
 def _same_along(
     factor: tuple[Expression, Any], shape: tuple[int, ...], axes: tuple[int, ...]
 ) -> bool:
-    """Whether a factor is the same along these dimensions, of which it has at most one element."""
+    """Whether a factor is constant along these axes, that is, broadcast over them."""
     base, e = factor
     lead = len(shape) - len(base.shape)
     single = all(i < lead or base.shape[i - lead] == 1 for i in axes)
@@ -105,7 +108,7 @@ def _same_along(
 
 
 def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
-    """(u, dimensions) where the expression is u minus its mean over these dimensions."""
+    """(u, axes) if the expression is `u - mean(u, axes)`, else None."""
     if own.op != "sum":
         return None
     terms = list(zip(own.args, own.data[0], strict=True))
@@ -122,7 +125,7 @@ def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
 
 
 def _weighted(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> Expression | None:
-    """sum(a*b) is a@b, sum(A*b, 1) is A@b: of floating numbers of one kind, which products want."""
+    """sum(a*b) as a@b, sum(A*b, 1) as A@b; `matmul` wants operands of one floating dtype."""
     if own.op != "product" or own.data != (ONE, (ONE, ONE)) or not alg.one_dtype.get():
         return None
     if own.shape != shape or any(alg.is_truth(f) or alg.is_integral(f) for f in own.args):
@@ -143,7 +146,7 @@ def _weighted(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) ->
 
 
 def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Whether the sum of `own` over these dimensions is that of deviations from a mean: nothing."""
+    """Whether the sum over these axes is zero because it adds up deviations from a mean."""
     if own.op != "sum" or own.shape != shape:
         return False
     found = deviations(own)
@@ -165,7 +168,7 @@ def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) ->
 
 
 def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
-    """`sum(own, axes)`, which has its dimensions; one element that is left needs none."""
+    """`sum(own, axes)` of an expression in full shape; a result of one element drops its dimensions."""
     if own.op == "array":
         sums = np.asarray(own.data).sum(tuple(axes), keepdims=keepdim)
         same = sums.size and (sums == sums.flat[0]).all()
@@ -187,7 +190,7 @@ def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
 
 
 def _selected(own: Expression) -> Expression | None:
-    """sum(x * (zeros with one element g at i)) is x[i]*g."""
+    """sum(x * z) as x[i]*g, where z is zeros with the one element g at i."""
     pairs: list[Any] = [(own, ONE)]
     if own.op == "product":
         pairs = list(zip(own.args, own.data[1], strict=True))
@@ -219,7 +222,7 @@ def vector_of(own: Expression) -> Expression | None:
 
 
 def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expression:
-    """`a @ b`: plain factors come out, the identity vanishes."""
+    """`a @ b`: scalar factors move out, identity matrices vanish."""
     if a.shape[-1] == 0:
         return alg.zero
     outer_a, a = alg.scalars_out(a)
@@ -270,13 +273,13 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
 
 
 def product_of(a: Expression, b: Expression) -> Expression:
-    """`a @ b` in its full shape, whose elements may be equal: v@ones(k, 1) is the one sum of v."""
+    """`a @ b` in full shape, also where the product is broadcast: v@ones(k, 1) is sum(v)."""
     shape = (*a.shape[:-1], *b.shape[1:])
     return alg.full(matrix_product(a, b, shape), shape)
 
 
 def _cancelled(a: Expression, b: Expression) -> Expression | None:
-    """The product where an inverse meets what it is the inverse of: C@inv(A@B@C) is inv(A@B)."""
+    """The product with inverses cancelled: C@inv(A@B@C) is inv(A@B)."""
     if not len(a.shape) == len(b.shape) == 2:
         return None
     before, left = _last(a)
@@ -316,7 +319,7 @@ def _first(own: Expression) -> tuple[Expression | None, Expression]:
 
 
 def transposed(own: Expression) -> Expression:
-    """`own.T` of a matrix: factors stay outside, twice is nothing."""
+    """`own.T` of a matrix: scalar factors stay outside, and `A.T.T` is `A`."""
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (transposed(own), ONE)])
@@ -348,7 +351,7 @@ def transposed(own: Expression) -> Expression:
 
 
 def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expression:
-    """`own.permute(order)`; where only dimensions of one element move it is a reshape."""
+    """`own.permute(order)`; a reshape if only dimensions of size 1 move."""
     ndim = len(shape)
     if order == list(range(ndim)):
         return own
@@ -375,7 +378,7 @@ def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expre
 
 
 def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
-    """The expression with another shape."""
+    """`own.reshape(shape)`."""
     if own.shape == shape or not own.shape:
         return own
     outer, own = alg.scalars_out(own)
@@ -399,7 +402,7 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
 
 
 def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:
-    """The same with means that keep their dimensions, or do not, as the shape wants it."""
+    """The expression with `keepdim` of its means changed so that it has this shape."""
     if not own.shape:
         return own
     if is_call(own, "mean") and own.data[1] and own.shape != shape:
@@ -448,7 +451,7 @@ def _factors(own: Expression) -> list[Expression]:
 
 # -- elements -------------------------------------------------------------------------------------
 def stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
-    """Numbers and tensors, or the rows of a matrix, one after the other: floats, numbers as a list."""
+    """The stack of scalars or of rows as a floating tensor: `tensor([…])` if all are numbers."""
     numbers = {value_of(item) for item in items}
     if len(numbers) == 1 and None not in numbers:
         return alg.full(items[0], shape)
@@ -460,7 +463,7 @@ def stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
 
 
 def _listed(item: Expression) -> Expression | None:
-    """A number, or the list of the numbers that a vector is."""
+    """A number, or a constant vector as a list of numbers."""
     if alg.is_bare(item):
         return item
     if is_call(item, "tensor") and is_call(item.args[0], "[]"):

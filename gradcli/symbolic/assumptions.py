@@ -1,7 +1,7 @@
-"""What the user knows of variables: `B symmetric`. Derivatives are shorter for it.
+"""Assumptions about variables, such as `B symmetric`, which make derivatives shorter.
 
-A derivative is still that by every element alone; what is printed of it holds where the assumptions do, and
-is proved at such points.
+Elements are still differentiated independently, as if nothing were assumed. Only the result is
+simplified: it holds where the assumptions hold, and is proved at such points.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gradcli.symbolic.expressions import Expression, call, is_call, is_number, v
 from gradcli.symbolic.matrix_chains import chain, multiplied
 from gradcli.symbolic.rewriting import rewrite
 
-NEAR = 1e-8  # how far values may be from what is assumed of them, as they are rounded
+NEAR = 1e-8  # tolerance for rounding when values are checked against an assumption
 
 
 class Kind(NamedTuple):
@@ -80,7 +80,7 @@ KINDS: dict[str, Kind] = {
 
 
 class BadAssumption(ValueError):
-    """An assumption that is none, or does not hold: what is wrong, and what to do about it."""
+    """An unknown assumption, or one that a value contradicts; `hint` says what to do about it."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -89,7 +89,7 @@ class BadAssumption(ValueError):
 
 # -- reading them -----------------------------------------------------------------------------------
 def squares(texts: Iterable[str]) -> list[str]:
-    """The variables that are assumed to be square matrices."""
+    """The variables whose assumption makes them square matrices."""
     found = (_split(part) for whole in texts for part in whole.split(","))
     return [word for word, kind in found if kind in KINDS and KINDS[kind].square]
 
@@ -101,9 +101,10 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def read(texts: Iterable[str], arrays: Mapping[str, Any], given: Iterable[str]) -> Assumptions:
-    """The assumptions of texts as `B symmetric`, or several with commas between them.
+    """Parse assumptions: texts such as `B symmetric`, or several separated by commas.
 
-    arrays: the variables; given: those whose values are the user's. Raises BadAssumption.
+    arrays: values by variable. given: the variables whose values the user gave; these are checked.
+    Raises BadAssumption.
     """
     found: dict[str, list[str]] = {}
     for text in (part for whole in texts for part in whole.split(",")):
@@ -135,7 +136,7 @@ def read(texts: Iterable[str], arrays: Mapping[str, Any], given: Iterable[str]) 
 
 
 class Assumptions:
-    """What is assumed of variables: name -> words of KINDS."""
+    """Assumptions by variable: name -> keys of KINDS."""
 
     __slots__ = ("by",)
 
@@ -143,14 +144,14 @@ class Assumptions:
         self.by = {n: tuple(kinds) for n, kinds in by.items()}
 
     def fit(self, arrays: Mapping[str, Any]) -> bool:
-        """Whether variables of these shapes can be so."""
+        """Whether variables of these shapes can satisfy them."""
         shapes = [
             np.shape(arrays[n]) for n, k in self.by.items() if any(KINDS[w].square for w in k)
         ]
         return all(s[0] == s[1] for s in shapes)
 
     def nearest(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The point nearest to another where they hold; some of them are not both possible."""
+        """A point near this one that satisfies them; one after the other, so not all pairs can hold."""
         made = dict(arrays)
         for n, kinds in self.by.items():
             own = np.asarray(made[n])
@@ -160,7 +161,7 @@ class Assumptions:
         return made
 
     def around(self, find: Callable[..., Derivatives]) -> Callable[..., Derivatives]:
-        """What finds derivatives, made to use them."""
+        """Wrap a function that finds derivatives so that its results use the assumptions."""
 
         def found(*args: Any, **options: Any) -> Derivatives:
             made = find(*args, **options)
@@ -171,9 +172,9 @@ class Assumptions:
         return found
 
     def applied(self, expression: Expression) -> Expression:
-        """An expression in its shape, shorter for them."""
+        """The expression simplified under the assumptions, in its shape."""
         made = simplified(rewrite(expression, self._rule))
-        made = rewrite(made, self._rule)  # what is side by side only now
+        made = rewrite(made, self._rule)  # factors may be neighbours only now
         if made.shape == expression.shape:
             return made
         return alg.full(made, expression.shape)
@@ -216,7 +217,7 @@ class Assumptions:
         return node
 
     def _turned(self, own: Expression) -> Expression:
-        """The transpose: what is symmetric is its own."""
+        """The transpose; a symmetric matrix is unchanged."""
         if self.symmetric(own):
             return own
         if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
@@ -229,7 +230,7 @@ class Assumptions:
         return transposed(own)
 
     def _dot(self, a: Expression, b: Expression) -> Expression:
-        """The product of two vectors: x@B@y, not B@x@y; without a rotation of both."""
+        """A dot product: `x@B@y`, not `dot(B@x, y)`; a rotation of both vectors cancels."""
         turns = [is_call(v, "matmul") and len(v.args[0].shape) == 2 for v in (a, b)]
         if all(turns) and a.args[0] is b.args[0] and self._rotates(a.args[0]):
             return self._dot(a.args[1], b.args[1])
@@ -248,7 +249,7 @@ class Assumptions:
         return self._is(own, "orthogonal")
 
     def _product(self, node: Expression) -> Expression:
-        """A product of matrices without neighbours that cancel; x@B is B@x where B is symmetric."""
+        """A matrix product with cancelling neighbours removed; x@B is B@x for a symmetric B."""
         if any(len(a.shape) > 2 for a in node.args):
             return node
         a, b = node.args
@@ -298,7 +299,7 @@ class Assumptions:
                 pairs.append((base, e))
         return alg.product(pairs, node.data[0]) if changed else node
 
-    # -- what follows of parts ----------------------------------------------------------------------
+    # -- properties of expressions ----------------------------------------------------------------------
     def symmetric(self, node: Expression) -> bool:
         """Whether a matrix is its own transpose."""
         if self._is(node, "symmetric", "diagonal") or is_call(node, "eye"):

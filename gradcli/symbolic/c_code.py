@@ -1,7 +1,7 @@
 """A derivative as a function in C: doubles, <math.h>, and nothing else.
 
-What is written is C and, but for the words `double` and `;`, Python too, so that `run_c` can read its
-characters back and prove them as all other formats are proved.
+Without the words `double` and `;` the text is Python as well. So `run_c` can run the printed
+characters, and they are proved as every other format is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gradcli.symbolic.sharing import shared_parts
 from gradcli.symbolic.simplify import HALF
 from gradcli.symbolic.stable_forms import stable
 
-# <math.h>'s names of the language's functions of numbers, and what computes the same in NumPy.
+# Functions of the language: their names in <math.h>, and the NumPy functions that compute the same.
 _SAME = (
     *"sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan".split(),
     *"asinh acosh atanh atan2 floor ceil trunc fmod hypot copysign erf erfc lgamma".split(),
@@ -90,7 +90,7 @@ _TAKEN = frozenset(
 
 
 class CPrinter(Printer):
-    """Prints expressions of scalars as C; `helpers` are the functions that it needs besides."""
+    """Prints expressions of scalars as C; `helpers` collects the functions to print before it."""
 
     def __init__(self, names: Any = None) -> None:
         super().__init__(names)
@@ -137,7 +137,7 @@ class CPrinter(Printer):
         if function == "floor_divide":
             a, b = enclosed(args[0], PRODUCT), enclosed(args[1], PRODUCT + 1)
             return f"floor({a}/{b})", ATOM
-        if function in INFIX:  # C's precedences of & and | are others
+        if function in INFIX:  # & and | bind differently in C
             a, b = (enclosed(piece, SUM) for piece in args)
             return f"({a}{INFIX[function][0]}{b})", ATOM
         return super().make_call(node)
@@ -201,7 +201,7 @@ def to_c(found: Derivatives) -> str:
 
 
 def run_c(code: str, values: Sequence[Any]) -> Any:
-    """(value, gradients) of a printed function for these numbers, from its own characters."""
+    """(value, gradients): run the text of a printed function on these numbers."""
     head, _, body = code.rpartition("\n{\n")
     parameters = re.findall(r"double (\w+)(?:,|$)", head.rpartition("(")[2])
     count = int(head.rpartition("[")[2].rstrip("])"))
@@ -220,7 +220,7 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
 
 
 def _functions() -> dict[str, Any]:
-    """What the names of a printed function mean, computed by NumPy and by the language's own rows."""
+    """The functions that a printed text may call, from NumPy and from the table of primitives."""
     from gradcli.registry.table import resolve
 
     def of_row(word: str) -> Any:

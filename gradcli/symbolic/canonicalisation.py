@@ -1,5 +1,6 @@
-"""The last steps of a derivative: common factors gathered where that is shorter, pieces put together,
-and its shape that of its variable.
+"""Canonicalisation of a lifted derivative: passes that shorten it, and the shape of its variable.
+
+Each pass is a rule that `rewrite` applies to every subexpression; `RULES` lists them in order.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from gradcli.symbolic.function_identities import angles, named_quotients, one_si
 from gradcli.symbolic.polynomials import collected
 from gradcli.symbolic.rewriting import rewrite
 
-# What takes no integers beside floating numbers; and what writes one into the other, at places that are
-# its second operand.
+# Functions that refuse integer operands beside floating ones; functions that write into a copy of their
+# first operand, at the indices that are their second.
 FLOATING = frozenset(
     "matmul dot einsum mean cross linalg.cross linalg.solve linalg.solve_triangular cholesky_solve "
     "linalg.lu_solve conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
@@ -45,12 +46,12 @@ WRITING = frozenset("scatter scatter_add index_put index_add index_copy put mask
 
 
 def canonicalise(expression: Expression, variable: Expression) -> Expression:
-    """The derivative as it is printed, in the shape of its variable."""
+    """The derivative in canonical form, in the shape of its variable."""
     return shaped(alg.zero if 0 in variable.shape else simplified(expression), variable)
 
 
 def simplified(expression: Expression) -> Expression:
-    """The expression after the last steps, in whatever shape it has then."""
+    """The expression after all passes; it may have a smaller shape, to be broadcast."""
     for rule in RULES:
         expression = rewrite(expression, rule)
     other = one_sigmoid(expression, _tidied)
@@ -59,7 +60,7 @@ def simplified(expression: Expression) -> Expression:
 
 
 def _last(node: Expression) -> Expression:
-    """Signs out of chains of matrices; what is left there of masks, when factors went, is of floats."""
+    """Absorb signs into matrix products, and make operands floating where a function needs it."""
     node = matrix_chains.without_sign(node)
     if node.op != "call" or node.data[0] not in FLOATING | WRITING:
         return node
@@ -71,7 +72,7 @@ def _last(node: Expression) -> Expression:
 
 
 def shaped(expression: Expression, variable: Expression) -> Expression:
-    """The expression expanded to the shape of a variable."""
+    """The expression expanded to the shape of a variable, as `zeros_like(x)` or `expand_as`."""
     shape = variable.shape
     if expression.shape == shape:
         return expression
@@ -86,13 +87,13 @@ def shaped(expression: Expression, variable: Expression) -> Expression:
 
 
 def _is_variable(node: Expression) -> bool:
-    """True for a name that is not that of a constant, as `pi`."""
+    """Whether it is a name other than a constant such as `pi`."""
     return node.op == "name" and node.position != -1
 
 
 # -- pieces of a vector ---------------------------------------------------------------------------
 def _gathered(node: Expression) -> Expression:
-    """Terms that write the elements of one vector, as the stack of these elements."""
+    """Terms that each write one element of a vector of zeros, as the stack of these elements."""
     terms = terms_of(node)
     scattered = [(c, t) for c, t in terms if _scatter_of(t) is not None]
     if not scattered:
@@ -127,7 +128,7 @@ def _gathered(node: Expression) -> Expression:
 
 
 def _scatter_of(term: Expression) -> Expression | None:
-    """The select_scatter into zeros that a term is, up to factors without a dimension."""
+    """The `select_scatter` into zeros of a term, which may have scalar factors beside it."""
     if is_call(term, "select_scatter") and is_call(term.args[0], "zeros"):
         return term
     if term.op == "product":
@@ -148,7 +149,7 @@ def _outside(term: Expression, core: Expression) -> tuple[list[Any], Expression]
 
 # -- common factors -------------------------------------------------------------------------------
 def _factored(node: Expression) -> Expression:
-    """A sum with the factors that all its terms share taken out, where that is shorter."""
+    """A sum with the common factors of its terms taken out, if that is shorter."""
     if node.op != "sum":
         return node
     terms = terms_of(node)
@@ -197,7 +198,7 @@ def _least(a: Any, b: Any) -> Any:
 
 # -- branches -------------------------------------------------------------------------------------
 def _branches(node: Expression) -> Expression:
-    """Factors go into the branch of a `where` that is not zero; equal conditions are asked once."""
+    """Move factors into the non-zero branch of a `where`; merge `where` terms of one condition."""
     if node.op == "product":
         return _into_branch(node)
     if is_call(node, "where"):
@@ -247,7 +248,7 @@ def _into_branch(node: Expression) -> Expression:
 
 
 def _sides(branches: Expression) -> list[Expression]:
-    """The two values of `where`, without a change of dtype around a number."""
+    """The two branches of `where`, without a cast around a number."""
     return [s.args[0] if is_call(s, "float") else s for s in branches.args[1:]]
 
 
@@ -286,7 +287,7 @@ def _outer(node: Expression) -> Expression:
 
 
 def _moments(node: Expression) -> Expression:
-    """mean((x - mean(x))**2) is a variance, (x - mean(x))/sqrt(variance + eps) layer_norm(x)."""
+    """mean((x - mean(x))**2) is var(x); (x - mean(x))/sqrt(var(x) + eps) is layer_norm(x)."""
     if is_call(node, "mean"):
         own = node.args[0]
         if own.op != "product" or own.data != (ONE, (Number.of(2),)):
@@ -321,7 +322,7 @@ def _moments(node: Expression) -> Expression:
 
 
 def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> float | None:
-    """eps where the expression is the variance of `own` over these dimensions, plus eps."""
+    """eps if the expression is `var(own, axes, correction=0) + eps`, else None."""
     if below.op != "sum" or len(below.args) != 1 or below.data[0] != (ONE,):
         return None
     variance = below.args[0]
@@ -334,7 +335,7 @@ def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> flo
 
 
 def _pulled(node: Expression) -> Expression:
-    """Numbers stand before products of matrices: -2*X.T@y for -X.T@(2*y)."""
+    """Move numbers to the front of matrix products: -2*X.T@y for -X.T@(2*y)."""
     if not is_call(node, "matmul", "outer", "dot"):
         return node
     if is_call(node, "matmul") and any(is_call(a, "outer") for a in node.args):
@@ -349,7 +350,7 @@ def _pulled(node: Expression) -> Expression:
 
 
 def _averages(node: Expression) -> Expression:
-    """sum(x)/n is mean(x) of n elements, where the program speaks of means itself."""
+    """sum(x)/n is mean(x) for n elements, if the program itself uses means."""
     if node.op != "product" or not alg.averages.get() or not node.data[0].exact:
         return node
     coefficient, exponents = node.data
@@ -365,7 +366,7 @@ def _averages(node: Expression) -> Expression:
 
 
 def _constants(node: Expression) -> Expression:
-    """Zeros with a number written into them are a constant vector."""
+    """Zeros with a number written into them as a constant vector."""
     if not is_call(node, "select_scatter") or not is_call(node.args[0], "zeros"):
         return node
     if len(node.shape) != 1 or node.shape[0] > MOST_STACKED or not alg.is_bare(node.args[1]):
@@ -387,7 +388,7 @@ _lengths: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
 
 
 def length(expression: Expression) -> int:
-    """How long the expression is when printed."""
+    """The number of characters of the printed expression; an estimate for a large one."""
     from gradcli.symbolic.expression_text import to_text
 
     if expression.weight >= 2000:

@@ -1,4 +1,4 @@
-"""The chain rule, step by step: what each node of the graph multiplies, and the product so far."""
+"""The chain rule, step by step: the local derivative at each edge, and the product so far."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gradcli.transforms.traced_run import traced_run
 
 
 class Step(NamedTuple):
-    """One edge of the graph: from a piece of the program to one that it is made of.
+    """One edge of the backward graph: from a subexpression to one of its operands.
 
-    local: the derivative of the one by the other, where it is a factor; else None, and `rule` says what
-    becomes of the product before it, `grad`. product: the product up to here, which is a term of a
-    variable's gradient where `is_leaf`.
+    local: the derivative of the one by the other, if the VJP multiplies by it; else None, and `rule`
+    is a formula that maps `grad`, the product before this edge, to `product`. product: the cotangent
+    after this edge; if `is_leaf`, a term of a variable's gradient.
     """
 
     of: str
@@ -45,10 +45,10 @@ def steps(
     follow: bool = False,
     names: Mapping[str, Any] | None = None,
 ) -> list[Step]:
-    """Every step of the backward pass of a program's value, summed up, in the engine's order.
+    """Every step of the backward pass from the sum of a program's value, in the engine's order.
 
-    arrays: the variables' values. wrt: those to differentiate by. follow: whether conditions go by the
-    values. Raises NoExpression where an operation has no form as an expression.
+    arrays: the variables' values. wrt: the variables to differentiate by. follow: whether branches may
+    depend on the values. Raises NoExpression if an operation cannot be written as an expression.
     """
     with np.errstate(all="ignore"):
         result, trace = traced_run(program, dict(arrays), wrt, follow, names or {})
@@ -57,7 +57,7 @@ def steps(
         leaves = [trace.variables[n] for n in wrt]
         known = {id(t): n for n, t in zip(wrt, leaves, strict=True)}
         describer = Describer(walk([result.grad_fn]), program.source, known)
-        passed: list[tuple[Any, Any, tuple[Any, ...]]] = []  # node, what came in, what goes out
+        passed: list[tuple[Any, Any, tuple[Any, ...]]] = []  # node, gradient in, gradients out
         came: dict[Any, Any] = {}
 
         def see(event: tuple[str, Any, Any]) -> None:
@@ -92,7 +92,7 @@ def steps(
 
 
 def piece(source: str, arrays: Mapping[str, Any], places: Mapping[str, int]) -> Expression | None:
-    """A piece of a program as an expression of its variables; None if it is no program by itself."""
+    """A piece of a program as an expression of its variables; None if it does not run by itself."""
     try:
         value, trace = traced_run(parse(source), dict(arrays), [], False, {})
         symbols = [(v, name(n, tuple(v.shape), places.get(n, -1))) for n, v in trace.inputs.items()]
@@ -115,7 +115,7 @@ def _short(expression: Expression) -> Expression:
 
 
 def _quotient(product: Expression, before: Expression) -> Expression | None:
-    """What a product was multiplied with; None if that is no factor of it."""
+    """`product / before`; None if `before` is no factor of the product."""
     if is_number(before, 1):
         return _short(product)
     if is_number(before, 0) or before.shape != product.shape:

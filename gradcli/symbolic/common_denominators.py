@@ -1,4 +1,4 @@
-"""Sums of quotients over one denominator, and products multiplied out, where that is shorter."""
+"""Canonicalisation of sums: over a common denominator, multiplied out or factored, if that is shorter."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, is_number, number
 
 MOST_TERMS = 24  # of a sum that is multiplied out
-MOST_SHARED = 64  # terms of a sum that is looked through for what some share
-LEAST_WON = 3  # characters that another form of it has to save
-HEAVIEST = 400  # what is larger stays as it is: a formula of that size has no short form
+MOST_SHARED = 64  # of a sum that is searched for a factor that some terms share
+LEAST_WON = 3  # characters that taking out such a factor has to save
+HEAVIEST = 400  # heavier expressions are left alone: they have no short form
 
 Term = tuple[Number, Expression]
 
 
 def together(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
-    """The rule, for a measure of what is short."""
+    """The rule that puts sums over a common denominator or multiplies them out, if shorter by `length`."""
 
     def rule(node: Expression) -> Expression:
         if node.weight > HEAVIEST:
@@ -33,7 +33,7 @@ def together(length: Callable[[Expression], int]) -> Callable[[Expression], Expr
 
 
 def terms_of(node: Expression) -> list[Term]:
-    """(coefficient, term) of a sum; the constant last."""
+    """The (coefficient, term) pairs of a sum, the constant last."""
     if node.op != "sum":
         return [alg.split(node)]
     coefficients, constant = node.data
@@ -42,7 +42,7 @@ def terms_of(node: Expression) -> list[Term]:
 
 
 def powers_of(term: Expression) -> list[tuple[Expression, Any]]:
-    """The factors of a term with their exponents."""
+    """The (factor, exponent) pairs of a term."""
     if term is alg.one:
         return []
     if term.op == "product":
@@ -51,7 +51,7 @@ def powers_of(term: Expression) -> list[tuple[Expression, Any]]:
 
 
 def _sums(node: Expression) -> Iterable[Expression]:
-    """Other forms of a sum."""
+    """The sum over its common denominator, and with only some terms over it."""
     under: dict[Expression, Number] = {}
     for _, term in terms_of(node):
         for base, e in powers_of(term):
@@ -59,7 +59,7 @@ def _sums(node: Expression) -> Iterable[Expression]:
                 had = under.get(base, ZERO)
                 under[base] = -e if (-e).value > had.value else had
     yield from _over(terms_of(node), list(under.items()), node)
-    if len(under) > 1 and len(node.args) > 2:  # those terms alone that have the denominator
+    if len(under) > 1 and len(node.args) > 2:  # only the terms with this denominator
         for base, e in under.items():
             with_it = [(c, t) for c, t in terms_of(node) if base in dict(powers_of(t))]
             rest = [(t, c) for c, t in terms_of(node) if (c, t) not in with_it]
@@ -72,7 +72,7 @@ def _sums(node: Expression) -> Iterable[Expression]:
 
 
 def _over(terms: list[Term], scale: list[Any], node: Expression) -> Iterable[Expression]:
-    """The terms of a sum over one denominator, as they are and multiplied out."""
+    """The terms over one denominator, with the numerator as it is and multiplied out."""
     over = [(c, alg.product([(t, ONE), *scale])) for c, t in terms]
     inverse = [(b, -e) for b, e in scale]
     for made in (over if scale else None, multiplied_out(over)):
@@ -85,12 +85,12 @@ def _over(terms: list[Term], scale: list[Any], node: Expression) -> Iterable[Exp
 
 
 def keeps_shape(found: Expression, node: Expression) -> bool:
-    """Whether it still has the dimensions of the sum that it replaces."""
+    """Whether an expression can replace another: it is 0 or has its shape."""
     return found.shape == node.shape or is_number(found, 0)
 
 
 def multiplied_out(terms: Iterable[Term]) -> list[Term] | None:
-    """Products of sums multiplied out; None if that is long, or nothing is to be done."""
+    """The terms with products of sums multiplied out; None if there are none, or too many terms."""
     waiting = list(terms)
     found: list[Term] = []
     changed = False
@@ -120,7 +120,7 @@ def multiplied_out(terms: Iterable[Term]) -> list[Term] | None:
 
 
 def _products(node: Expression, length: Callable[[Expression], int]) -> Iterable[Expression]:
-    """Other forms of a product: with the denominators of its sums taken out."""
+    """The product with the denominators of its sums taken out."""
     coefficient, exponents = node.data
     pairs = list(zip(node.args, exponents, strict=True))
     changed: list[tuple[Expression, Any]] = []
@@ -142,7 +142,7 @@ def _products(node: Expression, length: Callable[[Expression], int]) -> Iterable
 
 
 def partly(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
-    """The rule: what some terms of a sum share stands once, if it is a function or a sum itself."""
+    """The rule that takes a function or a sum out of those terms that share it, if shorter."""
 
     def rule(node: Expression) -> Expression:
         if node.op != "sum" or not 2 < len(node.args) + (node.data[1] != ZERO) <= MOST_SHARED:

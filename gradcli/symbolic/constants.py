@@ -1,4 +1,4 @@
-"""Constants as they are printed: numbers by their names, fractions as fractions, arrays spelled out."""
+"""Constants in readable form: sqrt(3), log(7) and fractions recognised, arrays written out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradcli.system import dtypes
 
 
 def constant(value: Any) -> Expression:
-    """A constant array: a number where all its elements are equal."""
+    """A constant array as an expression; a number if all its elements are equal."""
     array_ = np.asarray(value)
     if array_.size == 0:
         empty = call("zeros", [], array_.shape, [("", array_.shape)])
@@ -38,7 +38,7 @@ def constant(value: Any) -> Expression:
 
 
 def stored(value: Any, kind: Any) -> Expression:
-    """What a tensor of this dtype holds of a number that is written into it."""
+    """The value of a number after it is stored in a tensor of this dtype."""
     made = as_exact(value)
     exact = value_of(made)
     if exact is None and kind.kind in "iu" and not alg.is_integral(made):
@@ -49,7 +49,7 @@ def stored(value: Any, kind: Any) -> Expression:
 
 
 def known_number(value: Any) -> Expression:
-    """A number, by its name if it has one: 1.1283791670955126 is 2/sqrt(pi), 0.6666666666666666 2/3."""
+    """A float in closed form, if one is known: 1.1283791670955126 is 2/sqrt(pi), 0.666… is 2/3."""
     if np.iscomplexobj(value) or isinstance(value, (bool, int)):
         return number(value)
     plain = float(value)
@@ -78,7 +78,7 @@ exact: ContextVar[bool] = ContextVar("exact", default=False)
 
 
 def _surd(value: float) -> Expression | None:
-    """sqrt(3), sqrt(2)/2 where that is the number to its last digit."""
+    """A closed form such as sqrt(3) or sqrt(2)/2, if it equals the number to the last digit."""
     square = Fraction(value * value).limit_denominator(1000)
     if not square or not 1e-3 <= value <= 1e3:
         return None
@@ -91,7 +91,7 @@ def _surd(value: float) -> Expression | None:
 
 
 def _fourth_root(value: float) -> Expression | None:
-    """3**(-1/4), by which attention scales, where that is the number to its last digit."""
+    """n**(-1/4), the scale of attention, if it equals the number to the last digit."""
     n = round(value**-4) if 1e-3 <= value < 1 else 0
     if n < 2 or value != math.sqrt(1 / math.sqrt(n)):
         return None
@@ -99,13 +99,13 @@ def _fourth_root(value: float) -> Expression | None:
 
 
 def _power_of_e(value: float) -> Expression | None:
-    """exp(1), exp(-2) where that is the number to its last digit."""
+    """exp(n), if it equals the number to the last digit."""
     n = round(math.log(value)) if value > 0 else 0
     return call("exp", [number(n)], ()) if n and abs(n) < 20 and math.exp(n) == value else None
 
 
 def _logarithm(value: float) -> Expression | None:
-    """log(7) where that is the number to its last digit."""
+    """log(n), if it equals the number to the last digit."""
     n = round(math.exp(abs(value))) if abs(value) < 7 else 0
     return _log(n)() if n > 1 and abs(value) in (math.log(n), float(np.log(n))) else None
 
@@ -143,5 +143,5 @@ def _named_numbers() -> dict[float, Callable[[], Expression]]:
 
 
 def as_exact(value: Any) -> Expression:
-    """An operand as an expression, whether it is a number or one already."""
+    """An operand as an expression: a number is wrapped, an expression is returned."""
     return value if isinstance(value, Expression) else known_number(value)

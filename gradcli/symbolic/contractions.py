@@ -1,8 +1,8 @@
 """The matrix or tensor of a linear map as contractions: einsum("ki,il,kl,kj,jl->ij", B, A, W, B, A).
 
-For what no product of matrices says: diagonals of products with a weighed one in between, and whatever has
-more than two dimensions, as the Hessian by a matrix. A term is a number times factors whose dimensions
-have labels: those that are not among the result's are summed over.
+For maps that no product of matrices expresses: a diagonal of a product with weights in between, or more
+than two dimensions, such as the Hessian by a matrix. A term is a number times factors with labelled
+dimensions, as in einsum: labels that the result lacks are summed over.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from gradcli.symbolic.exact_numbers import ONE, ZERO
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, number
 from gradcli.symbolic.spelling import NoExpression
 
-MOST_TERMS = 16  # of a node; more are no formula that anybody reads
+MOST_TERMS = 16  # terms of a node; a longer formula is of no use to a reader
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"  # the first for the result's dimensions
 
 Labels = tuple[int | None, ...]
 
 
 class Term(NamedTuple):
-    """number * the product of factors; out: the labels of the node's dimensions.
+    """number * product of factors; out: the labels of the node's dimensions.
 
-    A label of the node that is None is of a dimension along which all is equal; the same one twice is a
-    diagonal.
+    In `out`, None stands for a broadcast dimension; a label that occurs twice makes a diagonal.
     """
 
     number: Expression
@@ -43,21 +42,22 @@ class Term(NamedTuple):
     out: Labels
 
     def renamed(self, old: int | None, new: int | None) -> Term:
-        """The term with one label for another."""
+        """The term with a label replaced."""
         named = {old: new}
         factors = tuple((f, tuple(named.get(k, k) for k in ks)) for f, ks in self.factors)
         return Term(self.number, factors, tuple(named.get(k, k) for k in self.out))  # type: ignore[arg-type]
 
 
 class NoTerms(NoExpression):
-    """What has no contraction here."""
+    """The expression has no terms that are known here."""
 
 
 class Contractions:
-    """The terms of expressions that are linear in a variable: a vector, a matrix or more.
+    """The terms of expressions that are linear in a variable of one or more dimensions.
 
-    columns: the labels of its own dimensions, none of which is above 0. depends: whether an expression
-    depends on the variable. split: a product's factors that do not, and the one that does.
+    columns: the labels of the variable's dimensions, 0 and below. depends: whether an expression
+    depends on the variable. split: the factors of a product that do not depend on it, and the one
+    that does.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class Contractions:
     def matrix(
         self, node: Expression, size: tuple[int, ...] | None = None, first: bool = False
     ) -> list[tuple[Expression, Any]]:
-        """The terms of the map's matrix or tensor, in the node's shape + the variable's.
+        """The matrix or tensor of the linear map, in the node's shape + the variable's shape.
 
         size: the shape that the node is broadcast to. first: whether the variable's dimensions come
-        first. Raises NoExpression where it has none.
+        first. Raises NoExpression if the node has no terms.
         """
         size = node.shape if size is None else size
         shape = self.vector.shape + size if first else size + self.vector.shape
@@ -94,7 +94,7 @@ class Contractions:
         return [(own.expression(shape), ONE) for own in found]
 
     def terms(self, node: Expression) -> list[Term]:
-        """The terms of an expression that depends on the vector."""
+        """The terms of an expression that depends on the variable; cached."""
         if node not in self.made:
             found = self.find(node)
             if len(found) > MOST_TERMS:
@@ -103,7 +103,7 @@ class Contractions:
         return self.made[node]
 
     def find(self, node: Expression) -> list[Term]:
-        """As `terms`, of a node that was not asked for before."""
+        """As `terms`, without the cache."""
         if node.op == "sum" and node.data[1] == ZERO:
             return [
                 t._replace(number=alg.scale(c, t.number))
@@ -122,7 +122,7 @@ class Contractions:
         raise NoTerms(f"no contraction goes through {node.data[0]}")
 
     def widened(self, node: Expression, shape: tuple[int, ...]) -> list[Term]:
-        """The terms of an expression that is broadcast to a shape; none where nothing depends on it."""
+        """The terms of an expression broadcast to a shape. Raises NoTerms if it is constant."""
         if not self.depends(node):
             raise NoTerms("no linear map")
         lead = len(shape) - len(node.shape)
@@ -140,7 +140,7 @@ class Contractions:
         ]
 
     def labelled(self, term: Term, dim: int) -> Term:
-        """The term with a label of its own for a dimension that had none."""
+        """The term with a new label for a dimension that had none (None in `out`)."""
         if term.out[dim] is not None:
             return term
         out = list(term.out)
@@ -164,8 +164,10 @@ class Contractions:
         return term._replace(factors=_with(term.factors, flat, tuple(labels)))
 
     def product(self, node: Expression, sides: list[Expression], dims: list[int]) -> list[Term]:
-        """The terms of a product of two operands, one of which depends on the vector; dims: of each,
-        the dimension that is summed over, in the order in which the others stand in the result."""
+        """The terms of a product of two operands, one of which depends on the variable.
+
+        dims: the dimension of each operand that is summed over.
+        """
         bound = 0 if self.depends(sides[0]) else 1
         own, other = sides[bound], sides[1 - bound]
         if self.depends(other) or max(len(s.shape) for s in sides) > 2:
@@ -214,7 +216,7 @@ def _twice(term: Term) -> Term:
 
 
 def _with(factors: Any, factor: Expression, labels: tuple[int, ...]) -> Any:
-    """The factors and one more: transposes are labels in another order, ones are left out."""
+    """The factors with one more; a transpose becomes permuted labels, and ones are dropped."""
     if is_call(factor, "T"):
         factor, labels = factor.args[0], labels[::-1]
     if is_call(factor, "ones") and all(any(k in ks for _, ks in factors) for k in labels):
@@ -258,7 +260,7 @@ def _unit(n: int, place: int) -> Expression:
 
 
 def _selected(maps: Contractions, node: Expression) -> list[Term]:
-    """A slice is a sum with a row of the identity."""
+    """`x[i]` as a contraction with a row of the identity."""
     (own,), ((_, dim), (_, place)) = node.args, node.data[1]
     found = []
     for term in maps.terms(own):
@@ -270,7 +272,7 @@ def _selected(maps: Contractions, node: Expression) -> list[Term]:
 
 
 def _written_at(maps: Contractions, node: Expression) -> list[Term]:
-    """What is written into zeros at a place, times a row of the identity."""
+    """A value written into zeros at one index: its outer product with a row of the identity."""
     (zeros, own), ((_, dim), (_, place)) = node.args, node.data[1]
     if not is_call(zeros, "zeros"):
         raise NoTerms("no linear map")
@@ -326,7 +328,7 @@ def _turned(maps: Contractions, node: Expression) -> list[Term]:
 
 
 def _reshaped(maps: Contractions, node: Expression) -> list[Term]:
-    """With dimensions of one element more, or fewer."""
+    """A reshape that adds or removes dimensions of size 1."""
     (own,) = node.args
     kept = [d for d, n in enumerate(own.shape) if n != 1]
     if [own.shape[d] for d in kept] != [n for n in node.shape if n != 1]:
@@ -410,7 +412,7 @@ def _eye(n: int) -> Expression:
 
 
 def _folded(term: Term, columns: tuple[int, ...]) -> Term:
-    """The term with what products and sums of matrices say by themselves as one factor."""
+    """The term with factors merged wherever a matrix product or a sum expresses them."""
     factors = list(term.factors)
     scale: list[tuple[Expression, Any]] = [(term.number, ONE)]
     while (found := _fold(factors, {*columns, *term.out})) is not None:
@@ -426,7 +428,7 @@ def _folded(term: Term, columns: tuple[int, ...]) -> Term:
 def _fold(
     factors: list[tuple[Expression, tuple[int, ...]]], kept: set[int | None]
 ) -> tuple[set[int], Expression, tuple[int, ...]] | None:
-    """(places of factors, them as one, its labels): a diagonal, or what is summed over one label."""
+    """(indices of factors, the merged factor, its labels): a diagonal, or a sum over one label."""
     within: dict[int, list[int]] = {}
     for at, (own, labels) in enumerate(factors):
         if len(labels) == 2 and labels[0] == labels[1]:
@@ -462,7 +464,7 @@ def _fold(
 def _beside(
     factors: list[tuple[Expression, tuple[int, ...]]], fewer: int
 ) -> tuple[set[int], Expression, tuple[int, ...]] | None:
-    """Two factors as one, element by element, of which the second has so many labels fewer."""
+    """Two factors multiplied elementwise; the second has this many labels fewer."""
     for at, (own, labels) in enumerate(factors):
         for further, (other, more) in enumerate(factors):
             if len(labels) > 2 and more != labels:
@@ -473,14 +475,14 @@ def _beside(
 
 
 def _aligned(own: Expression, given: tuple[int, ...], labels: tuple[int, ...]) -> Expression:
-    """A factor as it stands beside one of these labels."""
+    """A factor permuted and reshaped so that it broadcasts against one with these labels."""
     if len(given) < len(labels):
         return own if given[0] == labels[-1] else reshaped(own, (*own.shape, 1))
     return own if given == labels else transposed(own)
 
 
 class _Written(NamedTuple):
-    """A term as it is printed: the operands of an equation; square: what is the diagonal of a matrix."""
+    """A term as the operands of an einsum equation; square: the vector of a diagonal matrix."""
 
     number: Expression
     equation: str
@@ -488,7 +490,7 @@ class _Written(NamedTuple):
     square: bool
 
     def expression(self, shape: tuple[int, ...]) -> Expression:
-        """As a matrix of this shape, or as a row."""
+        """The expression, as a matrix or vector of this shape."""
         inner = shape[-1:] if self.square else shape
         made: Expression
         inside, result = self.equation.split("->")
@@ -508,7 +510,7 @@ class _Written(NamedTuple):
         return alg.product([(self.number, ONE), (made, ONE)])
 
     def joined(self, other: _Written) -> _Written | None:
-        """Both as one where one operand alone is another."""
+        """Two terms as one, if they differ in one operand only."""
         if (self.equation, self.square) != (other.equation, other.square):
             return None
         apart = [
@@ -528,7 +530,7 @@ class _Written(NamedTuple):
 
 
 def _written(term: Term, columns: tuple[int, ...], shape: tuple[int, ...], first: bool) -> _Written:
-    """A term as an equation whose result has this shape; first: its columns come first."""
+    """A term as an einsum with a result of this shape; first: whether the columns come first."""
     term = _folded(term, columns)
     square = len(shape) == 2 and term.out == columns
     wanted = columns if square else columns + term.out if first else term.out + columns

@@ -1,7 +1,7 @@
 """The derivative of a program as an expression of its language.
 
-The program is recorded, the engine's backward pass over it as well, and what that leaves is read as
-expressions, simplified on the way. Higher orders differentiate these expressions.
+The program and the engine's backward pass over it are traced. The traced gradients are lifted to
+expressions and simplified. Higher orders differentiate these expressions in the same way.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from gradcli.tracing.calls import Value, calls
 from gradcli.tracing.tracer import trace_program
 from gradcli.transforms.traced_run import CONSTANTS, _worded, traced_run
 
-MOST_MOVED = 100  # names that are put in another order than that in which they are read
+MOST_MOVED = 100  # programs with more names keep the order in which names are first read
 
 
 class Derivatives:
     """Derivatives of one program.
 
-    variables: name -> value. value: the program's value as an expression. by: name -> its derivative.
-    branched: whether the program asked for the truth of a value, so that all holds on its path alone.
-    lower: the derivatives of the orders before, from the first on. kind: what each of `by` is called.
-    beyond: whether the value has memory outside of a view in it (`Recording.beyond`).
-    assumed: what they hold for, of the variables (`symbolic.assumptions`). alone: for which shapes they
-    hold, in words, as "for x of shape (3,) alone"; "" where they are not known to be wrong for others.
+    variables: name -> array. value: the program's value as an expression. by: name -> derivative by that
+    variable. branched: whether the program branched on a value, so that the derivatives hold on this
+    path only. lower: the derivatives of all lower orders, the first order first. kind: "gradient",
+    "Jacobian" and so on. beyond: whether as_strided read outside of its operand (`Tracer.beyond`).
+    assumed: the assumptions under which they hold (`symbolic.assumptions`). alone: the only shapes for
+    which they hold, in words ("for x of shape (3,) alone"); "" if no others are known to fail.
     """
 
     kind = "gradient"
@@ -72,18 +72,18 @@ class Derivatives:
 
     @property
     def heading(self) -> str:
-        """The program in one line, of which blocks leave their first."""
+        """The program in one line of at most 80 characters; of an indented program the first line."""
         first, *more = self.program.source.splitlines()
         whole = first + " ..." if any(m[:1].isspace() for m in more) else "; ".join([first, *more])
         return whole[:80]
 
     @property
     def what(self) -> str:
-        """What each of `by` is, in words."""
+        """The kind of derivative in words, with its order."""
         return f"derivative of order {len(self.lower) + 1}" if self.lower else self.kind
 
     def title(self, source: str) -> str:
-        """What a function of them returns; source: the program, as a comment may have it."""
+        """The docstring of a printed function; source: the program, escaped for that comment."""
         only = f", {self.alone}" if self.alone else ""
         return f"{source} and its {self.what} by {', '.join(self.by)}{only}."
 
@@ -100,9 +100,10 @@ def differentiate(
 ) -> Derivatives:
     """The derivatives of a program's value with respect to its variables.
 
-    variables: name -> array, which gives the shapes and dtypes; only with `follow` do the values decide
-    which way the program goes. A value that is no scalar is summed up first. names: what else the
-    program may read. guards: whether to keep what the rules do to keep a NaN out at single points.
+    variables: name -> array. Shapes and dtypes count; values only with `follow`, which lets the program
+    branch on them. A value that is not a scalar is summed first. names: other names that the program
+    may read. nan_guards: whether to keep the `where` by which a VJP rule avoids a NaN at single points.
+    Raises NoExpression, located in the program.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
         return _differentiated(program, arrays, wanted, order, follow, names or {}, nan_guards)
@@ -112,10 +113,7 @@ def differentiate(
 def reading(
     program: Program, variables: Mapping[str, Any], wrt: Iterable[str] | None
 ) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """(the variables as arrays, those to differentiate by), while a program's derivatives are read.
-
-    What cannot be read is refused in the words of the program.
-    """
+    """(the variables as arrays, the names to differentiate by); locates errors in the program."""
     arrays = {
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
@@ -156,7 +154,7 @@ def _differentiated(
 
 
 def released(node: Expression) -> Expression:
-    """What is printed where something was held constant, to be differentiated again."""
+    """The operand of a `detach`, which only matters to further differentiation; other nodes as they are."""
     return node.args[0] if is_call(node, "detach") else node
 
 
@@ -169,9 +167,9 @@ def slope(
     more: bool = False,
     follow: bool = False,
 ) -> tuple[Expression, Expression]:
-    """(the derivative of an expression, summed up, before it is finished; the variable).
+    """(the derivative of the sum of an expression by `word`, not yet canonicalised; the variable).
 
-    more: whether it is to be differentiated again. follow: whether it may go by the values.
+    more: whether the result will be differentiated again. follow: whether branches may depend on values.
     """
     own = {n: v for n, v in CONSTANTS.items() if n not in arrays}
     symbols = {
@@ -204,12 +202,12 @@ def slope(
 
 @contextmanager
 def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
-    """Inside, expressions are simplified as these recorded values are: real, of one floating dtype,
-    with means among them.
+    """Set the facts that simplification may use: whether these traced values are real, are all of one
+    floating dtype, and include a mean.
     """
     made = calls(values)
     outputs = (o for m in made for o in m.outputs)
-    dtypes = {np.asarray(o.value).dtype for o in outputs} - {np.dtype(bool)}  # no conditions
+    dtypes = {np.asarray(o.value).dtype for o in outputs} - {np.dtype(bool)}  # not conditions
     dtypes |= {np.asarray(v.value).dtype for v in values}
     real = alg.real.set(all(d.kind != "c" for d in dtypes))
     uniform = alg.one_dtype.set(len(dtypes) == 1 and all(d.kind == "f" for d in dtypes))
@@ -225,7 +223,7 @@ def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
 
 
 def _plain(value: Any) -> Any:
-    """The array of a constant."""
+    """The array of an evaluated constant."""
     found = value.array if hasattr(value, "array") else np.asarray(value, np.float64)
     return np.asarray(found)[()]
 
@@ -239,7 +237,7 @@ def first_order(
     nan_guards: bool,
     more: bool,
 ) -> Derivatives:
-    """The gradients; more: whether they are to be differentiated again."""
+    """The gradients; more: whether they will be differentiated again."""
     with np.errstate(all="ignore"):
         result, trace = traced_run(program, arrays, wanted, follow, names, more, not nan_guards)
         value = trace.value_of(result)
@@ -258,7 +256,7 @@ def first_order(
                 for n, g in zip(wanted, grads, strict=True)
             }
             (whole,) = lifter.read([value])
-    if more and not known and not alg.is_bare(whole):  # held constant, all of it
+    if more and not known and not alg.is_bare(whole):  # the whole value is held constant
         whole = call("detach", [whole], whole.shape)
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
     found.beyond = trace.beyond
@@ -266,7 +264,7 @@ def first_order(
 
 
 def positions(program: Program) -> dict[str, int]:
-    """Where every name is first read: factors are printed in that order."""
+    """The rank of every name by where the program first reads it: the order of printed factors."""
     found: dict[str, int] = {}
     for kind, word, _, (start, _) in program.walk():
         if kind == "name" and word not in found:
@@ -277,7 +275,7 @@ def positions(program: Program) -> dict[str, int]:
 
 
 def _as_multiplied(program: Program, words: list[str]) -> list[str]:
-    """The names in their order, but so that a product that is written `c*x` or `c*f(x)` stays so."""
+    """The names reordered so that a product written `c*x` or `c*f(x)` is printed in that order."""
     ranks = {word: k for k, word in enumerate(words)}
     before: dict[str, set[str]] = {}
     for x, y in _pairs(program):
@@ -293,7 +291,7 @@ def _as_multiplied(program: Program, words: list[str]) -> list[str]:
 
 
 def _pairs(program: Program) -> Iterator[tuple[str, str]]:
-    """(c, x) of every product `c*f(x)` that begins with a name."""
+    """(c, x) for every product `c*f(x)` whose first factor is a name."""
     rows = list(program.walk())
     names = sorted((span[0], word) for kind, word, _, span in rows if kind == "name")
     starts = [start for start, _ in names]
@@ -307,7 +305,7 @@ def _pairs(program: Program) -> Iterator[tuple[str, str]]:
 
 
 def _after(before: Mapping[str, set[str]], word: str) -> set[str]:
-    """The names that must stand after a name."""
+    """The names that must follow `word`."""
     found: set[str] = set()
     stack = [word]
     while stack:

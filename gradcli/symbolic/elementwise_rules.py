@@ -1,4 +1,4 @@
-"""Elementwise rows as expressions."""
+"""Symbolic rules of elementwise primitives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _with_alpha(sign: Number) -> Handler:
 
 
 def compare(word: str, a: Any, b: Any) -> Expression:
-    """A comparison, about the argument where the operand is a relu: relu(x) > 0 is x > 0."""
+    """A comparison in its simplest form: relu(x) > 0 is x > 0, 1 - x > 0 is x < 1."""
     left, right = as_exact(a), as_exact(b)
     x, y = value_of(left), value_of(right)
     if x is not None and y is not None:
@@ -63,7 +63,7 @@ _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "
 
 
 def where(lifter: Lifter, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
-    """`where`; what a rule does only to keep a NaN out at one point is left out."""
+    """`where`, without the NaN guards of VJP rules: branches that count at single points only."""
     yes, no = as_exact(a), as_exact(b)
     if not lifter.nan_guards and _negative_determinant(condition):
         if is_number(yes, 0):  # the value is nan there
@@ -81,7 +81,7 @@ def where(lifter: Lifter, made: Call, condition: Expression, a: Any, b: Any) -> 
 
 
 def _negative_determinant(condition: Expression) -> bool:
-    """Whether it is what logdet asks: it is nan where the determinant is negative."""
+    """Whether this is the condition inside logdet, which is nan where the determinant is negative."""
     if not is_call(condition, "eq") or not is_number(condition.args[1], -1):
         return False
     sign = condition.args[0]
@@ -89,7 +89,7 @@ def _negative_determinant(condition: Expression) -> bool:
 
 
 def _is_given(lifter: Lifter, made: Call) -> bool:
-    """Whether a `where`, or the condition that it asks, is the program's own and not a rule's."""
+    """Whether a `where`, or its condition, was written in the program and not by a VJP rule."""
     if lifter.nan_guards:
         return True
     asked = [a.call for a in made.args if isinstance(a, Value) and a.value.dtype.kind == "b"]
@@ -97,7 +97,7 @@ def _is_given(lifter: Lifter, made: Call) -> bool:
 
 
 def _single_points(condition: Expression) -> bool:
-    """Whether the condition is an equality, or demands one: true at single points only."""
+    """Whether the condition implies an equality, so that it is true at single points only."""
     if is_call(condition, "eq"):
         return True
     if is_call(condition, "bitwise_and", "logical_and"):
@@ -108,7 +108,7 @@ def _single_points(condition: Expression) -> bool:
 
 
 def _is_zero(condition: Expression, expression: Expression) -> bool:
-    """Whether the condition is that an expression, or a multiple of it, is 0."""
+    """Whether the condition says that the expression, or a multiple of it, is 0."""
     if not is_call(condition, "eq") or not is_number(condition.args[1], 0):
         return False
     return bool(alg.split(expression)[1] == condition.args[0])
@@ -186,7 +186,7 @@ def _gelu_slope(u: Expression) -> Expression:
 
 
 def _tanh_gelu_slope(u: Expression) -> Expression:
-    """Of u*(1 + t)/2 where t = tanh(c*(u + k*u**3))."""
+    """The derivative of u*(1 + t)/2 with t = tanh(c*(u + k*u**3)), the tanh form of gelu."""
     k, square = 0.044715, alg.multiply(u, u)
     c = alg.root(alg.divide(number(2), known_number(math.pi)))
     inner = alg.multiply(c, alg.add(u, alg.scale(Number.of(k), alg.multiply(u, square))))
@@ -197,7 +197,7 @@ def _tanh_gelu_slope(u: Expression) -> Expression:
 
 
 def _softplus_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    """The slope is a sigmoid, and 1 above the threshold: said where that is another number."""
+    """The derivative is a sigmoid, and 1 above the threshold; the latter is printed only if it differs."""
     g, u, beta, threshold = args
     scaled = alg.scale(Number.of(beta), u)
     slope = alg.multiply(g, function("sigmoid", scaled))
@@ -210,7 +210,7 @@ _ALIKE = 18  # from here on sigmoid is 1 but for 2e-8
 
 
 def _cast(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    """Between floating types nothing is printed: derivatives are mathematics. Complex ones are others."""
+    """A cast: none is printed between real floating dtypes, for derivatives are mathematics."""
     own: Expression = args[0]
     wanted = made.outputs[0].value.dtype
     given = made.args[0].value.dtype if isinstance(made.args[0], Value) else None

@@ -1,4 +1,4 @@
-"""Exact numbers of expressions: rationals as long as they are rationals, decimals as they were written."""
+"""Numbers in expressions: exact rationals where possible, decimals kept as they were written."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 Exact = Fraction | float | complex
 
-_LARGEST = 10**40  # a fraction with more digits than this becomes a float
+_LARGEST = 10**40  # a fraction with more digits becomes a float
 
 
 class Number:
-    """A constant: a fraction, exact; inf, nan and complex numbers as Python has them.
+    """A constant: a Fraction if it is exact; a float or complex for inf, nan and complex numbers.
 
-    decimal: whether a decimal point took part in it, so that it is printed with one.
+    decimal: whether it came from a number with a decimal point, so that it is printed with one.
     """
 
     __slots__ = ("decimal", "value")
@@ -29,7 +29,7 @@ class Number:
 
     @classmethod
     def of(cls, value: Any) -> Number:
-        """The number that a Python or NumPy number means: 0.1 is one tenth."""
+        """The Number for a Python or NumPy number; 0.1 becomes exactly one tenth."""
         if isinstance(value, Number):
             return value
         if isinstance(value, Fraction):
@@ -48,25 +48,25 @@ class Number:
     # -- what it is -------------------------------------------------------------------------------
     @property
     def exact(self) -> bool:
-        """Whether it is a fraction."""
+        """Whether it is a Fraction."""
         return isinstance(self.value, Fraction)
 
     @property
     def integer(self) -> int | None:
-        """The integer that it is, or None."""
+        """Its value if it is an integer, else None."""
         v = self.value
         return v.numerator if isinstance(v, Fraction) and v.denominator == 1 else None
 
     @property
     def negative(self) -> bool:
-        """Whether a minus sign stands before it."""
+        """Whether it is printed with a minus sign."""
         if isinstance(self.value, complex):
             real, imaginary = self.value.real, self.value.imag
             return real < 0 or (real == 0 and imaginary < 0)
         return bool(self.value < 0)
 
     def python(self) -> Any:
-        """The number as Python has it: int, float or complex."""
+        """The int, float or complex of this value."""
         if isinstance(self.value, Fraction):
             whole = self.integer is not None and abs(self.value.numerator) < 2**63
             return self.value.numerator if whole else _float(self.value)
@@ -88,7 +88,7 @@ class Number:
         return self + -other
 
     def power(self, exponent: Number) -> Number | None:
-        """The power, where it is exact: integer exponents, and roots that come out."""
+        """The power if it is exact (integer exponents and exact roots), else None."""
         base, n = self.value, exponent.value
         if not isinstance(base, Fraction) or not isinstance(n, Fraction):
             return None
@@ -105,7 +105,7 @@ class Number:
         return Number(base**n.numerator, decimal)
 
     def unrounded(self) -> Number:
-        """The short number that rounding made long, as the exponents 1.2 - 1 and 7/6 - 1; else itself."""
+        """The number with rounding noise removed, as after 1.2 - 1 or 7/6 - 1; else itself."""
         if not self.decimal or not self.exact or self.value.denominator < 10**13:
             return self
         short = Fraction(f"{float(self.value):.13g}")
@@ -118,7 +118,7 @@ class Number:
         if not isinstance(other, Number):
             return NotImplemented
         a, b = self.value, other.value
-        if type(a) is Fraction and type(b) is Fraction:  # what == has to find out about any others
+        if type(a) is Fraction and type(b) is Fraction:  # == must also compare with other types
             return a.as_integer_ratio() == b.as_integer_ratio()
         return bool(a == b or (a != a and b != b))
 
@@ -130,10 +130,7 @@ class Number:
 
 
 def _far(base: float, exponent: int) -> Number | None:
-    """The power of a decimal.
-
-    Raises OverflowError beyond the largest number and below the least, where a factor may lead back.
-    """
+    """The power of a decimal, None for 1/0. Raises OverflowError if it over- or underflows."""
     try:
         found = base**exponent
         if base and not found:
@@ -165,7 +162,7 @@ def _fraction(value: float) -> Fraction:
 
 
 def is_decimal(value: Fraction) -> bool:
-    """Whether it has finitely many decimals, and more of them than an integer."""
+    """Whether it is no integer and has finitely many decimals."""
     rest = value.denominator
     for prime in (2, 5):
         while rest % prime == 0:

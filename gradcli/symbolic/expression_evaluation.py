@@ -1,7 +1,7 @@
-"""Expressions evaluated: on tensors, or on whatever else the functions of the language take.
+"""Evaluates expressions on tensors, or on anything else that the functions of the language take.
 
-What an expression means is what its text means: `*` is the product of the operands' values, a call is the
-language's function of that name. Higher derivatives record this evaluation, so that no text is read again.
+An expression means what its text means: `*` multiplies the values of its operands, and a call runs the
+language's function of that name. Higher derivatives trace this evaluation, so no text is parsed again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Values = dict[Expression, Any]
 
 
 def evaluate(roots: Iterable[Expression], known: Mapping[Expression, Any]) -> list[Any]:
-    """The values of expressions; known: those of the variables, and of any other parts that have one."""
+    """The values of expressions; known: values of variables and of any other subexpressions."""
     values: Values = dict(known)
     wanted = list(roots)
     for node in order(wanted):
@@ -35,7 +35,7 @@ def evaluate(roots: Iterable[Expression], known: Mapping[Expression, Any]) -> li
 
 
 def constants(roots: Iterable[Expression]) -> list[Expression]:
-    """The largest parts without a variable that are more than a number: sqrt(3), log(5)."""
+    """The largest constant subexpressions that are not plain numbers, such as sqrt(3) or log(5)."""
     fixed: set[Expression] = set()
     found: dict[Expression, None] = {}
     nodes = order(roots)
@@ -58,7 +58,7 @@ def _number(n: Number) -> Any:
 
 
 def _scaled(value: Any, n: Number) -> Any:
-    """A value times a number: a fraction multiplies and divides by integers."""
+    """A value times a number; a fraction multiplies and divides by integers."""
     if n == ONE:
         return value
     if n.exact and not n.decimal and n.integer is None:

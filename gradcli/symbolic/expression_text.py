@@ -1,7 +1,7 @@
-"""Expressions as text: in this language, and as LaTeX.
+"""Expressions as text of this language; the base of all other printers.
 
-Every part is printed once as (text, precedence), parts before what uses them, so nothing recurses and
-whoever uses a part decides on its parentheses.
+Every subexpression is printed once, as (text, precedence), and before its users. So nothing recurses, and
+the user of a piece decides whether it needs parentheses.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gradcli.symbolic.simplify import HALF, is_bare, negate
 
 Piece = tuple[str, int]
 
-# Python's precedences: what binds tighter is larger. `*`, `@`, `/`, `//` and `%` share one and associate
-# to the left: what has it may stand free as the first operand of another, and nowhere else.
-# REMAINDER is theirs too, for texts that have to be closed before a sign or a factor is put to them.
+# Python's precedences; a larger one binds tighter. `*`, `@`, `/`, `//` and `%` share one and associate to
+# the left: only the first operand goes without parentheses. REMAINDER has the same precedence, but needs
+# parentheses before a sign or a factor is added.
 CONDITION, COMPARE, OR, XOR, AND, SUM, REMAINDER, PRODUCT, SIGN, POWER, ATOM = (
     *(5, 10, 12, 14, 16, 20, 29, 30, 35, 40, 50),
 )
@@ -36,7 +36,7 @@ INFIX = {
     "ge": (" >= ", COMPARE),
     "bitwise_or": (" | ", OR),
     "bitwise_and": (" & ", AND),
-    # They associate to the left as * and / do; a sign before them would bind tighter: see REMAINDER.
+    # They associate to the left as * and / do, but a sign in front would bind tighter: see REMAINDER.
     "remainder": (" % ", REMAINDER),
     "floor_divide": ("//", REMAINDER),
 }
@@ -52,7 +52,7 @@ class Printer:
     """Prints expressions as text of the language; subclasses print other notations."""
 
     def __init__(self, names: Mapping[int, str] | None = None) -> None:
-        # Expressions that have a name of their own, by identity: those that --cse assigns.
+        # Subexpressions that --cse assigned a name to.
         self.names = dict(names or {})
         self.pieces: dict[Expression, Piece] = {}
 
@@ -68,14 +68,14 @@ class Printer:
         return self.of(expression)
 
     def of(self, expression: Expression) -> Piece:
-        """The finished piece of a part."""
+        """The piece of a subexpression that is already printed."""
         named = self.names.get(id(expression))
         if named is not None:
             return named, ATOM
         return self.pieces[expression] if expression in self.pieces else self.piece(expression)
 
     def make(self, node: Expression) -> Piece:
-        """A piece from its finished parts."""
+        """The piece of a node whose operands are already printed."""
         return getattr(self, f"make_{node.op}")(node)  # type: ignore[no-any-return]
 
     # -- by kind ----------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Printer:
         return text, SUM
 
     def term(self, coefficient: Number, term: Expression) -> tuple[bool, Piece]:
-        """(whether it is subtracted, its piece) of a term of a sum."""
+        """(whether it is subtracted, its piece): a term of a sum."""
         negative = coefficient.negative
         size = -coefficient if negative else coefficient
         if size == ONE:
@@ -137,7 +137,7 @@ class Printer:
     def quotient(
         self, coefficient: Number, bases: Iterable[Expression], exponents: Iterable[Any]
     ) -> Piece:
-        """A product: factors with negative exponents stand under the line."""
+        """A product as a fraction: factors with negative exponents go into the denominator."""
         above: list[Piece] = []
         below: list[Piece] = []
         value = coefficient.value
@@ -169,11 +169,11 @@ class Printer:
         return self.fraction(above, below, arrays)
 
     def flips(self, exponent: Expression) -> bool:
-        """Whether a symbolic exponent is better written under the line."""
+        """Whether a symbolic exponent reads better negated, in the denominator."""
         return exponent.op == "product" and bool(exponent.data[0].negative)
 
     def fraction(self, above: list[Piece], below: list[Piece], arrays: list[bool]) -> Piece:
-        """`a*b/(c*d)`; arrays: which of those above have dimensions."""
+        """`a*b/(c*d)`; arrays: which factors of the numerator have dimensions."""
         if not above:
             top: Piece = ("1", ATOM)
         elif len(above) == 1:
@@ -190,7 +190,7 @@ class Printer:
         return f"{enclosed(top, PRODUCT)}/{bottom}", PRODUCT
 
     def factors(self, pieces: list[Piece]) -> list[str]:
-        """The factors of a product: all but the first are closed."""
+        """The factors of a product, with parentheses around all but the first where needed."""
         return [enclosed(p, PRODUCT + 1 if i else PRODUCT) for i, p in enumerate(pieces)]
 
     def power(self, base: Expression, exponent: Any) -> Piece:
@@ -212,7 +212,7 @@ class Printer:
         return f"{function}({', '.join(self.arguments(args, options))})", ATOM
 
     def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
-        """The arguments of a call in their order: an option `("@", i)` is the i-th operand."""
+        """The arguments of a call in order; an option `("@", i)` stands for the i-th operand."""
         given = list(options)
         placed = any(key == "@" for key, _ in given)
         parts = [] if placed else [a[0] for a in args]
@@ -241,7 +241,7 @@ class Printer:
     # -- calls with a notation of their own -------------------------------------------------------
     def call_matmul(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         a, b = args
-        # A product would be read rightly on the left, but is easier to read closed.
+        # A product on the left needs no parentheses, but is easier to read with them.
         chained = is_call(node.args[0], "matmul", "dot") and id(node.args[0]) not in self.names
         least = PRODUCT if chained else PRODUCT + 1
         return f"{enclosed(a, least)}@{enclosed(b, PRODUCT + 1)}", PRODUCT
@@ -310,7 +310,7 @@ class Printer:
         return f"{enclosed(args[0], ATOM)}.index_put({args[1][0]}, {args[2][0]}{more})", ATOM
 
     def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        """An integer as a number of a floating type."""
+        """An integer as a literal with a decimal point."""
         text, precedence = args[0]
         return (f"{text}.0" if text.lstrip("-").isdigit() else text), precedence
 
@@ -319,14 +319,14 @@ class Printer:
         return f"clamp({', '.join([args[0][0], *given])})", ATOM
 
     def between(self, text: str, options: Any, larger: str, smaller: str) -> str:
-        """A clamp in terms of the larger and the smaller of two: `min(max(x, 0), 1)`."""
+        """A clamp written with a maximum and a minimum: `min(max(x, 0), 1)`."""
         given = dict(options)
         for key, function in (("min", larger), ("max", smaller)):
             if given.get(key) is not None:
                 text = f"{function}({text}, {self.number(Number.of(given[key]))[0]})"
         return text
 
-    linear: tuple[str, ...] = ("matmul", "dot")  # infix products that a number may stand before
+    linear: tuple[str, ...] = ("matmul", "dot")  # infix products that may have a number in front
 
     special: Mapping[str, Callable[..., Piece]] = {
         "[]": lambda self, args, options, node: (f"[{', '.join(a[0] for a in args)}]", ATOM),
@@ -339,7 +339,7 @@ class Printer:
 
 
 def _joined(pairs: Iterable[tuple[Expression, Any]]) -> list[tuple[Expression, Any]]:
-    """The factors, with roots of constants under one: sqrt(2)*sqrt(pi) is sqrt(2*pi)."""
+    """The factors, with square roots of constants merged: sqrt(2)*sqrt(pi) is sqrt(2*pi)."""
     found = list(pairs)
     constants = [
         (b, e)

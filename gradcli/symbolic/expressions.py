@@ -1,8 +1,8 @@
 """Expressions as data: names, numbers, sums, products of powers, and calls.
 
-Every expression exists once (equal ones are the same object), so sharing is identity and a whole
-derivative is a graph without copies. An expression's shape may be smaller than that of the value it
-stands for, where that is the same along a dimension: `1` stands for ones of any shape.
+Expressions are hash-consed: equal ones are the same object, so a derivative is a graph without copies.
+The shape of an expression may be smaller than that of its value, to which it broadcasts: `1` stands for
+ones of any shape.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Expression:
         self, op: str, args: tuple[Expression, ...], data: Any, shape: Shape, position: int
     ) -> None:
         self.op, self.args, self.data, self.shape = op, args, data, shape
-        # The place in the source of the last variable that it reads: factors stand in that order.
+        # The largest rank of a variable in it (see `differentiate.positions`): the order of printed factors.
         self.position = position
-        # Whether it is a polynomial or quotient of names: no function is called in it.
+        # Whether it is a polynomial or a quotient of names, without calls.
         self.plain = (op != "call" or data[0] in PLAIN) and all(a.plain for a in args)
-        # Everything that it is made of: arguments, and exponents that are expressions.
+        # Its operands: arguments, and exponents that are expressions.
         self.parts = args
         if op == "product":
             self.parts += tuple(e for e in data[1] if isinstance(e, Expression))
@@ -59,7 +59,7 @@ _known: WeakValueDictionary[Any, Expression] = WeakValueDictionary()
 def make(
     op: str, args: tuple[Expression, ...], data: Any, shape: Shape, key: Any = None
 ) -> Expression:
-    """The one expression of these parts."""
+    """The unique expression with these parts; made if there is none yet."""
     if key is None:
         key = (op, tuple(map(id, args)), data, shape)
     found = _known.get(key)
@@ -87,7 +87,7 @@ def number(value: Any) -> Expression:
 
 
 def array(value: Any) -> Expression:
-    """A constant array, spelled out where it is printed."""
+    """A constant array, which is printed with all its elements."""
     value = np.asarray(value)
     return make("array", (), value, value.shape, ("array", id(value)))
 
@@ -110,7 +110,7 @@ def is_call(expression: Expression, *functions: str) -> bool:
 
 
 def value_of(expression: Expression) -> Number | None:
-    """The number that a constant is; None for anything else."""
+    """The number of a constant; None for any other expression."""
     return expression.data if expression.op == "number" else None
 
 
@@ -121,7 +121,7 @@ def is_number(expression: Expression, value: int) -> bool:
 
 
 def is_size(expression: Expression) -> bool:
-    """Whether it is a variable's size: the name `x.shape[0]`."""
+    """Whether it is the symbolic size of a dimension: a name such as `x.shape[0]`."""
     return expression.op == "name" and "." in expression.data
 
 
@@ -135,11 +135,11 @@ def broadcast(shapes: Iterable[Shape]) -> Shape:
 
 
 def order(roots: Iterable[Expression]) -> list[Expression]:
-    """Every expression that the roots are made of, parts before what uses them."""
+    """All subexpressions of the roots in topological order, operands first."""
     found: list[Expression] = []
     seen: set[Expression] = set()
     stack: list[Expression | None] = [*reversed(list(roots))]
-    waiting: list[Expression] = []  # for their parts; a None on the stack says that these are found
+    waiting: list[Expression] = []  # operands are pushed after a None, which marks their end
     while stack:
         node = stack.pop()
         if node is None:
@@ -156,10 +156,10 @@ def order(roots: Iterable[Expression]) -> list[Expression]:
 
 
 def sort_key(factor: Expression, exponent: Any = None) -> tuple[int, int, int]:
-    """Where a factor stands in a product: constants, then as its variables stand in the source."""
+    """The sort key of a factor in a product: constants, then in the order of variables in the source."""
     position = factor.position
     rank = {"number": 0, "name": 1, "call": 3}.get(factor.op, 4)
-    if is_call(factor, "eye"):  # c*eye(n), as a matrix stands after its factors
+    if is_call(factor, "eye"):  # c*eye(n): a matrix follows its scalar factors
         return (sys.maxsize, rank, 0)
     if isinstance(exponent, Expression):
         position, rank = max(position, exponent.position), 3

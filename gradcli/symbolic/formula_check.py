@@ -28,8 +28,8 @@ def compare_formula(
 ) -> Comparison:
     """Compare the gradient of a program by a variable with a formula, at a point.
 
-    A value that is no scalar is summed up first, as `gradcli diff` does. says: whether what the program
-    prints is printed. Raises NotFinite where the value is not finite.
+    A value that is not a scalar is summed first, as in `gradcli diff`. says: whether the program's
+    `print` writes. Raises NotFinite if the value is not finite.
     """
     formula = parse(text)
     leaf = wrap(np.array(arrays[name]), requires_grad=True)

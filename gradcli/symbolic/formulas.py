@@ -1,7 +1,7 @@
-"""Formulas of primitives, as `grad_output * output * (1 - output)`, read as expressions of a call's operands.
+"""Symbolic rules that are formulas, such as `grad_output * output * (1 - output)`.
 
-A formula is text of Python over the names of the primitive's parameters. Beside operators it calls `where`
-and elementwise functions of the language.
+A formula is Python text over the names of the primitive's parameters. It may use operators, `where` and
+the elementwise functions of the language.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _expression(value: Any) -> Expression:
 
 
 def _plain(value: Any) -> Expression:
-    """As a comparison and a branch have it: a number just as it was given."""
+    """A term as its expression, for comparisons and branches; a number as it is."""
     return value.expression if type(value) is _Term else number(value)
 
 
@@ -33,7 +33,7 @@ def _on_terms(work: Callable[..., Expression], read: Callable[[Any], Any] = _exp
 
 
 def _sides(work: Callable[[Expression, Expression], Expression]) -> tuple[Any, Any]:
-    """The method of an operator, and that of its right operand."""
+    """The two methods of a binary operator: for the left operand, and for the right (`__radd__`)."""
 
     def reversed_(own: Expression, left: Expression) -> Expression:
         return work(left, own)
@@ -66,7 +66,7 @@ class _Term:
 
 
 class _Names(dict[str, Any]):
-    """The names of a formula: its operands, and the language's functions."""
+    """The namespace of a formula: operands by name, then functions of the language."""
 
     def __missing__(self, word: str) -> Any:
         if word == "where":
@@ -81,7 +81,7 @@ def _compiled(formula: str) -> CodeType:
 
 
 def read(formula: str, names: tuple[str, ...], args: list[Any]) -> Expression:
-    """The expression of a formula, its names those of operands (expressions) and options (numbers)."""
+    """The expression of a formula; args: expressions for operands and numbers for options."""
     known = {
         n: _Term(a) if isinstance(a, Expression) else a for n, a in zip(names, args, strict=True)
     }

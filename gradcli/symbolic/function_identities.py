@@ -15,7 +15,7 @@ TWO = Number.of(2)
 
 
 def named_quotients(node: Expression) -> Expression:
-    """exp(u)/sum(exp(u)) as softmax(u), sinh(u)/cosh(u) as tanh(u)."""
+    """exp(u)/sum(exp(u)) as softmax(u), sinh(u)/cosh(u) as tanh(u), sin(u)/cos(u) as tan(u)."""
     if node.op != "product":
         return node
     coefficient, exponents = node.data
@@ -39,7 +39,7 @@ def named_quotients(node: Expression) -> Expression:
 
 
 def _softmax(pairs: dict[Expression, Any], total: Expression) -> bool:
-    """Put the softmax in the place of exp(u) over this sum, as often as they stand there."""
+    """Replace each exp(u)/total by softmax(u), in place; whether there was one."""
     over = total.args[0]
     u = over.args[0]
     options = [v for _, v in total.data[1]]
@@ -68,7 +68,7 @@ def _softmax(pairs: dict[Expression, Any], total: Expression) -> bool:
 
 
 def _linear(own: Expression, part: Expression, other: Expression) -> Expression | None:
-    """A linear function with a factor of its argument replaced; None where that is no factor."""
+    """The expression, linear in `part`, with `other` in its place; None if `part` is no factor."""
     if own is part:
         return other
     if own.op == "product":
@@ -127,7 +127,7 @@ def _squares(node: Expression) -> Expression:
 
 
 def sigmoids(node: Expression) -> Expression:
-    """The logistic function by its name."""
+    """Quotients of exponentials as `sigmoid`."""
     if node.op != "product":
         return node
     coefficient, exponents = node.data
@@ -136,7 +136,7 @@ def sigmoids(node: Expression) -> Expression:
 
 
 def _logistic(pairs: list[tuple[Expression, Any]]) -> list[tuple[Expression, Any]] | None:
-    """exp(u)**a/(1 + exp(u))**k is sigmoid(u)**a*sigmoid(-u)**(k - a), which overflows nowhere."""
+    """exp(u)**a/(1 + exp(u))**k as sigmoid(u)**a*sigmoid(-u)**(k - a), which cannot overflow."""
     for base, e in pairs:
         if not isinstance(e, Number) or e.integer is None or e.integer >= 0 or base.op != "sum":
             continue
@@ -161,7 +161,7 @@ def _logistic(pairs: list[tuple[Expression, Any]]) -> list[tuple[Expression, Any
 
 
 def one_sigmoid(root: Expression, rules: Callable[[Expression], Expression]) -> Expression | None:
-    """The same in terms of sigmoid(u) alone, where sigmoid(-u) or exp(u) stand beside it."""
+    """The expression with sigmoid(-u) and exp(u) written in sigmoid(u); None if there are none."""
     nodes = order([root])
     inner = {_upright(n.args[0]) for n in nodes if is_call(n, "sigmoid")}
     known: dict[Expression, Expression] = {}
@@ -179,12 +179,12 @@ def one_sigmoid(root: Expression, rules: Callable[[Expression], Expression]) -> 
 
 
 def _upright(u: Expression) -> Expression:
-    """The one of u and -u that has no minus sign before it."""
+    """u or -u, whichever has no leading minus sign."""
     return alg.negate(u) if alg.leads_negative(u) else u
 
 
 def _multiple(v: Expression, u: Expression) -> int | None:
-    """n where v is n*u."""
+    """The integer n with v = n*u, else None."""
     c, rest = alg.split(v)
     d, other = alg.split(u)
     if rest is not other or not c.exact or not d.exact:

@@ -1,7 +1,7 @@
-"""Generic numbers: points in no special position, the same for the same seed.
+"""Generic points: reproducible numbers in no special position, at which identities are tested.
 
-They need no statistics, only to hit upon nothing by chance; and `numpy.random`, with its generators
-and what these import, takes a sixth of the time in which NumPy itself is there.
+They need no statistical quality, so `numpy.random` is not imported: that takes a sixth of the time of
+importing NumPy.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Arrays = Mapping[str, Any]
 
 
 class Generic:
-    """A stream of numbers: SplitMix64 (Steele, Lea and Flood, 2014) of a counter."""
+    """A stream of numbers: SplitMix64 (Steele, Lea and Flood, 2014) over a counter."""
 
     def __init__(self, seed: int) -> None:
         """seed: any int."""
         self._state = seed * 0xD1342543DE82EF95 % 2**64
 
     def uniform(self, low: float, high: float, shape: tuple[int, ...]) -> Any:
-        """Numbers of [low, high), float64, of a shape."""
+        """float64 numbers in [low, high) of a shape."""
         count = math.prod(shape)
         bits = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         bits += np.uint64(self._state)
@@ -38,14 +38,14 @@ class Generic:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, programs run at points that nobody gave, of which nobody wants to be warned."""
+    """Suppress warnings while programs run at points that the user did not give."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def sample(shape: tuple[int, ...], number: int = 0) -> Any:
-    """Generic values of a shape: positive, different from each other, square matrices well conditioned."""
+    """Generic values of a shape: positive and distinct; square matrices are well conditioned."""
     values = Generic(number + 1).uniform(0.5, 1.5, shape)
     if len(shape) == 2 and shape[0] == shape[1]:
         values = (values + values.T) / 4 + np.eye(shape[0]) * (1 + shape[0] / 2)
@@ -53,7 +53,7 @@ def sample(shape: tuple[int, ...], number: int = 0) -> Any:
 
 
 def points(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
-    """Points of the same shapes: near the given one, positive, and of both signs."""
+    """Points of the same shapes: near the given one, positive, and with both signs."""
     numbers = Generic(seed)
     for low, high in ((0.5, 1.5), (-1.5, 1.5), (0.1, 0.9), (1.1, 4.0), (-0.9, -0.1), (-4.0, -1.1)):
         yield {
@@ -65,14 +65,14 @@ def points(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
 def _drawn(numbers: Generic, like: Any, low: float, high: float) -> Any:
     values = numbers.uniform(low, high, like.shape)
     if low < 0 < high and not (values < 0).any():
-        values = -values  # every variable has its negative elements, not by chance
+        values = -values  # every variable gets negative elements for certain
     if like.dtype.kind == "c":
         values = values + 1j * numbers.uniform(low, high, like.shape)
     return laid(values, like)
 
 
 def laid(values: Any, like: Any) -> Any:
-    """The values in the dtype of an array, and lying in memory as it does."""
+    """The values in the dtype and memory layout of an array."""
     made = np.empty_like(like)
     made[...] = values
     return made
@@ -93,11 +93,11 @@ def near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def labels(arrays: Arrays, wrt: Iterable[str]) -> set[str]:
-    """The variables whose values are labels, as 1 and -1 of two classes: a number beside is none."""
+    """The variables not in `wrt` whose values are labels, such as 1 and -1 for two classes."""
     return {n for n, v in arrays.items() if n not in wrt and np.isin(v, (-1, 0, 1)).all()}
 
 
 def labelled(other: Arrays, arrays: Arrays, wrt: Iterable[str]) -> dict[str, Any]:
-    """The variables in other sizes, with the labels of the given ones."""
+    """Variables in other sizes, with labels drawn from those of the given ones."""
     kept = labels(arrays, wrt)
     return {n: np.resize(arrays[n], np.shape(v)) if n in kept else v for n, v in other.items()}

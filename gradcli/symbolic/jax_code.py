@@ -1,6 +1,6 @@
-"""A derivative as a function for JAX: NumPy's notation, with JAX's functions where NumPy has none.
+"""A derivative as a function for JAX: as for NumPy, with JAX's functions where NumPy has none.
 
-JAX writes nothing in place, so the helpers that do have texts of their own here.
+JAX arrays cannot be written in place, so the helpers that write have other texts here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NN = {
 _BESSEL = "bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1"
 MISSING = frozenset(
     ("masked_select", *(f"special.{w}" for w in ("erfcx", *_BESSEL.split())))
-)  # what has a size that values decide; of scipy.special, in jax.scipy.special
+)  # not under jit: sizes that depend on values; and what jax.scipy.special lacks
 _SET = (
     "    return jnp.moveaxis(jnp.moveaxis(jnp.asarray(x, float), dim, 0).at[{0}].{1}({2}), 0, dim)"
 )
@@ -114,7 +114,7 @@ WIDE = 'jax.config.update("jax_enable_x64", True)  # JAX computes in float32 oth
 
 
 class JaxPrinter(NumpyPrinter):
-    """Prints expressions as NumPy code that means JAX's: `translated` renames the module."""
+    """Prints expressions as NumPy code, in which `translated` then puts JAX's module names."""
 
     def call(
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
@@ -140,7 +140,7 @@ def to_jax(found: Derivatives) -> str:
 
 
 def run_jax(code: str, values: Sequence[Any]) -> Any:
-    """What a printed function returns for these values, on NumPy: JAX's own functions are its helpers."""
+    """What a printed function returns for these values, run on NumPy with stand-ins for JAX."""
     for own, shown in (
         ("from jax.scipy", "from scipy"),
         ("import jax.numpy as jnp", "import numpy as np"),

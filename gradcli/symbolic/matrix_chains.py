@@ -1,5 +1,6 @@
-"""Products of matrices as a person writes them: what the terms of a sum share stands once, transposes
-are as few as can be, products associate to the left where that costs nothing.
+"""Canonicalisation of matrix products: common factors of a sum taken out, few transposes, few brackets.
+
+Products associate to the left unless that takes more multiplications.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number
 
 MOST_TERMS = 24
-MOST_TRIED = 200  # sums, of one sum
-BRACKETS = 2  # characters that one product of matrices less is worth: (A + A.T)@x for x@A + A@x
+MOST_TRIED = 200  # factorisations of one sum
+BRACKETS = 2  # extra characters accepted for one matrix product less: (A + A.T)@x for x@A + A@x
 Chain = tuple[Expression, ...]
 Factors = list[tuple[Expression, Any]]
 Rule = Callable[[Expression], Expression]
 
 
 def chain(product: Expression) -> Chain:
-    """The factors of a product of matrices; a vector stands at the right end: v@A is A.T@v."""
+    """The factors of a matrix product, a vector last: v@A is read as A.T@v."""
     found: list[Expression] = []
     waiting = [product]
     while waiting:
@@ -38,7 +39,7 @@ def chain(product: Expression) -> Chain:
 
 
 def multiplied(factors: Chain) -> Expression:
-    """The product of a chain: with a vector from the right, else from the left."""
+    """The product of a chain of factors: from the right if it ends in a vector, else from the left."""
     found, rest = factors[-1], factors[:-1]
     if len(found.shape) == 1:
         for factor in rest[::-1]:
@@ -52,10 +53,10 @@ def multiplied(factors: Chain) -> Expression:
 
 # -- what terms share -----------------------------------------------------------------------------
 def gathered(length: Callable[[Expression], int]) -> Rule:
-    """The rule: A@x + B@x is (A + B)@x, where that is no longer.
+    """The rule that rewrites A@x + B@x to (A + B)@x, if that is not longer by `length`.
 
-    What is left of a sum is gathered in its turn, so that all ways of doing so are tried; of a long sum
-    the first `MOST_TRIED` of them, for they are as many as its subsets.
+    The rest of a sum is factored in turn, so all factorisations are tried: there may be as many as
+    subsets of terms, and at most `MOST_TRIED` are.
     """
 
     def rule(node: Expression) -> Expression:
@@ -81,12 +82,12 @@ def gathered(length: Callable[[Expression], int]) -> Rule:
 
 
 def _shared(node: Expression, rule: Rule) -> Iterator[Expression]:
-    """The sum with one factor, that several of its products begin or end with, taken out of these."""
+    """The sums that come of taking out one factor with which several products begin or end."""
     rows: list[tuple[Number, Factors, Chain]] = []
     for c, t in terms_of(node):
         outer, core = _core(t)
         if core is not None and core.shape != node.shape:
-            core = None  # rows that are all equal: no product of the factor with them
+            core = None  # broadcast: the factor is no factor of this product
         rows.append((c, outer, chain(core) if core is not None else ()))
     for end in (0, -1):
         for word in ("matmul", "outer"):
@@ -108,7 +109,7 @@ def _factors(factors: Chain, word: str) -> Chain:
 
 
 def _core(term: Expression) -> tuple[Factors, Expression | None]:
-    """(factors without dimensions, the one factor with them) of a term."""
+    """(scalar factors, the one matrix product or outer product) of a term; None if there is no such."""
     outer: Factors = []
     core = None
     for base, e in powers_of(term):
@@ -159,7 +160,7 @@ def _without(
 
 # -- transposes and association -------------------------------------------------------------------
 def transposes(node: Expression) -> Expression:
-    """A.T@B.T is (B@A).T, a sum of transposes the transpose of a sum."""
+    """A.T@B.T as (B@A).T, and a sum of transposes as the transpose of a sum."""
     if node.op == "sum" and len(node.shape) == 2 and len(node.args) > 1:
         coefficients, constant = node.data
         if constant == ZERO and all(_turned(t) for t in node.args):
@@ -178,7 +179,7 @@ def transposes(node: Expression) -> Expression:
 
 
 def _turned(term: Expression) -> bool:
-    """Whether it is a transpose but for factors without dimensions."""
+    """Whether it is a transpose, up to scalar factors."""
     return is_call(alg.scalars_out(term)[1], "T")
 
 
@@ -188,7 +189,7 @@ def _flipped(term: Expression) -> Expression:
 
 
 def associated(node: Expression) -> Expression:
-    """A@(B@C) as A@B@C, where that takes no more multiplications."""
+    """A@(B@C) as A@B@C, if that takes no more multiplications."""
     if not is_call(node, "matmul") or not all(len(a.shape) == 2 for a in node.args):
         return node
     a, right = node.args
@@ -220,7 +221,7 @@ def without_sign(node: Expression) -> Expression:
 
 
 def _opposite(own: Expression) -> Expression | None:
-    """Minus the expression, if that is as short: y - x for x - y."""
+    """The negated expression if it is as short, y - x for x - y, else None."""
     if own.op == "sum":
         numbers = [*own.data[0], own.data[1]]
         positive = [n for n in numbers if not n.negative and n != ZERO]
