@@ -11,7 +11,8 @@ ends there. Levels along tangents have no variables: their tangents are told apa
 2. What a level returns is a constant of it: its variables are taken off the tape (`Reverse.close`), so
    that the result depends on what is below, and is recorded exactly where it does.
 3. Grad mode belongs to the level that sets it. A level differentiates in whatever mode it is called, and
-   what it returns to a level in which nothing is recorded is a constant of all levels.
+   what it has made for a level in which nothing is recorded is a constant of all levels. What is older
+   than it stays as it is; so do views of that, which follow it in every mode.
 
 Batches (core.batched_arrays) are no levels: the ways into a batch and out of it are on the tape, as rows.
 """
@@ -37,7 +38,8 @@ class Level:
     def __enter__(self) -> Level:
         state = modes.current()
         self._depth = modes.depth.set(modes.depth.get() + 1)
-        self._opened = modes.opened.set(versions.tick())
+        self._since = versions.tick()
+        self._opened = modes.opened.set(self._since)
         modes.differentiating.append(None)
         self._transforms = modes.transforms.set(modes.transforms.get() + 1)
         push = None if state.inference else state.intercept
@@ -70,6 +72,7 @@ class Reverse(Level):
 
     def __enter__(self) -> Reverse:
         super().__enter__()
+        self._given: dict[int, Tensor] = {}  # what is not recorded, by the variable of it
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -82,6 +85,8 @@ class Reverse(Level):
         if tensor.node is not None and self.recorded:
             out.node = tensor.view_as(tensor).node
         else:
+            if not self.recorded:
+                self._given[id(out)] = tensor
             wanted = "only Tensors of floating point dtype can require gradients"
             out._set_requires_grad(True, wanted)
         out.level = self
@@ -106,8 +111,8 @@ class Reverse(Level):
         if self.recorded and self.needed:
             lost = _lost(every, self._gone, None if again else self._own)
         else:
-            lost = set(map(id, every))
-        return [_without(t, lost) for t in tensors]
+            lost = {id(t) for t in every if t.made_at() > self._since}
+        return [_without(self._given.get(id(t), t), lost) for t in tensors]
 
     def _own(self, leaf: Any) -> bool:
         return leaf.level is self

@@ -208,7 +208,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """The tensor and its tangent; None where it has none, or outside of a level."""
-    if _here.level is None:
+    if _here.level not in (tensor.tangents or {}):
         return UnpackedDualTensor(tensor, None)
     primal = wrap(tensor.memory())
     primal.node, primal.versions = edge(tensor), tensor.shared_versions()
