@@ -237,7 +237,8 @@ def _operands(
 ) -> list[str]:
     """From the arguments to arrays; numbers become operands, all else is unusual."""
     strange = " or ".join(f"t{i}.__class__ is not Tensor" for i in primitive.tensors)
-    special = f"(special and local.state is not None){more}"
+    # While a rule runs, tensors are recorded as ever; numbers select primitives of their own.
+    special = f"(special and (s := local.state) is not None and not s.ordinary){more}"
     if primitive.tensors != (0, 1) or not numbers:
         body = [f"if {strange} or {special}: {unusual}"]
     else:
@@ -246,6 +247,7 @@ def _operands(
         body = [
             f"if {special}: {unusual}",
             f"if {strange}:",
+            f" if special and local.state is not None: {unusual}",
             f" if t1.__class__ in {numbers_} and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
             f" elif t0.__class__ in {numbers_} and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
             f" else: {unusual}",

@@ -61,7 +61,7 @@ class State:
 
     __slots__ = (
         *("anomaly", "batched", "before_write", "check_nan", "enabled", "inference", "intercept"),
-        *("levels", "observer", "pack", "recorder", "rules"),
+        *("levels", "observer", "ordinary", "pack", "recorder", "rules"),
     )
 
     def __init__(self) -> None:
@@ -82,12 +82,12 @@ class State:
         self.recorder: TraceHooks | None = (
             None  # runs primitives in the engine's place, and keeps what ran
         )
+        self.ordinary = True  # nothing is unusual, but that a rule may be running
 
-    def plain(self) -> bool:
-        """True where the state is the ordinary one."""
+    def is_ordinary(self) -> bool:
+        """True where nothing is unusual, but that a rule may be running."""
         return self.enabled and not (
             self.inference
-            or self.rules
             or self.anomaly
             or self.pack
             or self.intercept
@@ -120,7 +120,8 @@ def change(**values: Any) -> State | None:
     state = object.__new__(State)
     for field in State.__slots__:
         setattr(state, field, values.get(field, getattr(source, field)))
-    restore(None if state.plain() else state)
+    state.ordinary = state.is_ordinary()
+    restore(None if state.ordinary and not state.rules else state)
     return before
 
 

@@ -60,14 +60,15 @@ def add_reduce(
 ) -> Any:
     """The sum along axes (all: None) as `np.add.reduce` gives it; half precision is added in single."""
     if type(array) is np.ndarray and (array.size > _FEW or array.itemsize == 2):
-        return _large(array, axis, dtype, keepdims, out)
+        whole = axis is None and dtype is None and array.itemsize != 2
+        if not (whole and array.flags.c_contiguous):  # else in order, which NumPy adds pairwise
+            return _large(array, axis, dtype, keepdims, out)
     return _reduce(array, axis, dtype, out, keepdims)
 
 
 def _large(array: Any, axis: Any, dtype: Any, keepdims: bool, out: Any) -> Any:
     kind = array.dtype.char
-    plain = axis is None and dtype is None and kind != "e" and array.flags.c_contiguous
-    if plain or kind not in "efdgFDG":  # all in order, which it adds pairwise; or exact in any
+    if kind not in "efdgFDG":  # exact in any order
         return _reduce(array, axis, dtype, out, keepdims)
     shape, ndim = array.shape, array.ndim
     if dtype is not None and dtype == array.dtype:
