@@ -52,7 +52,7 @@ def wrapped(piece: Piece, least: int) -> str:
 
 
 def symbol(word: str) -> str:
-    r"""A name: `sigma_x` is `\sigma_{x}`, `velocity` is upright."""
+    r"""A name in LaTeX: `sigma_x` is `\sigma_{x}`, and a word such as `velocity` is upright."""
     match = re.fullmatch(r"([A-Za-z]+)_?(\w*)", word)
     if match is None:
         return rf"\mathrm{{{word}}}".replace("_", r"\_")
@@ -181,7 +181,7 @@ _POWERED = frozenset("sin cos tan sinh cosh tanh log".split())
 
 
 def _product(pieces: list[Piece], arrays: list[bool]) -> str:
-    r"""Factors side by side; `\odot` between arrays, whose product is elementwise."""
+    r"""Factors side by side, with `\odot` between arrays, which multiply elementwise."""
     text, before = "", False
     for i, piece in enumerate(pieces):
         shown = wrapped(piece, PRODUCT + 1 if i else PRODUCT)
@@ -215,7 +215,7 @@ def _matmul(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _sum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    """Products with ones; of more than two dimensions, a sum over indices."""
+    """A sum as a product with a vector of ones, or over indices if there are more than two dimensions."""
     (own,) = node.args
     ndim = len(own.shape)
     dims = axes_of(node.data[1][0][1] if node.data[1] else None, ndim)
@@ -236,7 +236,7 @@ def _sum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _norm(self: LatexPrinter, own: Expression) -> str | None:
-    """The sum of squares or of absolute values as a norm; None of anything else."""
+    """A sum of squares or of absolute values as a norm; None for any other sum."""
     frobenius = "_{F}" if len(own.shape) == 2 else ""
     if own.op == "product" and own.data == (ONE, (Number.of(2),)):
         return rf"\left\lVert {self.of(own.args[0])[0]} \right\rVert{frobenius}^{{2}}"
@@ -252,7 +252,7 @@ def _mean(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _along(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    r"""A function along a dimension: `\operatorname{softmax}_{j}` along the second of two."""
+    r"""A function along one dimension: `\operatorname{softmax}_{j}` along the second of two."""
     word, options = node.data
     ndim = len(node.args[0].shape)
     dims = next((v for k, v in options if k in ("", "dim")), None)
@@ -272,7 +272,7 @@ def _prod(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _unit(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    """A number at one place of a vector of zeros, times a unit vector."""
+    """A vector of zeros with one element set, as that element times a unit vector."""
     place = node.data[1][1][1]
     if len(node.shape) != 1 or not is_call(node.args[0], "zeros"):
         return self.call(node.data[0], args, node.data[1])
@@ -305,7 +305,7 @@ def _stack(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _einsum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    """What is summed over, the factors with their indices, and those of the result."""
+    """An einsum: the sum over indices, the indexed factors, and the indices of the result."""
     given, kept = node.data[1][0][1].split("->")
     summed = ", ".join(dict.fromkeys(k for k in given if k.isalpha() and k not in kept))
     factors = [
@@ -316,7 +316,7 @@ def _einsum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _items(own: Expression) -> Sequence[Expression] | None:
-    """What a list, or a tensor that is made of one, has in it."""
+    """The items of a list, or of a tensor made of a list."""
     if is_call(own, "[]"):
         return own.args
     return _items(own.args[0]) if is_call(own, "stack", "tensor") else None
@@ -359,7 +359,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
 
 
 def derivative_of(words: Sequence[str]) -> str:
-    r"""What stands left of a derivative by these variables: `\frac{\partial f}{\partial x}`."""
+    r"""The left side of an equation for a derivative: `\frac{\partial f}{\partial x}`."""
     order = f"^{{{len(words)}}}" if len(words) > 1 else ""
     powers = [(w, f"^{{{words.count(w)}}}" * (words.count(w) > 1)) for w in dict.fromkeys(words)]
     below = r"\, ".join(rf"\partial {symbol(w)}{power}" for w, power in powers)

@@ -1,4 +1,4 @@
-"""Rows of neural layers as expressions: convolutions, averages over windows, looked-up rows."""
+"""Symbolic rules of neural layers: convolutions, average pooling, embeddings, windows, losses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sizes = tuple[int, ...]
 
 # -- convolutions ---------------------------------------------------------------------------------
 def _options(**given: Any) -> list[tuple[str, Any]]:
-    """Options that are not their defaults, a number where all dimensions have the same."""
+    """The options that differ from their defaults; one number if it is the same in all dimensions."""
     found = []
     for key, value in given.items():
         if key == "groups":
@@ -63,16 +63,16 @@ def _convolution(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _swapped(own: Expression) -> Expression:
-    """Batch and channels exchanged."""
+    """The expression with batch and channels exchanged."""
     order = [1, 0, *range(2, len(own.shape))]
     return permuted(own, own.shape, order)
 
 
 def _convolution_slopes(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
-    """The gradient of the input is a transposed convolution, that of the weight a convolution of both."""
+    """Gradients of a convolution: a transposed one for the input, one of input and `g` for the weight."""
     g, own, weight = (full(v, shape_of(x)) for v, x in zip(args[:3], made.args[:3], strict=True))
     if 0 in (*g.shape, *own.shape, *weight.shape):
-        return [alg.zero, alg.zero]  # sums of nothing, whose convolution torch gives another shape
+        return [alg.zero, alg.zero]  # empty sums, for which torch's convolution has another shape
     stride, padding, dilation, transposed, _, groups = args[3:]
     n, kernel = len(stride), weight.shape[2:]
     wide, narrow = (g, own) if transposed else (own, g)
@@ -144,13 +144,13 @@ def _average(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     options += [("divisor_override", divisor)] if divisor else []
     inner = (*shape[:-2], shape[-1]) if flat else shape
     found = reshaped(call(f"nn.functional.avg_pool{n}d", [own], inner, options), shape)
-    if whole:  # averages of integers are integers
+    if whole:  # integers have integer averages
         return alg.function("trunc", alg.product([*scales, (found, ONE)]))
     return alg.product([*scales, (found, ONE)])
 
 
 def _average_slope(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    """Every element's gradient spread over its window: kron(g, ones(2, 2))/4 where these do not meet."""
+    """The gradient of average pooling: kron(g, ones(2, 2))/4 if windows do not overlap."""
     g, _, kernel, stride, padding, ceil_mode, count_include_pad, divisor = args
     shape: Shape = tuple(made.outputs[0].shape)
     n = len(kernel)
@@ -189,7 +189,7 @@ def _spread(
     return call(f"conv_transpose{n}d", [g, ones], shape, options)
 
 
-# -- rows that are looked up ----------------------------------------------------------------------
+# -- embeddings ----------------------------------------------------------------------
 def _embedding(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own = in_full(args[0], made.args[0])
     index = lifter.whole(args[1], made.args[1])
@@ -197,7 +197,7 @@ def _embedding(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _embedding_slope(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    """index_add(zeros(n, d), 0, k, g): what the rows of the table receive."""
+    """index_add(zeros(n, d), 0, k, g): the gradient of the embedding table."""
     g, indices, _, padding, by_frequency = args
     places = made.args[1]
     known = np.asarray(getattr(places, "value", getattr(places, "array", places)))
@@ -219,7 +219,7 @@ MOST_PLACES = 100  # numbers that are written out
 
 
 def _windows_slope(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    """index_add(zeros(n), 0, k, g): what the elements receive from the windows that they are in."""
+    """index_add(zeros(n), 0, k, g): each element sums the gradients of the windows it is in."""
     g, _, dim, size, step = args
     shape, given = tuple(made.outputs[0].shape), shape_of(made.args[0])
     if not shape:
@@ -249,7 +249,7 @@ def _binary(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _binary_slope(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    """g*(p - t)/(p*(1 - p)), but for what keeps the denominator from being 0."""
+    """g*(p - t)/(p*(1 - p)), without the clamp that keeps the denominator from being 0."""
     g, own, target, weight, reduction = args
     found = alg.multiply(
         g,

@@ -1,7 +1,7 @@
-"""From traced calls to expressions: every primitive of the table as what a person would write.
+"""Lifting: from the calls of a trace to expressions that a person would write.
 
-A primitive that the language has by name becomes a call of it, and one that says how it is spelled becomes
-that; primitives that exist only inside of rules become the formulas that their kernels are.
+A primitive with a symbolic rule is lifted by it. One with a public name becomes a call of that function.
+Any other, which only VJP rules use, is lifted from its decomposition, the trace of its kernel.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from gradcli.tracing.tracer import decomposition
 
 
 class Lifter:
-    """Reads recorded values as expressions.
+    """Lifts traced values to expressions.
 
-    given: the calls that the user's own program made, whose conditions are all kept. guards: whether
-    those are kept too by which rules keep a NaN out at single points. again: whether the expressions
-    are to be differentiated again.
+    variables: traced values with their names as expressions. given: ids of the calls that the program
+    itself made; their conditions are all kept. nan_guards: whether to keep the `where` by which a VJP
+    rule avoids a NaN at single points. again: whether the result will be differentiated again.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class Lifter:
     ) -> None:
         self.nan_guards, self.again = nan_guards, again
         self.made: dict[int, Expression] = {id(t): e for t, e in variables}
-        self.kept: list[Value] = [t for t, _ in variables]  # so that no id is used again
+        self.kept: list[Value] = [t for t, _ in variables]  # alive, so that no id is reused
         self.given: Collection[int] = frozenset(given)
-        # The terms of sums that are read together with the one sum that they are in.
+        # By id of an inner sum: its terms, until the sum that reads it takes them.
         self.sums: dict[int, list[tuple[Expression, Number]]] = {}
 
     def read(self, outputs: Sequence[Value]) -> list[Expression]:
-        """The expressions of these values."""
+        """The expressions of these values. Raises NoExpression with the span of the call."""
         order = calls(outputs)
         inner = _inner_sums([c for c in order if not self.says_nothing(c)], outputs)
         for made in order:
@@ -78,11 +78,11 @@ class Lifter:
         return [self.operand(o) for o in outputs]
 
     def says_nothing(self, made: Call) -> bool:
-        """Whether it is a step of a rule that has no elements, as the slopes of a mean of nothing: 1/0."""
+        """Whether it is a call of a VJP rule on empty arrays, which may compute 1/0 (an empty mean)."""
         return id(made) not in self.given and all(0 in o.shape for o in made.outputs)
 
     def terms(self, made: Call) -> list[tuple[Expression, Number]]:
-        """The terms of a sum, with those of the sums in it that nothing else reads."""
+        """The terms of a sum, including those of inner sums that nothing else reads."""
         a, b, alpha = made.args
         factor = Number.of(alpha) if made.primitive.symbolic == "plus" else -Number.of(alpha)
         found = self.sums.pop(id(a), None)
@@ -95,7 +95,7 @@ class Lifter:
         return found
 
     def operand(self, value: Any) -> Any:
-        """An operand as an expression; options stay what they are."""
+        """An operand as an expression; options are returned unchanged."""
         if isinstance(value, Value):
             found = self.made.get(id(value))
             return constant(value.value) if found is None else found
@@ -108,7 +108,7 @@ class Lifter:
         return value
 
     def convert(self, made: Call) -> Any:
-        """The expression of a call; a list where there are several outputs."""
+        """The expression of a call; a list if it has several outputs."""
         primitive = made.primitive
         if made.outputs[0].value.dtype.kind == "b":
             of_truths = _OF_TRUTHS.get(table.public_name(primitive) or "")
@@ -140,11 +140,11 @@ class Lifter:
         return self.general(word, made, args)
 
     def general(self, word: str, made: Call, args: list[Any], names: str | None = None) -> Any:
-        """A call of a public function: operands in full shape, options that are not the defaults."""
+        """A call of a public function: operands in full shape, and the options that are not defaults."""
         primitive = made.primitive
         operands: list[Expression] = []
         options: list[tuple[str, Any]] = []
-        last = -1  # the last parameter that is an operand: those before it go by position
+        last = -1  # the last operand: parameters up to it are passed by position
         for i, (kind, given) in enumerate(zip(primitive.kinds, made.args, strict=True)):
             if given is not None and (kind != "option" or is_tensor(given)):
                 last = i
@@ -186,7 +186,7 @@ class Lifter:
         ]
 
     def whole(self, value: Any, given: Any) -> Expression:
-        """An operand in its full shape; integers and truth values as they are."""
+        """An operand in its full shape; integers and booleans keep their dtype."""
         if isinstance(given, int):  # a number of Python's where a tensor of floats is wanted
             return call("tensor", [call("float", [number(int(given))], ())], ())
         own = value if isinstance(value, Expression) else self.operand(given)
@@ -196,7 +196,7 @@ class Lifter:
         return made
 
     def expand(self, made: Call) -> Any:
-        """The formula that an internal primitive stands for, by tracing its kernel."""
+        """The expression of an internal primitive, from its decomposition."""
         try:
             results = decomposition(made)
         except (
@@ -209,20 +209,20 @@ class Lifter:
         return read if len(made.outputs) > 1 else read[0]
 
 
-# Sums and products of truth values are truth values.
+# Sums and products of booleans are booleans.
 _OF_TRUTHS = {"add": "bitwise_or", "mul": "bitwise_and"}
 
 
 def _of_floats(own: Any, given: Any) -> Any:
-    """An operand of a function that takes only floats: `(x > 0).double()` is `x > 0` until then."""
+    """An operand for a function that takes only floats; casts such as `(x > 0).double()` come back."""
     kind = given.value.dtype.kind if isinstance(given, Value) else ""
     return alg.floating(own) if kind == "f" and isinstance(own, Expression) else own
 
 
 def _decided(expression: Expression, value: Value) -> Expression:
-    """The expression; a condition that no variable has a part in is True or False: pi > 0.1.
+    """The expression; a constant condition such as `pi > 0.1` becomes True or False.
 
-    One that was read as ones and zeros is a condition again.
+    A boolean that was lifted as ones and zeros becomes a condition again.
     """
     if value.value.dtype.kind != "b" or expression.op == "number":
         return expression
@@ -234,7 +234,7 @@ def _decided(expression: Expression, value: Value) -> Expression:
 
 
 def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
-    """The sums that only another sum reads: a sum of n terms is one, and no chain of n."""
+    """The sums that only another sum reads: n terms are lifted as one sum, not as a chain of n."""
     sums = [
         c
         for c in order

@@ -1,8 +1,8 @@
 """The matrix of a linear map, read off an expression that is linear in a vector.
 
-What is linear in `u` is made of few things: sums, products with what does not depend on u, matrix products,
-sums over dimensions, pieces and the like. Each has its matrix in terms of its operands': the matrix of
-`w*f(u)` is `diag(w)@F` where F is that of f. Vectors that stand for ones of any size are the number 1.
+An expression that is linear in `u` consists of few kinds of nodes: sums, products with constants, matrix
+products, reductions, selections and the like. The matrix of each follows from those of its operands: if
+`f(u)` has the matrix F, `w*f(u)` has `diag(w)@F`. The number 1 stands for a vector of ones of any size.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def eye(n: int) -> Expression:
 
 
 def diag(vector: Expression, n: int) -> Expression:
-    """The diagonal matrix of a vector of n elements, or of a number that they all are."""
+    """The n x n diagonal matrix of a vector, or of a number that all n elements equal."""
     if not vector.shape:
         return alg.multiply(vector, eye(n))
     outer, own = alg.scalars_out(vector)
@@ -46,7 +46,7 @@ def diag(vector: Expression, n: int) -> Expression:
 
 
 def _band(vector: Expression, n: int, rows: int, columns: int) -> Expression:
-    """The matrix of n rows and columns with a vector on a diagonal, from this row and column on."""
+    """The n x n matrix with a vector on one diagonal that starts at this row and column."""
     offset, length = columns - rows, n - abs(columns - rows)
     outside, own = alg.scalars_out(vector)
     own = alg.full(own, (vector.shape or own.shape)[:1])
@@ -62,7 +62,7 @@ def _band(vector: Expression, n: int, rows: int, columns: int) -> Expression:
 
 
 def outer(a: Expression, b: Expression, shape: tuple[int, int]) -> Expression:
-    """The outer product of two vectors, either of them a number where its elements are equal."""
+    """The outer product of two vectors; a number stands for a vector of equal elements."""
     if is_number(a, 0) or is_number(b, 0):
         return alg.zero
     outside, left = alg.scalars_out(a)
@@ -79,12 +79,12 @@ def outer(a: Expression, b: Expression, shape: tuple[int, int]) -> Expression:
 
 
 def _is_diag(matrix: Expression) -> bool:
-    """Whether it is a diagonal matrix, and no other band."""
+    """Whether it is `diag(v)` on the main diagonal."""
     return is_call(matrix, "diag") and not matrix.data[1]
 
 
 def _rows_of_eye(matrix: Expression) -> tuple[int, int] | None:
-    """(start, end) of the rows of the identity that a matrix is."""
+    """(first row, number of rows) if the matrix is a slice of the identity, else None."""
     if is_call(matrix, "slice") and is_call(matrix.args[0], "eye"):
         (_, dim), (_, start), (_, end), (_, step) = matrix.data[1]
         if (dim, step) == (0, 1):
@@ -93,14 +93,14 @@ def _rows_of_eye(matrix: Expression) -> tuple[int, int] | None:
 
 
 def _factors(matrix: Expression) -> list[Expression]:
-    """The factors of a product of matrices."""
+    """The factors of a matrix product."""
     if is_call(matrix, "matmul") and all(len(a.shape) == 2 for a in matrix.args):
         return [f for a in matrix.args for f in _factors(a)]
     return [matrix]
 
 
 def times(a: Expression, b: Expression) -> Expression:
-    """The product of two matrices: neighbours of a diagonal or of an outer product are merged with it."""
+    """The product of two matrices; neighbouring factors are merged where that is shorter."""
     if is_number(a, 0) or is_number(b, 0):
         return alg.zero
     outside, a = alg.scalars_out(a)
@@ -122,7 +122,7 @@ def times(a: Expression, b: Expression) -> Expression:
 
 
 def _merged(made: list[Expression], b: Expression) -> Expression | None:
-    """The last factors of a product and the next as one, where they have a short product."""
+    """Merge `b` with the last factors in `made`, which it removes; None if they have no short product."""
     a, shape = made[-1], (made[-1].shape[0], b.shape[1])
     found: Expression | None = None
     used = 1
@@ -158,8 +158,7 @@ def _merged(made: list[Expression], b: Expression) -> Expression | None:
 
 
 def collected(terms: Iterable[tuple[Expression, Number]]) -> Expression:
-    """The sum of matrices: diagonals before the same factors are one, and so are outer products that
-    share a vector."""
+    """The sum of matrices, with `diag(a)@F + diag(b)@F` and outer products of one vector merged."""
     total_ = alg.combine(terms)
     if not _is_sum(total_) or len(total_.shape) != 2:
         return total_
@@ -174,7 +173,7 @@ Split = Callable[[Expression], tuple[Any, Expression, Callable[[Expression], Exp
 
 
 def _grouped(total_: Expression, split: Split) -> Expression:
-    """The sum with the terms of one key as one: split gives a term's key, its own part, and the way back."""
+    """The sum with terms of equal key merged; split gives a term's key, its part, and the inverse."""
     groups: dict[Any, list[tuple[Expression, Number]]] = {}
     back: dict[Any, Callable[[Expression], Expression]] = {}
     members: dict[Any, list[tuple[Expression, Number]]] = {}
@@ -229,7 +228,7 @@ def _by_left(matrix: Expression) -> Any:
 
 
 def _goes_in(matrix: Expression, terms: Expression) -> bool:
-    """Whether a factor of a sum is better put to each of its terms."""
+    """Whether a factor of a sum should be distributed over its terms."""
     if _is_diag(matrix):
         return all(is_call(t, "outer") or all(map(_is_short, _factors(t))) for t in _cores(terms))
     if all(is_call(t, "eye", "outer") for t in _cores(terms)):
@@ -239,7 +238,7 @@ def _goes_in(matrix: Expression, terms: Expression) -> bool:
 
 
 def _is_sum(matrix: Expression) -> bool:
-    """Whether it is a sum of matrices of its own shape."""
+    """Whether it is a sum whose terms all have its shape."""
     return (
         matrix.op == "sum"
         and matrix.data[1] == ZERO
@@ -257,12 +256,12 @@ def _is_short(matrix: Expression) -> bool:
 
 
 def _plain(vector: Expression) -> Expression:
-    """A vector; ones as the number."""
+    """A vector; `ones(n)` as the number 1."""
     return alg.one if is_call(vector, "ones") else vector
 
 
 def applied(matrix: Expression, vector: Expression) -> Expression:
-    """A matrix times a vector, which may be a number where its elements are equal."""
+    """A matrix times a vector; a number stands for a vector of equal elements."""
     if is_number(matrix, 0):
         return alg.zero
     rows, columns = matrix.shape
@@ -296,15 +295,14 @@ def applied(matrix: Expression, vector: Expression) -> Expression:
 
 
 def _index_of(vector: Expression) -> int | None:
-    """Which row of the identity a vector is."""
+    """The index of the row of the identity that a vector is, else None."""
     if is_call(vector, "select") and is_call(vector.args[0], "eye"):
         return int(vector.data[1][1][1])
     return None
 
 
 def _weighed(a: Expression, b: Expression, n: int) -> Expression:
-    """The product of two vectors of n elements, element by element: one of them, if it is a row of the
-    identity, times a number."""
+    """The elementwise product of two vectors of n elements; one may be a row of the identity."""
     for unit, own in ((a, b), (b, a)):
         if _index_of(unit) is not None:
             return alg.multiply(_dot(unit, own, n), unit)
@@ -312,7 +310,7 @@ def _weighed(a: Expression, b: Expression, n: int) -> Expression:
 
 
 def _dot(a: Expression, b: Expression, n: int) -> Expression:
-    """The product of two vectors of n elements, summed up."""
+    """The dot product of two vectors of n elements."""
     if _index_of(a) is None and _index_of(b) is not None:
         a, b = b, a
     if (index := _index_of(a)) is not None:
@@ -330,7 +328,7 @@ def _dot(a: Expression, b: Expression, n: int) -> Expression:
 
 
 def turned(matrix: Expression) -> Expression:
-    """The transpose: that of a sum is the sum of those, that of a product the product the other way round."""
+    """The transpose, distributed over sums and products: (A@B).T is B.T@A.T."""
     if is_number(matrix, 0):
         return alg.zero
     outside, own = alg.scalars_out(matrix)
@@ -360,7 +358,7 @@ def turned(matrix: Expression) -> Expression:
 
 
 def _turned(factor: Expression) -> Expression:
-    """A factor of a matrix, as it stands in the transpose: rows are columns."""
+    """The transpose of one factor."""
     if len(factor.shape) == 1:
         return reshaped(factor, (*factor.shape, 1))
     if len(factor.shape) == 2 and factor.shape[1] == 1:
@@ -373,9 +371,9 @@ Handler = Callable[["LinearMaps", Expression], Expression]
 
 
 class LinearMaps:
-    """The matrices of expressions that are linear in a vector: node -> (node's shape) + (the vector's).
+    """The matrices of expressions that are linear in `vector`, in node.shape + vector.shape.
 
-    Raises NoExpression where an expression has none that is known here.
+    Raises NoExpression for an expression whose matrix is not known here.
     """
 
     def __init__(self, vector: Expression) -> None:
@@ -393,7 +391,7 @@ class LinearMaps:
         return self.depend[node]
 
     def matrix(self, root: Expression) -> Expression:
-        """The matrix of a vector, the row of a scalar; 0 where nothing depends on the vector."""
+        """The matrix of a vector, or the row of a scalar; 0 if it does not depend on the vector."""
         if not self.depends(root):
             return alg.zero
         if root not in self.made:
@@ -425,7 +423,7 @@ class LinearMaps:
                 raise error from None
 
     def split(self, node: Expression) -> tuple[Expression, Expression]:
-        """(the factors that do not depend on the vector, the one that does)."""
+        """(the product of the factors that do not depend on the vector, the one factor that does)."""
         coefficient, exponents = node.data
         pairs = list(zip(node.args, exponents, strict=True))
         bound = [(b, e) for b, e in pairs if self.depends(b)]
@@ -434,7 +432,7 @@ class LinearMaps:
         return alg.product([p for p in pairs if p != bound[0]], coefficient), bound[0][0]
 
     def widened(self, node: Expression, shape: tuple[int, ...]) -> Expression:
-        """The matrix of an expression that stands for more elements, which are equal."""
+        """The matrix of an expression that is broadcast to a shape."""
         found = self.matrix(node)
         if node.shape == shape or is_number(found, 0):
             return found
@@ -457,12 +455,12 @@ class LinearMaps:
         return times(diag(rest, shape[0]), self.widened(own, shape))
 
     def row(self, weights: Expression, own: Expression) -> Expression:
-        """The row of sum(weights*own); own: a vector that depends on the vector."""
+        """The row of sum(weights*own), where the vector `own` depends on `self.vector`."""
         return applied(turned(self.matrix(own)), weights)
 
-    # -- what has two dimensions -------------------------------------------------------------------
+    # -- matrix products -------------------------------------------------------------------
     def product(self, own: Expression, vector: Expression, flip: bool = False) -> Expression:
-        """The matrix of `own@vector`, or of `own.T@vector`, where own depends on the vector."""
+        """The matrix of `own@vector` (flip: `own.T@vector`), where `own` depends on `self.vector`."""
         shape = own.shape[::-1] if flip else own.shape
         n = shape[0]
         if not self.depends(own):
@@ -505,11 +503,11 @@ class LinearMaps:
         vector: Expression,
         flip: bool,
     ) -> Expression:
-        """The matrix of `(rest*own)@vector` by how each of both is spread over two dimensions."""
+        """The matrix of `(rest*own)@vector`, by how either is broadcast to two dimensions."""
         n = shape[0]
         rest, own = (reshaped(v, ()) if math.prod(v.shape) == 1 else v for v in (rest, own))
         kinds = (_spread(rest, shape, flip), _spread(own, shape, flip))
-        if kinds[0] == "row":  # as if it stood at the vector
+        if kinds[0] == "row":  # scales the vector instead
             vector, rest = _weighed(vector, _flat(rest), shape[1]), alg.one
         elif kinds[0] == "column":
             inner = self._broad(alg.one, own, shape, vector, flip)
@@ -562,7 +560,7 @@ class LinearMaps:
 
 
 def _as_product(own: Expression) -> Expression:
-    """Rows or columns of a matrix, or those that are written into one, by products with the identity's."""
+    """Selecting or writing rows or columns of a matrix, as products with rows of the identity."""
     if len(own.shape) != 2 or not is_call(own, "slice", "slice_scatter", "select_scatter"):
         raise no_matrix(own)
     if is_call(own, "slice"):
@@ -597,13 +595,13 @@ def _places(own: Expression) -> tuple[int, list[Any]]:
 
 
 def _moved_by(rows: Expression, own: Expression, dim: int) -> Expression:
-    """The product of a matrix with one that goes over this dimension of it."""
+    """The product of `own` with a matrix that acts on its dimension `dim`."""
     a, b = (own, turned(rows)) if dim % 2 else (rows, own)
     return call("matmul", [a, b], (a.shape[0], b.shape[1]))
 
 
 def _inside(rest: Expression, own: Expression) -> Expression:
-    """rest*own with rest in the matrix that own is rows or columns of, or has in zeros."""
+    """rest*own with `rest` moved into the operand of a slice, or of a write into zeros."""
     if is_call(own, "slice"):
         (inner,) = own.args
         names = ("dim", "start", "end", "step")
@@ -618,12 +616,12 @@ def _inside(rest: Expression, own: Expression) -> Expression:
 
 
 def _unit(index: int, n: int) -> Expression:
-    """A row of the identity, which may be counted from its end."""
+    """A row of the identity; the index may be negative."""
     return call("select", [eye(n)], (n,), _at(index % n))
 
 
 def _spread(own: Expression, shape: tuple[int, ...], flip: bool) -> str:
-    """How an operand lies in a matrix of this shape: a number, one row, one column, or all of it."""
+    """How an operand broadcasts to a matrix of this shape: as a number, a row, a column or in full."""
     given = (1,) * (2 - len(own.shape)) + own.shape
     seen = given[::-1] if flip else given
     if not own.shape:
@@ -636,7 +634,7 @@ def _spread(own: Expression, shape: tuple[int, ...], flip: bool) -> str:
 
 
 def _flat(own: Expression) -> Expression:
-    """The vector of a matrix of one row or column."""
+    """A matrix of one row or one column as a vector."""
     return own if len(own.shape) < 2 else reshaped(own, (math.prod(own.shape),))
 
 
@@ -647,12 +645,12 @@ def no_matrix(node: Expression) -> NoExpression:
 
 
 def _is_reversal(matrix: Expression) -> bool:
-    """Whether it is the identity with its rows in reversed order."""
+    """Whether it is the identity with its rows reversed."""
     return is_call(matrix, "flip") and is_call(matrix.args[0], "eye")
 
 
 def _is_triangle(matrix: Expression) -> bool:
-    """Whether it adds up all elements before, or all after."""
+    """Whether it is a triangle of ones, which computes running sums from either end."""
     if not is_call(matrix, "tril", "triu") or matrix.data[1]:
         return False
     return is_call(matrix.args[0], "ones") and matrix.shape == matrix.shape[::-1]
@@ -705,7 +703,7 @@ def _mean(maps: LinearMaps, node: Expression) -> Expression:
 
 
 def _rolled(maps: LinearMaps, node: Expression) -> Expression:
-    """A vector rolled: the rolled rows of the identity."""
+    """The matrix of `roll`: the identity with its rows rolled."""
     if len(node.shape) != 1 or [k for k, _ in node.data[1]][:1] != ["shifts"]:
         raise no_matrix(node)
     return times(_rolled_eye(node.data[1][0][1], node.shape[0]), maps.matrix(node.args[0]))
@@ -716,8 +714,7 @@ def _rolled_eye(shifts: Any, n: int) -> Expression:
 
 
 def _of_rows(node: Expression) -> list[tuple[str, Any]]:
-    """The options of a call on a vector as those of the same on the rows of a matrix: its last
-    dimension is the matrix's first."""
+    """The options of a call on a vector, changed so that it acts on the first dimension of a matrix."""
     turned_: dict[Any, Any] = {-1: 0, (-1,): (0,)}
     places = "dim dims".split()
     return [
@@ -727,7 +724,7 @@ def _of_rows(node: Expression) -> list[tuple[str, Any]]:
 
 
 def _picked(maps: LinearMaps, node: Expression) -> Expression:
-    """Elements that are picked: the same rows of the identity, times the matrix."""
+    """The matrix of a selection: the same rows, selected from the operand's matrix."""
     own = node.args[0]
     word, options = node.data[0], _of_rows(node)
     if word == "select" and len(own.shape) == 2:
@@ -761,7 +758,7 @@ def _cumsum(maps: LinearMaps, node: Expression) -> Expression:
 
 
 def _scattered(maps: LinearMaps, node: Expression) -> Expression:
-    """Pieces that are written into zeros: the transpose of picking them."""
+    """The matrix of a write into zeros: the transpose of the selection."""
     base, *places, own = node.args
     word, options = node.data[0], _of_rows(node)
     if len(node.shape) != 1 or any(map(maps.depends, places)):
@@ -797,7 +794,7 @@ def _is_zero(own: Expression) -> bool:
 
 
 def _overwritten(maps: LinearMaps, node: Expression) -> Expression:
-    """A vector with other pieces in it: its rows with theirs."""
+    """The matrix of a vector with pieces overwritten: its rows are overwritten in the same way."""
     base, own = node.args
     if not maps.depends(own) and not _is_zero(own):
         raise no_matrix(node)
@@ -813,7 +810,7 @@ def _solved(maps: LinearMaps, node: Expression) -> Expression:
 
 
 def _solution(node: Expression, depends: Callable[[Expression], bool], b: Expression) -> Expression:
-    """What solves the equations of a node with the matrix of its right side."""
+    """The node, a linear solve, with the matrix `b` as its right side."""
     a = node.args[0]
     if is_number(b, 0):
         return alg.zero
@@ -895,7 +892,7 @@ def _of_diagonal(maps: LinearMaps, own: Expression, node: Expression) -> Express
 
 
 def _on_diagonal(matrix: Expression) -> Expression | None:
-    """The vector on the diagonal of a square matrix that is zero elsewhere."""
+    """The vector of a square diagonal matrix, else None."""
     own = matrix.args[0] if is_call(matrix, "T") else matrix
     written = is_call(own, "diagonal_scatter") and is_call(own.args[0], "zeros")
     if not (written or is_call(own, "diag", "diag_embed")) or len(own.shape) != 2:
@@ -915,7 +912,7 @@ def _chained(factors: Iterable[Expression], n: int) -> Expression:
 
 
 def _logarithmic(word: str) -> Handler:
-    """`xlogy` is linear in its first argument."""
+    """The handler of `xlogy` and its like, which are linear in the first argument."""
 
     def handle(maps: LinearMaps, node: Expression) -> Expression:
         a, b = node.args
@@ -942,7 +939,7 @@ def _where(maps: LinearMaps, node: Expression) -> Expression:
 
 
 def _listed(maps: LinearMaps, node: Expression) -> Expression:
-    """`stack` of numbers, `cat` of vectors."""
+    """The matrix of a `stack` of numbers or a `cat` of vectors."""
     (listed,) = node.args
     if node.data[1] or len(node.shape) != 1:
         raise no_matrix(node)
@@ -981,7 +978,7 @@ _CALLS: dict[str, Handler] = {
 
 # -- entries --------------------------------------------------------------------------------------
 def written_out(node: Expression) -> Expression:
-    """Rows that are written into zeros one by one as their stack, and such entries of a row likewise."""
+    """Rows written into zeros one by one, as their stack; likewise for the entries of a row."""
     if node.op == "sum" and node.data[1] != ZERO:
         return node
     if len(node.shape) == 2 and node.shape[0] <= MOST_STACKED:
@@ -1009,7 +1006,7 @@ def _pieces(node: Expression, piece_of: Callable[[Expression], Any]) -> Expressi
 
 
 def _row_of(term: Expression) -> tuple[int, Expression] | None:
-    """(index, row) of a matrix with one row that is not zero."""
+    """(index, row) of a matrix with a single non-zero row, else None."""
     outside, own = alg.scalars_out(term)
     if not is_call(own, "select_scatter") or not is_call(own.args[0], "zeros"):
         return None
@@ -1019,7 +1016,7 @@ def _row_of(term: Expression) -> tuple[int, Expression] | None:
 
 
 def _entry_of(term: Expression) -> tuple[int, Expression] | None:
-    """(index, entry) of a row with one entry that is not zero."""
+    """(index, entry) of a row with a single non-zero entry, else None."""
     outside, own = alg.scalars_out(term)
     if is_call(own, "select") and is_call(own.args[0], "eye"):
         return own.data[1][1][1], alg.product(outside) if outside else alg.one

@@ -37,13 +37,13 @@ from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.spelling import NoExpression
 from gradcli.transforms import autograd_functional, traced_matrices
 
-SEED = "#u"  # no name of the language: the vector that the rows are added up with
-LAST = 10**6  # its place among factors
+SEED = "#u"  # the cotangent u; no valid name of the language
+LAST = 10**6  # its rank among factors: printed last
 MOST = 10**6  # numbers of a matrix that is proved, by all of them
 
 
 class Blocks(Derivatives):
-    """Arrays of derivatives: `by` has them under "x", or "x.y" where there are several variables.
+    """Matrices of derivatives: `by` has them under "x", or "x.y" if there are several variables.
 
     kind: "Jacobian", "Hessian", or "partial" of a higher order. blocks: the variables of each of `by`.
     skipped: the variables whose block has more dimensions than a matrix and no formula.
@@ -66,7 +66,7 @@ class Blocks(Derivatives):
 
 
 class Source(NamedTuple):
-    """What matrices are read from: a program, its variables as arrays, and how it may be read."""
+    """A program, its variables as arrays, and the options of `slope`."""
 
     program: Program
     arrays: Mapping[str, Any]
@@ -80,7 +80,7 @@ class Source(NamedTuple):
     def slope(
         self, expression: Expression, word: str, rows: tuple[int, ...] | None = None
     ) -> tuple[Expression, Expression]:
-        """As `derivative.slope`; rows: the shape of the vector that the expression is multiplied by."""
+        """As `differentiate.slope`; rows: the shape of the cotangent that multiplies the expression."""
         arrays, places = self.arrays, positions(self.program)
         if rows is not None:
             ramp = np.linspace(0.5, 1.5, math.prod(rows)).reshape(rows)
@@ -89,7 +89,7 @@ class Source(NamedTuple):
 
 
 def _own(base: Derivatives) -> Derivatives:
-    """The same; refused where the value's formula has slopes that the tape has not."""
+    """The same. Raises NoExpression if as_strided read outside of its operand: the tape has no gradient."""
     if base.beyond:
         raise NoExpression(
             "what as_strided reads outside of its operand has no matrix of derivatives as a formula"
@@ -107,11 +107,10 @@ def partials(
     names: Mapping[str, Any] | None = None,
     nan_guards: bool = False,
 ) -> Blocks:
-    """Every partial derivative of an order of a program's value by its variables, each mixed one once.
+    """All partial derivatives of one order of a program's value, each mixed one once.
 
-    Shapes are x.shape + y.shape and so on, and a value that is no scalar is summed up first, as
-    `differentiate` has it. Raises NoExpression where one has no formula; those of more than two dimensions
-    are `skipped`, if there are others.
+    A value that is not a scalar is summed first; shapes are x.shape + y.shape and so on. Raises
+    NoExpression if one has no formula; those of more than two dimensions are `skipped` if there are others.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
         base = _own(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True))
@@ -121,7 +120,7 @@ def partials(
         for count in range(2, order + 1):
             made = {}
             for words in combinations_with_replacement(wanted, count):
-                # By the others first: u then has their shape, and a matrix its columns.
+                # By the other variables first: u then has their shape, which gives the columns.
                 word, rest = words[0], words[1:]
                 if count == 2 and not np.ndim(arrays[word]):
                     word, rest = words[1], words[:1]
@@ -154,15 +153,15 @@ def jacobian(
     names: Mapping[str, Any] | None = None,
     nan_guards: bool = False,
 ) -> Blocks:
-    """The Jacobian of a program's value by each of its variables, in value.shape + variable.shape.
+    """The Jacobian of a program's value by each variable, in value.shape + variable.shape.
 
-    Raises NoExpression where it has more than two dimensions, or no formula.
+    Raises NoExpression if one has more than two dimensions or no formula.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
         base = _own(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True))
         source = Source(program, arrays, nan_guards, follow)
         by = {
-            # Of a scalar it is the gradient, which has the branches of the tape's rules.
+            # For a scalar it is the gradient, which keeps the branches of the VJP rules.
             n: _rows(base.value, base.shape, source, n) if base.shape else rewrite(g, released)
             for n, g in base.by.items()
         }
@@ -170,7 +169,7 @@ def jacobian(
 
 
 def _rows(value: Expression, shape: tuple[int, ...], source: Source, word: str) -> Expression:
-    """The Jacobian of an expression: that of `cat` and `stack` has that of each of their parts."""
+    """The Jacobian of an expression; that of `cat` or `stack` consists of those of its parts."""
     size = source.size(word)
     if is_call(value, "cat", "stack") and len(shape) == 1 and not value.data[1] and size:
         parts = value.args[0].args
@@ -182,16 +181,16 @@ def _rows(value: Expression, shape: tuple[int, ...], source: Source, word: str) 
     found = matrix_of(value, source, word, shape)
     if len(shape) == len(size) == 1:
         return _finished(turned(found), shape + size)
-    return found  # by a scalar, or of one, in the other's shape
+    return found  # of or by a scalar: it has the shape of the other
 
 
 def matrix_of(
     expression: Expression, source: Source, word: str, shape: tuple[int, ...] | None = None
 ) -> Expression:
-    """The transposed Jacobian of an expression by a variable, in variable.shape + the expression's.
+    """The transposed Jacobian of an expression by a variable, in variable.shape + expression.shape.
 
-    shape: that of the value whose Jacobian it is; that itself, not transposed, has more than two
-    dimensions.
+    shape: the shape of the value; with it the result is the Jacobian itself, not transposed, also if
+    that has more than two dimensions.
     """
     first = shape is not None
     shape = expression.shape if shape is None else shape
@@ -210,7 +209,7 @@ def matrix_of(
         raise NoExpression("the matrix of derivatives by complex numbers has no formula here")
     vector = name(SEED, shape, LAST)
     found, symbol = source.slope(alg.multiply(expression, vector), word, shape)
-    if not size:  # linear in u, whose own gradient is what u is multiplied by
+    if not size:  # linear in u: its gradient by u is the factor of u
         found, _ = source.slope(found, SEED, shape)
         if any(node is vector for node in order([found])):
             raise NoExpression(f"the matrix of this derivative by {word} has no formula")
@@ -223,12 +222,12 @@ def matrix_of(
 
 
 def _term_by_term(node: Expression) -> Expression:
-    """The transpose of a sum as that of its terms, some of which are symmetric."""
+    """The transpose of a sum, term by term, as some terms are symmetric."""
     return turned(node.args[0]) if is_call(node, "T") and node.args[0].op == "sum" else node
 
 
 def _finished(found: Expression, shape: tuple[int, ...]) -> Expression:
-    """A matrix as it is printed."""
+    """A matrix in canonical form, in full shape."""
     found = rewrite(found, _term_by_term)
     made = simplified(rewrite(written_out(found), written_out))
     if is_number(made, 0) and shape:
@@ -237,10 +236,10 @@ def _finished(found: Expression, shape: tuple[int, ...]) -> Expression:
 
 
 def way(arrays: Mapping[str, Any], wanted: Sequence[str], order: int, rows: bool) -> dict[str, Any]:
-    """What `proved` finds the derivatives with that were asked for, and proves them by.
+    """The arguments `find` and `claim` of `proof.proved` for the requested derivatives.
 
-    rows: whether the Jacobian was asked for. The second order of several variables, or of arrays, is the
-    Hessian; higher ones are all partial derivatives.
+    rows: whether the Jacobian was requested. The second order of arrays, or of several variables, is the
+    Hessian; higher orders are all partial derivatives.
     """
     if rows:
         return {"find": jacobian, "claim": MatrixClaim}
@@ -250,14 +249,14 @@ def way(arrays: Mapping[str, Any], wanted: Sequence[str], order: int, rows: bool
 
 
 class MatrixClaim(Claim):
-    """What is to be proved of matrices: that they are what `gradcli jacobian` and `hessian` compute."""
+    """The claim that matrices equal what `gradcli jacobian` and `gradcli hessian` compute."""
 
     __slots__ = ()
 
     found: Blocks
 
     def size(self, arrays: Arrays) -> int:
-        """About how many numbers a matrix of all variables by all of them has."""
+        """About how many entries the matrix of all variables by all variables has."""
         return super().size(arrays) ** 2
 
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -271,7 +270,7 @@ class MatrixClaim(Claim):
         return {label: rows[a].by[b] for label, (a, b) in blocks.items()}
 
     def _nested(self, leaves: Mapping[str, Tensor], words: Sequence[str]) -> Any:
-        """A derivative of a higher order: the Jacobian by one variable of that by those before it."""
+        """A derivative of higher order: Jacobians nested, one variable after the other."""
 
         def function(**given: Tensor) -> Any:
             names = {**self.names, **leaves, **given}
@@ -292,7 +291,7 @@ class MatrixClaim(Claim):
 
 
 def _nothing(text: str) -> None:
-    """What a program prints while it is proved is not said."""
+    """Swallow what a program prints while it is proved."""
 
 
 __all__ = ["Blocks", "MatrixClaim", "jacobian", "partials", "way"]

@@ -1,4 +1,4 @@
-"""Functions of the language that NumPy lacks: the texts that `diff --format numpy` prints before its own."""
+"""Functions of the language that NumPy lacks, as texts that `diff --format numpy` prints first."""
 
 from __future__ import annotations
 

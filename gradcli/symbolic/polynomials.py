@@ -1,7 +1,7 @@
-"""Scalar expressions as polynomials in the functions that they are made of, with all like terms collected.
+"""Scalar expressions as polynomials over atoms (functions and names), with like terms collected.
 
-Derivatives of high order are polynomials in few functions: those of sigmoid(x) in sigmoid(x), those of x**x
-in log(x) + 1 and 1/x, times x**x. Term by term they are long, because every order repeats them.
+Derivatives of high order are polynomials in few atoms: those of sigmoid(x) in sigmoid(x), those of x**x in
+log(x) + 1 and 1/x, times x**x. Without collecting, every order repeats the terms of the one before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gradcli.symbolic import simplify as alg
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, is_call, number
 
-LIGHTEST = 40  # what is smaller is short as it is
+LIGHTEST = 40  # lighter expressions are short enough
 MOST_TERMS = 400
 MOST_ATOMS = 4
 
@@ -22,7 +22,7 @@ Polynomial = dict[Monomial, Number]
 
 
 class _Long(Exception):
-    """There are too many terms, or something that is no power of an atom."""
+    """The expression is no polynomial, or one of too many terms."""
 
 
 def collected(root: Expression, length: Callable[[Expression], int]) -> Expression:
@@ -40,7 +40,7 @@ def collected(root: Expression, length: Callable[[Expression], int]) -> Expressi
 
 
 class _Form:
-    """What becomes of an expression: polynomials over the atoms found so far."""
+    """Converts expressions to polynomials over the atoms found so far, and back."""
 
     def __init__(self) -> None:
         self.atoms: dict[Expression, int] = {}
@@ -73,7 +73,7 @@ class _Form:
         return {self._place(node, 1): ONE}
 
     def _power(self, base: Expression, exponent: Any) -> Polynomial:
-        """A factor: x**(x - 2) is x**x times x**-2."""
+        """The polynomial of a power: x**(x - 2) is x**x times x**-2."""
         if isinstance(exponent, Expression):
             if exponent.op != "sum" or exponent.data[1].integer in (None, 0):
                 return {self._place(alg.power(base, exponent), 1): ONE}
@@ -100,7 +100,7 @@ class _Form:
 
     # -- back to expressions ----------------------------------------------------------------------
     def written(self, whole: Polynomial) -> Expression:
-        """A product of powers and one sum: what all terms have stands before it."""
+        """The expression of a polynomial: common powers times one sum."""
         if not whole:
             return alg.zero
         atoms = list(self.atoms)
@@ -117,7 +117,7 @@ class _Form:
         return alg.product([*powers, *factors, (alg.combine(terms), ONE)])
 
     def shifted(self, whole: Polynomial, atom: Expression) -> Expression | None:
-        """The same with log(x) + 1 in the place of log(x); None where that has no fewer terms."""
+        """The polynomial in log(x) + 1 instead of log(x); None if it has no fewer terms."""
         place = self.atoms[atom]
         for step in (ONE, MINUS_ONE):
             moved = _substituted(whole, place, step)
@@ -179,7 +179,7 @@ def _factor(atom: Expression, sign: int) -> Expression:
 
 
 def _divided(inner: Polynomial, place: int) -> tuple[Polynomial, list[tuple[int, int]]]:
-    """A polynomial without its factors 1 - s and 1 + s; (sign, how often) of each, as `_factor` has it."""
+    """A polynomial without its factors 1 - s and 1 + s, and (sign, multiplicity) of each removed factor."""
     counts = {1: 0, -1: 0}
     for root in counts:
         while (quotient := _quotient(inner, place, root)) is not None:
@@ -191,7 +191,7 @@ def _divided(inner: Polynomial, place: int) -> tuple[Polynomial, list[tuple[int,
 
 
 def _quotient(inner: Polynomial, place: int, root: int) -> Polynomial | None:
-    """inner/(1 - root*s), where that leaves no rest: by Horner's scheme from the lowest power."""
+    """inner/(1 - root*s) by Horner's scheme from the lowest power; None if there is a remainder."""
     degree = max((m[place] for m in inner), default=0)
     if not degree:
         return None

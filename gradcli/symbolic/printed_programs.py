@@ -1,4 +1,4 @@
-"""The formats that are programs: who writes each, and who runs what was written, from its characters."""
+"""Formats that are programs (C, JAX, NumPy, torch, plain Python): writes them, and runs their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The characters of a derivative, as they are printed and as they are proved."""
+"""The text of derivatives: what is printed is what is proved."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gradcli.symbolic.expressions import Expression
 from gradcli.symbolic.shape_inference import sizes_said
 from gradcli.symbolic.sharing import shared_parts, size_of
 
-LONGEST = 20_000  # characters of a derivative that is printed without names for its shared parts
+LONGEST = 20_000  # characters up to which a derivative is printed without shared names
 
 
 class Printed:
-    """What is printed of derivatives.
+    """The text of derivatives in one format.
 
-    shared: (name, text) of parts that occur more than once. by: the text of each variable's derivative.
-    code: the whole of a format that is a program, in which case there is nothing else. form: the format.
-    general: whether it is proved in other sizes too, so that it holds for any; None: not tried. wrong:
-    variables of other sizes for which it is wrong, if some are known. alike: whether it holds in other
-    sizes if those that are equal stay equal.
+    shared: (name, text) of subexpressions that occur more than once. by: the text of the derivative by
+    each variable. code: the program, if the format is one; then `shared` and `by` are empty. general:
+    whether it is proved for other sizes too, so that it holds for any; None: not tried. wrong: variables
+    of other sizes for which it is known to be wrong. alike: whether it holds in other sizes as long as
+    equal sizes stay equal.
     """
 
     __slots__ = ("alike", "by", "code", "form", "general", "shared", "wrong")
@@ -40,25 +40,25 @@ class Printed:
 
     @property
     def lines(self) -> list[str]:
-        """The lines that name what is shared."""
+        """The assignments of shared subexpressions."""
         return [f"{word} = {text}" for word, text in self.shared]
 
     def where(self, arrays: Mapping[str, Any]) -> str:
-        """For which sizes it is, where it is not general; arrays: the variables for which it holds."""
+        """The sizes for which it holds, in words, if it is not general; arrays: the variables."""
         own = sizes_said(arrays)
         return f"for shapes like {own}" if self.alike else f"for {own} alone"
 
     def alone(self, arrays: Mapping[str, Any]) -> str:
-        """That it is not general, in words."""
+        """A sentence that says that it is not general."""
         if self.wrong is None:
             return f"this is for {sizes_said(arrays)}: in other sizes it is not proved"
         return f"this is {self.where(arrays)}: for {sizes_said(self.wrong)} it is wrong"
 
 
 def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> Printed:
-    """The derivatives in a format: text (and json), latex, or a program's (`programs.write`).
+    """The derivatives in a format: text (and json), latex, or a program (`printed_programs.write`).
 
-    cse: whether what occurs more than once has a name; None: where it is long without.
+    cse: whether repeated subexpressions get a name; None: only if the text is long without.
     """
     if form not in ("text", "json", "latex"):
         from gradcli.symbolic import printed_programs
@@ -79,7 +79,7 @@ def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> 
 
 
 def _notation(form: str) -> tuple[type[Printer], Callable[[str], str]]:
-    """What prints expressions in a format, and how a name is written there."""
+    """The printer of a format, and the function that prints a name."""
     if form == "latex":
         from gradcli.symbolic.latex import LatexPrinter, symbol
 
@@ -88,7 +88,7 @@ def _notation(form: str) -> tuple[type[Printer], Callable[[str], str]]:
 
 
 def spelled_out(expression: Expression, form: str = "text") -> str | None:
-    """The expression without names for its parts; None where that would be too long."""
+    """The text of an expression without shared names; None if that would be too long."""
     if size_of(expression) > LONGEST:
         return None
     return _notation(form)[0]().text(expression)

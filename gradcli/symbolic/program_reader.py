@@ -1,6 +1,6 @@
-"""Printed programs run: the small part of Python that `to_code` writes, read from its characters.
+"""Runs printed programs: an interpreter of the small part of Python that `to_code` writes.
 
-Nothing is handed to Python's own `exec`: the text is parsed, and calls reach only the modules given.
+It does not use `exec`: the text is parsed, and calls reach only the modules that are passed in.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _BUILTINS: dict[str, Any] = {
 
 
 def run_code(code: str, values: Sequence[Any], modules: Mapping[str, Any]) -> Any:
-    """What the last function of a printed program returns for these arguments.
+    """Call the last function of a printed program with these arguments.
 
-    modules: what its names mean besides: `np`, `math`, and the functions printed before it.
+    modules: other names that it may use: `np`, `math`, and the functions printed before it.
     """
     functions = [s for s in ast.parse(code).body if isinstance(s, ast.FunctionDef)]
     function = functions[-1]

@@ -1,4 +1,4 @@
-"""What a rule that reads a traced call as an expression may ask of the lifter of the whole program."""
+"""The part of `lifting.Lifter` that symbolic rules use, as a protocol."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from gradcli.tracing.calls import Call
 
 
 class Lifter(Protocol):
-    """The lifter of a trace, as its rules know it (`symbolic.lifting`)."""
+    """See `symbolic.lifting.Lifter`."""
 
     nan_guards: bool
     again: bool
     given: Collection[int]
 
     def operand(self, value: Any) -> Any:
-        """An operand as an expression; options stay what they are."""
+        """An operand as an expression; options are returned unchanged."""
 
     def general(self, word: str, made: Call, args: list[Any], names: str | None = None) -> Any:
-        """A call of a public function: operands in full shape, options that are not the defaults."""
+        """A call of a public function: operands in full shape, and the options that are not defaults."""
 
     def whole(self, value: Any, given: Any) -> Expression:
-        """An operand in its full shape; integers and truth values as they are."""
+        """An operand in its full shape; integers and booleans keep their dtype."""
 
 
 Handler = Callable[[Lifter, Call, list[Any]], Any]
