@@ -1,7 +1,7 @@
-"""How primitives take batched operands: what a primitive says of itself (`batching`, `axes`, `sizes`)
-tells how its kernel
-takes one more dimension in front; a primitive that says nothing runs entry by entry, and the level
-remembers it.
+"""How a primitive's kernel is applied to batched operands.
+
+A primitive's `batching`, `axes` and `sizes` say how its kernel takes one more dimension in front. A
+primitive without these runs entry by entry, and `level.slow` notes its name for PyTorch's warning.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 def _sparse(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """The primitive on batches of zeros but for few elements, where that gives one; else None."""
+    """Apply a primitive to sparse batches of a linear level; None if the result has no sparse form."""
     operands = [common(v, level) for v in operands]
     kept = _diagonal(primitive, operands, level)
     return sparse_batches.run(primitive, operands, level) if kept is None else kept
 
 
 def _diagonal(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """The primitive on diagonals, where that gives one; else None."""
+    """Apply the primitive to Diagonals; None if the result is not a Diagonal."""
     inside: list[Any] = [v for v in operands if isinstance(v, BatchedArray) and v.level is level]
     if (
         not inside
@@ -80,14 +80,14 @@ def _diagonal(primitive: Declaration, operands: list[Any], level: BatchLevel) ->
         own = [pick(v.diagonal) if isinstance(v, Diagonal) else v for v in operands]
         return run(primitive, own)
 
-    # Off the diagonal are zeros: they must stay zeros, which infinite factors do not let them.
+    # The zeros off the diagonal must stay zero; an infinite factor would make them NaN.
     if anywhere(at(np.zeros_like) != 0):
         return None
     return Diagonal(at(lambda d: d), level)
 
 
 def _entry(value: Any, k: int, level: BatchLevel) -> Any:
-    """What an operand is for one entry of a batch; a tensor among them is a tensor again."""
+    """Entry `k` of an operand, of the same kind: array, tensor, or list of these."""
     if isinstance(value, (list, tuple)):
         return type(value)(_entry(v, k, level) for v in value)
     if not isinstance(value, Tensor):
@@ -100,7 +100,7 @@ def _entry(value: Any, k: int, level: BatchLevel) -> Any:
 
 
 def run(primitive: Declaration, operands: list[Any]) -> Any:
-    """A primitive's kernel on arrays and options of which some may be batched."""
+    """Apply a primitive's kernel to arrays and options, some of which may be batched."""
     if primitive.rare or not is_batched(
         operands
     ):  # the kernels of `core.batch_levels` know of batches
@@ -115,7 +115,7 @@ def run(primitive: Declaration, operands: list[Any]) -> Any:
 
 
 def _apply(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """The results with the batch in front."""
+    """The results as plain arrays, the batch in front."""
     rule = (
         BATCHING_WAYS[primitive.batching]
         if isinstance(primitive.batching, str)
@@ -123,19 +123,19 @@ def _apply(primitive: Declaration, operands: list[Any], level: BatchLevel) -> An
     )
     if not level.size and callable(
         primitive.batching
-    ):  # one entry's shapes are told by a run on zeros
+    ):  # an empty batch: a run on zeros gives the shapes
         return by_entry(primitive, operands, level)
     try:
         found = None if rule is None else rule(primitive, operands, level)
     except (IndexError, TypeError, ValueError, RuntimeError):
-        if level.size:  # one entry's refusal speaks of its shapes
+        if level.size:  # raise for one entry, so that the message has its shapes
             run(primitive, [_entry(v, 0, level) for v in operands])
         raise
     return by_entry(primitive, operands, level) if found is None else found
 
 
 def by_entry(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """The primitive on every entry by itself; the level remembers that."""
+    """Apply the primitive entry by entry; `level.slow` notes its name."""
     if level.size > 1:
         level.slow[primitive.public_name] = None
     count = max(level.size, 1)
@@ -159,7 +159,7 @@ def by_entry(primitive: Declaration, operands: list[Any], level: BatchLevel) -> 
 
 
 def elementwise(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """Operands that broadcast against each other."""
+    """Batching rule of primitives whose operands broadcast."""
     at = [
         i
         for i, v in enumerate(operands)
@@ -176,7 +176,7 @@ def elementwise(primitive: Declaration, operands: list[Any], level: BatchLevel) 
 
 
 def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
-    """A ufunc of plain arrays of many short rows; None where NumPy's own loop is as good."""
+    """A ufunc of arrays with many short rows; None if NumPy's own loop is as fast."""
     if ufunc is None or type(a) is not np.ndarray or type(b) is not np.ndarray:
         return None
     known = short_lines.way(ufunc, a.shape, b.shape, near=False) is not None
@@ -184,7 +184,7 @@ def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
 
 
 def filled(primitive: Declaration, operands: list[Any], level: BatchLevel) -> list[Any] | None:
-    """The operands with the batch in front of every tensor; None where an option is batched."""
+    """The operands, each tensor with the batch in front; None if an option is batched."""
     ready = list(operands)
     for i, v in enumerate(operands):
         if v is None:
@@ -200,16 +200,16 @@ def filled(primitive: Declaration, operands: list[Any], level: BatchLevel) -> li
 
 
 def _leading(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """For kernels of the last dimensions, which take any number of others in front."""
+    """Batching rule of kernels that work on the last dimensions and take any number in front."""
     ready = filled(primitive, operands, level)
     return None if ready is None else run(primitive, ready)
 
 
 def along(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """Options that are dimensions (`axes`) move by one, sizes (`sizes`) get the batch in front.
+    """Batching rule that shifts the options named in `axes` by one dimension and extends `sizes`.
 
-    A name in `axes` with a plus counts dimensions of the result, which has one more; None stands for all
-    dimensions, in one where there is no star.
+    A name in `axes` that starts with "+" counts dimensions of a result with one more than the operand.
+    A dim of None means all dimensions, each by itself if the name ends in "*", else flattened into one.
     """
     ready = filled(primitive, operands, level)
     if ready is None:
@@ -222,7 +222,7 @@ def along(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any
         and primitive.kinds[0] == "list"
         and not primitive.axes.startswith("+")
     ):
-        return None  # refused, entry by entry
+        return None  # the call by entry raises the error
     if primitive.sizes:
         at = primitive.position[primitive.sizes]
         sizes = operands[at] if isinstance(operands[at], (tuple, list)) else (operands[at],)
@@ -232,7 +232,7 @@ def along(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any
     keepdim = "keepdim" in primitive.position and bool(operands[primitive.position["keepdim"]])
     if ndim == 0 and primitive.view and names and not names[0].startswith("+"):
         return None if not level.size else _view_of_numbers(primitive, operands, level)
-    if ndim == 0 and names and not names[0].startswith("+"):  # PyTorch takes 0-d for 1-d here
+    if ndim == 0 and names and not names[0].startswith("+"):  # PyTorch treats 0-d as 1-d here
         for i in primitive.tensors:
             if ready[i] is not None and ready[i].ndim == 1:
                 ready[i] = ready[i].reshape((level.size, 1))
@@ -261,14 +261,14 @@ def along(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any
 
 
 def _view_of_numbers(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """A view of 0-d entries along a dimension that they do not have: refused, or themselves."""
+    """A view of 0-d entries along dim 0 or -1: the entries themselves; other dims raise for one entry."""
     run(primitive, [_entry(v, 0, level) for v in operands])
     every = full(operands[0], level)
     return every[...]
 
 
 def _folded(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """For kernels that treat every item of the first dimension alike: the batch is merged with it."""
+    """Batching rule that merges the batch with the first dimension, whose items the kernel keeps apart."""
     ready = filled(primitive, operands, level)
     if ready is None:
         return None
@@ -287,7 +287,7 @@ def _folded(primitive: Declaration, operands: list[Any], level: BatchLevel) -> A
 
 
 def _same(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """Sizes alone: the batch in front of the sizes, ones where the operand has fewer dimensions."""
+    """Batching rule of `expand`: the batch in front of the sizes, with ones for dimensions that are added."""
     source, at = operands[0], primitive.position[primitive.sizes]
     sizes = tuple(operands[at])
     every = source.every
@@ -299,12 +299,12 @@ def _same(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any
 
 
 def _dynamic(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """For primitives whose result's shape depends on the numbers."""
+    """Raises RuntimeError: the result's shape depends on the values."""
     raise RuntimeError(DYNAMIC.format(primitive.public_name))
 
 
 def _drawn(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """A primitive that draws random numbers: for every entry by itself, where that is allowed."""
+    """Batching rule of primitives that draw random numbers: as `vmap`'s randomness says."""
     if level.randomness == "error":
         raise RuntimeError(RANDOM)
     before, slow = modes.change(levels=()), dict(level.slow)

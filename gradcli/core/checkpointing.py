@@ -1,8 +1,8 @@
-"""Activation checkpointing: forget what a forward call saved, and run it again for the backward pass.
+"""Activation checkpointing: drop what a forward call saved, and recompute it in the backward pass.
 
-Two ways, as in PyTorch. The reentrant one is a custom `Function` whose backward runs the call again
-and a pass over its graph. The other one packs every saved tensor into an empty `_Slot`; the first
-slot that a pass unpacks runs the call again, which fills them all for that pass.
+There are two variants, as in PyTorch. The reentrant one is a custom `Function` whose backward repeats
+the call and runs a backward pass over its graph. The other replaces every saved tensor by an empty
+`_Slot`; when a pass unpacks the first slot, the call is repeated and fills all slots for that pass.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _NOT_IN_GRAD = (
 )
 
 
-# What the context managers below have set; None: what the call says.
+# Set by the context managers below; None: the argument of `checkpoint` decides.
 _early_stop: ContextVar[bool | None] = ContextVar("early_stop", default=None)
 
 
@@ -86,21 +86,21 @@ _debug: ContextVar[bool | None] = ContextVar("debug", default=None)
 
 
 class CheckpointError(RuntimeError):
-    """A recomputation that was not what the forward call had been."""
+    """The recomputation saved other tensors than the forward call."""
 
 
 class _Enough(Exception):
-    """Ends a recomputation that has filled every slot."""
+    """Raised to stop a recomputation that has filled every slot."""
 
 
 def noop_context_fn() -> Contexts:
-    """Two contexts that do nothing: the default of `context_fn`."""
+    """The default of `context_fn`: two contexts that do nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Inside, checkpoints end their recomputation at the last tensor needed, or run it whole."""
+    """A context that sets whether a recomputation stops at the last tensor that is needed."""
     before = _early_stop.set(enable)
     try:
         yield
@@ -110,7 +110,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Inside, `debug` of `checkpoint` is this, whatever the call says (None: what it says)."""
+    """A context that overrides the `debug` argument of `checkpoint`; None leaves it."""
     before = _debug.set(enabled)
     try:
         yield
@@ -128,11 +128,11 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """`function(*args)`, whose saved tensors are not kept but computed again in the backward pass.
+    """Call `function(*args)` without keeping its saved tensors; the backward pass recomputes them.
 
-    context_fn: gives the contexts of the forward call and of its repetition. determinism_check:
-    "default" compares shape and dtype of what both have saved, "none" nothing. early_stop: end
-    the repetition at the last tensor needed.
+    context_fn: returns the contexts of the forward call and of the recomputation. determinism_check:
+    "default" compares shape and dtype of the saved tensors, "none" nothing. early_stop: stop the
+    recomputation at the last tensor that is needed.
     """
     if use_reentrant is None:
         warnings.warn(_UNSAID, stacklevel=2)
@@ -161,7 +161,7 @@ def checkpoint_sequential(
     use_reentrant: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Run functions one after another, in segments that are checkpointed, all but the last."""
+    """Apply functions in sequence, split into segments; all but the last segment are checkpointed."""
     if use_reentrant is None:
         warnings.warn(_UNSAID_SEQUENTIAL, stacklevel=2)
         use_reentrant = True
@@ -186,7 +186,7 @@ def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[[Any], Any]:
 
 @contextlib.contextmanager
 def _random_state(state: Tensor | None) -> Iterator[None]:
-    """Inside, random numbers are drawn as from `state` on (None: as they come)."""
+    """A context in which the generator starts at `state`; None leaves the generator alone."""
     if state is None:
         yield
         return
@@ -199,7 +199,7 @@ def _random_state(state: Tensor | None) -> Iterator[None]:
 
 
 class CheckpointFunction(Function):
-    """A call without a graph, which its backward runs again with one."""
+    """The reentrant variant: forward runs without a graph, backward runs it again with one."""
 
     @staticmethod
     def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
@@ -241,11 +241,11 @@ class CheckpointFunction(Function):
 
 
 class _Content:
-    """The key under which a pass finds what it has put into a slot."""
+    """Weak key of a recomputed tensor: the tensor goes when no slot refers to the key."""
 
 
 class _Slot:
-    """Stands for one saved tensor: for each pass, the key of its content; None once taken."""
+    """Stands for one saved tensor. `contents`: for each pass the tensor's key; None once unpacked."""
 
     __slots__ = ("__weakref__", "contents")
 
@@ -254,7 +254,7 @@ class _Slot:
 
 
 class _Inputs(Function):
-    """Keeps the arguments of a checkpointed call as a node keeps its saved tensors."""
+    """A node that saves the arguments of a checkpointed call, so that they are checked as saved tensors."""
 
     @staticmethod
     def forward(ctx: Any, dummy: Tensor, *tensors: Tensor) -> Tensor:
@@ -273,7 +273,7 @@ _single = itertools.count()
 
 
 class _Repeat:
-    """One checkpointed call: its slots, and how to fill them."""
+    """One checkpointed call: its slots, and how to recompute them."""
 
     def __init__(
         self,
@@ -295,11 +295,11 @@ class _Repeat:
         self.contexts = context_fn()
         self.random_state = random.get_rng_state() if preserve else None
         self.complete = False  # the forward call has ended
-        self.lenient = False  # it was repeated before it had ended, so there is nothing to compare
+        self.lenient = False  # recomputed before the forward call ended: nothing to compare
         self.slots: list[ReferenceType[_Slot]] = []
         self.saved: list[Any] = []  # the metadata of each slot's tensor
         self.filled: dict[Any, WeakKeyDictionary[_Content, Tensor]] = {}
-        self.counts: dict[Any, int] = {}  # how many tensors each pass's repetition has saved
+        self.counts: dict[Any, int] = {}  # how many tensors the recomputation of each pass saved
 
     def run(self, args: tuple[Any, ...]) -> Any:
         """The forward call."""
@@ -319,14 +319,14 @@ class _Repeat:
         return result
 
     def pack(self, tensor: Tensor) -> _Slot:
-        """An empty slot in the place of a tensor."""
+        """The pack hook: an empty slot for a saved tensor."""
         slot = _Slot()
         self.slots.append(ref(slot))
         self.saved.append(self.metadata(tensor))
         return slot
 
     def unpack(self, slot: _Slot) -> Tensor:
-        """What the slot stands for; the first one of a pass repeats the call."""
+        """The unpack hook: the slot's tensor. The first slot of a pass triggers the recomputation."""
         key = _pass_key()
         if key not in self.filled:
             self.repeat(key)
@@ -345,7 +345,7 @@ class _Repeat:
         return tensor
 
     def repeat(self, key: Any) -> None:
-        """Run the call again and fill the slots for one pass."""
+        """Repeat the call and fill the slots for one pass."""
         tensors = iter(self.inputs.saved_tensors)
         args = [next(tensors) if a is _TENSOR else a for a in self.args]
         filled: WeakKeyDictionary[_Content, Tensor] = WeakKeyDictionary()
@@ -382,7 +382,7 @@ class _Repeat:
         self.filled[key] = filled
 
     def compare(self, key: Any) -> None:
-        """Raise CheckpointError where the repetition saved other tensors than the call."""
+        """Raise CheckpointError if the recomputation saved other tensors than the forward call."""
         if self.lenient:
             return
         if self.counts[key] != len(self.slots):
@@ -411,7 +411,7 @@ class _Repeat:
             )
 
 
-_TENSOR = object()  # the place of a tensor among the arguments
+_TENSOR = object()  # placeholder for a tensor among the arguments
 
 
 _OVERLAP = (
@@ -422,7 +422,7 @@ _OVERLAP = (
 
 
 def _pass_key() -> Any:
-    """What one repetition serves: the group of passes, the pass, or this one look at a field."""
+    """What one recomputation serves: a group of passes, a pass, or a single read of a `_saved_` field."""
     if GraphExecGroup.current is not None:
         return GraphExecGroup.current
     try:
@@ -432,7 +432,7 @@ def _pass_key() -> Any:
 
 
 class GraphExecGroup:
-    """Backward passes inside share one repetition of each checkpointed call."""
+    """A context whose backward passes share one recomputation of each checkpointed call."""
 
     current: GraphExecGroup | None = None
 

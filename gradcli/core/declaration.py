@@ -1,7 +1,7 @@
-"""What an operator declares: its kernel, its rules and facts, and what is read from them.
+"""What an operator declares: its kernel, its VJP rules, facts about it, and what follows from these.
 
-Nothing here knows of tensors or nodes. The primitive that is called (`core.primitive`) is a declaration that
-can be called; what makes nodes, code and batches of an operator needs no more of it than this.
+Nothing here depends on tensors or nodes. `core.primitive.Primitive` is a Declaration that can be called;
+nodes, generated code and batching rules are made from the Declaration alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-# Operators on NumPy scalars are ten times faster than the ufuncs they mean.
+# On NumPy scalars, Python's operators are ten times faster than the ufuncs.
 _KERNELS: dict[Any, Callable[..., Any]] = {
     np.add: op.add,
     np.subtract: op.sub,
@@ -32,11 +32,11 @@ _allocated = False
 
 
 def _settle() -> None:
-    """What a primitive's first use changes in the process; importing changes nothing.
+    """Set the process up when a primitive is first used; importing alone changes nothing.
 
-    PyTorch is silent about log(0) and 0/0, and NumPy's warnings about them would name lines of ours. glibc
-    hands each freed array of 128 KiB or more back to the system, so that a tape's time is page faults:
-    freeing a large one raises that threshold once for all (its most is 32 MiB); none of it is touched.
+    NumPy's warnings about log(0) and 0/0 are silenced in our modules: PyTorch has none. glibc returns each
+    freed array of 128 KiB or more to the system, so that page faults would dominate a backward pass;
+    freeing one array of 31 MiB, which is never touched, raises that threshold for good (to at most 32 MiB).
     """
     global _allocated
     if not _allocated:
@@ -46,7 +46,7 @@ def _settle() -> None:
         warnings.filterwarnings("ignore", category=RuntimeWarning, module=_OURS)
 
 
-# What a primitive finds out about itself when it is first asked.
+# Attributes that are derived from the kernel and the rules at their first use.
 _READ = frozenset(
     [
         *("names", "kinds", "defaults", "keyword_only", "position", "whole", "tensors"),
@@ -57,7 +57,7 @@ _READ = frozenset(
 
 
 class Declaration:
-    """What is said of one operator, and what follows from the signatures of its kernel and its rules."""
+    """The facts of one operator, and what follows from the signatures of its kernel and rules."""
 
     def __init__(
         self,
@@ -101,9 +101,7 @@ class Declaration:
         )
         self.symbolic, self.copies, self.donates, self.writes = symbolic, copies, donates, writes
         self.own_order = own_order
-        self.public_name = (
-            name  # what messages call it: the name of the function that records the primitive
-        )
+        self.public_name = name  # the function's name in messages
         self.numbers = numbers
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
         self.kernel = _KERNELS.get(kernel, kernel)
@@ -113,8 +111,8 @@ class Declaration:
             batching = "elementwise"
         self.batching, self.axes, self.sizes, self.index = batching, axes, sizes, index
         self.dynamic = dynamic or ("always" if batching == "dynamic" else "")
-        self.rare = batching == "level"  # a way into a batch or out of it: no node of a plain pass
-        # PyTorch's generated code goes through the rules in the order of their names.
+        self.rare = batching == "level"  # it enters or leaves a batch, which a plain pass cannot do
+        # PyTorch's generated code applies the rules in alphabetical order.
         self.vjps: dict[str, Any] = dict(sorted(rules.items()))
         if itself in self.vjps.values():
             self.vjps = {n: self if r is itself else r for n, r in self.vjps.items()}
@@ -131,7 +129,7 @@ class Declaration:
         self.analytic = False  # complex-differentiable
         self.scalar: Any = None  # the primitive that a C++ scalar operand selects inside rules
 
-    # -- what the kernel and the rules say --------------------------------------------------------
+    # -- read from the kernel and the rules --------------------------------------------------------
     def _read_kernel(self) -> None:
         _settle()
         kernel, rules, params = self._declared
@@ -144,11 +142,11 @@ class Declaration:
         self.tensors = tuple(i for i, k in enumerate(self.kinds) if k != "option")
         several = len(self.tensors) > 1 and "list" not in self.kinds and self.returns_one
         several = several and not self.own_order
-        # As PyTorch's TensorIterator goes over several operands; a loss, where it is not reduced.
+        # The operands go through PyTorch's TensorIterator; for a loss, if it is not reduced.
         self.broadcasts = several and (self.batching == "elementwise" or self.linearity == "loss")
 
     def _read_rules(self) -> None:
-        self.targets: list[tuple[int, ...]] = []  # by rule: positions of the arguments
+        self.targets: list[tuple[int, ...]] = []  # for each rule, the positions of its arguments
         self.needs: list[tuple[str, ...]] = []
         self.masked: list[bool] = []
         for target, rule in self.vjps.items():
@@ -157,7 +155,7 @@ class Declaration:
             self.masked.append("mask" in needs and "mask" not in self.position)
             self.needs.append(tuple(n for n in needs if n != "mask" or n in self.position))
         self.differentiated = tuple(sorted({i for t in self.targets for i in t}))
-        # Whether the primitive's nodes have slots for all that they hold.
+        # Whether nodes keep edges, saved tensors and options in slots (see node.layout).
         self.flat = (
             len(self.differentiated) in (1, 2, 3)
             and all(self.kinds[i] != "list" for i in self.differentiated)
@@ -170,7 +168,7 @@ class Declaration:
             self.outputs.index(n) for n in self.saved_fields if n in self.outputs
         )
         lists = any(self.kinds[i] == "list" for i in self.differentiated)
-        # PyTorch's guard: an input that one rule out of several needs is saved only for that rule.
+        # As in PyTorch, an input that only one of several rules reads is saved only if that rule will run.
         self.saved_for: dict[str, tuple[int, ...]] = {}
         if len(self.differentiated) > 1 and not lists and self.saves_by_need:
             for field in self.saved_fields:
@@ -186,7 +184,7 @@ class Declaration:
 
     @cached_property
     def saves(self) -> tuple[str, ...]:
-        """The fields that a node saves, as `_saved_FIELD`."""
+        """The fields that a node shows as `_saved_FIELD`."""
         return tuple(sorted(f for f in self.saved_fields + self.option_fields if _shown(f)))
 
     def __getattr__(self, name: str) -> Any:
@@ -205,7 +203,7 @@ def _shown(field: str) -> bool:
 def _parameters(
     kernel: Callable[..., Any], rules: dict[str, Any], params: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, Any], int]:
-    """(names, kinds, defaults, number of keyword-only ones) of the kernel's parameters."""
+    """The kernel's parameters: (names, kinds, defaults, number of keyword-only ones)."""
     kernel = getattr(kernel, "__wrapped__", kernel)
     if not isinstance(kernel, FunctionType) or params is not None:
         named = (t for target in rules for t in target.split("__"))
@@ -229,5 +227,5 @@ def parameters_of(rule: Any) -> tuple[str, ...]:
 
 
 def itself(g: Any) -> Any:
-    """Stands for the primitive in whose class of rules it is written."""
+    """Written as a rule, it stands for the primitive itself (conj's VJP rule is conj)."""
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Devices, of which one computes, and the names of how numbers lie in memory."""
+"""PyTorch's devices, layouts and memory formats. Only the CPU computes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TYPES = (
 )
 
 
-# What an installation of PyTorch's for the CPU says where a device is used that it has not.
+# The errors of a CPU build of PyTorch for devices that it does not have.
 _MISSING: dict[str, Exception] = {
     "cuda": AssertionError("Torch not compiled with CUDA enabled"),
     "xpu": AssertionError("Torch not compiled with XPU enabled"),
@@ -26,7 +26,7 @@ _NOTHING: Any = object()
 
 
 class device:
-    """A device, under PyTorch's name. Any that PyTorch knows has a name here; computed is on the CPU."""
+    """A device. All names that PyTorch knows are accepted; only "cpu" can be used."""
 
     type: str
     index: int | None
@@ -70,7 +70,7 @@ class device:
         return device, (str(self),)
 
     def __enter__(self) -> device:
-        """What is made inside would be made on this device: on another than the CPU it is refused here."""
+        """Set the default device; RuntimeError for any but the CPU."""
         return used(self)
 
     def __exit__(self, *_: object) -> None:
@@ -78,7 +78,7 @@ class device:
 
 
 def _read(text: str) -> tuple[str, int | None]:
-    """The type and the index of a device's name."""
+    """The type and index in a device's name, as ("cuda", 0); RuntimeError for a bad name."""
     if not text:
         raise RuntimeError("Device string must not be empty")
     name, colon, digits = text.partition(":")
@@ -95,7 +95,7 @@ def _read(text: str) -> tuple[str, int | None]:
 
 
 def used(given: Any) -> device:
-    """The device that is to be computed on, in PyTorch's words where there is none but the CPU."""
+    """The device to compute on; raises PyTorch's error for any but the CPU."""
     found = device(given)
     if found.type != "cpu":
         words = _MISSING.get(found.type)
@@ -120,11 +120,11 @@ class _Named:
 
 
 class layout(_Named):
-    """How a tensor's numbers are kept."""
+    """How a tensor's elements are stored; `strided` is the only one."""
 
 
 class memory_format(_Named):
-    """In which order a tensor's numbers lie in memory."""
+    """The order of a tensor's elements in memory."""
 
 
 strided = layout("strided")

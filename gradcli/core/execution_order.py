@@ -1,7 +1,7 @@
-"""PyTorch's exact order of execution, leaves included.
+"""The exact order in which PyTorch runs nodes, leaves included.
 
-Its ready queue is libstdc++'s binary heap over sequence numbers, in which leaves come first; equal
-keys come out in the order that this heap's sift operations leave them in, reproduced here.
+PyTorch's ready queue is libstdc++'s binary heap over sequence numbers, in which leaves come first. The
+order of equal keys follows from that heap's sift operations, which are reproduced here.
 """
 
 from __future__ import annotations

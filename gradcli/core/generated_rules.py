@@ -1,7 +1,7 @@
-"""Straight-line Python for a primitive's rules: on arrays, and as the plain pass runs them.
+"""Generated Python for a primitive's VJP rules: `backward` on arrays, and `push` for the plain pass.
 
-As in `compiled`, of which this is the other half: `n` is the node, `s{k}` what it saved, `m` its Meta,
-`g` the gradient that comes in, `d` one that goes out along the edge `e`, `r{k}` a rule.
+The counterpart of `generated_calls`. In the generated code `n` is the node, `s{k}` a saved tensor, `m` the
+node's Meta, `g` the incoming gradient, `d` a gradient that goes out along edge `e`, `r{k}` a VJP rule.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def gradients(primitive: Declaration) -> tuple[list[str], dict[int, str], dict[str, Any]] | None:
-    """(statements before, {position: expression of its gradient}, values); None: not that simple."""
+    """(statements, {operand's position: expression of its gradient}, globals); None if no code suits."""
     plain = (
         not primitive.returns_list
         and len(primitive.outputs) == 1
@@ -63,7 +63,7 @@ _IDENTITY = (lambda g: g).__code__.co_code
 
 
 def backward(primitive: Declaration) -> Callable[..., Any]:
-    """`backward(node, grad)` on arrays: a gradient per edge, None where not needed."""
+    """Generate `backward(node, grad)` on arrays: a gradient for each edge, None where there is no edge."""
     made = gradients(primitive) if primitive.flat else None
     if made is None:
         return lambda node, grad: primitive.backward_read(node, grad)
@@ -78,7 +78,7 @@ def backward(primitive: Declaration) -> Callable[..., Any]:
 
 
 def push(primitive: Declaration | None) -> Callable[..., Any]:
-    """`push(node, grad, retain)`: see `Node.push`."""
+    """Generate `push(node, grad, retain)`: see `Node.push`."""
     made = None if primitive is None or not primitive.flat else gradients(primitive)
     if made is None:
         return _push_general
@@ -118,7 +118,7 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
 
 
 def _send(text: str, known: bool, saved: str) -> list[str]:
-    """Add a gradient to those of its edge. known: its shape and dtype go with the edge's Meta."""
+    """Lines that add a gradient to the edge's. known: it has the result's Meta, so `is` tells if it fits."""
     differs = "d.shape != e._meta.shape or d.dtype is not e._meta.dtype"
     lines = [
         f"if {'e._meta is not m' if known else differs}: d = fit(d, e, n)",
@@ -137,7 +137,7 @@ def _send(text: str, known: bool, saved: str) -> list[str]:
 
 
 def _with_fields(text: str, primitive: Declaration) -> str:
-    """An expression in the fields that a primitive saves, over the slots of its node."""
+    """An expression in which the names of saved fields are replaced by the node's slots."""
     slots = {
         f: f"s{k}.array" if f in primitive.position else f"s{k}"
         for k, f in enumerate(primitive.saved_fields)
@@ -147,7 +147,7 @@ def _with_fields(text: str, primitive: Declaration) -> str:
 
 
 def keeps(primitive: Declaration, text: str) -> bool:
-    """Whether a gradient has the shape and dtype of the result, where all operands have."""
+    """Whether a gradient has the result's shape and dtype, given that all operands have them."""
     return (
         text == "g"
         or bool(primitive.real)
@@ -184,7 +184,7 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
 
 
 def _holders(results: Any) -> dict[int, int]:
-    """How many of the gradients are an array, or a part of it, by the array's id."""
+    """For the id of each array, how many gradients are that array or a view of it."""
     found: dict[int, int] = {}
     for r in results:
         for array in (r, getattr(r, "base", None)):

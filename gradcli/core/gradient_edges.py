@@ -1,4 +1,4 @@
-"""Edges as values, hooks over several tensors, hooks on what is saved."""
+"""`torch.autograd.graph`: gradient edges, hooks over several tensors, hooks on saved tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradcli.system.array_memory import address, copied, memory_of
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient goes: a node and the number of its input."""
+    """A node, and the number of the node's output whose gradient is meant."""
 
     node: Node
     output_nr: int
@@ -28,7 +28,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge of a tensor; raises RuntimeError where it requires no grad."""
+    """The GradientEdge of a tensor; RuntimeError if it does not require grad."""
     if not tensor.requires_grad:
         raise RuntimeError(
             "It is not possible to get the gradient edge for a Tensor that does not "
@@ -36,12 +36,12 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         )
     node, nr = edge_of(edge(tensor))
     assert node is not None
-    # A custom operation's node lives with its outputs; elsewhere the node itself is enough.
+    # The node of a custom Function lives as long as its output, so the edge keeps the output.
     return GradientEdge(node, nr, tensor if isinstance(node, BackwardCFunction) else None)
 
 
 def increment_version(tensor: Any) -> None:
-    """Count a write that autograd has not seen."""
+    """Count an in-place write that autograd did not see, for one tensor or several."""
     tensors = (tensor,) if isinstance(tensor, Tensor) else tensor
     if not isinstance(tensors, Iterable) or not all(isinstance(t, Tensor) for t in tensors):
         raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
@@ -50,7 +50,7 @@ def increment_version(tensor: Any) -> None:
 
 
 class saved_tensors_hooks(modes.Mode):
-    """Inside, saved tensors are stored as `pack_hook(tensor)` and read through `unpack_hook`."""
+    """A context in which saved tensors are stored as `pack_hook(tensor)`, read as `unpack_hook(it)`."""
 
     def __init__(
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
@@ -71,12 +71,12 @@ class saved_tensors_hooks(modes.Mode):
         modes.change(**self.values())
 
     def __exit__(self, *error: object) -> None:
-        # A stack of its own: a context may be left out of order, or once too often.
+        # Pop instead of restoring a state: contexts may be left out of order, or once too often.
         modes.change(pack=modes.current().pack[:-1])
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Inside, saved tensors are copies (there is no other device to move them to)."""
+    """A context in which saved tensors are copies: there is no other device to move them to."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda t: t.clone(), lambda t: t)
@@ -87,7 +87,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class disable_saved_tensors_hooks(modes.Mode):
-    """Inside, `saved_tensors_hooks` are refused with a message."""
+    """A context in which `saved_tensors_hooks` raise RuntimeError with the given message."""
 
     def __init__(self, error_message: str) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class _Kept:
 
 
 class AllowMutation:
-    """What `allow_mutation_on_saved_tensors` keeps: the saved tensors, and copies of written ones."""
+    """The state of `allow_mutation_on_saved_tensors`: saved tensors, and copies of those written since."""
 
     def __init__(self) -> None:
         self.open = True
@@ -118,7 +118,7 @@ class AllowMutation:
         self.sid_to_tid: defaultdict[Any, set[Any]] = defaultdict(set)
 
     def pack(self, tensor: Tensor) -> _Kept:
-        """The stand-in of a tensor, one for each version of it."""
+        """The pack hook: a stand-in for the tensor, one for each of its versions."""
         memory = _memory_key(tensor)
         key = (id(tensor), memory, tensor.version_number())
         self.sid_to_tid[memory].add(key)
@@ -129,7 +129,7 @@ class AllowMutation:
         return kept
 
     def unpack(self, kept: _Kept) -> Tensor:
-        """The tensor as it was when it was saved."""
+        """The unpack hook: the tensor with the values that it had when it was saved."""
         found = None
         if self.open:
             found = self.cloned.get(kept, self.original.get(kept))
@@ -141,14 +141,14 @@ class AllowMutation:
         return found
 
     def keep(self, tensor: Tensor) -> None:
-        """Copy what was saved of the memory of a tensor that is about to be written."""
+        """Copy the saved tensors whose memory is about to be written through `tensor`."""
         for key in self.sid_to_tid.get(_memory_key(tensor), ()):
             kept = self.tid_to_weakhandle.get(key)
             if kept is not None and kept not in self.cloned:
                 self.cloned[kept] = wrap(copied(self.original.pop(kept).array))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all tensors; `unpack` fails from now on."""
         self.open = False
         for held in (self.cloned, self.original, self.tid_to_weakhandle, self.sid_to_tid):
             held.clear()
@@ -158,7 +158,7 @@ AllowMutation.__name__ = AllowMutation.__qualname__ = "_AllowMutationOnSavedCont
 
 
 def _memory_key(tensor: Tensor) -> Any:
-    """Equal for tensors over the same memory."""
+    """A key that is equal for tensors that share memory."""
     array = tensor.array
     if isinstance(array, np.generic):
         return "number", id(tensor)
@@ -167,7 +167,7 @@ def _memory_key(tensor: Tensor) -> Any:
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
-    """Inside, what was saved for backward is copied before it is written in place."""
+    """A context in which saved tensors may be written in place: they are copied first."""
     if isinstance(getattr(modes.current().before_write, "__self__", None), AllowMutation):
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     context = AllowMutation()
@@ -183,9 +183,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all"
 ) -> Any:
-    """Call `fn` once a pass: with all gradients of the tensors ("all"), or the first ("any").
+    """Call `fn` once in each pass: with all gradients of the tensors ("all"), or the first ("any").
 
-    Tensors that the pass does not reach give None. Returns a handle with `remove()`.
+    The gradient of a tensor that the pass does not reach is None. Returns a handle with `remove()`.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -225,13 +225,13 @@ def register_multi_grad_hook(
 
 
 class _Handles:
-    """Removes several hooks at once."""
+    """A handle that removes several hooks at once."""
 
     def __init__(self, handles: list[Any]) -> None:
         self.handles = tuple(handles)
 
     def remove(self) -> None:
-        """Remove them all."""
+        """Remove all hooks."""
         for handle in self.handles:
             handle.remove()
 

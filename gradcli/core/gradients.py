@@ -1,4 +1,4 @@
-"""Gradients on their way: brought to an input's shape and dtype, and added to a leaf's `.grad`."""
+"""Gradients: computed from a node, fitted to an input's shape and dtype, added to a leaf's `.grad`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gradcli.system.array_memory import IN_MEMORY, copied
 from gradcli.system.cascaded_sums import add_reduce
 
 accumulating = locks.reentrant_lock()
-_FEW = 2048  # elements up to which a sum of rows is not one of blocks of them
+_FEW = 2048  # up to this many elements, rows are not summed in blocks
 
 
 def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
-    """A gradient summed to its input's shape and cast to its dtype.
+    """A gradient, summed to the shape of its edge and cast to the edge's dtype.
 
-    Raises RuntimeError where the shape cannot be summed to the input's.
+    Raises RuntimeError, in PyTorch's words, if the gradient does not broadcast from that shape.
     """
     shape = tuple(grad.shape)
     if shape != e._meta.shape:
@@ -48,10 +48,10 @@ def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
 def of_inputs(
     node: Node, grad: Any, recorded: bool = False, history: Node | None = None
 ) -> Sequence[Any]:
-    """The gradients of a node's inputs, one an edge: what every pass asks of a node.
+    """The gradients of a node's inputs, one for each edge. Every pass calls this.
 
-    recorded: on tensors, and recorded. history: the node of saved results, where that is another than
-    the one that made them. Raises RuntimeError where what was saved has been freed, or written since.
+    recorded: compute on tensors and record that. history: the node that saved results get, if it is not
+    `node`. Raises RuntimeError if a saved tensor was freed, or written in place since it was saved.
     """
     primitive, hooks = node._primitive, node._hooks
     if primitive is not None and node._seq < versions.last:
@@ -73,7 +73,7 @@ def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
 
 
 def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
-    """Sum over the dimensions that broadcasting added or stretched."""
+    """Sum a gradient over the dimensions that broadcasting from `shape` added or expanded."""
     lead = grad.ndim - len(shape)
     axes = tuple(range(lead)) + tuple(
         lead + i for i, n in enumerate(shape) if n == 1 != grad.shape[lead + i]
@@ -88,7 +88,7 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
     if not shape:
         return add_reduce(grad)
     if axes == (0,) and grad.size > _FEW:
-        from gradcli.system.blocked_products import (  # not to be read for small work
+        from gradcli.system.blocked_products import (  # not imported for small arrays
             rows_sum,
             suits_sum,
         )
@@ -99,7 +99,7 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
 
 
 def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:
-    """The end of the plain pass: add to the leaf's `.grad`."""
+    """AccumulateGrad in the plain pass: add to the leaf's `.grad`."""
     node._grad = None
     variable = node.variable
     with accumulating:
@@ -110,9 +110,9 @@ def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:
 
 
 def first(leaf: AccumulateGrad, d: Any, saved: tuple[Any, ...]) -> None:
-    """Bring a leaf its first gradient of a plain pass, as `d`, which a rule has made of what was saved.
+    """Give a leaf `d`, its first gradient in a plain pass, which a VJP rule computed from `saved`.
 
-    It is the leaf's own where it is an array by itself, and nothing that was saved.
+    The leaf may keep it without a copy, and add to it, if it is neither a view nor a saved array.
     """
     leaf._grad = d
     if type(d) is not np.ndarray or d.base is not None:
@@ -124,8 +124,8 @@ def first(leaf: AccumulateGrad, d: Any, saved: tuple[Any, ...]) -> None:
 
 
 def add_to_grad(variable: Variable, grad: Any) -> None:
-    """Add to `.grad`."""
-    if variable.node is None:  # it has stopped requiring grad since the graph was made
+    """Add a gradient, an array or a tensor with a graph, to `.grad`."""
+    if variable.node is None:  # requires_grad was switched off since the graph was recorded
         return
     had = variable._grad
     if isinstance(grad, Tensor):
@@ -144,10 +144,10 @@ def add_to_grad(variable: Variable, grad: Any) -> None:
 
 
 def _recorded_copy(grad: Tensor) -> Tensor:
-    """What `.grad` first holds under create_graph: a copy, recorded as CopyBackwards."""
+    """The first `.grad` under create_graph: a copy, recorded as CopyBackwards."""
     return wrap(copied(grad.array)).copy_(grad)  # type: ignore[no-any-return]
 
 
 def owned(grad: Any) -> Any:
-    """A gradient that nobody else holds: a copy, but of a number."""
+    """A copy of a gradient, so that nothing else refers to it; NumPy scalars need none."""
     return grad.copy() if isinstance(grad, IN_MEMORY) else grad

@@ -7,13 +7,13 @@ from itertools import count
 from typing import Any
 from weakref import ref
 
-RARE = "rare"  # the mark of a node that a plain pass may not meet (see core.backward_pass)
+RARE = "rare"  # marks a node that a plain pass cannot run (see core.plain_pass)
 Hooks = dict[int, Callable[..., Any]]
 _ids = count().__next__
 
 
 class RemovableHandle:
-    """Takes a hook away again: `remove()`, or as a context manager."""
+    """Removes a hook: by `remove()`, or at the end of a `with` block."""
 
     def __init__(self, hooks: Hooks) -> None:
         self.id = _ids()
@@ -53,7 +53,7 @@ class NodeHooks:
         self.post: Hooks = {}
         self.tensor: dict[int, Hooks] = {}  # by output number
         self.retain: dict[int, ref[Any]] = {}  # output number: the tensor that keeps its gradient
-        self.packed = False  # saved tensors went through hooks
+        self.packed = False  # saved tensors were packed by hooks
 
 
 def node_hooks(node: Any) -> NodeHooks:

@@ -1,7 +1,7 @@
 """Grad mode and the other states of a thread that change what an operator records.
 
-`local.state` is None in the ordinary case (gradients recorded, nothing unusual), so that an
-operator asks one question on its fast path. Anything else is a `State`.
+`local.state` is None in the ordinary case (gradients are recorded, no mode is set), so that the fast
+path of an operator is one test. Otherwise it is a `State`.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-# How many functions that `func` has made (grad, vjp, jvp, vmap, ...) run inside one another.
+# How many transforms of `func` (grad, vjp, jvp, vmap ...) are open, nested in each other.
 transforms: ContextVar[int] = ContextVar("transforms", default=0)
-# How many of these differentiate: the level at work (core.levels), counted from the program's.
+# How many of these differentiate: the current level (core.levels); the program's own is 0.
 depth: ContextVar[int] = ContextVar("depth", default=0)
-# The tick at which the innermost of these was opened; 0: none is.
+# The tick at which the innermost differentiating transform was opened; 0: none is open.
 opened: ContextVar[int] = ContextVar("opened", default=0)
-# One item for each that is open, in any thread: while there is none, tensors are not `born`.
+# One item for each that is open in any thread. While it is empty, tensors do not record `born`.
 differentiating: list[None] = []
 
 
 class TraceHooks(Protocol):
-    """What runs the primitives while a program is recorded: see gradcli.tracing.
+    """The interface of a recorder, which runs primitives while a program is traced (gradcli.tracing).
 
-    tensors: whether backward passes run the rules on tensors, never on arrays.
+    tensors: whether backward passes run VJP rules on tensors only, not on arrays.
     """
 
     tensors: bool
 
     def call(self, primitive: Any, values: list[Any]) -> Any:
-        """The arrays of a primitive called on tensors (numbers as Scalars) and options."""
+        """Run a primitive on tensors (numbers are Scalars) and options; returns arrays."""
 
     def run(self, primitive: Any, operands: list[Any]) -> Any:
-        """The arrays of a primitive called on arrays and options, as rules and kernels do."""
+        """Run a primitive on arrays and options, as rules and kernels call it; returns arrays."""
 
     def memory(self, array: Any) -> Any:
-        """The array as memory that tensors may share and write."""
+        """The array as memory that tensors can share and write in place."""
 
     def draw(self) -> None:
-        """Random numbers are about to be drawn: raises where that may not be."""
+        """Called before random numbers are drawn; raises if the trace does not allow it."""
 
     def arrived(self, had: Any, new: Any, node: Any) -> Any:
-        """What has come to a node or is None, with a gradient that another node brings."""
+        """Add a gradient that `node` brings to those that arrived before (None: none did)."""
 
     def total(self, arrived: Any) -> Any:
-        """The gradient that it comes to."""
+        """The sum of what `arrived` collected."""
 
 
 class State:
-    """What is unusual about recording in this thread; immutable, replaced as a whole."""
+    """The modes of this thread. Immutable: `change` replaces it as a whole."""
 
     __slots__ = (
         *("anomaly", "batched", "before_write", "check_nan", "enabled", "inference", "intercept"),
@@ -71,21 +71,22 @@ class State:
         self.anomaly = False  # nodes remember the traceback of their forward call
         self.check_nan = True
         self.pack: tuple[Any, ...] = ()  # the stack of saved_tensors_hooks
-        # Called with (primitive, operands, outputs) after every operation. One of forward mode has
-        # a `level`; one
-        # that calls another first has that as `below`.
+        # Called with (primitive, operands, outputs) after every operation. An interceptor of forward
+        # mode has a `level`; one that wraps another has it as `below`.
         self.intercept: Any = None
-        self.observer: Any = None  # called with every step of a backward pass: see core.observers
-        self.levels: tuple[Any, ...] = ()  # the batches that are open: core.batched_arrays.Level
-        self.batched = False  # operands may be batched, open or not: a pass goes through a batch
-        self.before_write: Any = None  # called with a tensor that is about to be written in place
+        self.observer: Any = None  # called at every step of a backward pass: see core.observers
+        self.levels: tuple[Any, ...] = ()  # the open batches: core.batched_arrays.BatchLevel
+        self.batched = (
+            False  # a pass runs through a batch: operands may be batched, even by closed levels
+        )
+        self.before_write: Any = None  # called with a tensor before it is written in place
         self.recorder: TraceHooks | None = (
-            None  # runs primitives in the engine's place, and keeps what ran
+            None  # runs primitives instead of the engine, and records them
         )
         self.ordinary = True  # nothing is unusual, but that a rule may be running
 
     def is_ordinary(self) -> bool:
-        """True where nothing is unusual, but that a rule may be running."""
+        """True if no mode is set; a VJP rule may be running."""
         return self.enabled and not (
             self.inference
             or self.anomaly
@@ -99,9 +100,9 @@ class State:
         )
 
 
-# One item a thread whose state is unusual: while it is empty, an operator need not look at its own.
+# One item for each thread that has a State. While it is empty, operators skip looking for theirs.
 unusual: list[None] = []
-# Filled when inference mode is first entered: until then no tensor can be of its making.
+# Filled when inference mode is first entered: before that, no inference tensors exist.
 inference_used: list[None] = []
 
 
@@ -114,7 +115,7 @@ _PLAIN = State()
 
 
 def change(**values: Any) -> State | None:
-    """Change fields of this thread's state; returns the former state, for `restore`."""
+    """Change fields of this thread's state; returns the old state for `restore`."""
     before = local.state
     source = before or _PLAIN
     state = object.__new__(State)
@@ -143,7 +144,7 @@ def current() -> State:
 
 
 class Mode:
-    """A context manager that changes the state, and a decorator of functions and generators."""
+    """A context manager that changes the state; also decorates functions and generators."""
 
     def __init__(self) -> None:
         self._before: list[State | None] = []
@@ -190,7 +191,7 @@ class Mode:
 
 
 def _decorate_generator(mode: Callable[[], Mode], function: Any) -> Any:
-    """The mode holds while the generator runs, not while its caller does."""
+    """Decorate a generator: the mode holds while it runs, not while its caller does."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -218,7 +219,7 @@ def _decorate_generator(mode: Callable[[], Mode], function: Any) -> Any:
 
 
 class _NoArgumentMode(Mode):
-    """A mode that may decorate without being called: `@no_grad` as well as `@no_grad()`."""
+    """A mode that decorates with or without a call: `@no_grad` and `@no_grad()`."""
 
     def __new__(cls, function: Any = None) -> Any:
         if function is None:
@@ -232,21 +233,21 @@ class _NoArgumentMode(Mode):
 
 
 class no_grad(_NoArgumentMode):
-    """Inside, nothing is recorded."""
+    """A context, or decorator, in which operations are not recorded."""
 
     def values(self) -> dict[str, Any]:
         return {"enabled": False}
 
 
 class enable_grad(_NoArgumentMode):
-    """Inside, gradients are recorded, whatever holds outside."""
+    """A context, or decorator, in which operations are recorded, whatever holds outside."""
 
     def values(self) -> dict[str, Any]:
         return {"enabled": True}
 
 
 class inference_mode(Mode):
-    """Inside, results are inference tensors, which can never take part in a graph."""
+    """A context, or decorator, whose results are inference tensors, which no graph can contain."""
 
     def __new__(cls, mode: Any = True) -> Any:
         if isinstance(mode, bool):
@@ -265,7 +266,7 @@ class inference_mode(Mode):
 
 
 class set_grad_enabled(Mode):
-    """Sets recording on or off at once; as a context manager, until the end of the block."""
+    """Switches recording on or off at once; as a context manager, until the end of the block."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
@@ -296,7 +297,7 @@ class set_grad_enabled(Mode):
 
 
 class set_detect_anomaly(Mode):
-    """Anomaly mode on or off at once; as a context manager, until the end of the block."""
+    """Switches anomaly mode on or off at once; as a context manager, until the end of the block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__()
@@ -324,7 +325,7 @@ _threads = _Threads()
 
 
 class set_multithreading_enabled(Mode):
-    """Says whether passes may use other threads; they never do, but the state can be asked for."""
+    """Sets whether passes may use other threads. They never do; only the state is kept."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
@@ -342,12 +343,12 @@ class set_multithreading_enabled(Mode):
 
 
 def is_multithreading_enabled() -> bool:
-    """What `set_multithreading_enabled` has said."""
+    """The state that `set_multithreading_enabled` set."""
     return _threads.enabled
 
 
 class detect_anomaly(Mode):
-    """Inside, a NaN gradient is an error that shows where its forward call was made."""
+    """A context in which a NaN gradient raises an error that shows the traceback of the forward call."""
 
     def __init__(self, check_nan: bool = True) -> None:
         super().__init__()
@@ -366,13 +367,13 @@ class detect_anomaly(Mode):
 
 
 def is_grad_enabled() -> bool:
-    """True where operations are recorded in this thread."""
+    """True if this thread records operations."""
     state = local.state
     return state is None or state.enabled
 
 
 def forward_levels() -> Iterator[Any]:
-    """The levels of forward mode whose tangents travel, the innermost first."""
+    """The levels of forward mode whose tangents are being propagated, the innermost first."""
     here = current().intercept
     while here is not None:
         if (level := getattr(here, "level", None)) is not None:
@@ -381,7 +382,7 @@ def forward_levels() -> Iterator[Any]:
 
 
 def is_inference_mode_enabled() -> bool:
-    """True inside `inference_mode`."""
+    """True in an `inference_mode` block."""
     return current().inference
 
 
@@ -391,5 +392,5 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """True where anomaly mode looks for NaN."""
+    """True if anomaly mode checks for NaN."""
     return current().check_nan

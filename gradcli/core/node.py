@@ -28,7 +28,7 @@ FREED_MESSAGE = (
 
 
 class Variable(Protocol):
-    """What a node knows of the tensor that its gradients are of."""
+    """The attributes of a leaf tensor that its AccumulateGrad uses."""
 
     array: Any
     node: Any
@@ -43,7 +43,7 @@ class Variable(Protocol):
 
 
 class Meta:
-    """Shape and dtype of a result, shared by all nodes (and edges) whose results have both."""
+    """Shape and dtype of a result. All nodes and ports with equal ones share a Meta."""
 
     __slots__ = ("deep", "dtype", "real", "shape")
 
@@ -58,7 +58,7 @@ _MOST = 4096
 
 
 def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Meta:
-    """The Meta of a shape and a dtype: one object for equal ones, so that `is` is a quick test."""
+    """The Meta of a shape and a dtype, cached, so that `is` compares two."""
     key = shape, dtype
     found = _METAS.get(key)
     if found is None:
@@ -68,12 +68,12 @@ def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Meta:
     return found
 
 
-OWNED = "owned"  # the mark of a node to whose gradient a plain pass may add in place
-OWN: Any = object()  # a leaf's gradients have the leaf's own dtype
+OWNED = "owned"  # marks a node whose gradient so far the plain pass may add to in place
+OWN: Any = object()  # `grad_dtype` was not set: it is the leaf's dtype
 
 
 class _Rarely:
-    """An attribute that few nodes have, None for others: kept in `_more`, a dictionary on demand."""
+    """An attribute that few nodes have (default None), stored in the dictionary `_more`."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -88,11 +88,11 @@ class _Rarely:
 
 
 class Node:
-    """One recorded operation: where its inputs' gradients go, and what its rules need.
+    """One recorded operation: where its inputs' gradients go, and what its VJP rules need.
 
-    `_edges` has, for each differentiable input, a Node, a Port (an output of a node that has
-    several) or None. `_saved` holds tensors, freed after use; `_options` plain values, kept. The nodes
-    of most primitives have a slot for each of these (see `layout`), others are of the class Wide.
+    `_edges` has a Node, a Port (one output of a node with several) or None for each differentiable
+    input. `_saved` holds tensors, freed after use; `_options` holds plain values, kept. Nodes of most
+    primitives store each of these in a slot (see `layout`); others are instances of Wide.
     """
 
     __slots__ = (*("_meta", "_more", "_seq", "span"), "__weakref__")
@@ -101,25 +101,25 @@ class Node:
     _options: tuple[Any, ...] = ()
     _meta: Meta
     _seq: int
-    _mark: Any  # the pass that has met the node, RARE or OWNED
-    _grad: Any  # what a plain pass has brought so far
+    _mark: Any  # the plain pass that visited the node, or RARE or OWNED
+    _grad: Any  # the gradient so far in a plain pass
     _more: dict[str, Any] | None
-    span: tuple[int, int] | None  # the piece of the source that it came from
+    span: tuple[int, int] | None  # start and end of the operation in the source text
 
-    # A pass goes along these edges: the first two, then the rest.
+    # The edges as a pass follows them: the first two, then the rest.
     _e0: Node | Port | None = None
     _e1: Node | Port | None = None
     _rest: tuple[Node | Port | None, ...] = ()
 
     _hooks: Any = _Rarely()  # core.hooks.NodeHooks
     label: Any = _Rarely()  # the name that the program gave the result
-    _outputs: Any = _Rarely()  # (shape, dtype) of each output, where there is not one
-    _written: Any = _Rarely()  # {output number: Versions} of saved results that have aliases
-    _result_tick: Any = _Rarely()  # when an in-place operation had written its saved result
-    _tangents: Any = _Rarely()  # in forward mode, {output number: tangents of that result}
+    _outputs: Any = _Rarely()  # (shape, dtype) of each output, unless there is exactly one
+    _written: Any = _Rarely()  # {output number: Versions} of saved results that share memory
+    _result_tick: Any = _Rarely()  # the tick after an in-place operation wrote its saved result
+    _tangents: Any = _Rarely()  # {output number: tangents of that result} in forward mode
     _notes: Any = _Rarely()
     _primitive: Declaration | None = None
-    _eager = False  # True: runs even where no gradient arrives (custom functions)
+    _eager = False  # True: runs even if no gradient arrives (custom Functions)
 
     def name(self) -> str:
         """The name as PyTorch prints it."""
@@ -127,12 +127,12 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """The nodes that the gradients of the inputs go to, each with its input number."""
+        """(node, input number) for each differentiable input: where its gradient goes."""
         return tuple([edge_of(e) for e in self._edges])
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user's own notes."""
+        """A dictionary for the user's notes."""
         if self._notes is None:
             self._notes = {}
         return self._notes  # type: ignore[no-any-return]
@@ -157,14 +157,14 @@ class Node:
         return self._outputs or ((self._meta.shape, self._meta.dtype),)
 
     def register_hook(self, hook: Any) -> Any:
-        """Call `hook(grad_inputs, grad_outputs)` after the node has run.
+        """Call `hook(grad_inputs, grad_outputs)` after the node has run; returns a handle with `remove()`.
 
-        What it returns, unless None, replaces grad_inputs. Returns a handle with `remove()`.
+        If the hook returns gradients, they replace grad_inputs.
         """
         return add(node_hooks(self).post, hook)
 
     def register_prehook(self, hook: Any) -> Any:
-        """Call `hook(grad_outputs)` before the node runs; what it returns replaces them."""
+        """Call `hook(grad_outputs)` before the node runs; gradients that it returns replace them."""
         return add(node_hooks(self).pre, hook)
 
     def _register_hook_dict(self, tensor: Variable) -> None:
@@ -172,29 +172,29 @@ class Node:
 
     # -- running ----------------------------------------------------------------------------------
     def apply(self, grad: Any) -> Any:
-        """The gradients of the inputs, on arrays: one per edge, None where not needed.
+        """The gradients of the inputs as arrays: one for each edge, None where there is no edge.
 
-        Raises RuntimeError where the saved tensors have been freed.
+        Raises RuntimeError if the saved tensors have been freed.
         """
         primitive = self._primitive
         assert primitive is not None
         type(self).apply = primitive.backward  # type: ignore[method-assign]
         return primitive.backward(self, grad)
 
-    # `push(grad, retain)`, the plain pass's way (take the gradient, add to those of the inputs; retain:
-    # keep what was saved), and the call of a node are attached in engine/__init__.
+    # Attached in core/__init__: the call of a node, and `push(grad, retain)`, a step of the plain pass,
+    # which adds to the inputs' gradients and frees what was saved unless `retain`.
     push: Any
     __call__: Any
 
     def apply_recorded(self, grad: Any) -> Any:
-        """As `apply`, on tensors and recorded, for `create_graph`."""
+        """As `apply`, but on tensors and recorded, for `create_graph`."""
         primitive = self._primitive
         assert primitive is not None
         return primitive.backward_recorded(self, grad)
 
     # -- what was saved ---------------------------------------------------------------------------
     def saved_items(self) -> Iterator[tuple[str, Any]]:
-        """(field, value) of everything saved; FREED where a backward pass has freed it."""
+        """(field, value) of all that is saved; FREED for what a backward pass has freed."""
         if self._primitive is not None:
             yield from self._primitive.saved_items(self)
 
@@ -211,7 +211,7 @@ class Node:
         return f"<{prefix}{kind.__name__} object at {number:#x}>"
 
 
-# What stands for the address of a node that was shown, as the first, the second …: the same in every run.
+# Nodes are numbered as they are first printed; the number stands for an address, equal in every run.
 _shown: WeakKeyDictionary[Node, int] = WeakKeyDictionary()
 _next = count(1).__next__
 
@@ -223,7 +223,7 @@ _PUBLIC = (
 
 
 class Wide(Node):
-    """A node with any number of edges, or with attributes of its own."""
+    """A node with any number of edges, and a dictionary for other attributes."""
 
     _saved: tuple[Any, ...] | None = ()
     _options: tuple[Any, ...] = ()
@@ -243,19 +243,19 @@ class Wide(Node):
 
 
 def short_name(node: Node) -> str:
-    """A node's name in messages: without Backward and its number."""
+    """A node's name without "Backward0", as PyTorch's messages have it."""
     return re.sub(r"Backward\d*$", "", node.name())
 
 
 def blank(kind: type[N]) -> N:
-    """A node of a class, with nothing in it yet."""
+    """A new empty node of a class."""
     node = new(kind)
     node._more = node.span = node._mark = node._grad = None
     return node
 
 
 class InputMetadata:
-    """Shape and dtype of one gradient that a node takes in."""
+    """Shape and dtype of one gradient that a node receives."""
 
     def __init__(self, shape: tuple[int, ...], numpy_dtype: np.dtype[Any]) -> None:
         self.shape = list(shape)
@@ -266,10 +266,10 @@ class InputMetadata:
 
 
 class Port:
-    """One output of a node that has several differentiable ones: an edge that is not output 0."""
+    """An edge to one output of a node that has several differentiable outputs."""
 
     __slots__ = ("_meta", "node", "nr")
-    _mark = RARE  # sorting out which output is meant is not for the plain pass
+    _mark = RARE  # the plain pass does not tell outputs apart
 
     def __init__(self, node: Node, nr: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.node, self.nr, self._meta = node, nr, meta(shape, dtype)
@@ -286,7 +286,7 @@ def edge_of(edge: Node | Port | None) -> tuple[Node | None, int]:
 
 
 class AccumulateGrad(Node):
-    """The end of the graph: adds what arrives to the `.grad` of a leaf, its `variable`."""
+    """The node of a leaf: adds the gradient to the `.grad` of its `variable`."""
 
     __slots__ = ("_grad", "_mark", "variable")
     _edges = ()
@@ -303,16 +303,16 @@ class AccumulateGrad(Node):
 
     @property
     def label(self) -> str | None:
-        """The name that the program gave the variable."""
+        """The name of the leaf in the program."""
         return self.variable.label
 
     def wanted_dtype(self) -> Any:
-        """The dtype that gradients are cast to; None: they are not."""
+        """The dtype that gradients are cast to; None: no cast."""
         wanted = self.variable._grad_dtype
         return self._meta.dtype if wanted is OWN else None if wanted is None else wanted.dtype
 
     def watched(self) -> bool:
-        """True where hooks of the node or of its leaf wait for the gradient."""
+        """True if the node or its leaf has hooks."""
         v = self.variable
         return bool(v.hooks or v.post_hooks or (self._more and self._hooks is not None))
 
@@ -321,19 +321,19 @@ AccumulateGrad.__module__ = "builtins"
 
 
 def accumulator(variable: Variable) -> AccumulateGrad:
-    """A fresh AccumulateGrad of a leaf."""
+    """A new AccumulateGrad for a leaf."""
     node, array = new(AccumulateGrad), variable.array
     node._more = node.span = node._mark = node._grad = None
     node.variable, node._seq = variable, -1
     node._meta = meta(array.shape, array.dtype)
     if variable._grad_dtype is not OWN:
-        node._mark = RARE  # the plain pass knows one dtype for an edge
+        node._mark = RARE  # a leaf with another `grad_dtype` is not for the plain pass
     return node
 
 
 # -- the classes of nodes -------------------------------------------------------------------------
 class _Gone:
-    """What `saved_items` gives for a saved tensor that is not there to be seen, and why."""
+    """What `saved_items` returns for a saved tensor that cannot be shown, and why."""
 
     __slots__ = ("why",)
 
@@ -350,7 +350,7 @@ WRITTEN = _Gone("written in place since")
 
 @cache
 def layout(edges: int, saved: int, options: int) -> type[Node]:
-    """The base of nodes with so many edges (1 to 3), saved tensors and options, each in a slot."""
+    """A Node class with a slot for each of `edges` (1 to 3) edges, `saved` tensors and `options`."""
     slots = [
         tuple(f"_{kind}{i}" for i in range(n))
         for kind, n in zip("eso", (edges, saved, options), strict=True)
@@ -369,7 +369,7 @@ def layout(edges: int, saved: int, options: int) -> type[Node]:
 
 
 def _together(slots: tuple[str, ...]) -> Any:
-    """Slots seen as a tuple; as None where the first is FREED."""
+    """A property that shows slots as a tuple, or None if the first is FREED."""
 
     def get(node: Node) -> tuple[Any, ...] | None:
         values = tuple([getattr(node, name) for name in slots])
@@ -385,7 +385,7 @@ def _together(slots: tuple[str, ...]) -> Any:
 
 
 class _SavedField:
-    """The attribute of a node through which something that it saved is read."""
+    """The attribute `_saved_FIELD` of a node."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -398,7 +398,7 @@ class _SavedField:
 
 
 def node_class(primitive: Declaration, name: str, base: type[Node]) -> type[Node]:
-    """The class of a primitive's nodes, which reads as PyTorch's do."""
+    """The class of a primitive's nodes, with the name and the `_saved_` attributes of PyTorch's."""
     fields = {n: _SavedField(n) for n in primitive.saved_names()}
     return type(
         name,

@@ -1,4 +1,4 @@
-"""Watching a backward pass: every step as a plain tuple (kind, node, data)."""
+"""Observing a backward pass: every step is a tuple (kind, node, data)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gradcli.core import modes
 
 @contextmanager
 def observing(callback: Callable[[tuple[str, Any, Any]], None]) -> Iterator[None]:
-    """Inside, `callback` sees every step of the backward passes of this thread.
+    """A context in which `callback` is called with every step of this thread's backward passes.
 
-    Kinds, with their data: "begin" (the cotangent), "start" (gradients that came in, one per output), "hook"
-    ((kind, before, after)), "finish" (gradients that go out, one per edge), "accumulate" ((what was
-    added, `.grad` after it)), "retain" (the gradient kept), "free" and "end" (None).
+    Kinds, with their data: "begin" (the cotangent), "start" (incoming gradients, one for each output),
+    "hook" ((kind, before, after)), "finish" (outgoing gradients, one for each edge), "accumulate" ((the
+    gradient added, `.grad` after it)), "retain" (the gradient kept), "free" and "end" (None).
     """
     before = modes.change(observer=callback)
     try:

@@ -1,4 +1,4 @@
-"""`out=`: the result of a function written into tensors that the caller has."""
+"""`out=`: write the result of a function into the caller's tensors."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def into(
     kwargs: dict[str, Any],
     overlap: str = "any any",
 ) -> Any:
-    """Call a function and write its result, or results, into `out`; returns that.
+    """Call a function and write its result, or results, into `out`; returns `out`.
 
-    overlap: how the first operand and the others may lie in what is written: in "any" way, as a "whole"
-    or not at all, or "none" of them. Raises RuntimeError where one lies there that may not, where a graph
-    would have to be recorded, or where the result does not fit.
+    overlap: how the first operand, and the others, may share memory with `out`: "any" way, "whole" (all
+    of it or nothing) or "none". Raises RuntimeError for other overlaps, if autograd would have to record
+    the call, and if the result's dtype cannot be cast.
     """
     if out is None:
         return call(*args, **kwargs)
@@ -61,7 +61,7 @@ def into(
     operands = [*args, *kwargs.values()]
     for way, some in zip(overlap.split(), (operands[:1], operands[1:]), strict=True):
         for target, result in zip(targets, results, strict=True):
-            if way != "any" and target.array.shape == result.array.shape:  # else it gets new memory
+            if way != "any" and target.array.shape == result.array.shape:  # else resized
                 raise_on_overlap(target, some, apart=way == "none")
     for target, result in zip(targets, results, strict=True):
         _write(target, result.array)

@@ -1,7 +1,7 @@
-"""The plain pass: no hooks, ports or recording, which is nearly always.
+"""The plain backward pass: the common case without hooks, ports or create_graph.
 
-It keeps marks and gradients on the nodes, so that one thread at a time may run it; others take the
-watched pass, which keeps its own.
+It keeps marks and gradients on the nodes, so only one thread at a time may run it. Meanwhile other
+threads use the watched pass, which keeps them in dictionaries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _marking = locks.lock()
 
 
 def _reach(roots: Sequence[Edge]) -> list[Node] | None:
-    """The nodes that can be reached, in the order to run them; None where one is rare."""
+    """The reachable nodes, in the order to run them; None if one is not for the plain pass."""
     here = object()
     nodes: list[Any] = []
     append = nodes.append
@@ -33,7 +33,7 @@ def _reach(roots: Sequence[Edge]) -> list[Node] | None:
         if e._mark is not here:
             e._mark = here
             append(e)
-    for node in nodes:  # edge by edge: a loop over the two would cost more than what it does
+    for node in nodes:  # written out for the first two edges: a loop would cost more
         e = node._e0
         if e is not None:
             mark = e._mark
@@ -68,7 +68,7 @@ def _reach(roots: Sequence[Edge]) -> list[Node] | None:
 
 
 def run(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool) -> bool:
-    """Run the graph; False, with nothing done, where that is not for the plain pass."""
+    """Run the graph; returns False, with nothing done, if it needs the watched pass."""
     if not _marking.acquire(blocking=False):
         return False
     try:
@@ -80,7 +80,7 @@ def run(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool) -> bool:
         _marking.release()
 
 
-@np.errstate(all="ignore")  # as a decorator half of what it is as a block
+@np.errstate(all="ignore")  # a decorator costs half of a `with` block
 def _push(nodes: list[Node], roots: Sequence[Any], cotangents: Sequence[Any], retain: bool) -> None:
     node, waiting = nodes[0], iter(nodes)
     try:
@@ -96,7 +96,7 @@ def _push(nodes: list[Node], roots: Sequence[Any], cotangents: Sequence[Any], re
 
 
 def _finish_leaves(left: list[Node]) -> None:
-    """After an error: leaves that the nodes left over do not feed have their whole gradient."""
+    """After an error, accumulate the leaves whose gradient is complete: no remaining node feeds them."""
     fed = {e for node in left for e in node._edges}
     for node in left:
         g, node._grad = node._grad, None

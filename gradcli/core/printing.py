@@ -1,8 +1,8 @@
-"""PyTorch's layout of a tensor as text, over NumPy arrays.
+"""NumPy arrays as text, in the layout of PyTorch's tensors.
 
-A text is made bottom up: the items that are shown (all of them, or the edges of a summarised array)
-are formatted in one flat pass with one width, then joined a dimension at a time. A summarised array
-is cut down to its edges first, so printing takes time in what is shown, not in what there is.
+The items that are shown (all, or the edges of a summarised array) are formatted in one pass with one
+width, then joined one dimension at a time. A summarised array is cut to its edges first, so that the
+time to print depends on what is shown, not on the array's size.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @dataclass
 class PrintOptions:
-    """What `set_printoptions` sets."""
+    """The options of `set_printoptions`."""
 
     precision: int = 4
     threshold: float = 1000
@@ -46,10 +46,10 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set how tensors print; what is left out keeps its value.
+    """Set how tensors print; an option that is not given keeps its value.
 
-    As in PyTorch, `sci_mode` is the exception: left out, it goes back to being chosen a tensor, and
-    a `profile` that does not exist changes nothing.
+    As in PyTorch, `sci_mode` is the exception: if it is not given, each tensor chooses it again. An
+    unknown `profile` changes nothing.
     """
     options = OPTIONS
     if profile in _PROFILES:
@@ -68,13 +68,13 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The options now, as keyword arguments for `set_printoptions`."""
+    """The current options, as keyword arguments of `set_printoptions`."""
     return asdict(OPTIONS)
 
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """Set options as `set_printoptions` does, for the length of a `with` block."""
+    """A context in which the options are as `set_printoptions` would set them."""
     before = get_printoptions()
     set_printoptions(**options)
     try:
@@ -143,7 +143,7 @@ def tensor_text(
 
 def _add_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
     pieces = [text]
-    # The length that PyTorch takes for the last line: one or two more than it really has.
+    # PyTorch counts the last line as one or two characters longer than it is.
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if used + len(suffix) + 2 > OPTIONS.linewidth:
@@ -186,7 +186,7 @@ def _join(
 
 
 def _items(array: Array) -> tuple[list[str], int]:
-    """The text of every item, padded, and the width that line breaking takes for one."""
+    """The padded text of every item, and the width of an item for breaking lines."""
     flat = array.reshape(-1)
     if flat.dtype.kind != "c":
         item, width = _formatter(flat)
@@ -201,11 +201,11 @@ def _items(array: Array) -> tuple[list[str], int]:
 
 
 def _formatter(flat: Array) -> tuple[Callable[[Any], str], int]:
-    """How to format each of these items, and the width of the widest that has a say in it.
+    """The format of the items, and their width.
 
-    Zeros and non-finite values have none: PyTorch chooses the mode and the width from the others.
-    Lengths grow with the magnitude (and, in scientific notation, again towards tiny exponents), so
-    the extremes of each sign decide the width.
+    As in PyTorch, zeros and non-finite values do not count for the mode and the width. Texts grow with
+    the magnitude (in scientific notation also towards tiny exponents), so the extremes of each sign
+    decide the width.
     """
     if flat.dtype.kind == "b":
         width = 4 if flat.all() else 5
@@ -227,8 +227,8 @@ def _formatter(flat: Array) -> tuple[Callable[[Any], str], int]:
     if scientific is None:
         magnitudes = [abs(extreme) for extreme in extremes]
         low, high = min(magnitudes), max(magnitudes)
-        # Multiplying would differ from PyTorch's division in the last digit; 1/5e-324 overflows to
-        # inf there, where Python's floats divide alike.
+        # Divide as PyTorch does, with Python floats: multiplying by the inverse would differ in the last
+        # digit, and 1/5e-324 overflows to inf.
         scientific = high / low > 1000.0 or high > 1.0e8 or low < 1.0e-4
     if integral and not scientific:
         width = max(len(f"{extreme:.0f}") for extreme in extremes) + 1
@@ -240,5 +240,5 @@ def _formatter(flat: Array) -> tuple[Callable[[Any], str], int]:
 
 
 def _integral(width: int) -> Callable[[Any], str]:
-    # The mark that tells a float from an integer is not put after inf and nan.
+    # inf and nan do not get the "." that marks a float.
     return lambda value: f"{value:.0f}{'.' if isfinite(value) else ''}".rjust(width)

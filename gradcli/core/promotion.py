@@ -1,4 +1,4 @@
-"""What operands become before a kernel sees them: arrays of one dtype; and refusals of their shapes."""
+"""Type promotion of a kernel's operands, and PyTorch's errors for shapes that do not broadcast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradcli.system import dtypes
 
 
 def raw(value: Any) -> Any:
-    """The array of a tensor, the arrays of a tuple of them, anything else itself."""
+    """The array of a tensor, or of each tensor in a tuple; any other value unchanged."""
     if isinstance(value, Tensor):
         return value.array
     if type(value) is tuple:
@@ -30,10 +30,10 @@ SINGLE: np.dtype[Any] = np.dtype(np.float32)
 
 
 def promote(types: str, *operands: Any, wide: bool = False) -> list[Any]:
-    """The operands' arrays, cast to the dtype that PyTorch computes in.
+    """The operands' arrays, cast to the dtype in which PyTorch computes.
 
-    `types` is "common" (their common dtype), "float" (integers become the default dtype) or "numbers"
-    (common, but bools are refused). wide: see `operator`.
+    `types`: "common" (their common dtype), "float" (and integers become the default dtype) or "numbers"
+    (common, but RuntimeError for a bool among others). wide: see `operator`.
     """
     ranks = [
         (o.array.dtype, 0 if type(o) is Scalar or o.wrapped else 2 if o.array.ndim else 1)
@@ -49,9 +49,9 @@ def promote(types: str, *operands: Any, wide: bool = False) -> list[Any]:
     wanted = dtypes.result_type(ranks)
     if types == "float" and wanted.kind in "biu":
         wanted = dtypes.default.real
-    if wanted is HALF and wide:  # numbers and 0-d tensors take part unrounded
+    if wanted is HALF and wide:  # numbers and 0-d tensors are not rounded to float16 first
         return [o.array if o.array.dtype is HALF else o.array.astype(SINGLE) for o in operands]
-    # A Python number is cast once, from what it is: 300 / int8 is no quotient of 44.
+    # A Python number is cast once, from its exact value: 300 / int8 does not divide 44 (300 as int8).
     return [
         o.array
         if o.array.dtype is wanted
@@ -63,7 +63,7 @@ def promote(types: str, *operands: Any, wide: bool = False) -> list[Any]:
 
 
 def shape_error(error: ValueError, operands: list[Any]) -> Exception:
-    """NumPy's refusal to broadcast in PyTorch's words, if that is what it was."""
+    """PyTorch's error if NumPy's is about shapes that do not broadcast; else NumPy's."""
     shapes = [o.shape for o in operands if hasattr(o, "dtype")]
     if "broadcast" not in str(error) or len(shapes) < 2:
         return RuntimeError(*error.args)
@@ -71,7 +71,7 @@ def shape_error(error: ValueError, operands: list[Any]) -> Exception:
 
 
 def mismatch(shapes: list[tuple[int, ...]]) -> RuntimeError | None:
-    """PyTorch's error for shapes that do not broadcast; None where they do."""
+    """PyTorch's error if shapes do not broadcast; None if they do."""
     total = shapes[0]
     for shape in shapes[1:]:
         ndim = max(len(total), len(shape))

@@ -1,4 +1,4 @@
-"""Nested tuples, lists and dictionaries as flat lists of leaves, described as PyTorch describes them."""
+"""Pytrees: nested tuples, lists and dictionaries, flattened to leaves and a spec as in PyTorch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Spec:
 
     @property
     def leaves(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return 1 if self.kind is None else sum(c.leaves for c in self.children)
 
     def show(self, indent: int = 0) -> str:
-        """As PyTorch prints it."""
+        """The spec as PyTorch prints it."""
         if self.kind is None:
             return "*"
         indent += 2
@@ -40,7 +40,7 @@ class Spec:
             return self.kind(zip(self.context, items, strict=True))
         make = getattr(
             self.kind, "_make", self.kind
-        )  # Python's named tuples take their items one by one
+        )  # a named tuple takes its items as separate arguments
         return make(items)
 
 
@@ -53,7 +53,7 @@ def _items(value: Any) -> tuple[Any, list[Any]] | None:
 
 
 def flatten(value: Any) -> tuple[list[Any], Spec]:
-    """(the leaves, the structure) of nested tuples, lists and dictionaries."""
+    """(leaves, spec) of nested tuples, lists and dictionaries."""
     found = _items(value)
     if found is None:
         return [value], Spec(None, None, [])
@@ -68,12 +68,12 @@ def flatten(value: Any) -> tuple[list[Any], Spec]:
 
 
 def unflatten(leaves: Iterable[Any], spec: Spec) -> Any:
-    """The value of that structure with those leaves."""
+    """The nested value of a spec and its leaves."""
     return spec.fill(iter(leaves))
 
 
 def broadcast(value: Any, spec: Spec) -> list[Any] | None:
-    """The leaves of `value`, a leaf of which may stand for a whole part of `spec`; None: it does not fit."""
+    """Leaves of `value` for each of `spec`'s: one may stand for a whole subtree. None if it does not fit."""
     found = _items(value)
     if found is None:
         return [value] * spec.leaves

@@ -1,9 +1,8 @@
 """PyTorch's CPU random numbers, bit for bit, as NumPy arrays.
 
-The source is the 32-bit Mersenne Twister, seeded with the low half of the seed. What makes the
-numbers PyTorch's is how many draws a value takes, which bits of them count, and the arithmetic
-after that: where PyTorch's build contracts a product and a sum into one rounding (FMA), so does
-this file.
+The source is the 32-bit Mersenne Twister, seeded with the low half of the seed. To equal PyTorch, each
+value takes the same number of draws, uses the same bits of them, and is computed by the same arithmetic:
+where PyTorch's build fuses a product and a sum into one rounding (FMA), this file does too.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Shape = Sequence[int]
 _STATE_WORDS = 624
 # From this length on a normal sample is filled in blocks of 16; below, a pair of values at a time.
 _FILL = 16
-# So many uniform values are drawn ahead where nobody knows how many a sample takes.
+# Samplers that take an unknown number of uniform values draw this many ahead.
 _AHEAD = 256
 # Work on this many values at a time, so that temporaries stay in the cache.
 _BLOCK = 1 << 16
@@ -56,7 +55,7 @@ _STATE: Any = np.dtype(
 )
 
 
-# All that there are: a forked child frees their locks, and NumPy's, of threads that it does not have.
+# All generators. A forked child releases their locks: threads that held them exist only in the parent.
 _GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
@@ -73,20 +72,20 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 def _tell() -> None:
-    """Tell a recorder that numbers are drawn."""
+    """Tell the recorder, if a program is traced, that random numbers are drawn."""
     if modes.unusual and (recorder := modes.current().recorder) is not None:
         recorder.draw()
 
 
 class Generator:
-    """A source of random numbers with a state of its own (`torch.Generator`, on the CPU)."""
+    """A random number generator with a separate state (`torch.Generator`, on the CPU)."""
 
     def __init__(self, device: Any = "cpu") -> None:
         self._device = used(device)
         self.lock = threading.RLock()
         self._source: np.random.RandomState | None = None
         self._seed = 67280421310721
-        # The second value of the last pair of normal values.
+        # The unused second value of the last pair of normal values.
         self._normal: float | None = None
         _GENERATORS.add(self)
 
@@ -96,7 +95,7 @@ class Generator:
         return self._device
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the sequence of this seed, any integer of 64 bits with or without a sign."""
+        """Restart with a seed: any integer of 64 bits, signed or unsigned."""
         number = operator.index(seed)
         if not -(2**63) <= number < 2**64:
             raise ValueError("Overflow when unpacking long long")
@@ -105,7 +104,7 @@ class Generator:
         return self
 
     def initial_seed(self) -> int:
-        """The seed that the sequence started from."""
+        """The seed that was set last."""
         return self._seed
 
     def seed(self) -> int:
@@ -115,7 +114,7 @@ class Generator:
         return seed
 
     def get_state(self) -> Tensor:
-        """The state as a byte tensor, laid out as PyTorch's."""
+        """The state as a byte tensor, in PyTorch's layout."""
         with self.lock:
             twister: Any = self._twister().get_state()
             words, position = twister[1:3]
@@ -129,7 +128,7 @@ class Generator:
         return wrap(np.frombuffer(state.tobytes(), np.uint8).copy())
 
     def set_state(self, state: Any) -> Generator:
-        """Take a state that `get_state` returned."""
+        """Restore a state that `get_state` returned."""
         if not isinstance(state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
         data = state.memory()
@@ -144,8 +143,8 @@ class Generator:
             )
         fields = np.frombuffer(data.tobytes(), _STATE)[0]
         left, index = int(fields["left"]), int(fields["next"])
-        # Of the words that are left, the next one has to lie where they begin. (PyTorch takes states
-        # where it does not, and reads past the words' end.)
+        # The count of words left and the position of the next word have to agree. (PyTorch accepts
+        # states in which they do not, and reads past the end.)
         fresh = left == 1 and index == 0
         if not (fields["seeded"] and 0 < left <= _STATE_WORDS and (fresh or left + index == 625)):
             raise RuntimeError("Invalid mt19937 state")
@@ -161,7 +160,7 @@ class Generator:
         return self
 
     def clone_state(self) -> Generator:
-        """Another generator in the same state."""
+        """A new generator in the same state."""
         return Generator().set_state(self.get_state())
 
     def __reduce__(self) -> Any:
@@ -188,13 +187,13 @@ class Generator:
             self._fresh = False
             _tell()
         if count < 1000:
-            # Of the two ways to the same draws, the quick one for a few.
+            # Both branches give the same draws; this one is faster for a few.
             few: NDArray[np.uint32] = self._raw(count).astype(np.uint32)
             return few
         return source.randint(0, 1 << 32, count, np.uint32)
 
     def double_words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` 64-bit draws, each of two words, the high one first."""
+        """The next `count` 64-bit draws, each made of two words, the high one first."""
         words = self.words(2 * count).astype(np.uint64)
         return (words[0::2] << np.uint64(32)) | words[1::2]
 
@@ -203,17 +202,17 @@ class Generator:
         return self.double_words(count) if wide else self.words(count).astype(np.uint64)
 
     def floats(self, count: int) -> NDArray[np.float32]:
-        """The next `count` values in [0, 1), a word each."""
+        """The next `count` uniform values in [0, 1), one word each."""
         return _floats(self.words(count))
 
     def doubles(self, count: int) -> NDArray[np.float64]:
-        """The next `count` values in [0, 1), two words each."""
+        """The next `count` uniform values in [0, 1), two words each."""
         result = (self.double_words(count) & np.uint64((1 << 53) - 1)).astype(np.float64)
         result *= 2.0**-53
         return result
 
     def normal_pairs(self, count: int) -> list[float]:
-        """The next `count` standard normal values, made in pairs; an odd one out is kept."""
+        """The next `count` standard normal values, computed in pairs; an unused second value is kept."""
         values: list[float] = []
         if count and self._normal is not None:
             _tell()
@@ -231,13 +230,13 @@ class Generator:
 
 
 def _restored(state: bytes) -> Generator:
-    """The generator of a pickle."""
+    """Unpickle a generator."""
     return Generator().set_state(wrap(np.frombuffer(state, np.uint8).copy()))
 
 
 @contextmanager
 def _one_by_one(source: Generator) -> Iterator[Callable[[], float]]:
-    """What gives values uniform in [0, 1) one at a time; drawn ahead, and put back if not asked for."""
+    """A function that returns uniform values in [0, 1) one at a time; values drawn ahead are put back."""
     before: Any = None
     ahead: list[float] = []
     at = 0
@@ -288,13 +287,13 @@ def set_rng_state(state: Any) -> None:
 
 
 def snapshot() -> Any:
-    """The default generator's state, for `rewind`; before its first draw that needs no numpy.random."""
+    """The default generator's state, for `rewind`. Before the first draw numpy.random is not imported."""
     generator = default_generator
     return generator._seed if generator._source is None else generator.get_state()
 
 
 def rewind(state: Any) -> bool:
-    """Go back to what `snapshot` gave; whether there was anything to go back over."""
+    """Restore a `snapshot`; returns whether the state had changed since."""
     if isinstance(state, int):
         drawn = default_generator._source is not None or default_generator._seed != state
         default_generator.manual_seed(state)
@@ -339,7 +338,7 @@ def uniform(
         values = fma(values, stop - start, start)
     result = values.astype(dtype, copy=False)
     if not standard or dtype.itemsize == 2:
-        # Rounding may reach the end of the half-open range; such values become its start.
+        # Rounding may give the excluded end of the range; such values become its start.
         result[result == dtype.type(high)] = low
     return result.reshape(shape)
 
@@ -350,7 +349,7 @@ def bernoulli(
 ) -> Array:
     """Ones with probability `p`, a number or an array of that shape, zeros otherwise.
 
-    Of an array, its dtype decides how many bits take part, as in PyTorch.
+    For an array `p`, its dtype decides how many bits of a draw are used, as in PyTorch.
     """
     source = generator or default_generator
     count = math.prod(shape)
@@ -371,7 +370,7 @@ def bernoulli(
 def dropout_mask(
     shape: Shape, dtype: np.dtype[Any], p: float, generator: Generator | None = None
 ) -> Array:
-    """What `dropout` multiplies by: zeros with probability `p`, `1 / (1 - p)` elsewhere."""
+    """The mask of `dropout`: zero with probability `p`, else `1 / (1 - p)`."""
     if p in (0, 1):
         return np.full(shape, 1 - p, dtype)
     kept = bernoulli(shape, dtype, 1 - p, generator)
@@ -398,8 +397,8 @@ def normal(
 ) -> Array:
     """Normal values.
 
-    contiguous: False where PyTorch would fill a tensor that is not laid out row by row; it makes
-    such values pair by pair, whatever their number.
+    contiguous: False if PyTorch would fill a tensor that is not contiguous; it then computes the values
+    in pairs, whatever their number.
     """
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -414,7 +413,7 @@ def normal(
         elif dtype.itemsize == 8:
             values = _fill(source.doubles, count, count, _normal64, float(mean), float(std))
         else:
-            # Of float16, PyTorch draws only for whole blocks before the rest.
+            # For float16, PyTorch draws only whole blocks first.
             drawn = count if dtype.itemsize == 4 else count - count % 16
             values = _fill(
                 source.floats, drawn, count, _normal32, np.float32(mean), np.float32(std)
@@ -430,7 +429,7 @@ def _fill(
     mean: Any,
     std: Any,
 ) -> Array:
-    """Turn uniform values into normal ones, sixteen at a time; a rest is drawn anew at the end."""
+    """Transform uniform values to normal ones in blocks of 16; the last 16 are redrawn for a remainder."""
     values = draw(drawn)
     if drawn != count:
         values = np.concatenate((values, np.zeros(count - drawn, values.dtype)))
@@ -467,7 +466,7 @@ _QUARTER = (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
 
 
 def _normal32(first: Array, second: Array, mean: Any, std: Any) -> tuple[Array, Array]:
-    """Box and Muller's transformation with Cephes' single-precision polynomials."""
+    """The Box-Muller transform, with the single-precision polynomials of Cephes."""
     f4 = np.float32
     radius = np.sqrt(f4(-2) * _log32(first))
     sin, cos = _sincos32(f4(2 * math.pi) * second)
@@ -550,7 +549,7 @@ def randint(
 
 @drawing
 def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
-    """Integers over all of the dtype's range (not negative), what `random_()` fills with."""
+    """Integers from 0 to the dtype's largest, as `random_()` draws them."""
     source = generator or default_generator
     count = math.prod(shape)
     if dtype.kind == "f":
@@ -569,7 +568,7 @@ def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = Non
 
 
 def randperm(n: int, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
-    """The integers below `n` in random order."""
+    """A random permutation of the integers below `n`."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     if dtype.kind == "f" and n > (limit := (1 << _DIGITS[dtype.str[1:]]) + 1):
@@ -592,7 +591,7 @@ def randperm(n: int, dtype: np.dtype[Any], generator: Generator | None = None) -
 def exponential(
     shape: Shape, dtype: np.dtype[Any], rate: float = 1.0, generator: Generator | None = None
 ) -> Array:
-    """Exponentially distributed values of that rate."""
+    """Values of the exponential distribution with this rate."""
     if dtype.kind not in "f":
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a "
@@ -612,7 +611,7 @@ def cauchy(
     sigma: float = 1.0,
     generator: Generator | None = None,
 ) -> Array:
-    """Values of Cauchy's distribution."""
+    """Values of the Cauchy distribution."""
     if dtype.kind not in "f":
         raise RuntimeError(
             "Cauchy distribution is a continuous probability distribution. dtype must be a "
@@ -630,7 +629,7 @@ def cauchy(
 def geometric(
     shape: Shape, dtype: np.dtype[Any], p: float, generator: Generator | None = None
 ) -> Array:
-    """How many trials of probability `p` the first success takes."""
+    """Values of the geometric distribution: trials of probability `p` up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     scale = math.log1p(-p)
@@ -675,7 +674,7 @@ def _mapped(
 
 
 def poisson(rates: Array, generator: Generator | None = None) -> Array:
-    """Values of Poisson's distribution, each of a rate of its own."""
+    """Values of Poisson distributions, one for each rate."""
     if not (rates >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     with _one_by_one(generator or default_generator) as uniform:
@@ -696,7 +695,7 @@ def _poisson(rate: float, uniform: Callable[[], float]) -> float:
 
 
 def _poisson_of_many(rate: float, uniform: Callable[[], float]) -> float:
-    """Hörmann's transformed rejection, with PyTorch's constants."""
+    """Poisson by Hörmann's transformed rejection (1993), with PyTorch's constants."""
     root, log = math.sqrt(rate), math.log(rate)
     b = 0.931 + 2.53 * root
     a = -0.059 + 0.02483 * b
@@ -725,7 +724,7 @@ def _log(x: float) -> float:
 def multinomial(
     chances: Array, count: int, replacement: bool, generator: Generator | None = None
 ) -> Array:
-    """Indices into the last of one or two dimensions, drawn with the chances that stand there."""
+    """Draw `count` indices from each row of `chances` (1-d or 2-d), which are weights."""
     if replacement and count > 1:
         return _with_replacement(chances, count, generator or default_generator)
     least, most = (chances.min(), chances.max()) if chances.size else (0, 0)
@@ -772,7 +771,7 @@ def _floats(words: NDArray[np.uint32]) -> NDArray[np.float32]:
 
 
 def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
-    # PyTorch goes from double to half by way of float.
+    # PyTorch rounds double to float, then to half.
     if dtype.itemsize == 2 and values.dtype.itemsize == 8:
         values = values.astype(np.float32)
     with np.errstate(over="ignore"):
@@ -782,7 +781,7 @@ def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
 def _as_complex(
     sample: Callable[..., Array], shape: Shape, dtype: np.dtype[Any], *args: Any
 ) -> Array:
-    """Real and imaginary parts side by side, as in memory."""
+    """A real sample read as complex numbers: real and imaginary parts alternate."""
     part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
     return sample((*shape, 2), part, *args).view(dtype).reshape(shape)
 
@@ -826,7 +825,7 @@ def _check_bound(what: str, value: int, dtype: np.dtype[Any]) -> None:
 
 
 def _representable_from(low: int, dtype: np.dtype[Any]) -> int:
-    """The first bound that the floating dtype can tell from the next integer."""
+    """`low`, raised to the first value that the floating dtype does not round together with `low + 1`."""
     after = _rounded(low + 1, dtype)
     if after < low:
         low = after + (1 << (abs(low + 1).bit_length() - _DIGITS[dtype.str[1:]]))

@@ -1,4 +1,4 @@
-"""Saved tensors seen from outside: `_raw_saved_*`, and hooks that pack and unpack them."""
+"""Saved tensors as users see them: `_raw_saved_*`, and hooks that pack and unpack them."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _SIGNATURE = (
 
 
 def check_hooks(saved: Any, hooks: tuple[Any, ...]) -> None:
-    """Raise TypeError, as PyTorch words it, unless there are two functions."""
+    """Raise PyTorch's TypeError unless `hooks` are two functions."""
     if len(hooks) != 2 or not all(map(callable, hooks)):
         raise TypeError(_SIGNATURE + ", ".join(map(repr, (saved, *hooks))))
 
 
 class Written(RuntimeError):
-    """A pack hook wrote to its input; carries what it packed all the same."""
+    """A pack hook wrote to its input in place; `packed` has its result nevertheless."""
 
     def __init__(self, packed: Packed) -> None:
         super().__init__(_WRITTEN)
@@ -55,7 +55,7 @@ Written.__name__ = Written.__qualname__ = "RuntimeError"
 
 
 class Packed:
-    """A saved tensor in the form that a pack hook gave it, with what its history was."""
+    """The result of a pack hook, with the saved tensor's place in the graph."""
 
     __slots__ = ("accumulator", "content", "edge", "unpack_hook")
 
@@ -66,7 +66,7 @@ class Packed:
         self.edge = None if leaf else tensor.node
 
     def unpack(self) -> Tensor:
-        """The tensor again: the data that the hook gives, with the history of the original."""
+        """A tensor with the values that the unpack hook returns, at the original's place in the graph."""
         value = self.unpack_hook(self.content)
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -85,7 +85,7 @@ class Packed:
 
 
 def pack_value(value: Any, hooks: tuple[Any, Any], history: Node | Port | None) -> Any:
-    """A saved value packed; history: where it is a result, what made it."""
+    """Pack a saved value; history: the node or port that computed it, if it is a result."""
     if value is None or type(value) in (Packed, Scalar):
         return value
     if type(value) is tuple:
@@ -103,7 +103,7 @@ def pack_value(value: Any, hooks: tuple[Any, Any], history: Node | Port | None) 
 
 
 def pack(node: Node, primitive: Declaration, stack: tuple[Any, ...]) -> None:
-    """Send what a node saved through the innermost pair of hooks."""
+    """Pack what a node saved with the innermost pair of hooks."""
     if not node._saved or stack[-1][0] is None:
         return
     node._saved = tuple(
@@ -125,7 +125,7 @@ def _history(node: Node, primitive: Declaration, field: str) -> Node | Port | No
 
 
 class Saved:
-    """One saved tensor of a node, before unpacking: `node._raw_saved_FIELD`."""
+    """`node._raw_saved_FIELD`: a saved tensor of a node, before unpacking."""
 
     def __init__(self, node: Node | None = None, field: str = "", index: int | None = None) -> None:
         if node is None:
@@ -133,9 +133,9 @@ class Saved:
         self._node, self._field, self._index = node, field, index
 
     def register_hooks(self, *hooks: Callable[..., Any]) -> None:
-        """Store the saved tensor as `pack_hook(tensor)`, read it through `unpack_hook`.
+        """Store the saved tensor as `pack_hook(tensor)`, and read it as `unpack_hook(packed)`.
 
-        Raises RuntimeError where the tensor has been freed or has hooks already.
+        Raises RuntimeError if the tensor has been freed or has hooks already.
         """
         check_hooks(self, hooks)
         pack_hook, unpack_hook = hooks
@@ -158,7 +158,7 @@ class Saved:
             packed = pack_value(
                 value, (pack_hook, unpack_hook), _history(node, primitive, self._field)
             )
-        except Written as written:  # refused, and yet these are the field's hooks now
+        except Written as written:  # the hooks are registered although this raises, as in PyTorch
             packed, error = written.packed, written
         if self._index is not None:
             items = list(node._saved[at])
@@ -171,7 +171,7 @@ class Saved:
 
     @property
     def data(self) -> Any:
-        """What is kept: what a pack hook made of it, an operand itself, or a result's values."""
+        """What is stored: the pack hook's result, the operand itself, or a result without its graph."""
         value = self._value()
         if type(value) is Packed:
             return value.content
@@ -181,7 +181,7 @@ class Saved:
 
     @property
     def unpack_hook(self) -> Any:
-        """The hook that unpacks it; None where there is none."""
+        """The unpack hook; None if there is none."""
         value = self._value()
         return value.unpack_hook if type(value) is Packed else None
 

@@ -16,7 +16,7 @@ def _integer(i: int, n: Any) -> int:
 
 
 class Size(tuple[int, ...]):
-    """A tuple of sizes; slices and sums of it are sizes too."""
+    """A tuple of sizes; its slices and concatenations are Sizes too."""
 
     __slots__ = ()
 

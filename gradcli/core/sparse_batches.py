@@ -1,9 +1,9 @@
-"""Batches that are zero but at few places: what an identity becomes where elements are picked and put.
+"""Sparse batches of cotangents or tangents: each entry has few nonzero elements.
 
-Slices, shifts, differences of neighbours and the like leave the rows of a Jacobian with a handful of
-elements each (a band, a permutation, blocks). They are kept as values at places: time and memory are
-those of what is not zero. Which way a primitive takes places is found by asking it, once, for numbers by
-which each element is known again.
+A Jacobian starts as an identity matrix. Slices, shifts, differences of neighbours and the like leave a
+few nonzeros in each of its rows (a band, a permutation, blocks). They are stored as values at places, so
+that time and memory depend on the nonzeros only. Where a primitive moves elements to is found by running
+it once on distinct numbers and looking for these in the result.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from gradcli.core.batched_arrays import BatchedArray, BatchLevel, Sparse, is_bat
 if TYPE_CHECKING:
     from gradcli.core.declaration import Declaration
 
-SMALL = 1 << 14  # up to this many elements, zeros cost less than the search for them
-MOST = 64  # elements of an entry that are not zero
+SMALL = 1 << 14  # up to this many elements, dense is faster
+MOST = 64  # nonzero elements of an entry
 
 
 class Scattered(Sparse):
-    """A batch of which entry k has `values[k]` at `places[k]`, positions in the entry laid flat, and zeros.
+    """A batch whose entry k has `values[k]` at the flat indices `places[k]`, and zeros elsewhere.
 
-    A place of -1 is none (its value is 0); values at one place count together. Only of a level in which
-    everything is linear; anything that does not keep the form sees `every`.
+    A place of -1 is unused (its value is 0); values at the same place add up. It exists in linear levels
+    only; what cannot keep this form reads `every`, the dense form.
     """
 
     __slots__ = ("_every", "_shape", "places", "values")
@@ -37,7 +37,7 @@ class Scattered(Sparse):
 
     @property
     def every(self) -> Any:
-        """All the entries, zeros and all."""
+        """All entries, dense."""
         if self._every is None:
             count = self.level.size
             made = np.zeros((count, self.size), self.values.dtype)
@@ -49,7 +49,7 @@ class Scattered(Sparse):
 
     @property
     def inner(self) -> Any:
-        """What the entries are made of."""
+        """The values: an array of shape (batch, places)."""
         return self.values
 
     @property
@@ -75,12 +75,12 @@ class Scattered(Sparse):
         return Scattered(self.places, values, self._shape, self.level)
 
     def plus(self, other: Any) -> BatchedArray | None:
-        """The sum with another one, or a diagonal; None where it is none."""
+        """The sum with a Scattered or Diagonal, as Scattered; None if it has too many nonzeros."""
         return _sum(self, other)
 
 
 def scattered(array: Any, level: BatchLevel) -> Scattered | None:
-    """An array as values at places; None where it is none."""
+    """A Scattered or Diagonal array as Scattered; None for any other."""
     if isinstance(array, Scattered):
         return array if array.level is level and array._every is None else None
     if not is_diagonal(array, level) or not isinstance(array.diagonal, np.ndarray):
@@ -90,7 +90,7 @@ def scattered(array: Any, level: BatchLevel) -> Scattered | None:
 
 
 def _sum(a: Scattered, other: Any) -> Scattered | None:
-    """The sum of two: values at the same places are added, others stand side by side."""
+    """`a + other`: values at equal places are added, others are put side by side."""
     b, own = scattered(other, a.level), scattered(a, a.level)
     if b is None or own is None or b.shape != a.shape or b.dtype != a.dtype:
         return None
@@ -105,7 +105,7 @@ def _sum(a: Scattered, other: Any) -> Scattered | None:
 
 
 def merged(places: Any, values: Any) -> tuple[Any, Any]:
-    """(places in order, each once, values); what there is no place for comes first, as -1."""
+    """(sorted places without duplicates, summed values); unused places (-1) come first."""
     order = np.argsort(places, axis=1, kind="stable")
     places = np.take_along_axis(places, order, 1)
     values = np.take_along_axis(values, order, 1)
@@ -122,15 +122,15 @@ def merged(places: Any, values: Any) -> tuple[Any, Any]:
 
 
 def run(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
-    """A primitive of operands that are zero but at few places, where its result is so too; else None."""
+    """Apply a linear primitive to sparse operands; None if the result is not sparse."""
     found: Scattered | None = None
     inside = [i for i, v in enumerate(operands) if is_batched(v)]
     alone = len(inside) == 1
     if not primitive.returns_one or not (alone or primitive.batching == "elementwise"):
         return None
-    for i in inside:  # what is linear in several is the sum of what it is of each
+    for i in inside:  # linear in several operands: the sum over each alone
         x = scattered(operands[i], level)
-        if x is None or x.dtype.kind != "f" or not x.size:  # nothing has no place
+        if x is None or x.dtype.kind != "f" or not x.size:  # an empty entry has no places
             return None
         if x is not operands[i] and level.size * x.size <= SMALL:
             return None
@@ -154,12 +154,12 @@ def _with(operands: list[Any], x: Scattered, own: Any) -> list[Any]:
 
 
 def _elementwise(primitive: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
-    """Of elements by themselves: their factors are those at the places."""
+    """Apply an elementwise primitive to the values alone, with the other operands taken at the places."""
     tensors = [v for i, v in enumerate(operands) if i in primitive.tensors and v is not None]
     if np.broadcast_shapes(*map(np.shape, tensors)) != x.shape:
         return None
     if (primitive.run(_with(operands, x, np.zeros(x.shape, x.dtype))) != 0).any():
-        return None  # zeros must stay zeros, which infinite factors do not let them
+        return None  # zeros must stay zero; an infinite factor makes NaN of them
     ready = list(operands)
     for i in primitive.tensors:
         v = operands[i]
@@ -171,7 +171,7 @@ def _elementwise(primitive: Declaration, operands: list[Any], x: Scattered) -> S
 
 
 def _picked(primitive: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
-    """Of a primitive that only picks elements, repeats them, or puts them among zeros: where each goes."""
+    """Apply a primitive that only selects, repeats or pads elements, by finding where each element goes."""
     names, order, known = _names(x.size)
     found = primitive.run(_with(operands, x, names.reshape(x.shape)))
     if not isinstance(found, np.ndarray) or found.dtype != names.dtype:
@@ -197,7 +197,7 @@ def _picked(primitive: Declaration, operands: list[Any], x: Scattered) -> Scatte
 
 
 def _table(sources: Any, targets: Any, count: int) -> Any:
-    """For each of `count` sources, and for -1, its targets in a row filled up with -1."""
+    """Row k: the targets of source k, padded with -1. There are `count` rows, and one for source -1."""
     order = np.argsort(sources, kind="stable")
     sources, targets = sources[order], targets[order]
     counts = np.bincount(sources, minlength=count)
@@ -209,7 +209,7 @@ def _table(sources: Any, targets: Any, count: int) -> Any:
 
 @lru_cache(maxsize=8)
 def _names(count: int) -> tuple[Any, Any, Any]:
-    """(numbers that tell elements apart, and are no sums of each other; their order; they in order)."""
+    """(`count` distinct random numbers, none the sum of others; their argsort; the numbers sorted)."""
     names = np.random.default_rng(count).random(count) + 1
     order = np.argsort(names)
     return names, order, names[order]

@@ -1,8 +1,8 @@
-"""The tensor: an array, where its gradient goes, and PyTorch's attributes.
+"""The class Tensor: an array, the edge that its gradient takes, and PyTorch's attributes.
 
-Functions of tensors are primitives of the operator table, which adds them as methods and operators; this
-class holds what belongs to a tensor itself. Rare state (gradient, hooks, versions, view) lives in
-the instance's dictionary, made on demand; class attributes are its defaults.
+Functions of tensors are primitives; the operator table adds them as methods and Python operators. This
+class has the rest. Rare state (gradient, hooks, versions, view) is kept in the instance's dictionary;
+class attributes are the defaults.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DLPACK_CPU = (1, 0)  # the type of the device, as DLPack numbers them, and its 
 
 
 class _Lazy:
-    """Stands for an edge that is worked out when asked for: a leaf's, or a stale view's."""
+    """Placeholder for a `node` that is made on demand: a leaf's AccumulateGrad, or a stale view's node."""
 
     __slots__ = ()
     node = None
@@ -50,7 +50,7 @@ class Tensor:
     """An n-dimensional array that remembers how it was computed."""
 
     __slots__ = ("__dict__", "__weakref__", "array", "node")
-    array: Any  # a NumPy array, or a NumPy scalar where 0-d and not aliased
+    array: Any  # a NumPy array; a NumPy scalar if 0-d and its memory is not shared
     node: Any  # None: constant. LAZY: ask `edge`. Else the Node or Port that made it.
 
     _grad: Tensor | None = None
@@ -59,24 +59,24 @@ class Tensor:
     versions: Versions | None = None
     base: Tensor | None = None  # a view's base
     views: Any = None  # a base's Views
-    stale = False  # a view whose base has been written since
+    stale = False  # a view whose base was written in place since its node was made
     former: Any = None  # a stale view's node before the write
     is_lazy_view = False  # a view that requires grad only because its base does
     creation = ""  # why a view may not be written: see core.views
-    detached = 0  # when `detach_` took the history away
+    detached = 0  # the tick of `detach_`, or 0
     label: str | None = None
-    wrapped = False  # a Python number in disguise: weak in promotion
-    inference: int = False  # made in inference mode: 1 + the level that entered it
-    level: Any = None  # whose variable a leaf is: None for the program's (core.levels)
-    born = 0  # the tick of its making, where a derivative was at work (modes.differentiating)
+    wrapped = False  # made of a Python number: weak in type promotion
+    inference: int = False  # not 0: made in inference mode, entered at this level minus 1
+    level: Any = None  # the level that differentiates by this leaf; None: the program (core.levels)
+    born = 0  # the tick at which it was made, if a transform was open (modes.differentiating)
     retained = False
-    # A leaf's AccumulateGrad (a weak reference): None where there is none, or where `edge` must look.
+    # A weak reference to a leaf's AccumulateGrad; returns None if there is none yet.
     accumulates: Any = staticmethod(lambda: None)
     tangents: Any = None  # {level: tensor} in forward mode (transforms.forward_mode)
-    _grad_dtype: Any = OWN  # the dtype of `.grad`, where it is not the tensor's; None: any
+    _grad_dtype: Any = OWN  # the dtype of `.grad` if it was set; None: any dtype
     __array_priority__ = 1000
-    # Attached in engine/__init__: the backward pass from here, the node of a stale view, and the same
-    # tensor in more batches.
+    # Attached in core/__init__: the backward pass from this tensor, a new node for a stale view, and the
+    # tensor lifted to more batches.
     run_backward: Any
     regenerate: Any
     in_batches: Any
@@ -101,7 +101,7 @@ class Tensor:
     # -- where the gradient goes ------------------------------------------------------------------
     @property
     def requires_grad(self) -> bool:
-        """True where operations on the tensor are recorded."""
+        """True if operations on the tensor are recorded."""
         return self.node is not None
 
     @requires_grad.setter
@@ -131,7 +131,7 @@ class Tensor:
     def _set_requires_grad(self, value: bool, refusal: str) -> None:
         if not self.is_leaf:
             if value and refusal is not ONLY_FLOATING:
-                return  # requires_grad_() on a result asks for what holds already
+                return  # a result requires grad already
             raise RuntimeError(_NON_LEAF + ("" if value else _NON_LEAF_OFF))
         if value and self.inference and not modes.current().inference:
             raise RuntimeError(
@@ -148,24 +148,24 @@ class Tensor:
             link_lazily(view)
 
     def is_variable(self) -> bool:
-        """True for what somebody differentiates by: leaves, and the variables of open levels."""
+        """True if something differentiates by this tensor: a leaf, or a variable of an open level."""
         return self.is_leaf or (self.level is not None and self.level.is_open)
 
     @property
     def is_leaf(self) -> bool:
         """True unless the tensor is the recorded result of an operation."""
         if self.stale and self.node is LAZY:
-            edge(self)  # raises where the view may not have been written
+            edge(self)  # raises if the base of a view was written against the rules
         return self.node is None or self.node is LAZY
 
     def _made(self) -> Node | Port | None:
-        """What made the tensor, as far as is known without working out a stale view's history."""
+        """The Node or Port of the tensor; None for a stale view, whose node is not regenerated here."""
         node = getattr(self, "former", None) if self.stale and self.node is LAZY else self.node
         return None if node is LAZY else node
 
     @property
     def grad_fn(self) -> Node | None:
-        """The node that made the tensor; None for leaves."""
+        """The node that computed the tensor; None for leaves."""
         if self.is_leaf:
             return None
         e = edge(self)
@@ -227,7 +227,7 @@ class Tensor:
 
     @property
     def grad_dtype(self) -> Any:
-        """The dtype of this leaf's `.grad`; None where it may be any."""
+        """The dtype of this leaf's `.grad`; None if any is allowed."""
         if not self.is_leaf:
             raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
         return self._wanted_dtype()
@@ -262,16 +262,16 @@ class Tensor:
     ) -> None:
         """Accumulate the gradient of this tensor into the leaves of its graph.
 
-        gradient: the cotangent, of this tensor's shape; may be left out for one element.
-        retain_graph: keep what the graph saved, for another pass (default: as create_graph).
-        create_graph: record the pass itself, so that gradients can be differentiated again.
-        inputs: accumulate only into these.
-        Raises RuntimeError, in PyTorch's words, where that is not possible.
+        gradient: the cotangent, of this tensor's shape; default 1 for a tensor of one element.
+        retain_graph: keep the saved tensors for another pass (default: create_graph).
+        create_graph: record the pass, so that the gradients can be differentiated again.
+        inputs: accumulate into these tensors only.
+        Raises RuntimeError, in PyTorch's words, for a bad cotangent and a missing or freed graph.
         """
         self.run_backward(gradient, retain_graph, create_graph, inputs=inputs)
 
     def retain_grad(self) -> None:
-        """Keep the gradient of this non-leaf in `.grad` too."""
+        """Keep this non-leaf's gradient in `.grad`, as for leaves."""
         if self.node is None:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if self.is_leaf or self.retained:
@@ -283,13 +283,13 @@ class Tensor:
 
     @property
     def retains_grad(self) -> bool:
-        """True for a non-leaf whose gradient is kept."""
+        """True for a non-leaf after `retain_grad()`."""
         return self.retained
 
     def register_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call `hook(grad)` when the gradient of this tensor is known.
+        """Call `hook(grad)` when this tensor's gradient is computed; returns a handle with `remove()`.
 
-        What it returns, unless None, replaces the gradient. Returns a handle with `remove()`.
+        If the hook returns a tensor, it replaces the gradient.
         """
         if self.node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -315,7 +315,7 @@ class Tensor:
 
     # -- memory -----------------------------------------------------------------------------------
     def memory(self) -> Any:
-        """The array as memory that can be shared: a NumPy scalar becomes a 0-d array first."""
+        """The array, which others may now share: a NumPy scalar becomes a 0-d array first."""
         state = modes.local.state
         if isinstance(self.array, BatchedArray):
             return self.array
@@ -326,7 +326,7 @@ class Tensor:
         return self.array
 
     def shared_versions(self) -> Versions:
-        """The version counter, to share with an alias."""
+        """The version counter, made if there is none, to share with a tensor over the same memory."""
         found = self.versions
         if found is None:
             found = self.versions = Versions()
@@ -361,12 +361,12 @@ class Tensor:
     def _backward_hooks(self, hooks: Any) -> None:
         if hooks is not None and not isinstance(hooks, dict):
             raise TypeError(f"_backward_hooks must be a dict or None, not {type(hooks).__name__}")
-        if self.is_leaf:  # a result's hooks are its node's
+        if self.is_leaf:  # the hooks of a result are on its node
             self.hooks = hooks
 
     @property
     def volatile(self) -> bool:
-        """Always False: what grad mode has replaced."""
+        """Always False: PyTorch replaced it by grad mode."""
         warnings.warn(_VOLATILE, UserWarning, stacklevel=2)
         return False
 
@@ -378,7 +378,7 @@ class Tensor:
         return self.base is not None
 
     def detach(self) -> Tensor:
-        """The same values, out of the graph; memory and version counter are shared."""
+        """A tensor without a graph that shares memory and version counter."""
         out = self._alias()
         out.versions = self.shared_versions()
         if self.inference:
@@ -386,24 +386,24 @@ class Tensor:
         return out
 
     def _alias(self) -> Tensor:
-        """The same memory, out of the graph."""
+        """A tensor without a graph over the same memory."""
         out = wrap(self.memory())
         if modes.differentiating:
             out.born = self.made_at()
         return out
 
     def made_at(self) -> int:
-        """The tick of the making of what the tensor lies over; 0 where nobody looked at the clock."""
+        """The tick at which the tensor, or its base, was made; 0 if no transform was open then."""
         whole = self if self.base is None else self.base
         node = whole.node
         maker = node.node if isinstance(node, Port) else node
         return max(whole.born, 0 if maker is None or maker is LAZY else maker._seq)
 
     def detach_(self) -> Tensor:
-        """Take this tensor itself out of the graph."""
+        """Remove this tensor from its graph, in place; RuntimeError for a view."""
         if self.base is not None:
             raise RuntimeError(_DETACH_VIEW)
-        if not self.is_leaf:  # older nodes may have saved it as a result
+        if not self.is_leaf:  # nodes that saved it as their result have to notice
             self.detached = versions.forget()
         if modes.differentiating:
             self.born = self.made_at()
@@ -412,7 +412,7 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """The same memory, out of the graph, with a version counter of its own."""
+        """A tensor without a graph over the same memory, with a separate version counter."""
         if isinstance(self.array, BatchedArray):
             raise RuntimeError("accessing `data` under vmap transform is not allowed")
         return self._alias()
@@ -434,7 +434,9 @@ class Tensor:
         leaf, made = self.accumulates(), self._made()
         if leaf is not None:
             leaf._meta = meta(self.array.shape, self.array.dtype)
-        if made is not None:  # its Meta, shared with others of that form, says no more what we are
+        if (
+            made is not None
+        ):  # the Meta of that shape is shared with other nodes: this one gets another
             made._meta = Meta(made._meta.shape, made._meta.dtype)
 
     def data_ptr(self) -> int:
@@ -482,7 +484,7 @@ class Tensor:
         return strides if dim is None else strides[sized_dim(dim, a.ndim)]
 
     def is_contiguous(self, *, memory_format: Any = "contiguous_format") -> bool:
-        """True where the elements lie in order without gaps: row by row, or as the format says."""
+        """True if the elements lie in order without gaps: row-major, or as `memory_format` says."""
         array = self.memory()
         if memory_format == "contiguous_format":
             return bool(array.flags.c_contiguous)
@@ -530,7 +532,7 @@ class Tensor:
         return self.array.dtype.kind == "c"  # type: ignore[no-any-return]
 
     def is_signed(self) -> bool:
-        """True where negative numbers can be represented."""
+        """True if the dtype has negative numbers."""
         return self.array.dtype.kind in "ifc"
 
     def is_inference(self) -> bool:
@@ -551,12 +553,12 @@ class Tensor:
         return self
 
     def is_set_to(self, other: Tensor) -> bool:
-        """True where both show the same memory in the same way."""
+        """True if both have the same memory, offset, shape and strides."""
         same = self.data_ptr() == other.data_ptr() and self.shape == other.shape
         return bool(same and self.stride() == other.stride())
 
     def is_same_size(self, other: Tensor) -> bool:
-        """True where the shapes are equal."""
+        """True if the shapes are equal."""
         return self.shape == other.shape
 
     # -- values -----------------------------------------------------------------------------------
@@ -574,12 +576,12 @@ class Tensor:
         return self.array.tolist()
 
     def _tangents_at_work(self) -> list[Tensor]:
-        """The tangents of the levels that are open, the innermost first."""
+        """The tangents in the open levels of forward mode, the innermost first."""
         own = self.tangents
         return [own[level] for level in modes.forward_levels() if level in own] if own else []
 
     def numpy(self, *, force: bool = False) -> Any:
-        """The elements as a NumPy array over the same memory."""
+        """A NumPy array over the same memory; RuntimeError if autograd would lose track (force: allow)."""
         if self.node is not None and not force and modes.is_grad_enabled():
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
@@ -589,7 +591,7 @@ class Tensor:
             self._tangents_at_work() and modes.transforms.get()
         ):
             raise RuntimeError(NO_STORAGE)
-        array = self.memory()  # numbers, which a recorded array may have to refuse
+        array = self.memory()  # an array of a trace may raise here: it has no numbers
         return array if isinstance(array, np.ndarray) else np.asarray(array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -647,7 +649,7 @@ class Tensor:
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
-        """The tensor's memory for `from_dlpack` of other packages, as NumPy hands it over."""
+        """A DLPack capsule over the tensor's memory, as NumPy makes it."""
         from gradcli.core.device import used
 
         if self.requires_grad:
@@ -698,7 +700,7 @@ class Tensor:
         try:
             node = None if self.is_leaf else self.grad_fn
             name = "" if node is None else type(node).__name__
-        except RuntimeError:  # a view that may not have been written
+        except RuntimeError:  # a view that was written against the rules
             name = "Invalid"
         if name:
             suffixes.append(f"grad_fn=<{name}>")
@@ -737,19 +739,21 @@ class Tensor:
         return _rebuild, (np.asarray(self.array), self.requires_grad)
 
     # -- the table --------------------------------------------------------------------------------
-    if TYPE_CHECKING:  # the methods that the table adds; a real `__getattr__` slows every attribute
+    if (
+        TYPE_CHECKING
+    ):  # for the methods that the table adds; a real `__getattr__` would slow all attributes
 
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Any: ...
         def __add__(self, other: Any) -> Any: ...
 
     def __array_wrap__(self, array: Any, context: Any = None, scalar: bool = False) -> Tensor:
-        dtypes.of(array.dtype)  # raises where no tensor is of it
+        dtypes.of(array.dtype)  # raises for a dtype that no tensor has
         return wrap(array)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
-            # An operator of Python's calls here, too: a number of NumPy's leaves that to the tensor.
+            # Python's operators arrive here too: `np.float64(2) * tensor` calls the ufunc.
             operator = any(isinstance(a, np.generic) for a in args)
             if (primitive := _row_of(ufunc, args, operator)) is not None:
                 return primitive(*args)
@@ -771,7 +775,7 @@ class Tensor:
         if primitive is not None:
             try:
                 return primitive(*args, **kwargs)
-            except TypeError:  # arguments that are NumPy's alone
+            except TypeError:  # arguments that only NumPy takes
                 if modes.current().rules:
                     raise
         before, _numpy.answers = _numpy.answers, True
@@ -786,10 +790,10 @@ Tensor.backward.__annotations__.clear()
 
 
 def _row_of(function: Any, arguments: Any, ours: bool) -> Any:
-    """What a function of NumPy's means on tensors; None where NumPy answers, as it does PyTorch's tensors.
+    """The function of tensors that replaces a NumPy function; None if NumPy shall compute.
 
-    These it asks for their numbers (`__array__`). So a function has a meaning of its own to rules, on
-    tensors that are more than numbers (not where functions of NumPy's call it), and where it is `ours`.
+    With PyTorch's tensors, NumPy computes on `__array__`. It is replaced in VJP rules, on tensors that are
+    recorded, batched or carry tangents (unless another NumPy function calls it), and if `ours`.
     """
     state = modes.local.state
     rule = state is not None and state.rules
@@ -806,7 +810,7 @@ def _row_of(function: Any, arguments: Any, ours: bool) -> Any:
 
 
 def _withheld(value: Any) -> bool:
-    """Whether a tensor among arguments is more than numbers: recorded, batched, with a tangent."""
+    """Whether a tensor among the arguments is recorded, traced or batched, or carries a tangent."""
     if isinstance(value, Tensor):
         kept = value.node is not None and modes.is_grad_enabled()
         return kept or bool(value._tangents_at_work()) or not isinstance(value.array, ARRAYS)
@@ -818,16 +822,16 @@ def _withheld(value: Any) -> bool:
 
 
 class _Numpy(threading.local):
-    answers = False  # a function of NumPy's is running, and calls others
+    answers = False  # a NumPy function is running and may call others
 
 
 _numpy = _Numpy()
 
-# Called with an `axis` on whatever has a method of that name, which PyTorch's refuse.
+# NumPy calls the method of the same name with `axis`, which a tensor's method would not take.
 _METHODS = frozenset([np.sum, np.prod, np.mean, np.max, np.min, np.any, np.all, np.amax, np.amin])
 
-# NumPy's functions as rules use them: what they mean on tensors. Filled by the operator table, whose
-# `meaning` knows the families that have not been imported yet.
+# NumPy function -> function of tensors, so that VJP rules can be written with NumPy. The operator table
+# fills it; its `meaning` finds functions of families that are not imported yet.
 NUMPY: dict[Any, Callable[..., Any]] = {}
 meaning: Callable[[Any], Any] | None = None
 
@@ -877,7 +881,7 @@ def wrap(array: Any, requires_grad: bool = False) -> Tensor:
 
 
 def edge(tensor: Tensor | Scalar) -> Any:
-    """Where the gradient of a tensor goes: a Node, a Port, or None."""
+    """The Node or Port that a tensor's gradient goes to; None if it does not require grad."""
     node = tensor.node
     if node is not LAZY:
         return node
@@ -894,7 +898,7 @@ def edge(tensor: Tensor | Scalar) -> Any:
 
 
 def inference_error() -> RuntimeError:
-    """The error for a tensor made in inference mode that a graph would have to keep."""
+    """PyTorch's error for an inference tensor that a graph would have to save."""
     return RuntimeError(
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
         "inference mode in computation tracked by autograd. To work around this, you can make a "
@@ -919,7 +923,7 @@ _pruning = locks.lock()
 
 
 class Views:
-    """The views of a base that are still in use."""
+    """Weak references to the views of a base."""
 
     __slots__ = ("limit", "refs")
 
@@ -928,11 +932,11 @@ class Views:
         self.limit = 16
 
     def add(self, view: Tensor) -> None:
-        """Remember a view; forget those that have gone, now and then."""
+        """Add a view; from time to time remove those that were freed."""
         refs = self.refs
         refs.append(ref(view))
         if len(refs) > self.limit and _pruning.acquire(blocking=False):
-            try:  # in place and up to here: other threads may be adding
+            try:  # in place, and no further than counted: another thread may be adding
                 known = len(refs)
                 refs[:known] = [r for r in refs[:known] if r() is not None]
                 self.limit = 16 + 2 * len(refs)
@@ -940,7 +944,7 @@ class Views:
                 _pruning.release()
 
     def alive(self) -> list[Tensor]:
-        """The views that are in use."""
+        """The views that still exist."""
         return [v for r in self.refs if (v := r()) is not None]
 
 
@@ -960,7 +964,9 @@ def track(out: Tensor, source: Tensor) -> Tensor:
     if source.creation:
         out.creation = source.creation
     if base.views is None:
-        counter = out.versions  # shared with what is detached from the base: one list for all
+        counter = (
+            out.versions
+        )  # shared with tensors detached from the base, so that one list has all views
         if counter.views is None:
             counter.views = Views()
         base.views = counter.views
@@ -969,7 +975,7 @@ def track(out: Tensor, source: Tensor) -> Tensor:
 
 
 def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
-    """As `track`, in any state of the thread and for primitives of many views; returns `out`."""
+    """As `track`, in any grad mode and for primitives that return many views; returns `out`."""
     base = track(out, source)
     if state is not None and state.inference:
         out.creation = "inference"
@@ -983,7 +989,7 @@ def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
 
 
 def link_lazily(view: Tensor) -> None:
-    """Let a view that has no node require grad as long as its base does."""
+    """Make a view without a node require grad if its base comes to do so."""
     base = view.base
     if base is None:  # a view of an inference tensor
         return
@@ -994,7 +1000,7 @@ def link_lazily(view: Tensor) -> None:
 
 
 class Scalar:
-    """A Python number as an operand: its array is already of the dtype to compute in."""
+    """A Python number as an operand; its array has the dtype to compute in."""
 
     __slots__ = ("array", "value")
     node = None
@@ -1005,7 +1011,7 @@ class Scalar:
         self.array, self.value = array, value
 
     def tensor(self) -> Tensor:
-        """The number as PyTorch saves it: a 0-d tensor of the number's own dtype."""
+        """The number as PyTorch saves it: a 0-d tensor of the number's dtype, before promotion."""
         value = self.value
         kind: Any = np.float64 if type(value) is float else np.complex128
         if not isinstance(value, (float, complex)):
@@ -1019,9 +1025,9 @@ _SCALARS: dict[Any, Scalar] = {}
 
 
 def scalar(value: Any, like: Tensor | None) -> Scalar:
-    """A Python number, ready to meet the tensor `like`.
+    """A Python number as an operand beside the tensor `like`.
 
-    A number of the same or a lower category takes the tensor's dtype, as in PyTorch's promotion.
+    A number of the same or a lower category takes the tensor's dtype, by PyTorch's promotion.
     """
     if like is None:
         return Scalar(np.asarray(value, dtypes.number_dtype(value)), value)
@@ -1038,14 +1044,14 @@ def scalar(value: Any, like: Tensor | None) -> Scalar:
             wanted = np.dtype(np.float32)
         constant = dtypes.constant(value, wanted)
         found = Scalar(np.asarray(constant) if flat else constant, value)
-        # 0.0 and -0.0 are equal as keys but not as numbers; NaN equals nothing.
+        # 0.0 and -0.0 are equal keys but different numbers; NaN equals no key.
         if value and value == value and len(_SCALARS) < 10_000:
             _SCALARS[key] = found
     return found
 
 
 def wrap_dim(dim: Any, ndim: int) -> int:
-    """A dimension counted from the front; IndexError in PyTorch's words where there is none."""
+    """A dim, made nonnegative; IndexError, in PyTorch's words, if it is out of range."""
     n = max(ndim, 1)
     if not -n <= dim < n:
         raise IndexError(
@@ -1055,7 +1061,7 @@ def wrap_dim(dim: Any, ndim: int) -> int:
 
 
 def sized_dim(dim: Any, ndim: int) -> int:
-    """As `wrap_dim`, of a dimension whose size is asked for: a tensor without dimensions has none."""
+    """As `wrap_dim`, but a 0-d tensor has no dim at all."""
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return wrap_dim(dim, ndim)

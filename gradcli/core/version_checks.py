@@ -1,4 +1,4 @@
-"""Saved tensors that have been written, or have lost their history, since: PyTorch's refusals."""
+"""PyTorch's errors for saved tensors that were written in place, or detached, since they were saved."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gradcli.system.dtypes import scalar_name, tensor_name
 
 
 class _Reading(threading.local):
-    """What a level's pass reaches: the ids of nodes; None where a pass is no level's.
+    """In a pass of a transform's level, the ids of the nodes that it reaches; None in other passes.
 
-    A node saves what its gradients by the variables of all levels need; a level's own pass does not mind
-    that what it does not need itself has been written.
+    A node saves what the gradients of all levels need. The pass of one level reads only some of it, and
+    ignores writes to the rest.
     """
 
     ids: frozenset[int] | None = None
@@ -26,7 +26,7 @@ reading = _Reading()
 
 
 def check_versions(node: Node) -> None:
-    """Raise RuntimeError, in PyTorch's words, where a saved tensor has been written since."""
+    """Raise RuntimeError, in PyTorch's words, if a saved tensor was written in place since."""
     if node._hooks is not None and node._hooks.packed:
         return
     for saved in _saved_tensors(node):
@@ -41,7 +41,7 @@ def check_versions(node: Node) -> None:
 
 
 def is_stale(node: Node) -> bool:
-    """Whether a backward pass through the node would be refused for what has been written since."""
+    """Whether `check_versions` would raise for the node."""
     if node._seq >= versions.last or (node._hooks is not None and node._hooks.packed):
         return False
     lost = (_detached_since(s, node._seq) or _written_since(s, node) for s in _saved_tensors(node))
@@ -49,7 +49,7 @@ def is_stale(node: Node) -> bool:
 
 
 def _saved_tensors(node: Node) -> Iterator[Tensor]:
-    """The tensors among the operands that a node has saved, and that are needed."""
+    """The operands that a node saved and that this pass needs."""
     fields = node._primitive.saved_fields if node._primitive is not None else ()
     needed = _needed(node)
     for nr, saved in enumerate(node._saved or ()):
@@ -65,7 +65,7 @@ def _written_since(saved: Tensor, node: Node) -> bool:
 
 
 def _written_results(node: Node) -> Iterator[tuple[int, Any, int]]:
-    """Which saved results of a node have been written since, with their counters and the time they had."""
+    """(output number, version counter, tick when saved) of each saved result written in place since."""
     after = node._result_tick or node._seq
     needed, primitive = _needed(node), node._primitive
     for nr, counter in (node._written or {}).items():
@@ -75,7 +75,7 @@ def _written_results(node: Node) -> Iterator[tuple[int, Any, int]]:
 
 
 def _needed(node: Node) -> set[str] | None:
-    """The fields that a level's pass reads; None for all."""
+    """The saved fields that this pass reads; None for all."""
     primitive, ids = node._primitive, reading.ids
     if primitive is None or ids is None:
         return None
@@ -93,7 +93,7 @@ def _detached_since(saved: Tensor, tick: int) -> bool:
 
 
 def raise_on_detached(saved: Tensor, tick: int) -> None:
-    """Raise where a tensor has lost its history since it was saved."""
+    """Raise RuntimeError if a tensor was detached in place since it was saved."""
     if _detached_since(saved, tick):
         raise RuntimeError(
             "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
@@ -118,7 +118,7 @@ def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) ->
 
 
 def _shown_type(dtype: Any) -> str:
-    """What the error calls the type of a tensor."""
+    """The name of a tensor's type in the error."""
     if dtype.kind == "c":
         return f"CPU{scalar_name(dtype)}Type"
     return f"torch.{tensor_name(dtype)}"

@@ -1,7 +1,7 @@
-"""One clock for nodes and in-place writes, and the version counters that views share.
+"""Version counters, and one clock of ticks for nodes and in-place writes.
 
-A node and a write each take a tick. A saved tensor is stale when it was written after its node was
-made, so nothing has to be stored when a tensor is saved.
+Each node and each write takes a tick. A saved tensor is stale if it was written at a later tick than its
+node's, so that saving a tensor stores no version.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ clock = count(1)
 tick = clock.__next__
 
 _KEPT = 4096
-_writing = locks.lock()  # ticks of writes, and `last`, only grow
+_writing = locks.lock()  # keeps the ticks of writes, and `last`, in order
 
 
 class Versions:
-    """The ticks at which one piece of memory was written; shared by all tensors over it."""
+    """The version counter of a piece of memory: the ticks of its writes. All tensors over it share one."""
 
     __slots__ = ("forgotten", "stamps", "views")
 
     def __init__(self) -> None:
         self.forgotten = 0
-        self.views: Any = None  # the views of the memory, where it has any
+        self.views: Any = None  # core.tensor.Views, or None
         self.stamps: list[int] = []
 
     def __len__(self) -> int:
         return self.forgotten + len(self.stamps)
 
     def bump(self) -> None:
-        """Count a write that happens now."""
+        """Count a write."""
         global last
         with _writing:
             last = tick()
@@ -43,20 +43,20 @@ class Versions:
                 del stamps[:_KEPT]
 
     def stale(self, tick: int) -> bool:
-        """True where the memory was written after `tick`."""
+        """True if the memory was written after `tick`."""
         return bool(self.stamps) and self.stamps[-1] > tick
 
     def at(self, tick: int) -> int:
-        """The version that held at `tick`."""
+        """The version number at `tick`."""
         return self.forgotten + sum(stamp < tick for stamp in self.stamps)
 
 
-# When this process last wrote or detached in place: younger nodes need not be checked.
+# The tick of the last write or detach in place: younger nodes need no check.
 last = 0
 
 
 def forget() -> int:
-    """Count an event after which older nodes have to be checked, though nothing was written."""
+    """Count a `detach_`: no memory was written, but older nodes have to be checked."""
     global last
     with _writing:
         last = tick()

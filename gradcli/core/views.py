@@ -1,8 +1,7 @@
-"""Writing in place: what may be written, version counters, and the history of bases and views.
+"""In-place operations: their checks, version counters, and the new nodes of bases and views.
 
-A tensor over written memory gets a new history. For a view that is its base's history too: the base
-gets a CopySlices node, and every view of it works its own node out anew (AsStridedBackward0) when
-asked.
+A tensor that is written in place gets a new node. If it is a view, its base gets a CopySlices node, and
+each view of the base makes a new node (AsStridedBackward0) on demand.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ _CAPTURED = (
     "operation (aten::{}) that would mutate a captured Tensor. This is not supported; please rewrite "
     "the function being transformed to explicitly accept the mutated Tensor(s) as inputs."
 )
-# The in-place operations that PyTorch has in several forms, as it calls the form in that message: of a
-# tensor always, and of a tensor or a number.
+# In-place operations with overloads, which that message names: `.Tensor` always, or `.Tensor` and
+# `.Scalar`.
 _TENSORS = frozenset(["add", "sub", "mul", "div", "floor_divide"])
 _EITHER = frozenset(["fill", "pow", "lerp", "eq", "ne", "lt", "le", "gt", "ge", "masked_fill"])
 _EITHER |= {"remainder", "fmod"}
-# Why a view may not be written: what the message says last.
+# The end of the message for a view that may not be written, by `Tensor.creation`.
 _REASONS = {
     "many": _MANY,
     "custom": _CUSTOM,
@@ -59,7 +58,7 @@ _REASONS = {
 
 
 def _refuse_view(view: Tensor, happened: str) -> None:
-    """Raise for a view whose history may not be replaced; `happened` says what was written."""
+    """Raise if in-place writes to a view are forbidden; `happened`: what was written, for the message."""
     why = view.creation
     if not why:
         return
@@ -86,10 +85,10 @@ def _refuse_view(view: Tensor, happened: str) -> None:
 
 
 def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) -> None:
-    """Raise where a tensor may not be written in place now.
+    """Raise RuntimeError, in PyTorch's words, if a tensor may not be written in place now.
 
-    recorded: the write would be recorded (some operand requires grad, and grad mode is on).
-    overlapping: the write may go to memory that several elements share.
+    recorded: the write would be recorded (an operand requires grad, and grad mode is on).
+    overlapping: elements of the tensor may share memory.
     """
     state = modes.current()
     if state.before_write is not None:
@@ -130,7 +129,7 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
 
 
 def refuse_captured(tensor: Tensor, name: str, operand: Any = None) -> None:
-    """Raise where a tensor that the operation `name` is to write is not of the derivative at work."""
+    """Raise if the in-place operation `name` would write a tensor captured from outside the transform."""
     if modes.differentiating and tensor.made_at() < modes.opened.get():
         name = name.rstrip("_")
         form = "Tensor" if isinstance(operand, Tensor) or name in _TENSORS else "Scalar"
@@ -139,7 +138,7 @@ def refuse_captured(tensor: Tensor, name: str, operand: Any = None) -> None:
 
 
 def raise_on_overlap(tensor: Tensor, operands: Iterable[Any], apart: bool = False) -> None:
-    """Raise where an operand lies partly where the tensor is written; apart: or wholly, too."""
+    """Raise if an operand overlaps partly with the tensor to be written; apart: or if it is the same."""
     written = laid_out(tensor.array)
     if not isinstance(written, ARRAYS) or not _dense(written):
         return
@@ -166,7 +165,7 @@ def _same_elements(a: Any, b: Any) -> bool:
 
 
 def _dense(array: Any) -> bool:
-    """True where the elements fill their stretch of memory, each once."""
+    """True if the elements fill a block of memory without gaps or overlaps, in any order."""
     reach = array.dtype.itemsize
     for stride, size in sorted(zip(array.strides, array.shape, strict=True)):
         if size != 1:
@@ -177,9 +176,9 @@ def _dense(array: Any) -> bool:
 
 
 def store(tensor: Tensor, values: Any) -> None:
-    """Write values into a tensor's memory and count the write.
+    """Write an array of values into a tensor's memory and count the write.
 
-    Raises RuntimeError where the dtype's category or the shape does not admit the values.
+    Raises RuntimeError if the shapes differ or the values' dtype cannot be cast to the tensor's.
     """
     array = tensor.array
     if not castable(values.dtype.kind, array.dtype.kind):
@@ -198,20 +197,20 @@ def store(tensor: Tensor, values: Any) -> None:
             f"output with shape {list(array.shape)} doesn't match the broadcast shape "
             f"{[*lead, *values.shape]}"
         )
-    if modes.current().recorder is not None:  # which keeps account of all that is written
+    if modes.current().recorder is not None:  # the recorder traces writes to memory
         array = tensor.memory()
     if isinstance(array, np.generic):
         tensor.array = array.dtype.type(values)
     elif isinstance(array, np.ndarray) and 0 in array.strides and array.size:
         same = (array == values) | ((array != array) & (values != values))
-        np.copyto(array, values, where=~same)  # where elements share memory, what changed stays
+        np.copyto(array, values, where=~same)  # if elements share memory, the changed one wins
     else:
         array[...] = values
     bump(tensor)
 
 
 def bump(tensor: Tensor) -> None:
-    """Count a write to a tensor's memory; views work out their nodes anew."""
+    """Count a write to a tensor's memory, and mark its views as stale."""
     counter = tensor.shared_versions()
     counter.bump()
     if counter.views is not None:
@@ -226,21 +225,21 @@ def castable(source: str, target: str) -> bool:
 def inplace(primitive: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Run an operation and write its result over its first operand; returns that tensor.
 
-    The rules see the operand as it was before. Raises RuntimeError, in PyTorch's words, for leaves
-    that require grad, forbidden views, and results that do not fit.
+    VJP rules read the operand as it was before. Raises RuntimeError, in PyTorch's words, for a leaf that
+    requires grad, a forbidden view, and a result of another shape or dtype category.
     """
     return _inplace(primitive, tensor, args, kwargs)
 
 
 def set_own(tensor: Tensor, level: Any, tangent: Tensor) -> None:
-    """Make a tangent the tensor's, of a level of forward mode; those of other levels stay."""
+    """Set a tensor's tangent in a level of forward mode; tangents of other levels stay."""
     tensor.tangents = {**(tensor.tangents or {}), level: tangent}
 
 
 def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
-    """Write a written tensor's tangent; what shares its memory shares that too."""
+    """Update the tangent of a tensor that was written in place, and so of tensors that share its memory."""
     own = tensor.tangents.get(level) if tensor.tangents else None
-    before = modes.opened.set(0)  # whoever made the tangent: it is written as its tensor is
+    before = modes.opened.set(0)  # a tangent captured from outside may be written: its tensor was
     try:
         if own is None or (
             tangent is not None and batched_arrays.batch_of(tangent) - batched_arrays.batch_of(own)
@@ -256,7 +255,7 @@ def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
 
 
 def _zeros_as(tensor: Tensor, tangent: Tensor) -> Tensor:
-    """Zeros that lie in memory as a tensor does, in its batches and a tangent's."""
+    """Zeros with the memory layout of a tensor, in its batches and the tangent's."""
     like = tangent.array
     for more in batched_arrays.batch_of(tensor) - batched_arrays.batch_of(like):
         like = batched_arrays.lifted(like, more)
@@ -264,7 +263,7 @@ def _zeros_as(tensor: Tensor, tangent: Tensor) -> Tensor:
 
 
 def laid_as(tensor: Tensor, tangent: Tensor) -> Tensor:
-    """A tangent that lies in memory as its tensor, that is no view, does."""
+    """A copy of a tangent with the memory layout of its tensor, which is not a view."""
     whole = _zeros_as(tensor, tangent)
     whole.copy_(tangent)
     return whole
@@ -273,7 +272,7 @@ def laid_as(tensor: Tensor, tangent: Tensor) -> Tensor:
 def _first_tangent(tensor: Tensor, level: Any, tangent: Tensor) -> None:
     base = tensor if tensor.base is None else tensor.base
     alive = [] if base.views is None else base.views.alive()
-    views = [v for v in alive if v.base is base]  # of what was detached, its own
+    views = [v for v in alive if v.base is base]  # without views of tensors detached from it
     if not views:
         set_own(tensor, level, tangent.clone())
         return
@@ -290,7 +289,7 @@ def _first_tangent(tensor: Tensor, level: Any, tangent: Tensor) -> None:
 
 
 def will_record(tensor: Tensor, operands: Iterable[Any]) -> bool:
-    """True where an in-place operation on `tensor` with these operands becomes part of a graph."""
+    """True if an in-place operation on `tensor` with these operands is recorded."""
     return modes.is_grad_enabled() and (
         tensor.requires_grad or any(isinstance(a, Tensor) and a.requires_grad for a in operands)
     )
@@ -317,7 +316,7 @@ def _inplace(
     before.wrapped = tensor.wrapped
     before.node = edge(tensor) if recorded else None
     before.tangents = tensor.tangents
-    if recorded and tensor.tangents:  # its own are about to be written
+    if recorded and tensor.tangents:  # the tensor's tangents are about to be written
         before.tangents = {level: own.clone() for level, own in tensor.tangents.items()}
     out = primitive(before, *args, **kwargs)
     if writes:
@@ -332,7 +331,9 @@ def _inplace(
     values = out.array
     store(tensor, values)
     if node is not None and node is not LAZY:
-        if node._meta.dtype is not tensor.array.dtype:  # the gradient is of what was written
+        if (
+            node._meta.dtype is not tensor.array.dtype
+        ):  # the gradient has the dtype of the written tensor
             node._meta = Meta(tensor.array.shape, tensor.array.dtype)
         if before.node is not None and any(s is before for s in node._saved or ()):
             before.node = _cloned(before).node
@@ -344,14 +345,14 @@ def _inplace(
 
 
 def _cloned(before: Tensor) -> Tensor:
-    """The operand as an in-place operation saves it: PyTorch clones it first, and records that."""
+    """A recorded clone of the operand, which PyTorch's in-place operation saves."""
     source = wrap(before.array)
     source.node = before.node
     return source.clone()  # type: ignore[no-any-return]
 
 
 def write(tensor: Tensor, values: Any, node: Node | None) -> Tensor:
-    """Write values that a node (None: unrecorded) accounts for."""
+    """Write values in place; node: the operation that computed them, None if not recorded."""
     store(tensor, values)
     if node is not None:
         rebase(tensor, node)
@@ -359,7 +360,7 @@ def write(tensor: Tensor, values: Any, node: Node | None) -> Tensor:
 
 
 def rebase(tensor: Tensor, node: Node) -> None:
-    """Give a written tensor its new history, and its base and the base's views theirs."""
+    """Make `node` the history of a tensor that was written in place; update its base and views too."""
     base = tensor.base
     if base is None:
         tensor.node = node
@@ -372,7 +373,7 @@ def rebase(tensor: Tensor, node: Node) -> None:
 
 
 def _move_retained(tensor: Tensor, node: Node) -> None:
-    """A retained gradient belongs to the newest history: the old node no longer keeps it."""
+    """Retain the gradient at the tensor's new node instead of the old one."""
     if tensor.retained:
         for keepers in (node_hooks(n).retain for n in _inputs(node) if n._hooks is not None):
             for nr in [nr for nr, keeper in keepers.items() if keeper() is tensor]:
@@ -391,7 +392,7 @@ def _mark_views(base: Tensor) -> None:
 
 
 def _mark(views: Views) -> None:
-    """Let views of tensors that require grad work out their nodes anew when asked."""
+    """Mark views of tensors that require grad as stale: they make a new node on demand."""
     for view in views.alive():
         assert view.base is not None
         if view.base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE:
@@ -401,7 +402,7 @@ def _mark(views: Views) -> None:
 
 
 def regenerate(view: Tensor) -> Node:
-    """The node of a view whose base has been written since: the base, read through strides."""
+    """A new node for a stale view: as_strided of its base."""
     if view.creation:
         view.node = view.former
         try:
@@ -426,7 +427,7 @@ def regenerate(view: Tensor) -> Node:
 
 
 def _of_kind(tensor: Tensor, dtype: Any) -> Tensor:
-    """The tensor, its numbers read as pairs or its pairs as numbers where the dtype says so."""
+    """The tensor viewed as `dtype`: view_as_real or view_as_complex if that differs."""
     own = tensor.array.dtype
     if own == dtype:
         return tensor
@@ -436,7 +437,7 @@ def _of_kind(tensor: Tensor, dtype: Any) -> Tensor:
 
 # -- written through a view -----------------------------------------------------------------------
 class Layout:
-    """Where an array lies within the memory of its base, in bytes."""
+    """The position of an array within its base's memory, in bytes."""
 
     __slots__ = ("base_shape", "base_strides", "dtype", "offset", "shape", "strides")
 
@@ -446,10 +447,7 @@ class Layout:
         self.base_shape, self.base_strides = base.shape, base.strides
 
     def arrays(self, dtype: Any, like: Any = None) -> tuple[Any, Any]:
-        """Fresh zeros laid out as the base, and the part of them that lies as the view does.
-
-        like: an array whose batches they have.
-        """
+        """(zeros with the base's layout, the view's part of them), in the batches of `like`."""
         low = min(0, self.offset)
         size = max(
             _extent(self.base_shape, self.base_strides, dtype.itemsize),
@@ -469,7 +467,7 @@ def _extent(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> int:
 
 
 class CopySlices(Wide):
-    """The history of a base that was written through a view of it."""
+    """The node of a base that was written through a view."""
 
     __slots__ = ()
     inner_edges: tuple[Any, ...]
@@ -508,7 +506,7 @@ class CopySlices(Wide):
         if self._saved is None:
             raise RuntimeError(FREED_MESSAGE)
         (inner,) = self._saved
-        # What was saved of the result is the written view: it reads this node's output.
+        # A saved result is the view after the write, which reads this node's output.
         grads = of_inputs(inner, grad, recorded, _node_of_part(self) if recorded else None)
         return tuple(
             g if g is None or e is None else fit(g, e, inner, i)
@@ -519,7 +517,7 @@ class CopySlices(Wide):
 CopySlices.__module__ = "builtins"
 
 
-# Where the gradient of a written part goes while its node runs: a place, not a node of any graph.
+# A dummy node: the edge of the inner node's first gradient while CopySlices runs it.
 _PART = blank(Wide)
 
 
@@ -528,10 +526,10 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     node = blank(CopySlices)
     array = view.memory()
     first = edge(base) if base.requires_grad else None
-    # Inside, the first gradient has the view's shape, and has to be there for the base's.
+    # The inner node's first gradient has the view's shape; the base's gradient is computed from it.
     wanted = first is not None or inner._edges[0] is not None
     target = Port(_PART, 0, array.shape, array.dtype) if wanted else None
-    node._saved = (inner,)  # the node of the write itself
+    node._saved = (inner,)  # the node that wrote the view
     node.inner_edges = (target, *inner._edges[1:])
     inner._edges = node.inner_edges
     node._edges = (first, *node.inner_edges[1:])
@@ -542,14 +540,14 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
 
 
 def _node_of_part(history: CopySlices) -> Any:
-    """The node of the part that was written, read from its base afterwards."""
+    """The node of the view after the write: as_strided of the written base."""
     whole = wrap(history.layout.arrays(history._meta.dtype)[0])
     whole.node = history
     return _part(whole, history.layout).node
 
 
 def _part(whole: Tensor, layout: Layout) -> Tensor:
-    """The part of a base that a view showed."""
+    """The view of `whole` that lies as `layout` says."""
     item = layout.dtype.itemsize
     start = whole.storage_offset() * whole.itemsize + layout.offset
     strides = tuple(s // item for s in layout.strides)
@@ -558,7 +556,7 @@ def _part(whole: Tensor, layout: Layout) -> Tensor:
 
 
 def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> Any:
-    """A view of an array's memory, in elements, as `torch.as_strided`; what it refuses."""
+    """`torch.as_strided` of an array's memory, with its errors; stride and offset in elements."""
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(s < 0 for s in stride):

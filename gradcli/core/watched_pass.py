@@ -1,6 +1,6 @@
-"""The watched pass: with hooks, several outputs, recording, anomalies, and captured gradients.
+"""The watched pass: hooks, ports, create_graph, anomaly mode, observers and captured gradients.
 
-It runs in PyTorch's exact order, ties included (core.execution_order).
+Nodes run in PyTorch's exact order, ties included (core.execution_order).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _numbers = count()
 
 
 class Pass:
-    """One run over a graph, as hooks may ask about it."""
+    """A running backward pass, as hooks see it."""
 
     __slots__ = ("captured", "nodes", "number", "only", "whole")
 
@@ -40,12 +40,12 @@ class Pass:
     ) -> None:
         self.number, self.nodes, self.only = next(_numbers), nodes, only
         self.captured = captured
-        # True where neither this pass nor one around it stops at given inputs.
+        # True if neither this pass nor an outer one is limited to given inputs.
         outer = _running.task
         self.whole: bool = only is None and (outer is None or outer.whole)
 
     def reaches(self, node: Node) -> bool:
-        """True where the pass runs the node, or asks what comes to it."""
+        """True if the pass runs the node or captures its gradient."""
         if not any(n is node for n in self.nodes):
             return False
         if self.only is None or id(node) in self.only:
@@ -56,11 +56,11 @@ class Pass:
 class _PassOfThread(threading.local):
     callbacks: list[Callable[[], Any]] | None = None
     task: Pass | None = None
-    depth = 0  # how many passes run inside one another
+    depth = 0  # the number of nested passes
 
 
 def current_pass() -> Pass:
-    """The pass that runs in this thread now; RuntimeError outside of one."""
+    """The pass that runs in this thread; RuntimeError if there is none."""
     if _running.task is None:
         raise RuntimeError("expected the current thread to be running a backward pass")
     return _running.task
@@ -70,7 +70,7 @@ _running = _PassOfThread()
 
 
 class Captured:
-    """What a pass brings to the inputs of `autograd.grad`."""
+    """The gradients that a pass collects for the inputs of `autograd.grad`."""
 
     def __init__(self, edges: Sequence[Edge | None]) -> None:
         self.keys = {_key(e) for e in edges if e is not None}
@@ -78,15 +78,15 @@ class Captured:
         self.grads: dict[tuple[int, int], Any] = {}
 
     def wants(self, node: Node) -> bool:
-        """True where a gradient of the node's outputs was asked for."""
+        """True if the gradient of one of the node's outputs is wanted."""
         return id(node) in self.nodes
 
     def of(self, e: Edge) -> Any:
-        """What has come to an edge; None for nothing."""
+        """The gradient that arrived at an edge, or None."""
         return self.grads.get(_key(e))
 
     def take(self, node: Node, parts: Sequence[Any]) -> None:
-        """Keep the gradients of a node's outputs that were asked for."""
+        """Keep those gradients of a node's outputs that are wanted."""
         for nr, part in enumerate(parts):
             if (id(node), nr) in self.keys and part is not None:
                 self.grads[id(node), nr] = part
@@ -96,7 +96,7 @@ def _key(e: Edge) -> tuple[int, int]:
     return (id(e.node), e.nr) if type(e) is Port else (id(e), 0)
 
 
-_DEEP = 30  # passes inside one another, before the next one gets a thread, and a stack, of its own
+_DEEP = 30  # from this many nested passes on, each runs in a new thread, with a new stack
 
 
 def run(
@@ -108,7 +108,7 @@ def run(
     captured: Captured | None = None,
     only: frozenset[int] | None = None,
 ) -> None:
-    """As `backward.run`, where something unusual holds."""
+    """As `backward_pass.run`, for graphs and modes that the plain pass does not handle."""
     if _running.depth >= _DEEP:
         again = partial(run, retain=retain, create=create, captured=captured, only=only)
         _in_thread(again, roots, cotangents)
@@ -119,7 +119,7 @@ def run(
         on_tensors = recorder is not None and recorder.tensors
         in_batch = bool(before.levels) or is_batched(cotangents)
         if before.intercept is not None or on_tensors or in_batch:
-            # tangents and batches travel with tensors, and what a recording keeps are calls on tensors
+            # only tensors carry tangents and batches, and a trace records calls on tensors
             create, cotangents = True, [as_tensor(s) for s in cotangents]
     outer, waiting, node = _running.task, _running.callbacks, running.node
     callbacks = _running.callbacks = []
@@ -141,7 +141,7 @@ def run(
 
 
 def _in_thread(call: Callable[..., None], roots: Sequence[Edge], cotangents: Sequence[Any]) -> None:
-    """Run a pass in another thread, in this one's state, and wait for it."""
+    """Run a pass in a new thread with this thread's modes, and wait for it."""
     state, task, node = modes.local.state, _running.task, running.node
     errors: list[BaseException] = []
 
@@ -151,7 +151,7 @@ def _in_thread(call: Callable[..., None], roots: Sequence[Edge], cotangents: Seq
         _running.task, running.node = task, node
         try:
             call(roots, cotangents)
-        except BaseException as error:  # raised again where the pass was asked for
+        except BaseException as error:  # raised again in the calling thread
             errors.append(error)
         finally:
             modes.restore(before)
@@ -164,14 +164,14 @@ def _in_thread(call: Callable[..., None], roots: Sequence[Edge], cotangents: Seq
 
 
 def queue_callback(callback: Callable[[], Any]) -> None:
-    """Call `callback` when the pass that runs now has finished."""
+    """Call `callback` at the end of the current pass."""
     if _running.callbacks is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
     _running.callbacks.append(callback)
 
 
 def discover(roots: Iterable[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]:
-    """Every node that can be reached from the roots; the ports met, by node."""
+    """(all nodes reachable from the roots, {node: its ports that were met})."""
     nodes: list[Node] = []
     ports: dict[Node, list[Port]] = {}
     seen: set[Any] = set()
@@ -207,7 +207,7 @@ def _run(
             True,
             [as_tensor(s) for s in cotangents],
         )  # primitives of batches run on tensors
-        before = modes.change(batched=True)  # and look for batches, which may be closed by now
+        before = modes.change(batched=True)  # whose levels may be closed by now
         try:
             _run_seeded(roots, cotangents, ports, retain, create, captured, only)
         finally:
@@ -240,7 +240,7 @@ def _run_watched(
     captured: Captured | None,
     only: frozenset[int] | None,
 ) -> None:
-    """The pass in full."""
+    """Run the nodes in order, with all that the plain pass leaves out."""
     state = modes.current()
     recorder = None if state.recorder is None or not state.recorder.tensors else state.recorder
     take = grads.pop
@@ -274,7 +274,7 @@ def _run_watched(
         if node.__class__ is AccumulateGrad:
             _run_leaf(node, g, create, captured)
             continue
-        results = d = old = None  # what came of the node before, which may be `g`
+        results = d = old = None  # drop the previous node's gradients, one of which may be `g`
         if bare and _spends(node, captured) and sys.getrefcount(g) == _ALONE:
             given_up.array = _given_up(g)
         try:
@@ -297,7 +297,7 @@ def _run_watched(
 
 
 def _alone() -> int:
-    """How many references `sys.getrefcount` tells of what one name has."""
+    """What `sys.getrefcount` says of an object with one reference."""
     one = object()
     return sys.getrefcount(one)
 
@@ -306,13 +306,13 @@ _ALONE = _alone()
 
 
 def _spends(node: Node, captured: Captured | None) -> bool:
-    """Whether a node's rule may write over the gradient that comes to it: nobody is shown that."""
+    """Whether a VJP rule may overwrite the incoming gradient: no hook or capture sees it."""
     primitive, shown = node._primitive, captured is not None and captured.wants(node)
     return primitive is not None and primitive.donates and node._hooks is None and not shown
 
 
 def _given_up(g: Any) -> Any:
-    """The array of all entries of a gradient that nobody else has; None where somebody might."""
+    """The array of a batched gradient, for buffer donation; None if something else may refer to it."""
     batched = getattr(g, "array", None)
     if type(batched) is not BatchedArray or sys.getrefcount(batched) != _ALONE + 1:
         return None
@@ -323,7 +323,7 @@ def _given_up(g: Any) -> Any:
 
 
 def _tell(kind: str, node: Node, data: Any) -> None:
-    """Show a step of the pass to who watches it: see core.observers."""
+    """Pass a step to the observer, if there is one: see core.observers."""
     observer = modes.current().observer
     if observer is not None:
         observer((kind, node, data))
@@ -336,7 +336,7 @@ def _rare(node: Node) -> bool:
 
 
 def _run_leaf(node: AccumulateGrad, grad: Any, create: bool, captured: Captured | None) -> None:
-    """A leaf's end of the pass, with its hooks."""
+    """Run a leaf: its hooks, and the accumulation of its gradient."""
     variable = node.variable
     _tell("start", node, (grad,))
     if variable.hooks:
@@ -380,7 +380,7 @@ def _plain(grad: Any, create: bool) -> Any:
 
 
 def call_tensor_hooks(hooks: dict[int, Any], grad: Any, create: bool, node: Node) -> Any:
-    """The gradient after the hooks of a tensor."""
+    """Call a tensor's hooks in order; returns the gradient, which they may replace."""
     for hook in list(hooks.values()):
         given = as_tensor(grad)
         result = hook(given)
@@ -414,7 +414,7 @@ def _check_hook_result(given: Any, result: Any, hook: Any) -> None:
 def _replaced(
     hooks: dict[int, Any], grads: tuple[Any, ...], node: Node, kind: str, *more: Any
 ) -> tuple[Any, ...]:
-    """Gradients after the hooks of a node, called with `(grads, *more)`, which may replace them."""
+    """Call a node's hooks with `(grads, *more)`; returns the gradients, which they may replace."""
     for hook in list(hooks.values()):
         result = hook(grads, *more)
         if result is None:
@@ -445,9 +445,9 @@ def _call_prehooks(node: Node, grad: Any, create: bool) -> Any:
 def _capture(
     node: Node, grad: Any, captured: Captured | None, create: bool, runs: bool = True
 ) -> Any:
-    """Tensor hooks and retained gradients of a node's outputs, and what `grad` asked for.
+    """Call the tensor hooks of a node's outputs, retain and capture gradients; returns the gradient.
 
-    As in PyTorch, what `grad` gets of a node that runs itself is the gradient before its hooks.
+    As in PyTorch, the gradient of a node that runs is captured before its hooks.
     """
     hooks = node._hooks
     many = isinstance(grad, list)
@@ -481,7 +481,7 @@ def _retain(tensor: Tensor, grad: Any) -> None:
 def _run_node(
     node: Node, grad: Any, create: bool, captured: Captured | None, state: modes.State
 ) -> Any:
-    """A node's run where something unusual holds: hooks, a recorded pass, captures, anomalies."""
+    """Run a node with its hooks, capturing and checks for anomalies; returns its inputs' gradients."""
     hooks = node._hooks
     grad = _capture(node, grad, captured, create)
     if hooks is not None and hooks.pre:
@@ -521,7 +521,7 @@ def _call_posthooks(node: Node, results: Any, incoming: Any, create: bool) -> An
 
 
 def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
-    """`node(grad)`: the gradients of the inputs, recorded, as a tuple or a single tensor."""
+    """`node(grad)`: the gradients of the inputs, recorded; a tuple, or a tensor if there is one input."""
     if len(grads) != len(node.output_meta()):
         raise TypeError(f"expected {len(node.output_meta())} arguments, got {len(grads)} instead")
     if all(g is None for g in grads) and not node._eager:

@@ -1,4 +1,4 @@
-"""Products and sums of many rows, and of long vectors, in blocks: the same bits, whoever works out which."""
+"""Products and sums in blocks of fixed size, so that results are bit-identical for any number of threads."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from gradcli.system import threads
 from gradcli.system.array_memory import ARRAYS
 from gradcli.system.cascaded_sums import Tree
 
-FOLDED = 256  # rows whose product, or sum, is worked out at once
-_FEWEST = 256  # rows of a product: many for the library of products
-_ELEMENTS = 1 << 14  # of the wider of rows and result, so few that it cuts them no further
-PART = 1 << 12  # elements of vectors that are multiplied at once, so few that it does not cut them
-CUT = 1 << 18  # multiplications from which on the library of products takes several threads
-_SHARED = 1 << 24  # multiplications from which on a second thread pays
-_READ = 1 << 19  # elements that are read, from which on it does too
+FOLDED = 256  # rows of a block that is summed at once
+_FEWEST = 256  # the fewest rows in a block of a product, so that BLAS is efficient
+_ELEMENTS = 1 << 14  # elements of a block (rows or result): BLAS does not split these
+PART = 1 << 12  # elements of a part of a dot product: BLAS does not split these
+CUT = 1 << 18  # multiplications from which BLAS uses several threads
+_SHARED = 1 << 24  # multiplications from which a second thread pays off
+_READ = 1 << 19  # elements read from which a second thread pays off
 _reduce: Any = np.add.reduce
-_NARROW = 8  # columns of a sum from which on blocks of rows are added by themselves
-_FEW = 256  # elements of a product from which on they are
-_WIDEST = 1 << 18  # elements of what blocks of rows give, so few that each thread can have its own
+_NARROW = 8  # columns from which rows are summed in blocks
+_FEW = 256  # elements of a product from which rows are summed in blocks
+_WIDEST = 1 << 18  # the most elements of a block's result: each thread holds one
 
 
 def block_of(columns: int, results: int) -> int:
-    """How many rows a product takes at once, of rows of so many elements that give so many: a power of 2."""
+    """How many rows of `columns` elements, with `results` results each, make a block: a power of 2."""
     wide = max(columns, results, 1)
     return max(_FEWEST, 1 << (_ELEMENTS // wide).bit_length() - 1)
 
 
 def _recorded(function: Any, *arrays: Any) -> Any:
-    """What a recorded array makes of a call, as of one of NumPy's; None where all are plain."""
+    """Pass the call to an array of a trace, as NumPy would; None if all are NumPy arrays."""
     for a in arrays:
         if type(a) is not np.ndarray:
             return a.__array_function__(function, (), arrays, {})
@@ -41,7 +41,7 @@ def _recorded(function: Any, *arrays: Any) -> Any:
 
 
 def _in_turns(work: Callable[[int], None], count: int, multiplied: int, read: int = 0) -> None:
-    """`work(k)` of `count` blocks of so many multiplications, on as many threads as pay; read: elements."""
+    """Run `work(k)` for `count` blocks, on threads if that pays. multiplied: in a block; read: elements."""
     alone = threads.multiplying_alone() if multiplied > CUT else nullcontext()
     pays = multiplied * count >= _SHARED or read >= _READ
     many = threads.products() if pays else 1
@@ -60,16 +60,16 @@ def _in_turns(work: Callable[[int], None], count: int, multiplied: int, read: in
 
 # -- a product of every row ---------------------------------------------------------------------------
 def rows_dot(rows: Any, other: Any, out: Any = None) -> Any:
-    """`rows.dot(other)` of a matrix and a matrix or a vector, some rows at a time (see `block_of`).
+    """`rows.dot(other)` of a matrix and a matrix or vector, in blocks of rows (see `block_of`).
 
-    A recorded array is told of the call as of one of NumPy's.
+    Arrays of a trace record the call as one of NumPy's.
     """
     if (found := _recorded(rows_dot, rows, other)) is not None:
         return found
     if out is None:
         out = np.empty((len(rows), *other.shape[1:]), np.result_type(rows, other))
     step = block_of(rows.shape[1], out.size // max(len(rows), 1))
-    other = np.ascontiguousarray(other)  # once, and not for every block
+    other = np.ascontiguousarray(other)  # once, not in every block
 
     def work(k: int) -> None:
         part = slice(k * step, (k + 1) * step)
@@ -80,7 +80,7 @@ def rows_dot(rows: Any, other: Any, out: Any = None) -> Any:
 
 
 def suits(rows: Any, other: Any) -> bool:
-    """Whether a product is one of many rows, that `rows_dot` works out."""
+    """Whether a product has so many rows that `rows_dot` is to compute it."""
     arrays = isinstance(rows, ARRAYS) and isinstance(other, ARRAYS)
     if not arrays or rows.ndim != 2 or other.ndim not in (1, 2) or rows.shape[0] <= _FEWEST:
         return False
@@ -89,17 +89,17 @@ def suits(rows: Any, other: Any) -> bool:
 
 
 def matrices_dot(a: Any, b: Any) -> Any:
-    """The product of two matrices: of many rows, some at a time."""
+    """The product of two matrices, in blocks if there are many rows."""
     return rows_dot(a, b) if suits(a, b) else a.dot(b)
 
 
 # -- vectors ------------------------------------------------------------------------------------------
 def vector_dot(a: Any, b: Any) -> Any:
-    """`a.dot(b)` of two vectors: long ones of floating point in parts of so many elements, which are added.
+    """`a.dot(b)` of two vectors; long floating-point ones in parts of `PART` elements, summed pairwise.
 
-    However many threads the library of products has, the bits are the same; and the parts, added
-    pairwise, are far nearer to the sum than one after the other is (in float32 by a factor of 1,000).
-    A recorded array is told of the call as of one of NumPy's.
+    The bits do not depend on the threads of BLAS, and pairwise summation is far more accurate than
+    summing in sequence (in float32 by a factor of 1,000). Arrays of a trace record the call as one of
+    NumPy's.
     """
     if a.size <= PART or a.dtype.char not in "fd":
         return a.dot(b)
@@ -111,12 +111,12 @@ def vector_dot(a: Any, b: Any) -> Any:
 
 
 def parts_of(size: int) -> int:
-    """How many parts there are in vectors of so many elements."""
+    """The number of parts of a vector of `size` elements."""
     return -(-size // PART)
 
 
 def part_dots(a: Any, b: Any, out: Any, start: int) -> None:
-    """The products of the parts of vectors, into their places; start: where the vectors begin."""
+    """Write the dot product of each part into `out`; start: index of the first element in the whole."""
     whole, at = a.size // PART, start // PART
     stop = whole * PART
     if whole:
@@ -126,14 +126,14 @@ def part_dots(a: Any, b: Any, out: Any, start: int) -> None:
         out[at + whole] = a[stop:].dot(b[stop:])
 
 
-# -- what all rows give together ----------------------------------------------------------------------
+# -- sums over rows ----------------------------------------------------------------------
 Spare = dict[Any, list[Any]]
 
 
 class Fold:
-    """The sum of what blocks of `FOLDED` rows give, as a tree over them, in whatever order they come.
+    """The sum over blocks of `FOLDED` rows, added as a fixed tree in whatever order blocks arrive.
 
-    function: of `FOLDS`. spare: memory, by shape and dtype, that the folds of one pass share.
+    function: a key of `FOLDS`. spare: buffers by shape and dtype, shared by the folds of one pass.
     """
 
     def __init__(self, function: Any, shape: Sequence[int], dtype: Any, spare: Spare) -> None:
@@ -144,7 +144,7 @@ class Fold:
         self._spare = spare.setdefault((self.shape, dtype), [])
 
     def __call__(self, start: int, *rows: Any) -> None:
-        """Add the rows from `start` on, which is a multiple of `FOLDED`, to the end or to such a multiple."""
+        """Add rows; `start` is the number of the first, a multiple of `FOLDED`."""
         for k in range(0, len(rows[0]), FOLDED):
             try:
                 part = self._spare.pop()
@@ -165,7 +165,7 @@ class Fold:
         return np.add(one, other, out=one)
 
     def total(self) -> Any:
-        """The sum, once all blocks have come."""
+        """The sum, after all blocks were added."""
         return self._sums.result()
 
 
@@ -181,7 +181,7 @@ def _folded(function: Any, shape: tuple[int, ...], multiplied: int, *rows: Any) 
 
 
 def rows_product(a: Any, b: Any) -> Any:
-    """`a.T.dot(b)` of matrices of many rows: the sum of the products of some of them at a time."""
+    """`a.T.dot(b)` of matrices with many rows, summed over blocks of rows."""
     if (found := _recorded(rows_product, a, b)) is not None:
         return found
     shape = (a.shape[1], b.shape[1])
@@ -189,7 +189,7 @@ def rows_product(a: Any, b: Any) -> Any:
 
 
 def rows_sum(a: Any) -> Any:
-    """The sum of the rows of a matrix of many, as one row: of sums of some of them at a time."""
+    """The sum of a matrix with many rows along dimension 0, of shape (1, columns), in blocks of rows."""
     if (found := _recorded(rows_sum, a)) is not None:
         return found
     return _folded(rows_sum, (1, a.shape[1]), 0, a)
@@ -200,7 +200,7 @@ def _product_of(a: Any, b: Any, out: Any) -> None:
 
 
 def _sum_of(a: Any, out: Any) -> None:
-    if len(a) == FOLDED:  # every 16th row, and these: fewer in a row
+    if len(a) == FOLDED:  # first every 16th row: shorter sums lose less
         a = _reduce(a.reshape(16, FOLDED // 16, -1), 0)
     _reduce(a, 0, None, out, True)
 
@@ -214,13 +214,13 @@ def _many(a: Any) -> bool:
 
 
 def suits_product(a: Any, b: Any) -> bool:
-    """Whether the product of a transposed matrix and another is one of many rows, for `rows_product`."""
+    """Whether `a.T.dot(b)` has so many rows that `rows_product` is to compute it."""
     same = _many(a) and _many(b) and a.dtype == b.dtype and a.shape[0] == b.shape[0]
     return same and _FEW <= a.shape[1] * b.shape[1] <= _WIDEST
 
 
 def suits_sum(a: Any) -> bool:
-    """Whether the sum along the first dimension is one of many rows, for `rows_sum`."""
+    """Whether a sum along dimension 0 has so many rows that `rows_sum` is to compute it."""
     return _many(a) and a.shape[1] >= _NARROW
 
 

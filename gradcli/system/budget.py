@@ -1,8 +1,8 @@
-"""What little text may ask for: how many items, how much memory, and the words where it is too much.
+"""Limits on items and memory, since a short text can ask for a lot, and the errors beyond them.
 
-Every place that makes items by the number asks `items` first. Memory is asked for in one place: the
-process may take what the machine has free when it starts, so that an array or a list for which there is
-none is refused (MemoryError) wherever it is made, and no process is killed for what one has filled.
+Whatever creates a number of items calls `items` first. Memory is limited once: `bound_memory` lets the
+process use what is free when it starts, so that too large an array or list raises MemoryError instead of
+the system killing a process.
 """
 
 from __future__ import annotations
@@ -12,47 +12,47 @@ from itertools import islice
 from math import prod
 from typing import Any
 
-MAX_ITEMS = 10_000_000  # of a list, a tuple, a string, a dict
-MAX_TENSORS = 1_000_000  # that one call may cut another into
-MAX_ELEMENTS = 10**11  # of a view that repeats elements, which costs no memory
-MAX_RANGE = 1_000_000_000  # numbers of a value such as `0:1e9`
+MAX_ITEMS = 10_000_000  # in a list, tuple, string or dict
+MAX_TENSORS = 1_000_000  # that one call may split a tensor into
+MAX_ELEMENTS = 10**11  # of an expanded view, which costs no memory
+MAX_RANGE = 1_000_000_000  # numbers in a range such as `0:1e9`
 MAX_BITS = 1 << 20  # of an integer
-_RESERVE = 0.05  # of what is free, left to others
-_LEAST = 1 << 28  # what a process may take however little is free: NumPy alone wants some
+_RESERVE = 0.05  # part of the free memory that is left to others
+_LEAST = 1 << 28  # bytes that a process may always use: NumPy alone needs some
 _UNLIMITED = 1 << 60
-_MAX_KEY_DEPTH = 100  # of tuples in tuples as a key: Python hashes them on the stack of C
+_MAX_KEY_DEPTH = 100  # of nested tuples as a key: Python hashes them on the C stack
 _EMPTY: dict[Any, Any] = {}
 _VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 NESTED = frozenset((list, tuple, dict, *_VIEWS))  # what holds other values
 
 
 class TooMany(ValueError):
-    """More items than one text may ask for."""
+    """More items than allowed."""
 
 
-TooMany.__name__, TooMany.__module__ = "ValueError", "builtins"  # to programs that catch it
+TooMany.__name__, TooMany.__module__ = "ValueError", "builtins"  # users catch it as ValueError
 
 
 def items(count: int, what: str = "a list", limit: int = 0) -> None:
-    """Raise TooMany if so many items are more than the limit: MAX_ITEMS, where none is given."""
+    """Raise TooMany if `count` exceeds `limit` (default MAX_ITEMS)."""
     limit = limit or MAX_ITEMS
     if count > limit:
         raise TooMany(f"{what} of {spelt(count)} items is too long (at most {limit})")
 
 
 def elements(shape: Iterable[int]) -> None:
-    """Raise TooMany for a tensor that shows more elements than anybody can wait for: it costs no memory."""
+    """Raise TooMany for a shape with more than MAX_ELEMENTS elements, as an expanded view can have."""
     items(prod(shape), "a tensor", MAX_ELEMENTS)
 
 
 def spelt(number: int) -> str:
-    """A number as a message shows it."""
+    """A number as text for a message."""
     return str(number) if abs(number) < 10**15 else f"about 2**{number.bit_length() - 1}"
 
 
 def size_of(values: Any) -> int:
-    """How many items a value will yield; 0 where nobody can know."""
-    if isinstance(values, range):  # len() ends where a C integer does
+    """The number of items that a value will yield; 0 if unknown."""
+    if isinstance(values, range):  # len() fails beyond a C integer
         span = values.stop - values.start
         return max(0, -(-span // values.step))
     from operator import length_hint
@@ -64,16 +64,16 @@ def size_of(values: Any) -> int:
 
 
 def collected(values: Iterable[Any], what: str = "a list") -> list[Any]:
-    """All that a value yields, as a list, where that is not too much."""
+    """The items of an iterable as a list; TooMany for more than MAX_ITEMS."""
     items(size_of(values), what)
     found = list(islice(values, MAX_ITEMS + 1))
-    if len(found) > MAX_ITEMS:  # of a generator nobody knows the size
+    if len(found) > MAX_ITEMS:  # a generator's size is unknown
         raise TooMany(f"{what} of more than {MAX_ITEMS} items is too long")
     return found
 
 
 def key(value: Any) -> Any:
-    """A key of a dict, unless it is a tuple that would take forever to hash."""
+    """Check a key of a dict; raises for a tuple that would take too long, or too much stack, to hash."""
     if type(value) is tuple:
         nested(value)
         level, depth = [value], 0
@@ -86,7 +86,7 @@ def key(value: Any) -> Any:
 
 
 def _held(value: Any) -> Iterable[Any]:
-    """What a list, a tuple, a dict or a view of one holds."""
+    """The items of a list or tuple; the keys and values of a dict."""
     if type(value) in (list, tuple):
         return value  # type: ignore[no-any-return]
     mapping = value if type(value) is dict else value.mapping
@@ -94,9 +94,9 @@ def _held(value: Any) -> Iterable[Any]:
 
 
 def nested(value: Any) -> None:
-    """Refuse lists in lists that hold too many items, shared ones counted as often as they are reached.
+    """Raise TooMany for nested lists with too many items; a shared list counts each time it is reached.
 
-    A list that holds itself is counted once, as Python shows it. A dict counts as its keys and values.
+    A list that contains itself counts once, as Python prints it. A dict counts keys and values.
     """
     if type(value) not in NESTED:
         return
@@ -120,7 +120,7 @@ def nested(value: Any) -> None:
 
 
 def is_cyclic(value: Any) -> bool:
-    """Whether a list or dict holds itself, at whatever depth."""
+    """Whether a list or dict contains itself, at any depth."""
     if type(value) not in NESTED:
         return False
     done: set[int] = set()
@@ -143,14 +143,14 @@ def is_cyclic(value: Any) -> bool:
 
 # -- memory ---------------------------------------------------------------------------------------
 def free_memory() -> int | None:
-    """The bytes that this process may still take, as the machine and its limits have it; or None."""
+    """The bytes that the machine and the limits of the process leave; None if unknown."""
     found = [_free_on_machine(), _free_in_group(), _free_of_addresses()]
     known = [number for number in found if number is not None]
     return min(known) if known else None
 
 
 def bound_memory() -> None:
-    """Let the process take what is free now, and no more: what asks for more gets a MemoryError."""
+    """Limit the process to the memory that is free now: an allocation beyond it raises MemoryError."""
     found = [n for n in (_free_on_machine(), _free_in_group()) if n is not None]
     taken = _field("/proc/self/status", b"VmData:")
     if not found or taken is None:
@@ -164,7 +164,7 @@ def bound_memory() -> None:
 
 
 def out_of_memory(error: MemoryError) -> str:
-    """The one wording of a MemoryError, wherever it comes from."""
+    """The message for a MemoryError, whatever raised it."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     free = free_memory()
     words = "out of memory"
@@ -187,7 +187,7 @@ def _amount(size: float) -> str:
 
 
 def _field(path: str, name: bytes) -> int | None:
-    """A line `name: N kB` of a file of the kernel's, in bytes."""
+    """The line `name: N kB` of a file in /proc, in bytes."""
     try:
         with open(path, "rb", buffering=0) as stream:
             text = stream.read(8192)
@@ -212,7 +212,7 @@ def _free_on_machine() -> int | None:
 
 
 def _free_in_group() -> int | None:
-    """What the control group has left: version 2, then version 1."""
+    """The bytes that the control group (cgroup, version 2 or 1) has left."""
     for folder, most, taken in (
         ("/sys/fs/cgroup/", "memory.max", "memory.current"),
         ("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -224,7 +224,7 @@ def _free_in_group() -> int | None:
 
 
 def _free_of_addresses() -> int | None:
-    """What `ulimit -v` and `ulimit -d` leave."""
+    """The bytes that `ulimit -v` and `ulimit -d` leave."""
     try:
         import resource
     except ImportError:  # not a Unix

@@ -1,9 +1,9 @@
 """PyTorch's dtypes over NumPy's, the default dtype, and type promotion.
 
-A `dtype` carries its NumPy dtype in `.dtype`, which makes it acceptable to NumPy wherever a dtype
-is asked for. Promotion follows PyTorch's three ranks of operands (tensors with dimensions, 0-d
-tensors, Python numbers): a lower rank decides only by its category (bool < integer < floating <
-complex), see `at::native::result_type`.
+A `dtype` has its NumPy dtype in `.dtype`, so that NumPy accepts it wherever it takes a dtype. Promotion
+follows PyTorch's three ranks of operands (tensors with dimensions, 0-d tensors, Python numbers): an
+operand of lower rank matters only if its category is higher (bool < integer < floating < complex). See
+`at::native::result_type`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NumPyType = np.dtype[Any]
 
 
 class dtype:
-    """One of PyTorch's element types; unique objects, compared by identity."""
+    """One of PyTorch's dtypes: unique objects, compared by identity."""
 
     __slots__ = ("_dtype", "name")
 
@@ -48,7 +48,7 @@ class dtype:
 
     @property
     def is_signed(self) -> bool:
-        """True where negative numbers can be represented."""
+        """True if the dtype has negative numbers."""
         return self._dtype.kind in "ifc"
 
     @property
@@ -87,7 +87,7 @@ ALL = (
     *(float16, float32, float64, complex64, complex128),
     *(uint8, int8, int16, int32, int64, boolean),
 )
-# Every public name, PyTorch's second names included.
+# Every public name, aliases included.
 NAMES: dict[str, dtype] = {d.name: d for d in ALL} | {
     "half": float16,
     "float": float32,
@@ -118,14 +118,14 @@ TYPE_NAMES = {
 # What C++ messages call each dtype ("result type Float can't be cast to ...").
 SCALAR_NAMES = {name: text.removesuffix("Tensor") for name, text in TYPE_NAMES.items()}
 
-# What C++ calls the element types in the messages about numbers that do not fit.
+# The C++ types in messages about numbers that do not fit.
 C_NAMES = {
     **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
     **{"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"},
     **{"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int"},
     "int64": "int64_t",
 }
-# What other messages call them: the names that C++'s compiler gives.
+# The names in other messages, which C++'s compiler makes.
 C_TYPES = {
     **C_NAMES,
     **{"uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int64": "long int"},
@@ -158,22 +158,22 @@ def _name(of_what: Any) -> str:
 
 
 def scalar_name(of_what: Any) -> str:
-    """What messages call a dtype, PyTorch's or NumPy's, or that of an array or a tensor: `Float`."""
+    """The name of a dtype (or of an array's or tensor's) in messages: `Float`."""
     return SCALAR_NAMES[_name(of_what)]
 
 
 def tensor_name(of_what: Any) -> str:
-    """What others call the tensors of it: `FloatTensor`."""
+    """The name of its tensors in other messages: `FloatTensor`."""
     return TYPE_NAMES[_name(of_what)]
 
 
 def c_type(of_what: Any) -> str:
-    """What yet others call its type in C: `float`."""
+    """The name of its C++ type in other messages: `float`."""
     return C_TYPES[_name(of_what)]
 
 
 class _Default:
-    """The default floating dtype of the process, and its NumPy forms, ready for the hot paths."""
+    """The default floating dtype of the process, with its NumPy dtypes at hand."""
 
     __slots__ = ("complex", "real", "torch")
 
@@ -189,12 +189,12 @@ default = _Default()
 
 
 def get_default_dtype() -> dtype:
-    """The dtype of `tensor(1.0)`."""
+    """The default floating dtype: that of `tensor(1.0)`."""
     return default.torch
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the dtype of `tensor(1.0)`; raises TypeError unless `d` is floating."""
+    """Set the default floating dtype; TypeError unless `d` is floating."""
     if not isinstance(d, dtype):
         raise TypeError("invalid dtype object")
     if not d.is_floating_point:
@@ -241,10 +241,10 @@ def constant(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def checked(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A Python number in a dtype, as a NumPy scalar; RuntimeError where the dtype cannot hold it.
+    """A Python number in a dtype, as a NumPy scalar; RuntimeError if the dtype cannot hold it.
 
-    As C++'s `Scalar::to`: negative numbers wrap around in unsigned dtypes, floats lose their fraction
-    in integer ones, and everything fits into a bool.
+    As C++'s `Scalar::to`: negative numbers wrap around in unsigned dtypes, floats are truncated in
+    integer dtypes, and bool takes any number.
     """
     if dtype.kind == "b":
         return np.bool_(value)

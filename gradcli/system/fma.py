@@ -1,4 +1,4 @@
-"""a * b + c with one rounding, as PyTorch's compiled kernels compute it."""
+"""Fused multiply-add: a * b + c with one rounding, as PyTorch's compiled kernels compute it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fma32(a: Any, b: Any, c: Any) -> Array:
 
 
 def fma64(a: Array, b: Any, c: Any) -> Array:
-    """a * b + c of float64 operands, by Dekker's product and Knuth's sum."""
+    """a * b + c of float64 operands, by Dekker's exact product and Knuth's two-sum."""
     if np.ndim(b) == 0 and (b == 1 or b == 0 or abs(b) > 1e290):
         return np.asarray(a * b + c)
     if np.ndim(c) == 0 and c == 0:

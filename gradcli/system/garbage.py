@@ -1,4 +1,4 @@
-"""The garbage collector, held back where there is none."""
+"""Switching the garbage collector off for code that makes no garbage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Inside, no garbage is looked for: code that makes many objects, all of which live on."""
+    """A context without garbage collection, for code that makes many objects which all survive."""
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -1,14 +1,13 @@
-"""Ctrl-C ends the process that is gradcli's own: exit code 130, and nothing else said.
+"""Ctrl-C ends a process of gradcli with exit code 130 and no message.
 
-From the first line of ours on, and not by an exception: one that is raised while modules are imported or
-objects are taken apart is lost, or printed. What has been printed is written out first, a file that is
-being written is finished, and a computation that gives Python no turn (a product of large matrices) is
-ended by a thread that waits for the signal. Where programs may answer it themselves, it is Python's
-KeyboardInterrupt: in a session, and while there is code of `--load`. Nothing is imported here that the
-interpreter has not loaded by itself, so that there is no long while before the first line.
+A signal handler does so from the first line of ours on, not an exception: one that is raised during an
+import or in a destructor is lost or printed. Output is flushed first, and a file that is being written is
+finished. A thread that waits for the signal ends computations that do not return to Python for long (a
+product of large matrices). In a session, and if `--load` runs a user's code, the signal raises Python's
+KeyboardInterrupt instead. This module imports only what the interpreter has loaded, to be ready early.
 
-While a file is unfinished, SIGTERM and SIGHUP end the process by the same way: exit code 143 or 129, and the
-file is removed.
+While a file is unfinished, SIGTERM and SIGHUP end the process in the same way, with exit code 143 or 129,
+and remove the file.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ _TERMINATES = (
     _signal.SIGTERM,
     getattr(_signal, "SIGHUP", _signal.SIGTERM),
 )  # Windows has no SIGHUP
-_PATIENCE = 0.5  # seconds that Python has for its turn
-_ours = _held = _asked = _watched = False  # _watched: whether the thread waits
-_terminated = 0  # the signal that asked for the end
-_terminates: set[int] = set()  # the signals that are ours while a file is unfinished
-unfinished: set[str] = set()  # files that are removed when the signal ends the process
-drawing = ""  # what puts the terminal of standard error right, while something is drawn on it
+_PATIENCE = 0.5  # seconds that Python gets to handle the signal
+_ours = _held = _asked = _watched = False  # _watched: the thread is waiting
+_terminated = 0  # the signal that ends the process
+_terminates: set[int] = set()  # the signals handled here while a file is unfinished
+unfinished: set[str] = set()  # files to remove if a signal ends the process
+drawing = ""  # the escape sequence that resets the terminal, while something is drawn on stderr
 
 
 def at_once() -> None:
-    """From now on the signal ends the process; unless it is ignored, as in the background of a shell."""
+    """From now on the signal ends the process, unless it is ignored, as in a shell's background job."""
     global _ours
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _end)
@@ -41,7 +40,7 @@ def at_once() -> None:
 
 
 def watch() -> None:
-    """End the process also where Python has no turn to do so."""
+    """Start the thread that ends the process if Python does not get to handle the signal."""
     global _watched
     if _watched or not (_ours or _terminates):
         return
@@ -53,7 +52,7 @@ def watch() -> None:
 
 
 def as_python() -> None:
-    """Leave the signal to who catches KeyboardInterrupt."""
+    """From now on the signal raises KeyboardInterrupt."""
     global _ours
     if _ours:
         _ours = False
@@ -62,21 +61,23 @@ def as_python() -> None:
 
 
 def begin(path: str) -> None:
-    """A file is being written that no signal may leave there; `unfinished.discard` says that it is done."""
+    """Note that a file is being written, to be removed on a signal; end with `unfinished.discard`."""
     unfinished.add(path)
     for number in _TERMINATES:
-        if _signal.getsignal(number) != _signal.SIG_DFL:  # ours already, or ignored, as by nohup
+        if (
+            _signal.getsignal(number) != _signal.SIG_DFL
+        ):  # handled here already, or ignored, as by nohup
             continue
         try:
             _signal.signal(number, _terminate)
-        except ValueError:  # not the main thread, which alone may say so
+        except ValueError:  # only the main thread may set handlers
             return
         _terminates.add(number)
     watch()
 
 
 class held:
-    """`with held():` what is begun here is finished before the signal ends the process."""
+    """A context whose body is finished before the signal ends the process."""
 
     def __enter__(self) -> None:
         global _held
@@ -101,9 +102,9 @@ def _end(*_: object) -> None:
             if sys.stdout is not None:
                 sys.stdout.flush()
             if sys.stderr is not None and sys.stderr.isatty():
-                sys.stderr.write("\n")  # ends the terminal's line that shows ^C
+                sys.stderr.write("\n")  # after the ^C that the terminal shows
                 sys.stderr.flush()
-        except Exception:  # a stream that was closed, or was being written to
+        except Exception:  # the stream is closed or in use
             pass
     _leave()
 
@@ -127,7 +128,7 @@ def _leave(code: int = CODE) -> None:
 
 
 def _remove(path: str) -> None:
-    """Remove a file, or a folder with all that it holds."""
+    """Remove a file, or a directory with its contents."""
     try:
         if not os.path.isdir(path):
             os.unlink(path)

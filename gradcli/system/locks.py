@@ -1,4 +1,4 @@
-"""The engine's locks, which a forked child finds free whatever the threads of its parent were doing."""
+"""Locks that are free in a forked child, even if a thread of the parent held them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def lock() -> Any:
 
 
 def reentrant_lock() -> Any:
-    """As `lock`, one that its holder may take again."""
+    """A new reentrant lock for the life of the process."""
     made = threading.RLock()
     _LOCKS.append(made)
     return made
 
 
 def release(held: Any) -> None:
-    """Make a lock anew in place: in a child, the thread that holds it does not exist."""
+    """Reset a lock in place: in a forked child, the thread that held it does not exist."""
     held._at_fork_reinit()
 
 

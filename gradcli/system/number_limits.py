@@ -19,7 +19,7 @@ def _given(name: str, value: Any) -> dtypes.dtype:
 
 
 class finfo:
-    """The limits of a floating dtype (of a complex one: of its parts); default: the default dtype."""
+    """The limits of a floating dtype, or of a complex dtype's parts; default: the default dtype."""
 
     __slots__ = ("_type", "bits", "dtype", "eps", "max", "min", "resolution", "tiny")
 

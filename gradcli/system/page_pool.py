@@ -1,8 +1,8 @@
-"""Memory that large results lend: fresh pages cost as much as filling them.
+"""Reuse of the memory of large results, because fresh pages cost as much as filling them.
 
-The allocator gives back to the system what is freed of more than `LARGE` bytes, and the kernel clears every
-page before it hands it out again. Whether an array is nobody's is known for certain only by who refers to
-it, so that is asked when memory is wanted: names, views, buffers and other objects all count.
+The allocator returns freed blocks of more than `LARGE` bytes to the system, and the kernel clears each page
+before it hands it out again. This module keeps the last large results. One of them is reused when its
+reference count shows that nothing else (name, view, buffer or object) refers to it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 from gradcli.system import budget
 
-LARGE = 1 << 25  # bytes, up to which the allocator keeps what is freed
-_COUNT = 2  # arrays, as many as there are while a loop's names still hold that of the last turn
-_SHARE = 8  # they take less than such a part of what is free
+LARGE = 1 << 25  # bytes up to which the allocator keeps freed memory
+_COUNT = 2  # arrays kept: in a loop, a name still refers to the last iteration's
+_SHARE = 8  # all of them take at most 1/8 of the free memory
 
 
 def references(values: Mapping[Any, Any], key: Any) -> tuple[Any, int]:
-    """(an array, how many refer to it)."""
+    """(values[key], its reference count as `is_free` expects it)."""
     array = values.get(key)
     return array, sys.getrefcount(array)
 
@@ -31,7 +31,10 @@ _ALONE = references({0: np.empty(1)}, 0)[1]
 
 
 def is_free(array: Any, count: int, kind: tuple[Any, Any]) -> bool:
-    """Whether an array that so many refer to is nobody's, and is of a kind: (shape, dtype)."""
+    """Whether an array with this reference count is unused elsewhere, owns its memory and has this kind.
+
+    kind: (shape, dtype).
+    """
     return (
         type(array) is np.ndarray
         and count <= _ALONE
@@ -42,22 +45,25 @@ def is_free(array: Any, count: int, kind: tuple[Any, Any]) -> bool:
 
 
 _lent: dict[int, np.ndarray] = {}
-_most: list[int] = []  # bytes of all of them; found out when the first is wanted
+_most: list[int] = []  # the most bytes to keep, set at the first use
 
 
 def taken(kept: dict[Any, Any], kind: tuple[Any, Any]) -> Any:
-    """An array of a kind that nobody else refers to any more, out of those that are kept; None of none."""
+    """Remove from `kept`, and return, an array of this kind that nothing else refers to; or None.
+
+    kind: (shape, dtype).
+    """
     for key in list(kept):
         array, count = references(kept, key)
         if is_free(array, count, kind) and not weakref.getweakrefcount(array):
             del array
-            if (found := kept.pop(key, None)) is not None:  # else another thread was quicker
+            if (found := kept.pop(key, None)) is not None:  # else another thread took it
                 return found
     return None
 
 
 def room(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Memory for a result: that of a large one of before which has been let go, or fresh."""
+    """An uninitialised array for a result, in the memory of an earlier large result if one is unused."""
     array = taken(_lent, (shape, np.dtype(dtype)))
     if array is None:
         array = np.empty(shape, dtype)
@@ -67,7 +73,7 @@ def room(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def lends(array: Any) -> bool:
-    """Whether an array is remembered here, which is one reference to it."""
+    """Whether an array is kept here, which counts as one reference to it."""
     return _lent.get(id(array)) is array
 
 

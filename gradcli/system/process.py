@@ -1,5 +1,5 @@
-"""The process of a command: what is set up before anything is read, and what every way out of it is (exit
-codes, streams, Ctrl-C, closed pipes, no traceback).
+"""The process of a command: its set-up, and every way in which it ends (exit codes, streams, Ctrl-C,
+closed pipes, no traceback).
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
     AnyContext: TypeAlias = "click.Context | Context"
 
-# A command line without files and without numbers of three digits makes no large matrix product.
+# A command line without files or numbers of three digits has no large matrix products.
 _MAYBE_LARGE = re.compile(r"\d{3}|\d[eE]|\*\*\s*[\d(]|@.*\.|^-f?$")
 WHOLE = re.compile(r"[0-9]{1,6}")
 Code = TypeVar("Code", int, int | None)
 
 
 class Context(ExitStack):
-    """What is remembered while a command runs, and undone when it ends; with click's names for it."""
+    """Context managers and callbacks that end with a command, under click's names."""
 
-    obj = None  # there is no session around it
+    obj = None  # no session
 
     def __init__(self) -> None:
         super().__init__()
         self.meta: dict[str, Any] = {}
 
     def with_resource(self, manager: AbstractContextManager[Any]) -> Any:
-        """Enter a context manager, to be left at the end."""
+        """Enter a context manager; it is left at the end."""
         return self.enter_context(manager)
 
     def call_on_close(self, function: Callable[[], Any]) -> Any:
@@ -48,15 +48,15 @@ class Context(ExitStack):
 
 
 def run(work: Callable[[], Any]) -> NoReturn:
-    """What the console script calls: the process is ours from its start to its end.
+    """Run a console script, from start to end of the process.
 
-    work: leaves by SystemExit.
+    work: the command; it ends by SystemExit.
     """
     words = sys.argv[1:]
     if words[:1] not in (["run"], ["repl"]) and not any(map(_MAYBE_LARGE.search, words)):
-        # OpenBLAS starts its threads when numpy is imported; a small problem has no use for them.
+        # OpenBLAS starts its threads when numpy is imported; a small problem does not need them.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for name in ("COLUMNS", "LINES"):  # `²` is a digit to Python, and no number
+    for name in ("COLUMNS", "LINES"):  # isdigit() accepts `²`, int() does not
         if name in os.environ and not WHOLE.fullmatch(os.environ[name]):
             del os.environ[name]
     interrupts.watch()
@@ -73,9 +73,9 @@ def run(work: Callable[[], Any]) -> NoReturn:
 
 
 def guarded(work: Callable[[], Code], show: Callable[[Exception], int]) -> Code | int:
-    """The exit code of a command, or of what went wrong with it; nothing but SystemExit passes.
+    """Run a command and return its exit code, or that of its error; only SystemExit passes.
 
-    show: tells of an error, and gives the code that it means.
+    show: prints an error and returns its exit code.
     """
     try:
         try:
@@ -87,12 +87,12 @@ def guarded(work: Callable[[], Code], show: Callable[[Exception], int]) -> Code 
         except BrokenPipeError:
             _abandon_stdout()
             code = 0
-        except Exception as error:  # the end of the process: every error is shown
+        except Exception as error:  # the last handler: every error is shown
             code = show(error)
     except KeyboardInterrupt:
         _interrupted()
         code = interrupts.CODE
-    except BrokenPipeError:  # standard error is closed too: nobody is left to tell
+    except BrokenPipeError:  # standard error is closed too
         code = 1
     return code
 
@@ -102,12 +102,12 @@ def shown(
     show: Callable[[Exception], int],
     passing: type[Exception] = BrokenPipeError,
 ) -> int:
-    """The exit code of a command's own work, whose errors are shown as it asks for; `passing` is none."""
+    """Run a command and return its exit code; show its errors, but let those of class `passing` through."""
     try:
         work()
     except (BrokenPipeError, passing):
         raise
-    except Exception as error:  # every error of a command is shown with its options
+    except Exception as error:  # shown as the command's options say
         if isinstance(error.__cause__, BrokenPipeError):  # the program's own print()
             raise error.__cause__ from None
         return show(error)
@@ -115,16 +115,16 @@ def shown(
 
 
 def _spelt_out(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What is written for a character that the stream's encoding does not have."""
+    """The replacement of a character that the stream's encoding does not have."""
     if isinstance(error, UnicodeEncodeError) and error.object[error.start] == "…":
         return "...", error.start + 1
     return codecs.backslashreplace_errors(error)
 
 
 def _leave(leaving: SystemExit) -> NoReturn:
-    """End the process without taking the interpreter apart, which takes a tenth of a short run.
+    """Exit without finalising the interpreter, which takes a tenth of a short run.
 
-    Only where the process is a console script's; a notebook or `python -i` goes on.
+    Only in the process of a console script; a notebook or `python -i` goes on.
     """
     script = os.path.basename(sys.argv[0]).partition(".")[0]
     if script not in ("gradcli", "__main__") or sys.flags.inspect or hasattr(sys, "ps1"):
@@ -134,13 +134,13 @@ def _leave(leaving: SystemExit) -> NoReturn:
         if stream is not None:
             try:
                 stream.flush()
-            except OSError:  # a closed pipe or a full disk, and that has been said
+            except OSError:  # a closed pipe or a full disk, which was reported
                 continue
     os._exit(leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code)))
 
 
 def _abandon_stdout() -> None:
-    """Send what is still buffered nowhere, so that Python does not complain on its way out."""
+    """Discard buffered output, so that Python does not fail to flush it at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):
@@ -148,7 +148,7 @@ def _abandon_stdout() -> None:
 
 
 def _interrupted() -> None:
-    """End the terminal's line that shows ^C."""
+    """Print a newline after the ^C that the terminal shows."""
     try:
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\n")

@@ -1,9 +1,9 @@
-"""Which of several equal elements PyTorch selects.
+"""Selection with PyTorch's choice among equal elements.
 
-`median`, `kthvalue`, `topk` and `mode` return an index, and the gradient goes there. Where elements are
-equal the index is whatever the algorithm leaves behind: libstdc++'s nth_element, partial_sort and sort,
-and PyTorch's own quick select. They are written out here and run where there are ties; elsewhere a
-sorted order decides. All work on a list of positions and a comparison of two of them.
+`median`, `kthvalue`, `topk` and `mode` return an index, which receives the gradient. Among equal elements
+the index depends on the algorithm: libstdc++'s nth_element, partial_sort and sort, and PyTorch's quick
+select. They are reproduced here and run if there are ties; otherwise any sort gives the same index. All
+work in place on a list of positions, with a function that compares two positions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _THRESHOLD = 16  # libstdc++ leaves shorter ranges to insertion sort
 
 
 def nth_element(a: list[int], nth: int, less: Less) -> None:
-    """std::nth_element: a[nth] becomes what it is in the sorted order, smaller ones before it."""
+    """std::nth_element: put the item of the sorted order at a[nth], and smaller ones before it."""
     first, last = 0, len(a)
     if nth >= last:
         return
@@ -55,7 +55,7 @@ def sort(a: list[int], last: int, less: Less) -> None:
 
 
 def partial_sort(a: list[int], first: int, middle: int, last: int, less: Less) -> None:
-    """std::partial_sort: the smallest items of a[first:last], in order, in a[first:middle]."""
+    """std::partial_sort: sort the smallest items of a[first:last] into a[first:middle]."""
     _heap_select(a, first, middle, last, less)
     while middle - first > 1:
         middle -= 1
@@ -63,7 +63,7 @@ def partial_sort(a: list[int], first: int, middle: int, last: int, less: Less) -
 
 
 def quick_select(a: list[int], k: int, greater: Less) -> None:
-    """PyTorch's quick_select_template: a[k] becomes what it is in the sorted order."""
+    """PyTorch's quick_select_template: put the item of the sorted order at a[k]."""
     left, right = 0, len(a) - 1
     while right > left:
         if right == left + 1:
@@ -95,7 +95,7 @@ def quick_select(a: list[int], k: int, greater: Less) -> None:
 
 # -- the parts of libstdc++ -----------------------------------------------------------------------
 def _partition(a: list[int], first: int, last: int, less: Less) -> int:
-    """Around the median of three, which comes first; where the right part begins."""
+    """Partition around the median of three, which is put first; returns the start of the right part."""
     x, y, z = first + 1, first + (last - first) // 2, last - 1
     if less(a[x], a[y]):
         median = y if less(a[y], a[z]) else z if less(a[x], a[z]) else x

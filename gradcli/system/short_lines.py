@@ -1,9 +1,8 @@
-"""Elementwise work on many short rows, to NumPy's bits: its broadcasting begins anew with each of them.
+"""Fast broadcasting over many short rows, where NumPy restarts its loop at every row.
 
-A number for each row, or one row for all of them, is first repeated: a product of matrices with ones,
-along a dimension of one, which takes half as long as NumPy's loop. Nothing is added up but what is there
-and a zero, so that every number comes out as it went in, but for a zero, which loses its sign: where there
-is one, the loop is NumPy's.
+A column (a number for each row) or a single row is first repeated by a matrix product with ones, with an
+inner dimension of 1, which takes half as long as NumPy's loop. Each sum has one term, so the results are
+bit-identical to NumPy's, except that -0.0 would become 0.0: if there are zeros, NumPy computes.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-_PART = 65536  # elements that are worked out at once: they stay in fast memory
-_SHORT, _LEAST = 64, 32768  # elements of a row up to which, and of the result from which on it pays
-_REPEATED = 8  # elements of a row up to which it pays to repeat what goes with it
-_ROWS, _ELEMENTS = 1 << 11, 1 << 15  # rows, and at least so many elements, repeated at once
+_PART = 65536  # elements computed at once: they stay in the cache
+_SHORT, _LEAST = 64, 32768  # the longest row, and the smallest result, for which this pays off
+_REPEATED = 8  # the longest row for which repeating an operand pays off
+_ROWS, _ELEMENTS = 1 << 11, 1 << 15  # the fewest rows, and elements, repeated at once
 
 Shape = tuple[int, ...]
 Way = Callable[[Any, Any, Any, Any, bool], Any]
 
 
 def way(ufunc: Any, a: Shape, b: Shape, near: bool = True) -> Way | None:
-    """How a ufunc of two arrays of these shapes is worked out into a third; None for NumPy's loop.
+    """The function that computes a ufunc of two arrays of these shapes; None: NumPy's loop is as good.
 
-    near: whether they are in the cache: else memory is what both wait for.
+    near: the operands are in the cache; if not, memory limits both ways.
     """
     if len(a) == 3:
         outer = ufunc is np.multiply and (_is_outer(a, b) or _is_outer(b, a))
@@ -43,7 +42,7 @@ def way(ufunc: Any, a: Shape, b: Shape, near: bool = True) -> Way | None:
 
 
 def into(ufunc: Any, a: Any, b: Any, out: Any, near: bool = True) -> Any:
-    """`ufunc(a, b, out=out)` to the bit; `out` may be one of the operands. near: as of `way`."""
+    """`ufunc(a, b, out=out)`, bit-identical; `out` may be one of the operands. near: see `way`."""
     if type(a) is np.ndarray and type(b) is np.ndarray and type(out) is np.ndarray:
         plain = a.dtype == b.dtype == out.dtype and out.dtype.char in "fd"
         if plain and out.flags.c_contiguous and (found := way(ufunc, a.shape, b.shape, near)):
@@ -51,13 +50,13 @@ def into(ufunc: Any, a: Any, b: Any, out: Any, near: bool = True) -> Any:
     return ufunc(a, b, out=out)
 
 
-# -- a number for each row, or a row for all -----------------------------------------------------------
+# -- a column or a single row as an operand -----------------------------------------------------------
 def _step(columns: int) -> int:
     return max(_ROWS, _ELEMENTS // columns)
 
 
 def _multiples(ufunc: Any, a: Any, b: Any, out: Any, near: bool) -> Any:
-    """Rows times a number each: multiples of one row, where that is the same for all of them."""
+    """Multiply by a column. If the other operand is a single row, that is an outer product, by `np.dot`."""
     column, other = (a, b) if a.shape == (len(out), 1) else (b, a)
     if other.ndim == 2 and len(other) > 1 and other.strides[0]:
         few = near and out.shape[1] <= _REPEATED
@@ -74,7 +73,7 @@ def _multiples(ufunc: Any, a: Any, b: Any, out: Any, near: bool) -> Any:
 
 
 def _repeating(ufunc: Any, a: Any, b: Any, out: Any, near: bool) -> Any:
-    """The operand that is smaller than the result is repeated in its place, some rows at a time."""
+    """Repeat the smaller operand into `out`, then apply the ufunc there, in blocks of rows."""
     small, large = (a, b) if b.shape == out.shape else (b, a)
     fits = large.shape == out.shape and not np.may_share_memory(large, out)
     if not fits or not small.all():
@@ -94,14 +93,14 @@ def _repeating(ufunc: Any, a: Any, b: Any, out: Any, near: bool) -> Any:
 
 # -- outer products -----------------------------------------------------------------------------------
 def _is_outer(a: Shape, b: Shape) -> bool:
-    """Whether arrays of these shapes make outer products of short rows: (n, p, 1) and (n, 1, q)."""
+    """Whether the shapes are (n, p, 1) and (n, 1, q), with short rows: n outer products."""
     if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[0] * a[1] * b[2] < _LEAST:
         return False
     return a[2] == b[1] == 1 and a[1] > 1 and 1 < b[2] <= _SHORT
 
 
 def _outer(ufunc: Any, a: Any, b: Any, out: Any, near: bool) -> Any:
-    """`einsum` adds the products to zeros, too: it is asked only where the smallest factors make none."""
+    """Outer products by `einsum`, or by the ufunc if a product may be zero: einsum would lose a -0.0."""
     if not _is_outer(a.shape, b.shape):
         a, b = b, a
     step = max(_PART // (a.shape[1] * b.shape[2]), 1)

@@ -7,7 +7,7 @@ import re
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _POWER = r"(?:[eE][-+]?\d+)"
 _SIGN = r"(?:±|\+/?-)"
-# Compiled by `re` when it is first asked: a start has no use for them.
+# Compiled at the first use, to start faster.
 _PAIR = (
     rf"(?P<value>{_NUMBER})\s*{_SIGN}\s*(?P<error>{_NUMBER})\s*(?P<percent>%)?"
     rf"|\(\s*(?P<inside>{_NUMBER})\s*{_SIGN}\s*(?P<spread>{_NUMBER})\s*\)(?P<scale>{_POWER})?"
@@ -17,12 +17,12 @@ _APART = rf"(?<=[\d.])\s+({_SIGN})\s+(?=[-+.\d])"
 
 
 def is_marked(text: str) -> bool:
-    """Whether there may be such a number in a text."""
+    """Whether a text may contain a number with an uncertainty."""
     return "±" in text or "+-" in text or "+/-" in text or "(" in text
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """The text of the number and that of its uncertainty; None for any other text."""
+    """(number, uncertainty) as texts; None for any other text."""
     match = re.fullmatch(_PAIR, text.strip(), re.A) if is_marked(text) else None
     if match is None:
         return None
@@ -33,19 +33,19 @@ def split(text: str) -> tuple[str, str] | None:
         scale = match["scale"] or ""
         return _scaled(match["inside"], scale), _scaled(match["spread"], scale)
     value, digits, power = match["short"], match["digits"], match["power"] or ""
-    if "." not in digits:  # they count in the value's last place
+    if "." not in digits:  # digits in units of the value's last place
         places = len(value.partition(".")[2])
         digits = f"{digits}e-{places}" if places else digits
     return _scaled(value, power), _scaled(digits, power)
 
 
 def together(text: str) -> str:
-    """A text without the blanks around a sign between two numbers."""
+    """A text without the spaces around `±` or `+/-` between two numbers."""
     return re.sub(_APART, r"\1", text, flags=re.A) if is_marked(text) else text
 
 
 def _scaled(number: str, power: str) -> str:
-    """A number times a power of ten, exactly as text."""
+    """A number times a power of ten, computed exactly on text."""
     if not power:
         return number
     mantissa, _, exponent = number.lower().partition("e")
@@ -53,6 +53,6 @@ def _scaled(number: str, power: str) -> str:
 
 
 def _exponent(text: str) -> int:
-    """A power of ten; one of more digits than any float's is cut to what is infinity, or zero, too."""
+    """An exponent as an int; a huge one is cut to one that still gives infinity or zero."""
     digits = text.lstrip("+-0")[:18]
     return int(digits or 0) * (-1 if text.startswith("-") else 1)

@@ -1,7 +1,7 @@
-"""Work shared out over threads, and the threads of NumPy's products, which are not to be in their way.
+"""Work on several threads, with OpenBLAS limited to one thread meanwhile.
 
-OpenBLAS's threads wait for each other in a loop, on the cores that ours would use: while blocks are worked
-out on several threads, each of them multiplies alone.
+OpenBLAS's threads wait in a busy loop, on the cores that our threads need. So while blocks are computed on
+several threads, each thread's matrix products use that thread alone.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 
 from gradcli.system import locks
 
-# What the library calls the setting, in NumPy's wheels and elsewhere.
+# The names of OpenBLAS's functions, in NumPy's wheels and elsewhere.
 _NAMES = (
     "scipy_openblas_{}_num_threads64_",
     "openblas_{}_num_threads64_",
     "openblas_{}_num_threads",
 )
-LARGE = 1 << 18  # elements from which on a second thread pays
-_RUNS = 4  # for each thread, so that none waits long for another
+LARGE = 1 << 18  # elements from which a second thread pays off
+_RUNS = 4  # runs for each thread, so that none waits long at the end
 _lock = locks.lock()
 
 
 class _Alone:
-    """How many are multiplying on one thread a block, and what the setting was before the first."""
+    """How many contexts `multiplying_alone` are open, and the number of threads before the first."""
 
     users = 0
     before = 1
@@ -38,7 +38,7 @@ class _Alone:
 
 @functools.cache
 def _library() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """(how many threads OpenBLAS uses, how to say so); None where NumPy's products are another's."""
+    """OpenBLAS's functions (get the number of threads, set it); None if NumPy uses another BLAS."""
     import ctypes
 
     try:
@@ -57,19 +57,19 @@ def _library() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
 
 def products() -> int:
-    """How many threads products may be shared out over: 1 where that is not ours to say, or is done."""
+    """How many threads may share work: 1 if OpenBLAS is not found, or if work is being shared already."""
     found = _library()
     return 1 if found is None or _Alone.users else max(found[0](), 1)
 
 
 def are_ours() -> bool:
-    """Whether each thread can be made to multiply alone."""
+    """Whether OpenBLAS can be limited to one thread."""
     return _library() is not None
 
 
 @contextmanager
 def multiplying_alone() -> Iterator[None]:
-    """NumPy's products take one thread each."""
+    """A context in which each of NumPy's matrix products uses one thread."""
     found = _library()
     if found is None:
         yield
@@ -97,23 +97,23 @@ def _then(work: Callable[[], Any], after: Callable[[], Any]) -> None:
 
 
 def share(run: Callable[[Callable[[], int]], Any], count: int, threads: int) -> None:
-    """`run(take)` on this thread and threads - 1 more; `take()` gives every number from 0 on to one of them.
+    """Call `run(take)` on `threads` threads, this one included; `take()` returns 0, 1, 2 … once each.
 
-    count: how many numbers mean anything. What one of them raises is raised, once all have ended.
+    count: numbers from this one on have no work. An exception of a thread is raised after all have ended.
     """
     take = itertools.count().__next__
     failed: list[BaseException] = []
 
     def work() -> None:
         try:
-            with np.errstate(all="ignore"):  # which also ends what else is set in it
+            with np.errstate(all="ignore"):  # also restores what `run` sets of it
                 run(take)
         except BaseException as error:
             failed.append(error)
-            for _ in range(count):  # nothing is left for the others
+            for _ in range(count):  # leave no work for the others
                 take()
 
-    # Thread.start waits for the other to have begun: a tenth of the time of small work.
+    # Not Thread.start: it waits until the thread runs, a tenth of the time of small work.
     done = [threading.Lock() for _ in range(threads - 1)]
     for ended in done:
         ended.acquire()
@@ -128,9 +128,9 @@ def share(run: Callable[[Callable[[], int]], Any], count: int, threads: int) -> 
 
 
 def in_runs(work: Callable[[int, int], Any], count: int, elements: int) -> None:
-    """`work(start, stop)` of runs of `count` items, on as many threads as so many elements are worth.
+    """Call `work(start, stop)` for runs that cover `count` items, on several threads if `elements` is large.
 
-    Runs are long, for each thread to be given pages of memory of its own.
+    Runs are long, so that threads work on separate pages of memory.
     """
     many = products() if elements >= LARGE and count > 1 else 1
     if many == 1:
@@ -146,9 +146,9 @@ def in_runs(work: Callable[[int, int], Any], count: int, elements: int) -> None:
 
 
 def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> Any:
-    """An elementwise ufunc of one result, of large plain arrays on several threads; any other as it is.
+    """Apply an elementwise ufunc, on several threads if an operand is a large NumPy array.
 
-    least: elements of an operand from which on it is large.
+    least: elements of an operand from which it is large.
     """
     for a in operands:
         if type(a) is np.ndarray and a.size >= least:
@@ -175,12 +175,12 @@ def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> 
 
 
 def _result_of(ufunc: Any, operands: tuple[Any, ...]) -> Any:
-    """Memory for a result that lies in order, as floating as all operands are; else None."""
+    """Memory for a C-contiguous result in float32 or float64, the dtype of all operands; else None."""
     arrays = [a for a in operands if type(a) is np.ndarray]
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
     dtype = arrays[0].dtype
     ordered = [a.flags.c_contiguous for a in arrays]
-    # One of the result's shape that lies in order has the last word, as NumPy decides it.
+    # As in NumPy, a C-contiguous operand of the result's shape decides the result's order.
     in_order = all(ordered) or any(
         o and a.shape == shape for o, a in zip(ordered, arrays, strict=True)
     )

@@ -1,8 +1,8 @@
-"""The gate of every stream and every file of text: what is written may be seen, and does nothing else.
+"""Control characters are escaped in all text that is written to a stream or a text file.
 
-A control character that came from a cell of a table, a file's name or a message would move the cursor,
-change colours, hide text or retitle the terminal's window, and makes XML ill-formed. `visible` spells it
-out as JSON, Python and JavaScript do (`\\u001b`), so that a text of any of these means what it meant.
+A control character in a table's cell, a file name or a message could move the cursor, change colours, hide
+text or retitle the terminal's window, and it makes XML ill-formed. `visible` escapes it as JSON, Python
+and JavaScript do (`\\u001b`), so that text in these languages keeps its meaning.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 from functools import cache
 
-# All controls but newline and tab; what breaks lines or turns the direction of writing; halves of
-# characters; what XML has no place for.
+# All controls but newline and tab; line separators and bidirectional controls; surrogates; characters
+# that XML excludes.
 _HIDDEN = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb\ufffe\uffff]"
 )
 
 
 def visible(text: str) -> str:
-    """The text with everything spelt out that would not show: the same object where there is nothing.
+    """The text with invisible characters escaped, except newlines and tabs; the same object if it has none.
 
-    Newlines and tabs stay. Colours of one's own are added behind the gate.
+    Our own colours are added afterwards.
     """
     if text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable():
         return text
@@ -28,7 +28,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    """The same for a name or a label, whose newlines and tabs are spelt out as well."""
+    """As `visible`, for a name or label: newlines and tabs are escaped too."""
     if text.isprintable():
         return text
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
@@ -36,7 +36,7 @@ def visible_line(text: str) -> str:
 
 @cache
 def _hidden() -> re.Pattern[str]:
-    """The pattern, made when it is first needed: most texts show as they are."""
+    """The pattern of characters to escape, compiled at the first use."""
     return re.compile(_HIDDEN)
 
 
@@ -44,12 +44,12 @@ def _spelt(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
 
 
-# -- how wide it is -------------------------------------------------------------------------------
+# -- the width of text -------------------------------------------------------------------------------
 _NARROW = re.compile("[\x00-\xac\xae-\u02ff\u2010-\u22ff\u2500-\u259f]*")  # one column each
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal a text takes: Chinese characters two, combining ones none."""
+    """The number of terminal columns of a text: wide (CJK) characters take two, combining ones none."""
     if text.isascii() or _NARROW.fullmatch(text):
         return len(text)
     return sum(map(_columns, text))
@@ -65,7 +65,7 @@ def _columns(character: str) -> int:
 
 
 def fitting(text: str, room: int) -> int:
-    """How many characters of a text, from its beginning, there are columns for."""
+    """How many characters from a text's beginning fit into `room` columns."""
     if columns(text) == len(text):
         return min(max(room, 0), len(text))
     for count, character in enumerate(text):
