@@ -295,7 +295,7 @@ def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _stack(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    r"""A vector whose elements are written out as a column, a matrix as its rows."""
+    r"""A stack: a vector as a column of its elements, a matrix as its rows."""
     matrix = len(node.shape) == 2
     lists = list(map(_items, _items(node) or [])) if matrix else [[i] for i in _items(node) or []]
     if len(node.shape) > 2 or node.data[1] or not lists or None in lists:

@@ -1,7 +1,7 @@
-"""The proof of a printed derivative: its characters are read back, run, and compared with the tape.
+"""The proof of a printed derivative: its text is parsed, run, and compared with the tape.
 
-At a few points of the variables' shapes, and of other sizes where nobody has fixed them. Orders above the
-first are proved one by one: each is what the tape makes of the one before.
+That is done at a few points, in the shapes of the variables and in other sizes unless they are fixed. Every
+higher order is compared with what the tape gives for the derivative of the order before.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ from gradcli.transforms.higher_orders import gradients
 from gradcli.transforms.traced_run import CONSTANTS
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
-VALUE = "value"  # of a program that is printed, beside its derivatives
-_JUMP = 0.01  # of the largest value, or of what is left of larger ones
+VALUE = "value"  # the key of a printed program's value beside its derivatives
+_JUMP = 0.01  # noise above this share of the largest value is a jump
 _ROUNDED = 1e-6
-FEW = 1_000  # numbers that may become as many again in still larger sizes
-MOST = 100_000  # numbers that are compared at points besides the given one, and in other sizes
+FEW = 1_000  # fewer numbers than this may be tried in prime sizes again
+MOST = 100_000  # numbers that are compared, except at the user's own point
 
 
 class Difference(Exception):
-    """A printed derivative that is not what the tape gives: the variable, and both values."""
+    """A printed derivative differs from the tape: the variable, the printed value, the tape's."""
 
     def __init__(self, variable: str, found: Any, expected: Any) -> None:
         super().__init__(f"{variable}: {found} is not {expected}")
@@ -73,17 +73,17 @@ class Difference(Exception):
 
 
 class Unproved(Exception):
-    """A derivative that is not what the tape gives, or whose text does not run."""
+    """No text of the derivative agrees with the tape, or none of them runs."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 
 class Claim:
-    """What is to be proved: `made` says the derivatives of the program that `found` is about.
+    """The claim that the text `made` is the derivatives `found`.
 
-    names: what else the program may read. beside: where it says something at the user's point and
-    the tape, which is not finite there, another: no fault of either, but to be told.
+    names: other names that the program may read. beside: a difference at the user's point in elements
+    where the tape is not finite; neither is wrong, but the user is told.
     """
 
     __slots__ = ("beside", "found", "made", "names", "parsed", "wrt")
@@ -100,11 +100,11 @@ class Claim:
         return sum(np.size(v) for v in arrays.values())
 
     def holds(self, arrays: Arrays, given: bool = False) -> bool:
-        """Whether it holds at a point; False where nothing is finite there, so that it says nothing.
+        """Whether it holds at a point; False if nothing is finite there, so that nothing is shown.
 
-        given: whether the point is the user's own, where it has to hold although the value is nan.
-        Raises Difference where it does not hold, and whatever the printed text raises; but Python's
-        math raises where others say inf or nan.
+        given: whether the point is the user's own; then it must hold even if the value is nan. Raises
+        Difference if it does not hold, and what the printed text raises, except for errors of Python's
+        `math` where NumPy gives inf or nan.
         """
         arrays = self.allowed(arrays)
         with np.errstate(all="ignore"):
@@ -116,7 +116,7 @@ class Claim:
                 pairs = self.pairs(arrays, expected, given)
             except (ArithmeticError, ValueError, LanguageError, RuntimeError) as error:
                 if not given and not all(np.isfinite(e).all() for e in expected.values()):
-                    return False  # as the inverse of a matrix that is singular there
+                    return False  # such as the inverse of a singular matrix
                 if isinstance(error, (LanguageError, RuntimeError)):
                     raise
                 if not says:
@@ -137,7 +137,7 @@ class Claim:
             try:
                 return _agree(pairs)
             except Difference:
-                # What a change in the last digits moves is the noise of the arithmetic.
+                # The noise of the arithmetic: how far a change in the last digits moves the values.
                 kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
                 shaken = [self.allowed({**_shaken(arrays, seed), **kept}) for seed in (1, 2)]
                 there = [(a, self.of_program(a, given)) for a in shaken]
@@ -149,7 +149,7 @@ class Claim:
                 return says
 
     def _beside(self, found: dict[str, Any], expected: dict[str, Any]) -> Difference | None:
-        """Where they differ in what is not finite in the second."""
+        """The difference in elements that are not finite in `expected`, if there is one."""
         for n in (n for n in expected if n != VALUE):
             a, b = np.asarray(found[n]), np.asarray(expected[n])
             apart = ~np.isfinite(b) & (a != b) & ~(np.isnan(a) & np.isnan(b))
@@ -158,15 +158,15 @@ class Claim:
         return None
 
     def allowed(self, arrays: Arrays) -> Arrays:
-        """The point nearest to another at which the claim is made."""
+        """A point near this one that satisfies the assumptions."""
         assumed = self.found.assumed
         return arrays if assumed is None else assumed.nearest(arrays)
 
     def pairs(self, arrays: Arrays, expected: dict[str, Any], given: bool = False) -> Pairs:
-        """(what is claimed, what the tape gives), for each order and by each variable.
+        """(claimed values, the tape's values) by variable, for each order.
 
-        expected: the gradients of the program. given: whether higher orders are compared with what
-        `grad --order` makes of the program too: at single points that is another number.
+        expected: the gradients of the program. given: whether higher orders are also compared with
+        `grad --order`, which may differ at single points.
         """
         whole = {VALUE: expected[VALUE]} if VALUE in expected else {}
         expected = {n: e for n, e in expected.items() if n != VALUE}
@@ -182,9 +182,9 @@ class Claim:
         return found
 
     def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
-        """The gradients of the program's value; None where it does not run at that point, or is nan.
+        """The gradients of the program, and its value if that is printed too.
 
-        With the value itself, where that is printed too.
+        None if the program does not run at this point, or its value is nan there.
         """
         leaves = _leaves(arrays, self.wrt)
         names = {**self.names, **leaves}
@@ -198,7 +198,7 @@ class Claim:
             return None
 
     def runs(self, arrays: Arrays) -> bool:
-        """Whether the program runs at a point, at which what is assumed can hold."""
+        """Whether the program runs at a point whose shapes fit the assumptions."""
         if self.found.assumed is not None and not self.found.assumed.fit(arrays):
             return False
         try:
@@ -210,18 +210,18 @@ class Claim:
         return True
 
     def is_right(self, arrays: Arrays) -> bool:
-        """Whether it holds at a point, whatever the text does there."""
+        """Whether it holds at a point; False also if the text raises."""
         try:
             return self.holds(arrays)
         except Exception:  # what it says, or that it does not run, holds elsewhere alone
             return False
 
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
-        """What the tape gives; value: the program's, for these variables."""
+        """The tape's gradients; value: the program's value for these variables."""
         return _gradients(value, {n: leaves[n] for n in self.wrt})
 
     def repeated(self, arrays: Arrays) -> dict[str, Any]:
-        """What the tape gives if it is differentiated again and again; nothing where it refuses."""
+        """The derivatives of this order by repeated differentiation of the tape; {} if it refuses."""
         leaves = _leaves(arrays, self.wrt)
         try:
             value = run(self.found.program, {**self.names, **leaves}, write=lambda text: None).value
@@ -233,7 +233,7 @@ class Claim:
         return {n: _array(g) for n, g in made.items()}
 
     def run(self, arrays: Arrays) -> dict[str, Any]:
-        """The printed derivatives at a point."""
+        """Run the printed derivatives at a point."""
         if self.made.code:
             return self._run_code(arrays)
         tensors = {n: wrap(np.asarray(v)) for n, v in arrays.items()}
@@ -262,12 +262,12 @@ def proved(
     find: Callable[..., Derivatives] | None = None,
     claim: type[Claim] = Claim,
 ) -> tuple[Derivatives, Printed, Difference | None]:
-    """(the derivatives, what is printed of them, where that is not what the tape gives at the point).
+    """(the derivatives, their proved text, the difference from the tape at a singular point).
 
-    given: whether the point is the user's own. find, claim: what finds derivatives, if not
-    `differentiate` does, and what is then to be proved of them. What is printed says whether it is
-    `general`. Where the short expression does not hold at the given point, what the rules do there is
-    kept too. Raises Unproved where nothing holds.
+    given: whether the point is the user's own. find, claim: a function in place of `differentiate`, and
+    the claim about its results. The text says whether it is `general`. If the short expression does not
+    hold at the given point, it is found again with the NaN guards of the rules. Raises Unproved if
+    neither holds.
     """
     find, wrt = find or partial(differentiate, order=order), list(wrt)
     kept: tuple[Derivatives, Printed, Difference | None] | None = None
@@ -299,7 +299,7 @@ def proved(
 
 
 def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
-    """What is expected of an order that is not printed: not that it is finite at a single point."""
+    """The expected values of an order that is not printed, which may be infinite at single points."""
     return {
         n: np.where(np.isfinite(values[n]), e, values[n]) if values[n].shape == e.shape else e
         for n, e in expected.items()
@@ -309,10 +309,10 @@ def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str,
 # -- the verdict ------------------------------------------------------------------------------------
 @quiet()
 def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Difference | None:
-    """Prove a claim; given: whether the point is the user's own, and no made-up one.
+    """Prove a claim; given: whether the point is the user's own.
 
-    Returns the difference at the given point if there is one although the claim holds all around it:
-    the point is singular. Raises Difference, or what the text raises, if the claim does not hold.
+    Returns the difference at the given point if the claim holds around it but not there: the point is
+    singular. Raises Difference, or what the text raises, if the claim does not hold.
     """
     singular: Difference | None = None
     branched, large = claim.found.branched, claim.size(arrays) > MOST
@@ -323,13 +323,13 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
             if large or not given:
                 raise
             singular = error
-    if large or (branched and singular is None):  # farther off the program may take another path
+    if large or (branched and singular is None):  # farther away the program may take another branch
         return None
     if given:
         try:
             if _around(claim, near(arrays, seed)):
                 return singular
-        except Difference as error:  # the numbers are beyond the expression's: as x**2 for 1e200
+        except Difference as error:  # out of range, as x**2 at 1e200
             singular = singular or error
     held = not branched and _around(claim, points(arrays, seed))
     if singular is not None and not held:
@@ -338,10 +338,10 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
 
 
 class Elsewhere:
-    """Other sizes in which the program of a claim runs: where it is to hold too, if it is general.
+    """Points in other sizes at which the program runs; a claim that is general holds there too.
 
-    free: each size another where it can be. alike: where what is equal stays equal, and what is larger
-    larger. Values of a program that goes by them are its own, repeated, so that it goes the same way.
+    free: every size changed independently where possible. alike: equal sizes stay equal, and larger ones
+    larger. A program that branches on values gets its own values repeated, to take the same branches.
     """
 
     def __init__(self, claim: Claim, arrays: Arrays, given: bool) -> None:
@@ -372,7 +372,7 @@ class Elsewhere:
             self._add(several)
 
     def _add(self, base: Arrays) -> None:
-        """The sizes that can be changed from these."""
+        """Add points in other sizes than those of `base`."""
         found = at_other_shapes(base, self.claim.runs, values=self.values)
         if found is None or self.claim.size(found.arrays) > MOST:
             return
@@ -388,21 +388,21 @@ class Elsewhere:
         return at_other_shapes(other, self.claim.runs, prime=few, values=self.values)
 
     def _around(self, where: list[Arrays], base: Arrays, found: Others) -> Arrays:
-        """Add these sizes, and those beside which the program may do something else."""
+        """Add a point in these sizes, and points near sizes at which the program may change its path."""
         other = self._labelled(found.arrays)
         where.append(other)
         if not self.branched:
-            where += islice(points(other, 0), 2)  # branches that generic values do not take
+            where += islice(points(other, 0), 2)  # for branches that other values take
         where += self._in(base, found, self.near)
         for point in where:
             self.conditions.is_new(point)
         if self.conditions.open:
             new = filter(self.conditions.is_new, self._in(base, found, FAR))
-            where += [p for p in new if all(map(np.size, p.values()))]  # nothing has no slope
+            where += [p for p in new if all(map(np.size, p.values()))]  # not empty
         return other
 
     def _in(self, base: Arrays, found: Others, sizes: Iterable[int]) -> list[Arrays]:
-        """The points with these sizes for those that can be changed, as far as they are not too large."""
+        """Points with each of these sizes in the axes that can change, unless they are too large."""
         made = map(self._labelled, nearby(base, found.moves, sizes, self.values[0]))
         return [point for point in made if self.claim.size(point) <= MOST]
 
@@ -410,11 +410,10 @@ class Elsewhere:
         return labelled(other, self.arrays, self.claim.wrt)
 
     def pairs(self) -> Iterator[tuple[Arrays, Arrays]]:
-        """Two sets of sizes that are other than the given ones and than each other, in both orders.
+        """Pairs of points whose sizes differ from the given ones and from each other, in both orders.
 
-        What is alike in one set of sizes, as that of a matrix and of an index into it, is not in another.
-        At last with the values of the given point, repeated, if there are zeros: a derivative at these may
-        be another.
+        Expressions of different structure may look the same in one set of sizes. If the given point has
+        zeros, its values are repeated at last: there the derivative may have another form.
         """
         zeros = self.given and any((np.asarray(v) == 0).any() for v in self.arrays.values())
         for other, further_sizes in self.moved:
@@ -430,11 +429,10 @@ class Elsewhere:
         return resized(self.arrays, {n: np.shape(v) for n, v in other.items()}, values)
 
     def tell(self, claim: Claim) -> bool:
-        """Note on what is printed where a claim holds; whether in all sizes.
+        """Record in the claim's text (`general`, `wrong`, `alike`) where it holds; whether in all sizes.
 
-        What no other sizes can make wrong, as the program runs in none, is general; what a condition on
-        sizes guards that went one way only is not. What differs where values decide may be right on
-        another path.
+        A text is general if the program runs in no other sizes, and not if a condition on sizes only went
+        one way. In a program that branches on values a difference may belong to another branch.
         """
         made = claim.made
         held, wrong = self._tried(claim, self.free)
@@ -446,7 +444,7 @@ class Elsewhere:
         return made.general
 
     def _tried(self, claim: Claim, where: list[Arrays]) -> tuple[bool, Arrays | None]:
-        """(whether it holds at any of these points, the first at which it does not)."""
+        """(whether it holds at any of these points, the first point at which it fails)."""
         held = False
         for point in where:
             try:
@@ -468,9 +466,10 @@ def _of_any_size(
     given: bool,
     cse: bool | None,
 ) -> tuple[Derivatives, Printed]:
-    """The derivatives with names for the sizes that stand in them as numbers, proved in other sizes.
+    """The derivatives with numbers replaced by symbolic sizes where needed, proved in other sizes.
 
-    As they are where they hold there already, or where no names make them: then they say so.
+    They are returned unchanged if they hold there already, or if no symbolic size helps; the text then
+    says that it is not general.
     """
     elsewhere = Elsewhere(claim(found, made), arrays, given)
     if elsewhere.tell(claim(found, made)):
@@ -491,7 +490,7 @@ def _of_any_size(
                 found, made = better, shown
             if made.general:
                 break
-        except Exception:  # then the numbers are printed, which are proved
+        except Exception:  # the numbers stay, which are proved
             continue
     if made.code and not made.general:
         found.alone = made.where(arrays)
@@ -500,7 +499,7 @@ def _of_any_size(
 
 
 def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
-    """At how many points the claim holds: two are enough."""
+    """The number of points at which the claim holds, up to two, which are enough."""
     proved = 0
     for point in where:
         proved += claim.holds(point)
@@ -511,7 +510,7 @@ def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
 
 @contextmanager
 def _as_exact_as(arrays: Arrays) -> Iterator[None]:
-    """Inside, the numbers that a text makes, as sqrt(2) and ones(3), are doubles beside doubles."""
+    """Use double as the default dtype beside doubles, for new tensors in the text such as ones(3)."""
     before = dtypes.get_default_dtype()
     if any(np.asarray(v).dtype.char in "dD" for v in arrays.values()):
         dtypes.set_default_dtype(dtypes.float64)
@@ -538,7 +537,7 @@ def _gradients(value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
 
 
 def _slopes(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
-    """The derivative of each expression, summed up, by its own variable."""
+    """The gradient of the sum of each expression by the variable it is filed under."""
     made: dict[str, Any] = {}
     for n, expression in by.items():
         leaves = _leaves(arrays, [n])
@@ -570,7 +569,7 @@ def variables_of(root: Expression) -> list[Expression]:
 
 # -- agreement --------------------------------------------------------------------------------------
 def _agree(pairs: Pairs, noise: list[dict[str, float]] | None = None) -> bool:
-    """Whether all agree, and the last of them says something. Raises Difference."""
+    """Whether the last pair has anything to compare. Raises Difference if any pair disagrees."""
     proved = False
     for k, (found, expected) in enumerate(pairs):
         said = [
@@ -582,9 +581,9 @@ def _agree(pairs: Pairs, noise: list[dict[str, float]] | None = None) -> bool:
 
 
 def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
-    """Whether two values agree to the accuracy of the arithmetic, where the tape's is finite.
+    """Compare two values up to rounding wherever the tape's is finite; False if that is nowhere.
 
-    False if it is finite nowhere. Raises Difference.
+    Raises Difference if they disagree.
     """
     if np.shape(found) != np.shape(expected):
         raise Difference(variable, found, expected)
@@ -593,7 +592,7 @@ def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
         return False
     kind = np.result_type(np.asarray(expected).dtype, np.float32)
     eps = float(np.finfo(kind).eps)
-    a, b = (np.asarray(v)[fine] * np.float32(1) for v in (found, expected))  # truth values too
+    a, b = (np.asarray(v)[fine] * np.float32(1) for v in (found, expected))  # booleans too
     size = float(np.max(np.abs(b), initial=0))
     slack = eps**0.45 * np.maximum(np.abs(b), size * 1e-3) + 16 * eps
     if not bool(np.all(np.abs(a - b) <= slack + 100 * noise)):
@@ -602,12 +601,12 @@ def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
 
 
 def _says_something(expected: Any) -> bool:
-    """Whether there is anything to compare with: a finite element, or none at all."""
+    """Whether an array can be compared with: it has a finite element, or is empty."""
     return np.size(expected) == 0 or bool(np.isfinite(expected).any())
 
 
 def _shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
-    """The point with other last digits."""
+    """The point with its last digits changed."""
     numbers = Generic(seed)
     made = dict(arrays)
     for n, v in arrays.items():
@@ -619,7 +618,7 @@ def _shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
 
 
 def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:
-    """How far what is claimed and what is expected move together with the last digits of a point."""
+    """How far the claimed or the expected values move when the last digits of a point change."""
     return [
         {
             n: max(
@@ -632,7 +631,7 @@ def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:
 
 
 def _jumps(pairs: Pairs, noise: list[dict[str, float]]) -> bool:
-    """Whether the last digits of a point decide about more than the accuracy of the values."""
+    """Whether a change in the last digits of a point moves a value by more than rounding."""
     return any(
         noise[k][n] > _JUMP * float(np.max(np.abs(e), initial=_ROUNDED, where=np.isfinite(e)))
         for k, (_, expected) in enumerate(pairs)
@@ -641,7 +640,7 @@ def _jumps(pairs: Pairs, noise: list[dict[str, float]]) -> bool:
 
 
 def _nan_of_sign(pairs: Pairs) -> Difference | None:
-    """Where code is nan and the tape is not: NumPy's sign of nan is nan, and PyTorch's is 0."""
+    """A difference where code gives nan and the tape does not: sign(nan) is nan in NumPy, 0 in PyTorch."""
     for found, expected in pairs:
         for n, e in expected.items():
             if np.shape(found[n]) == np.shape(e) and np.any(np.isnan(found[n]) & np.isfinite(e)):

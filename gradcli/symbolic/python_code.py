@@ -22,7 +22,7 @@ from gradcli.symbolic.sharing import shared_parts
 from gradcli.symbolic.simplify import HALF, is_truth
 from gradcli.symbolic.stable_forms import stable
 
-# What NumPy calls the language's functions, where the name is another.
+# Functions of the language that have another name in NumPy.
 NUMPY = {
     **{"abs": "abs", "sgn": "sign", "pow": "power", "bitwise_not": "logical_not"},
     **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "kron": "kron", "diff": "diff"},
@@ -32,7 +32,7 @@ NUMPY = {
     **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all", "diag": "diag"},
 }
 _REDUCTIONS = frozenset("sum mean prod amax amin max min std var any all".split())
-# Those that NumPy has by the same name, but that a row's kernel is not: see `_ufunc`.
+# Functions of the same name in NumPy whose kernel here is not that ufunc: see `_ufunc`.
 _SAME = frozenset(
     "sign floor ceil trunc logaddexp where dot outer ones_like zeros_like full_like cumsum cumprod "
     "tril triu trace floor_divide square heaviside copysign sinc deg2rad rad2deg flip conj real imag "
@@ -46,14 +46,14 @@ _RENAMED_DIM = {"dim": "axis", "keepdim": "keepdims"}
 
 
 def parameters_of(function: str) -> list[str]:
-    """The names of what a function takes whose text is printed too."""
+    """The parameter names of a helper function, from its text."""
     word = function.rpartition(".")[2]
     found = re.search(rf"^def {word}\((.*?)\):", HELPERS[function], re.M | re.S)
     return re.findall(r"[a-z_]\w*", found[1]) if found else []
 
 
 def _entry(function: str) -> Any:
-    """The table's function of this name; None where the language has it from elsewhere."""
+    """The function of this name in the table of primitives, else None."""
     from gradcli.registry import table
 
     table.load()
@@ -62,7 +62,7 @@ def _entry(function: str) -> Any:
 
 @cache
 def _ufunc(function: str) -> str | None:
-    """What NumPy calls a function of the language whose kernel is one of its own; else None."""
+    """NumPy's name of a function whose kernel is a ufunc, else None."""
     entry = _entry(function)
     kernels = {primitive.kernel for primitive in entry.primitives} if entry is not None else set()
     kernel = kernels.pop() if len(kernels) == 1 else None
@@ -70,17 +70,17 @@ def _ufunc(function: str) -> str | None:
 
 
 def _spelled(argument: str, module: str) -> str:
-    """An argument of a call in which a bare inf or nan is the module's."""
+    """An argument with a bare inf or nan taken from the module: `np.inf`."""
     return re.sub(r"^(\w+=)?(-?)(inf|nan)$", rf"\g<1>\g<2>{module}.\g<3>", argument)
 
 
 def _listed(values: Any, module: str) -> str:
-    """The elements of an array, inf and nan as the module has them."""
+    """The elements of an array as text, inf and nan taken from the module."""
     return re.sub(r"\b(inf|nan)\b", rf"{module}.\1", str(np.asarray(values).tolist()))
 
 
 class NumpyPrinter(Printer):
-    """Prints expressions as NumPy code; `helpers` are the functions that it needs besides."""
+    """Prints expressions as NumPy code; `helpers` collects the functions to print before it."""
 
     texts = HELPERS
 
@@ -110,7 +110,7 @@ class NumpyPrinter(Printer):
         parts = [a[0] for a in args]
         if function in ("max", "min") and given:
             function = f"{function}_with_index"
-        if function == "norm" and given:  # NumPy's norms of matrices are others
+        if function == "norm" and given:  # NumPy has other matrix norms
             function = "linalg.vector_norm"
         if function in _REDUCTIONS:
             names = iter(("axis", "keepdims"))
@@ -149,7 +149,7 @@ class NumpyPrinter(Printer):
         return f"{shown}({', '.join(self.arguments(args, given))})", ATOM
 
     def helped(self, function: str) -> str:
-        """The name of a function whose text is printed too."""
+        """The name of a helper, noting that its text must be printed."""
         if function not in self.helpers:
             self.helpers.append(function)
         return function.rpartition(".")[2]
@@ -164,7 +164,7 @@ class NumpyPrinter(Printer):
         return f"np.broadcast_to({args[0][0]}, np.shape({args[1][0]}))", ATOM
 
     def call_cumsum(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return self.call("cumsum", args, options) if node.shape else args[0]  # NumPy's is a vector
+        return self.call("cumsum", args, options) if node.shape else args[0]  # NumPy's: a vector
 
     def call_cumprod(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return self.call("cumprod", args, options) if node.shape else args[0]
@@ -201,7 +201,7 @@ class NumpyPrinter(Printer):
 
 
 class MathPrinter(NumpyPrinter):
-    """Prints expressions of scalars as plain Python with the module math."""
+    """Prints expressions of scalars as Python code that uses `math`."""
 
     texts = SCALAR
 
@@ -252,7 +252,7 @@ class MathPrinter(NumpyPrinter):
 
 
 class TorchPrinter(Printer):
-    """Prints expressions as code for torch; like: the variable whose dtype new tensors have."""
+    """Prints expressions as code for torch; like: the variable that gives new tensors their dtype."""
 
     def __init__(self, names: Any = None, like: str = "") -> None:
         super().__init__(names)
@@ -284,7 +284,7 @@ class TorchPrinter(Printer):
         return text, precedence
 
     def spelled(self, function: str) -> str:
-        """`torch.sin`, `F.silu`: where torch has the function."""
+        """The qualified name in torch: `torch.sin`, `F.silu`."""
         function = function.removeprefix("torch.")
         if function.startswith("nn.functional."):
             return f"F.{function.rpartition('.')[2]}"
@@ -293,7 +293,7 @@ class TorchPrinter(Printer):
     def make_call(self, node: Expression) -> Piece:
         function, options = node.data
         if is_scalar_constant(node):
-            # torch's functions take no bare numbers: log(2) is a number of math's
+            # torch's functions take no numbers: log(2) is math.log(2)
             return f"math.{function}({self.of(node.args[0])[0]})", ATOM
         if function == "tensor":
             return f"{self.like}.new_tensor({self.bare_number(node.args[0])})", ATOM
@@ -311,7 +311,7 @@ class TorchPrinter(Printer):
         return super().make_call(node)
 
     def bare_number(self, item: Expression) -> str:
-        """What a tensor that is spelled out is made of."""
+        """A number inside a written-out tensor."""
         if is_call(item, "[]"):
             return f"[{', '.join(map(self.bare_number, item.args))}]"
         if is_call(item, "float"):
@@ -328,20 +328,20 @@ class TorchPrinter(Printer):
         return super().call_expand_as([*self.tensors(args[:1], node), *args[1:]], options, node)
 
     def tensors(self, args: list[Piece], node: Expression) -> list[Piece]:
-        """The operands of a call, numbers of Python's as tensors."""
+        """The operands of a call, with numbers made tensors where torch requires that."""
         return [
             (f"{self.like}.new_tensor({a[0]})", ATOM) if is_scalar_constant(own) else a
             for a, own in zip(args, node.args, strict=False)
         ]
 
     def call_where(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        """Of two numbers it would be integers, or float32: whatever the variables are."""
+        """`where` with typed branches: of two bare numbers it would be integers or float32."""
         if all(map(is_scalar_constant, node.args[1:])):
             args = [args[0], (f"{self.like}.new_tensor({args[1][0]})", ATOM), args[2]]
         return self.call("where", args, options)
 
     def call_sum(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        """Truth values are counted in the variables' dtype, or what is divided by it is float32."""
+        """A sum; of booleans in the variables' dtype, or a quotient by it would be float32."""
         text, precedence = self.call("sum", args, options)
         if is_truth(node.args[0]):
             text = f"{text.removesuffix(')')}, dtype={self.like}.dtype)"
@@ -359,7 +359,7 @@ class TorchPrinter(Printer):
         return super().call_index_put([own, args[1], values], options, node)
 
     def call_unfold(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        """Windows along a dimension are a method: F.unfold is of images."""
+        """Windows along a dimension: the method `Tensor.unfold`, for `F.unfold` takes images."""
         given = ", ".join(literal(v) for _, v in options)
         return f"{enclosed(args[0], ATOM)}.unfold({given})", ATOM
 
@@ -372,9 +372,9 @@ class TorchPrinter(Printer):
 
 
 def is_scalar_constant(node: Expression) -> bool:
-    """Whether it is a number of Python's where torch's names are math's: sqrt(2), log(5) + 1."""
+    """Whether it is a constant such as sqrt(2) or log(5) + 1, which `math` computes for torch code."""
     return (
-        node.position == -1  # reads no variable
+        node.position == -1  # constant
         and not node.shape
         and all(
             n.op in ("number", "name", "sum", "product")
@@ -386,7 +386,7 @@ def is_scalar_constant(node: Expression) -> bool:
 
 @cache
 def _wants_tensors(function: str) -> frozenset[int | str]:
-    """The places of a function's operands that take no bare numbers."""
+    """The operands of a function, by position or name, that must be tensors and not numbers."""
     entry = _entry(function)
     if entry is None or any(primitive.numbers for primitive in entry.primitives):
         return frozenset()
@@ -395,7 +395,7 @@ def _wants_tensors(function: str) -> frozenset[int | str]:
 
 
 def _of_numbers(node: Expression) -> bool:
-    """Whether it is an elementwise function of bare numbers alone."""
+    """Whether it is an elementwise function whose operands are all numbers."""
     function = _entry(node.data[0])
     if function is None:
         return False
@@ -409,7 +409,7 @@ _MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}
 
 @cache
 def knows_functional(function: str) -> bool:
-    """Whether torch has a function in nn.functional alone, although the language has it by itself."""
+    """Whether torch has a function of the language only in `nn.functional`."""
     return _entry(f"nn.functional.{function}") is not None and function not in _BOTH
 
 
@@ -431,7 +431,7 @@ def to_code(found: Derivatives, form: str) -> str:
 
 
 def uses(text: str, module: str) -> bool:
-    """Whether code names a module, and not the program alone that it quotes."""
+    """Whether code uses a module, not counting the program quoted in its docstring."""
     return re.search(rf"(?<![\w.]){module}\.", re.sub('""".*?"""', "", text)) is not None
 
 
@@ -460,7 +460,7 @@ def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> 
 
 
 def modules(form: str, code: str) -> dict[str, Any]:
-    """What a printed program imports and defines before its last function, by name."""
+    """The namespace of a printed program: its imports, and the helpers that it defines."""
     if form == "torch":
         torch = torch_namespaces.torch
         return {"math": math, "torch": torch, "F": torch.nn.functional}
@@ -481,7 +481,7 @@ def modules(form: str, code: str) -> dict[str, Any]:
 
 @cache
 def defined(text: str, name: str) -> Any:
-    """The function of a helper's text, which is a constant of gradcli's own."""
+    """The function that the text of a helper defines; the text is a constant of this package."""
     space: dict[str, Any] = {"np": np, "math": math}
     if "special." in text:
         from scipy import special

@@ -8,13 +8,13 @@ from typing import Any
 from gradcli.symbolic import simplify as alg
 from gradcli.symbolic.expressions import Expression, call, is_number, order
 
-# What a number is the same after: they are methods, which no number has.
+# Methods that leave a number unchanged; a number's text has no methods.
 _SAME_NUMBER = ("detach", "expand", "expand_as", "reshape", "contiguous")
 _OF_ZERO = ("matmul", "dot", "sum", "T")  # 0 of 0
 
 
 def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expression:
-    """The expression with a rule applied to every part, from the leaves up."""
+    """The expression with a rule applied to every subexpression, from the leaves up."""
     made: dict[Expression, Expression] = {}
     changed = False
     for node in order([root]):
@@ -44,7 +44,7 @@ def _rebuilt(node: Expression, made: dict[Expression, Expression]) -> Expression
 
 
 def _recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
-    """A call with other operands: what has become smaller than it was is written in full."""
+    """A call with new operands, which are expanded if their shape has become smaller."""
     word, options = node.data
     if word == "where":
         return alg.where(*args)

@@ -1,17 +1,16 @@
-"""Shapes of variables that have none: what the program does with them says what they are.
+"""Shape inference for free variables, from what the program does with them.
 
-A variable is a scalar unless something asks for more:
+A variable is a scalar unless one of these requires more:
 
-1. an operator that takes no scalars (a product of matrices, `det`, `x[0]`): the smallest ranks on which the
-   program runs, those of capital letters from matrices downwards;
-2. an operator that works along a dimension or takes all elements together (`sum`, `mean`, `norm`,
-   `softmax`): what it takes is a vector, or a matrix if its name begins with a capital. In
-   `sum((y - a*x - b)**2)` the names that people give to data are (`x`, `y`, `weights`), and parameters
-   (`a`, `b`, `mu`) stay numbers;
-3. a sum with an array, where the variable fits at one size alone: the `b` of `A@x - b`.
+1. an operator that takes no scalars (a matrix product, `det`, `x[0]`): the variable gets the smallest rank
+   with which the program runs; for a capital letter a matrix is tried first;
+2. a reduction, or an operator along a dimension (`sum`, `mean`, `norm`, `softmax`): its operand is a vector,
+   or a matrix if the name begins with a capital. In `sum((y - a*x - b)**2)` only names that people give to
+   data (`x`, `y`, `weights`) become vectors; parameters (`a`, `b`, `mu`) stay scalars;
+3. a sum with an array that only one size fits: the `b` of `A@x - b`.
 
-Then dimensions that need not be equal are made different. Those that an operator's `index` calls by one
-letter (`ii` of `trace`) are equal. No rule looks at values: NaN is a matter of the point, not of the shape.
+Then dimensions that need not be equal are made different. Those that have the same letter in an operator's
+`index` (`ii` of `trace`) are equal. No rule looks at values: NaN depends on the point, not on the shape.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ Sizes = tuple[int | str, ...]  # a shape in which letters stand for sizes
 Shapes = dict[str, Shape]
 Suits = Callable[[Mapping[str, Any]], bool]
 
-SIZE = 3  # of every dimension while ranks are tried
-EVEN = 4  # the same for what is cut in halves
+SIZE = 3  # the size of every dimension while ranks are tried
+EVEN = 4  # the same, if the program splits in halves
 MOST_TRIES = 400
-MOST = 300  # numbers in all, where sizes may be chosen
+MOST = 300  # numbers in all variables, if sizes may be chosen
 
 _DATA = frozenset("pqrstuvwxyz")
 _GREEK = frozenset(
@@ -50,14 +49,14 @@ _ADDED = frozenset("bfgh")  # what is no data, and may be a vector all the same
 
 
 class _Trial(NamedTuple):
-    """A run of the program: its value's shape, and the calls that made it."""
+    """A trial run: the shape of the program's value, and its calls."""
 
     shape: Shape
     calls: list[Call]
 
     @property
     def is_square(self) -> bool:
-        """Whether dimensions are equal that an operator calls by one letter."""
+        """Whether dimensions with one letter in an operator's `index` are equal."""
         return all(
             len({n for n, k in zip(v.shape, letters, strict=False) if k == letter}) <= 1
             for call in self.calls
@@ -69,8 +68,8 @@ class _Trial(NamedTuple):
 class Inference:
     """The search for the shapes of a program's free variables.
 
-    arrays: the values that there are. declared: shapes that were said. names: what else the program may
-    read. suits: what else has to hold of values of such shapes.
+    arrays: the known values. declared: declared shapes. names: other names that the program may read.
+    suits: a further condition on values of the inferred shapes.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class Inference:
         self._tried: dict[tuple[Shape, ...], _Trial | None] = {}
 
     def trial(self, shapes: Mapping[str, Shape]) -> _Trial | None:
-        """A run on values of these shapes; None where the program refuses them, or they do not suit."""
+        """A trial run on values of these shapes; None if it fails or they do not suit."""
         key = tuple(shapes[n] for n in self.free)
         if key not in self._tried:
             self._tried[key] = self._run(shapes)
@@ -107,7 +106,7 @@ class Inference:
         return _Trial(value.shape, calls([value]))
 
     def shapes(self) -> Shapes | None:
-        """The shapes; None where the program runs on none that were tried."""
+        """The inferred shapes; None if the program runs on none that were tried."""
         sizes = {n for a in self.arrays.values() for n in a.shape}
         sizes |= {n for s in self.declared.values() for n in s}
         every = sorted({SIZE, *sizes})
@@ -142,14 +141,14 @@ class Inference:
         return shapes
 
     def _lowered(self, shapes: Shapes) -> Shapes:
-        """The shapes with a number for every capital letter that may as well be one: the C of `C*sum(x)`."""
+        """The shapes with capital letters made scalars where possible: the C of `C*sum(x)`."""
         for name in [n for n, s in shapes.items() if s and n[:1].isupper()]:
             if self.trial({**shapes, name: ()}):
                 shapes = {**shapes, name: ()}
         return shapes
 
     def _reduced(self, shapes: Shapes, size: int) -> Shapes:
-        """Scalars as arrays that an operator takes together, or works along."""
+        """Scalars as arrays, if an operator reduces them or works along their dimension."""
         for _ in self.free:
             trial = self.trial(shapes)
             asked = _asked(trial.calls if trial else [], {n for n, s in shapes.items() if not s})
@@ -188,7 +187,7 @@ class Inference:
         return current if _count(current) <= MOST else shapes
 
     def _fitted(self, sizes: list[int]) -> Shapes | None:
-        """Shapes put together from the sizes of the variables that have some."""
+        """Shapes composed of the sizes of variables whose shape is known."""
         if len(self.free) > 2 or len(sizes) > 4 or not sizes:
             return None
         choices: list[Shape] = [(n,) for n in sizes] + list(product(sizes, repeat=2))
@@ -205,9 +204,9 @@ def infer(
     names: Mapping[str, Any],
     *suits: Suits,
 ) -> Shapes:
-    """Shapes of the free variables (see `Inference`); scalars where none will do: then the program says why.
+    """Shapes of the free variables (see `Inference`); scalars if none works, for the program to say why.
 
-    suits: what values of such shapes have to satisfy; the first that some do counts, none where none does.
+    suits: a further condition on values of these shapes, ignored if no values satisfy it.
     """
     for suit in (*suits, None) if free else ():
         found = Inference(program, arrays, declared, free, names, suit).shapes()
@@ -222,14 +221,14 @@ def shapes_said(shapes: Mapping[str, Shape]) -> str:
 
 
 def sizes_said(arrays: Mapping[str, Any]) -> str:
-    """The shapes of all variables that are no single numbers."""
+    """The shapes of all variables that are not scalars, in words."""
     return shapes_said({n: np.shape(v) for n, v in arrays.items() if np.ndim(v)})
 
 
 def larger(shapes: Mapping[str, Shape], guessed: Mapping[str, Shape]) -> Shapes:
-    """The shapes with every size that nobody gave made larger, equal ones equally; empty if none is.
+    """The shapes with every inferred size made larger, equal sizes equally.
 
-    Empty, too, where those would be too many numbers.
+    Empty if no size was inferred, or if the arrays would be too large.
     """
     fixed = {n for name, s in shapes.items() if name not in guessed for n in s}
     free = {n for s in guessed.values() for n in s} - fixed
@@ -242,7 +241,7 @@ def _count(shapes: Mapping[str, Shape]) -> int:
 
 
 def _ranks(free: Sequence[str]) -> list[tuple[int, ...]]:
-    """Ranks in the order in which they are likely."""
+    """Combinations of ranks, the likely ones first."""
     likely = [(2, 1, 0) if n[:1].isupper() else (0, 1, 2) for n in free]
     scalars = (0,) * len(free)
     if len(free) > 6:
@@ -259,7 +258,7 @@ def _ranks(free: Sequence[str]) -> list[tuple[int, ...]]:
 
 
 def _groups(first: Any, others: list[Any]) -> Iterator[list[Any]]:
-    """The axes that may have to change together with the first."""
+    """Groups of axes that may have to change together with the first."""
     yield [first]
     yield from ([first, o] for o in others)
     yield from ([first, a, b] for i, a in enumerate(others) for b in others[i + 1 :])
@@ -267,9 +266,9 @@ def _groups(first: Any, others: list[Any]) -> Iterator[list[Any]]:
         yield [first, *others]
 
 
-# -- what a program asks for ----------------------------------------------------------------------
+# -- what a program requires ----------------------------------------------------------------------
 def _asked(made: Sequence[Call], scalars: set[str]) -> Iterator[list[str]]:
-    """The scalars that each operator of a program asks to be vectors, in the program's order."""
+    """The scalars that each operator would rather have as vectors, in the program's order."""
     for call in made:
         if _is_elementwise(call) or not _takes_together(call):
             continue
@@ -287,7 +286,7 @@ def _is_elementwise(call: Call) -> bool:
 
 
 def _takes_together(call: Call) -> bool:
-    """Whether an operator makes a number of vectors, or works along their dimension."""
+    """Whether an operator reduces a vector, or works along its dimension."""
     vector = sample((SIZE,))
 
     def larger(arg: Any) -> Any:
@@ -305,7 +304,7 @@ def _takes_together(call: Call) -> bool:
 
 
 def _reached(values: Sequence[Value]) -> Iterator[str]:
-    """The variables that values are elementwise functions of."""
+    """The variables of which these values are elementwise functions."""
     seen: set[int] = set()
     stack = list(values)[::-1]
     while stack:
@@ -320,12 +319,12 @@ def _reached(values: Sequence[Value]) -> Iterator[str]:
 
 
 def _array(name: str, size: int) -> Shape:
-    """A vector, or a matrix for a capital letter."""
+    """The shape of a vector; of a matrix for a name with a capital letter."""
     return (size,) * (2 if name[:1].isupper() else 1)
 
 
 def _is_data(name: str) -> bool:
-    """Whether it is what people call data and unknown vectors, rather than a parameter."""
+    """Whether a name usually stands for data or an unknown vector, and not for a parameter."""
     if len(name) == 1:
         return name in _DATA or name.isupper()
     return name.lower() not in _GREEK
@@ -353,7 +352,7 @@ def made_up(
         guessed = infer(program, arrays, shapes, free, known, *suits)
         if not lettered or Inference(program, arrays, {**shapes, **guessed}, [], known).trial({}):
             break
-    else:  # no sizes will do, and the program says why
+    else:  # no sizes work, and the program says why
         shapes = next(_numbered(declared, arrays))
     shapes |= guessed
     guessed |= {n: shapes[n] for n in lettered}
@@ -372,7 +371,7 @@ def made_up(
 
 
 def _numbered(declared: Mapping[str, Sizes], arrays: Mapping[str, Any]) -> Iterator[Shapes]:
-    """Declared shapes with numbers for their letters: sizes of their own first, then those that there are."""
+    """Declared shapes with numbers for their letters: new sizes first, then sizes of the arrays."""
     letters = list(dict.fromkeys(k for s in declared.values() for k in s if isinstance(k, str)))
     there = {n for a in arrays.values() for n in a.shape}
     there |= {k for s in declared.values() for k in s if isinstance(k, int)}
@@ -384,7 +383,7 @@ def _numbered(declared: Mapping[str, Sizes], arrays: Mapping[str, Any]) -> Itera
 
 
 def _points(shapes: Mapping[str, Shape]) -> Iterator[dict[str, Any]]:
-    """Points of these shapes: positive numbers about 1, probabilities, then farther and farther apart."""
+    """Points of these shapes: positive numbers near 1, probabilities, then ever wider ranges."""
     base = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
     yield base
     yield {n: v - 0.5 for n, v in base.items()}
@@ -395,7 +394,7 @@ def _points(shapes: Mapping[str, Shape]) -> Iterator[dict[str, Any]]:
 
 
 def _value(program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
-    """The program's value; None where it refuses the arrays."""
+    """The program's value; None if it fails on these arrays."""
     try:
         with quiet():
             found, trace = traced_run(program, arrays, (), True, names)

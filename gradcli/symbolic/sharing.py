@@ -1,4 +1,4 @@
-"""Parts of expressions that occur more than once."""
+"""Common subexpressions of derivatives (`--cse`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradcli.symbolic.expressions import Expression, order
 def shared_parts(
     roots: Sequence[Expression], taken: Collection[str] = (), word: str = "v"
 ) -> list[tuple[str, Expression]]:
-    """(name, expression) of every part that is used more than once, parts before what uses them."""
+    """(name, expression) of every repeated subexpression, operands first; taken: names in use."""
     uses: dict[Expression, int] = {}
     nodes = order(roots)
     for node in nodes:
@@ -31,7 +31,7 @@ def shared_parts(
 
 
 def _is_short(node: Expression) -> bool:
-    """Whether a name for it would save nothing."""
+    """Whether a name would be as long as the text."""
     if node.op in ("name", "number", "array") or node.weight <= 1:
         return True
     if node.op == "call":
@@ -42,7 +42,7 @@ def _is_short(node: Expression) -> bool:
 
 
 def size_of(root: Expression) -> int:
-    """About how many characters the expression has when every part is spelled out."""
+    """The approximate number of characters of the text without shared names."""
     sizes: dict[Expression, int] = {}
     for node in order([root]):
         sizes[node] = 3 + sum(sizes[p] for p in node.parts)

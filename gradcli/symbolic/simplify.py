@@ -1,7 +1,7 @@
 """The algebra of expressions: sums, products and powers in a normal form, by exact rules only.
 
-Constants are folded exactly, neutral elements vanish, like terms and like factors are gathered, powers
-are merged and signs move out. Functions have their few rules in tables at the end.
+Constants are folded exactly, neutral elements vanish, like terms and like factors are collected, powers
+are merged and signs move out. The few rules of functions are in tables.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from gradcli.system.dtypes import boolean
 HALF = Number(Fraction(1, 2))
 Exponent = Number | Expression
 
-# Whether all numbers of the expressions at hand are real: abs(u)**2 is u**2 only then.
+# Whether all values are real: only then abs(u)**2 is u**2.
 real: ContextVar[bool] = ContextVar("real", default=True)
-# Whether they are all of one floating dtype, as products of matrices want their operands.
+# Whether all values have one floating dtype, as `matmul` requires of its operands.
 one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
-# Whether the program has means, so that a sum over n elements by n is one.
+# Whether the program uses `mean`, so that sum(x)/n is written as mean(x).
 averages: ContextVar[bool] = ContextVar("averages", default=False)
-# Whether what is read is integers, and its operands may be.
+# Whether the call that is being lifted has an integer result, so that its operands may be integers.
 whole: ContextVar[bool] = ContextVar("whole", default=False)
-# What the variables are, as `dtype.kind` says it: "b" truth values, "i" and "u" integers.
+# The `dtype.kind` of variables: "b" booleans, "i" and "u" integers.
 kinds: ContextVar[Mapping[str, str]] = ContextVar("kinds")
-# The calls that are recorded integers, as argmax(x) and the places that sort(x) gives.
+# Calls whose traced result is integers, such as argmax(x) and the indices of sort(x).
 integers: ContextVar[set[Expression] | None] = ContextVar("integers", default=None)
 zero, one, minus_one = number(0), number(1), number(-1)
 
 
 # -- sums -----------------------------------------------------------------------------------------
 def split(expression: Expression) -> tuple[Number, Expression]:
-    """(coefficient, the rest), so that like terms have the same rest."""
+    """(coefficient, rest) of a term; like terms have the same rest."""
     if expression.op == "number":
         return expression.data, one
     if expression.op == "product" and expression.data[0] != ONE:
@@ -86,7 +86,7 @@ def combine(terms: Iterable[tuple[Expression, Number]]) -> Expression:
 
 
 def _flat(term: Expression, factor: Number) -> Iterable[tuple[Expression, Number]]:
-    """The terms of a term: those of a sum with a plain coefficient, else itself."""
+    """The (coefficient, term) pairs of a term, with a sum opened if it may be multiplied out."""
     coefficient, rest = split(term)
     coefficient = coefficient * factor
     if rest.op == "sum":
@@ -116,7 +116,7 @@ def negate(expression: Expression) -> Expression:
 
 
 def scale(coefficient: Number, expression: Expression) -> Expression:
-    """A number times the expression; minus a sum is the sum of the negative terms."""
+    """A number times the expression; -(a - b) becomes b - a."""
     if coefficient == ONE:
         return expression
     return product([(expression, ONE)], coefficient)
@@ -147,7 +147,7 @@ def root(base: Expression) -> Expression:
 def product(
     factors: Iterable[tuple[Expression, Exponent]], coefficient: Number = ONE
 ) -> Expression:
-    """The product of powers: like factors are gathered."""
+    """The product of (base, exponent) pairs and a coefficient, with like factors collected."""
     found: dict[Expression, Exponent] = {}
     exponential: list[tuple[Expression, Number]] = []
     waiting = list(factors)[::-1]
@@ -200,7 +200,7 @@ def _gather(found: dict[Expression, Exponent], base: Expression, exponent: Expon
 
 
 def _number_of(base: Expression, exponent: Exponent) -> Number | None:
-    """What a power is where it is a number: 4**(1/2), and not 2**(1/2), whose digits never end."""
+    """The value of a power if it is exact: that of 4**(1/2), but not of 2**(1/2)."""
     n = value_of(base)
     if n is None or not isinstance(exponent, Number):
         return None
@@ -213,9 +213,9 @@ def _number_of(base: Expression, exponent: Exponent) -> Number | None:
 def _opened(
     base: Expression, exponent: Exponent
 ) -> tuple[Number, list[tuple[Expression, Exponent]]] | None:
-    """(number, powers) of a product's power: of its factors, or of what is surely positive and the rest.
+    """(number, powers): the power of a product distributed over its factors, as far as that is valid.
 
-    None where the power stays whole.
+    A root only goes to factors that are surely positive. None if the power stays as it is.
     """
     if not isinstance(exponent, Number):
         return None
@@ -238,7 +238,7 @@ def _opened(
 def _radicals(
     coefficient: Number, pairs: list[tuple[Expression, Exponent]]
 ) -> tuple[Number, list[tuple[Expression, Exponent]]]:
-    """Roots of numbers against the coefficient: 2/sqrt(2) is sqrt(2), sqrt(2)/2 is 1/sqrt(2)."""
+    """Cancel roots of numbers with the coefficient: 2/sqrt(2) is sqrt(2), sqrt(2)/2 is 1/sqrt(2)."""
     found: list[tuple[Expression, Exponent]] = []
     for base, e in pairs:
         n = value_of(base)
@@ -262,7 +262,7 @@ def _is_pi(base: Expression) -> bool:
 def _signs(
     pairs: list[tuple[Expression, Exponent]],
 ) -> tuple[list[tuple[Expression, Exponent]], bool]:
-    """sign(u)*abs(u) is u, and sign(u)*u is abs(u), of real numbers."""
+    """For real u, sign(u)*abs(u) is u and sign(u)*u is abs(u)."""
     if not real.get():
         return pairs, False
     bases = {b for b, e in pairs if isinstance(e, Number) and e == ONE}
@@ -279,7 +279,7 @@ def _signs(
 
 
 def _takes(exponents: Sequence[Exponent], outer: Number) -> bool:
-    """Whether (x**a)**outer is x**(a*outer) for these inner exponents: odd roots of powers are not."""
+    """Whether (x**a)**outer may become x**(a*outer) for all these inner exponents `a`."""
     return all(isinstance(e, Number) and e.integer is None and _root_first(e) for e in exponents)
 
 
@@ -289,7 +289,7 @@ def _root_first(exponent: Number) -> bool:
 
 
 def content_of(total: Expression) -> tuple[Number, Expression]:
-    """(number, sum): a common integer factor of all coefficients, taken out, with a common sign."""
+    """(factor, rest) of a sum: the common rational factor of all coefficients, with a common sign."""
     coefficients, constant = total.data
     numbers = [c for c in (*coefficients, constant) if c != ZERO]
     if all(c.exact and not c.decimal for c in numbers):
@@ -334,7 +334,7 @@ def _exponent(e: Expression) -> Exponent:
 
 
 def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> Expression:
-    """The product in its normal form, from gathered factors."""
+    """The product in normal form, from factors that are already collected."""
     if not pairs:
         return number(coefficient)
     if len(pairs) == 1 and pairs[0][1] == ONE:
@@ -375,7 +375,7 @@ def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> E
 
 # -- functions ------------------------------------------------------------------------------------
 def function(word: str, *args: Expression) -> Expression:
-    """An elementwise function of expressions, by its rules if it has any."""
+    """An elementwise function of expressions, simplified by its rules if it has any."""
     bits = word in _BITS
     if word not in TRUTHS and not bits:
         args = tuple(map(counted, args))
@@ -393,7 +393,7 @@ def function(word: str, *args: Expression) -> Expression:
         and all(
             is_bare(a) or (is_integral(a) and word not in TRUTHS and not whole.get()) for a in args
         )
-    ):  # of integers many are not defined
+    ):  # many functions are not defined on integers
         first = args[0]
         args = (call("float", [first], ()) if is_bare(first) else floating(first), *args[1:])
     return call(word, args, broadcast(a.shape for a in args))
@@ -468,7 +468,7 @@ def _reciprocal_square_root(u: Expression) -> Expression:
 
 
 def _both(a: Expression, b: Expression) -> Expression | None:
-    """Both conditions, where one is known; not the bits of integers."""
+    """`a & b` of conditions, simplified if one is constant; integers are left as bits."""
     for n, other in ((value_of(a), b), (value_of(b), a)):
         if n in (ZERO, ONE) and (n == ZERO or _chooses(other)):
             return zero if n == ZERO else other
@@ -476,7 +476,7 @@ def _both(a: Expression, b: Expression) -> Expression | None:
 
 
 def _either(a: Expression, b: Expression) -> Expression | None:
-    """One of the conditions, where one is known."""
+    """`a | b` of conditions, simplified if one is constant."""
     for n, other in ((value_of(a), b), (value_of(b), a)):
         if n in (ZERO, ONE) and _chooses(other):
             return other if n == ZERO else one
@@ -484,7 +484,7 @@ def _either(a: Expression, b: Expression) -> Expression | None:
 
 
 def _chooses(expression: Expression) -> bool:
-    """Whether it is a condition, or one that is known."""
+    """Whether it is a condition, or a constant True or False."""
     return is_truth(expression) or value_of(expression) in (ZERO, ONE)
 
 
@@ -524,7 +524,7 @@ FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
 
 
 def where(condition: Expression, a: Expression, b: Expression) -> Expression:
-    """`a` where the condition is true, else `b`: common factors and equal branches come out."""
+    """`where(condition, a, b)`, with equal branches merged and common factors moved out."""
     if a is b:
         return a
     n = value_of(condition)
@@ -535,7 +535,7 @@ def where(condition: Expression, a: Expression, b: Expression) -> Expression:
     return call("where", [condition, a, b], broadcast([condition.shape, a.shape, b.shape]))
 
 
-# -- truth values and integers ----------------------------------------------------------------------
+# -- booleans and integers ----------------------------------------------------------------------
 TRUTHS = frozenset(
     "eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf isfinite signbit "
     "isposinf isneginf isclose isin any all".split()
@@ -560,7 +560,7 @@ _INTEGRAL = _COUNTS | frozenset("tensor [] stack cat trunc floor ceil".split())
 
 
 def is_truth(expression: Expression) -> bool:
-    """Whether it is a condition, whose elements are True and False."""
+    """Whether it is a boolean expression."""
     if expression.op == "name":
         return _kind(expression) == "b"
     if expression.op == "array":
@@ -582,12 +582,12 @@ def is_truth(expression: Expression) -> bool:
 
 
 def counted(expression: Expression) -> Expression:
-    """The expression as a number: truth values, which have no sums and no sign, as 1 and 0."""
+    """The expression as numbers: booleans, which cannot be added or negated, become 1 and 0."""
     return where(expression, one, zero) if is_truth(expression) else expression
 
 
 def is_integral(expression: Expression) -> bool:
-    """Whether it is integers in the language, as `where(x > 0, 1, 0)` is."""
+    """Whether its text has integer values, such as `where(x > 0, 1, 0)`."""
     if expression.op == "number":
         return expression.data.integer is not None
     if expression.op == "name":
@@ -624,19 +624,19 @@ def is_integral(expression: Expression) -> bool:
 
 
 def _kind(variable: Expression) -> str:
-    """The kind of a variable's dtype; "" of other names."""
+    """The `dtype.kind` of a variable; "" for other names."""
     return kinds.get({}).get(variable.data, "")
 
 
 def note_integers(expression: Expression) -> None:
-    """Keep that a call is recorded integers, where it does not show."""
+    """Remember that a call has an integer result, if its function does not tell."""
     known = integers.get()
     if known is not None and expression.op == "call" and not is_integral(expression):
         known.add(expression)
 
 
 def floating(expression: Expression) -> Expression:
-    """The expression with floating numbers where it would be integers or truth values."""
+    """The expression with a floating dtype: integers and booleans are converted."""
     expression = counted(expression)
     if not is_integral(expression) or value_of(expression) is not None:
         return expression
@@ -659,7 +659,7 @@ def floating(expression: Expression) -> Expression:
 
 
 def _as_float(own: Expression) -> Expression:
-    """A number, or the list of numbers, as `float` of it."""
+    """A number, or each number of a list, wrapped in `float`."""
     if is_call(own, "[]"):
         return call("[]", list(map(_as_float, own.args)), ())
     return call("float", [own], ())
@@ -667,7 +667,7 @@ def _as_float(own: Expression) -> Expression:
 
 # -- shapes ---------------------------------------------------------------------------------------
 def full(expression: Expression, shape: Shape, discrete: bool = False) -> Expression:
-    """The expression in its full shape, where a function wants that; floating unless discrete."""
+    """The expression expanded to a shape; floating unless `discrete`."""
     if not discrete:
         expression = floating(expression)
     if expression.shape == shape:
@@ -681,7 +681,7 @@ def full(expression: Expression, shape: Shape, discrete: bool = False) -> Expres
 
 
 def is_bare(expression: Expression) -> bool:
-    """Whether its text is a number of Python's and no tensor: roots and functions are tensors."""
+    """Whether its text is a Python number; functions such as sqrt(2) return tensors."""
     for node in order([expression]):
         if node.op == "product":
             if any(not isinstance(e, Number) or abs(e.value) == HALF.value for e in node.data[1]):
@@ -701,7 +701,7 @@ def scalars_out_of_floats(
 
 
 def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent]], Expression]:
-    """(factors without a dimension, the rest): what may move out of a sum or a matrix product."""
+    """(scalar factors, rest): the factors that may move out of a sum or a matrix product."""
     if expression.op == "sum" and expression.shape:
         content, rest = content_of(expression)
         return ([], expression) if content == ONE else ([(number(content), ONE)], rest)

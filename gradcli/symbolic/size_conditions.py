@@ -1,8 +1,8 @@
-"""Conditions of a program on the sizes of its variables: both of their ways are to be seen.
+"""Conditions of a program on the sizes of its variables, and which branches were taken so far.
 
-Which conditions may depend on a size is read off the tree: a size is what a word like `shape` gives, and
-what is assigned from one, or given to a function. Which way each goes is seen in a run of the program in
-which it is the argument of a function that looks.
+A derivative is only proved for all sizes if both outcomes of every such condition were seen. The syntax
+tree tells which conditions may depend on a size: a size comes from a word such as `shape`, from a name that
+is assigned from one, or through a call. The program then runs with a probe call around each condition.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gradcli.language.program import Program
 from gradcli.language.tree_kinds import COMPARISONS, KIND, NAME
 from gradcli.symbolic.generic_points import quiet
 
-READS = frozenset("shape size len numel nelement".split())  # words that make a number of a size
-RANKS = frozenset("ndim dim ndimension".split())  # and those that say how many there are
-SEEN = "seen_condition"  # no name of a program's
+READS = frozenset("shape size len numel nelement".split())  # words that give sizes
+RANKS = frozenset("ndim dim ndimension".split())  # words that give the number of dimensions
+SEEN = "seen_condition"  # the probe; programs do not use this name
 
 _COMPARED = frozenset(KIND[f"{p}{word}"] for word in COMPARISONS for p in ("", "chain_"))
 _CALLS = frozenset((KIND["call"], KIND["call_keywords"]))
@@ -35,7 +35,7 @@ _WORDS = frozenset((NAME, _ATTRIBUTE))
 
 
 class Conditions:
-    """The conditions of a program on sizes, and which ways they went in the runs so far.
+    """The conditions of a program on sizes, and their outcomes in the runs so far.
 
     names: what the program may read besides its variables.
     """
@@ -48,7 +48,7 @@ class Conditions:
             self.program = parse(_looked_at(program, rows))
 
     def is_new(self, arrays: Mapping[str, Any]) -> bool:
-        """Whether a condition goes a way at a point that it never went before."""
+        """Run the program at a point; whether a condition had an outcome that is new."""
         if self.program is None:
             return False
         before = sum(map(len, self.ways.values()))
@@ -57,7 +57,7 @@ class Conditions:
             with quiet():
                 run(self.program, space, write=lambda text: None)
         except (LanguageError, RuntimeError):
-            pass  # refused one way, or further on
+            pass  # it may fail on this branch, or later
         return sum(map(len, self.ways.values())) > before
 
     def _see(self, number: int, value: Any) -> Any:
@@ -67,12 +67,12 @@ class Conditions:
 
     @property
     def open(self) -> bool:
-        """Whether a condition went one way only."""
+        """Whether a condition has had only one outcome."""
         return any(len(ways) == 1 for ways in self.ways.values())
 
 
 def _conditions(program: Program) -> list[int]:
-    """The rows of comparisons and tests that may depend on a size, but those of `assert`."""
+    """The tree positions of comparisons and tests that may depend on a size, except in `assert`."""
     sized = _sized(program)
     found: set[int] = set()
     left_out: set[int] = set()
@@ -90,7 +90,7 @@ def _conditions(program: Program) -> list[int]:
 
 
 def _sized(program: Program) -> bytearray:
-    """For each row, whether its value may depend on a size."""
+    """For each node of the tree, whether its value may depend on a size."""
     kinds, flags, words = program.kinds, bytearray(len(program)), set[str]()
     functions = [row for row, kind in enumerate(kinds) if kind in _FUNCTIONS]
     before = -1
@@ -111,7 +111,7 @@ def _sized(program: Program) -> bytearray:
 
 
 def _word(program: Program, row: int) -> str:
-    """The name or the attribute that a row is; "" for any other."""
+    """The word of a node that is a name or an attribute, else ""."""
     return program.words[program.rows[4 * row + 1]] if program.kinds[row] in _WORDS else ""
 
 
@@ -134,7 +134,7 @@ def _targets(program: Program, rows: Iterable[int]) -> set[str]:
 
 
 def _looked_at(program: Program, rows: list[int]) -> str:
-    """The program's text with a call around each of these rows."""
+    """The program's text with a probe call around each of these nodes."""
     marks = []
     for number, row in enumerate(rows):
         start, end = program.span(row)

@@ -1,4 +1,4 @@
-"""How the language calls a primitive of the table, and how it spells its options."""
+"""How the language writes a call of a primitive: the function's name and the options to print."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gradcli.tracing.calls import Call, Value
 
 
 class NoExpression(NotImplementedError):
-    """An operation that the language has no expression for.
+    """The derivative needs an operation that cannot be written as an expression.
 
-    primitive: the operation, where it is one of the table. span: where the program has its function.
+    primitive: that operation, if it is in the table. span: where the program calls its function.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class NoExpression(NotImplementedError):
         self.primitive, self.span = primitive, span
 
     def within(self, program: Program) -> NoExpression:
-        """The same in the words of a program: the function that it calls, and where."""
+        """The same error, worded and located by the call in this program."""
         found = (
             None if self.primitive is None else _called(program, _stem(self.primitive), self.span)
         )
@@ -38,14 +38,14 @@ class NoExpression(NotImplementedError):
 
 
 def _stem(primitive: Any) -> str:
-    """What the nodes of an operation and of its derivatives share: `Unfold` of UnfoldBackward0."""
+    """The common stem of the nodes of an operation and its derivatives: `Unfold` of UnfoldBackward0."""
     return re.sub(r"(Double)?(Backward\d*)+$", "", primitive.node or "")
 
 
 def _called(
     program: Program, stem: str, within: tuple[int, int] | None
 ) -> tuple[str, tuple[int, int]] | None:
-    """The function of a program with such a primitive, and its place; `within` a piece that is known."""
+    """(name, span) of the call in a program whose primitive has this stem; within: a known span."""
     from gradcli.registry import table
 
     for kind, word, _, span in program.walk():
@@ -68,7 +68,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def no_expression(made: Call) -> NoExpression:
-    """The error for a primitive without a form."""
+    """The error for a call of a primitive that cannot be written as an expression."""
     return NoExpression(
         f"the derivative needs {made.primitive.public_name}, which has no form as an expression",
         made.primitive,
@@ -77,14 +77,14 @@ def no_expression(made: Call) -> NoExpression:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of an operand as it was given."""
+    """The shape of an operand of a call: a Value, a tensor or a number."""
     return tuple(value.shape) if hasattr(value, "shape") else ()
 
 
 def chosen(primitive: Any, args: list[Any], names: str | None = None) -> list[tuple[str, Any]]:
-    """The options of a call that differ from their defaults, by keyword; `dim` by position.
+    """The options of a call that are not defaults, as keywords; `dim` and its like by position.
 
-    names: what the public function calls them, in the order of the primitive's options.
+    names: the options of the public function, in the order of the primitive's; "-" leaves one out.
     """
     found: list[tuple[str, Any]] = []
     renamed = iter(names.split()) if names is not None else None

@@ -1,7 +1,7 @@
-"""What loses its digits where it is computed as it is written, as something that keeps them.
+"""Rewrites for printed code that avoid cancellation.
 
-A derivative in terms of the function's own value reads well: 1 - tanh(x)**2. Where that value is close to
-1, the difference has no digits left. Code is run, not read, so it gets the form that is right everywhere.
+A derivative in terms of the function's value reads well: 1 - tanh(x)**2. But if that value is close to 1,
+the difference has no digits left. Code is meant to run, so it gets the stable form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TWO = Number.of(2)
 
 
 def stable(root: Expression) -> Expression:
-    """The same value: 1 - tanh(u)**2 as sech2(u), 1 - sigmoid(u) as sigmoid(-u), expm1(u) + 1 as exp(u)."""
+    """1 - tanh(u)**2 as sech2(u), 1 - sigmoid(u) as sigmoid(-u), expm1(u) + 1 as exp(u)."""
     return rewrite(root, _differences)
 
 
@@ -35,7 +35,7 @@ def _differences(node: Expression) -> Expression:
 
 
 def _complement(term: Expression) -> Expression | None:
-    """What 1 - term is: term a sigmoid, or the square of a tanh."""
+    """1 - term, if the term is a sigmoid or the square of a tanh; else None."""
     if is_call(term, "sigmoid"):
         return alg.function("sigmoid", alg.negate(term.args[0]))
     if term.op == "product" and term.data == (ONE, (TWO,)) and is_call(term.args[0], "tanh"):

@@ -1,4 +1,4 @@
-"""Rows as expressions: what a person would write for each, where it is no plain call of a function."""
+"""Symbolic rules that are more than a call of the public function or a formula."""
 
 from __future__ import annotations
 
@@ -45,10 +45,9 @@ def _sum(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 def _masked(
     lifter: Lifter, summed: Any, axes: tuple[int, ...]
 ) -> tuple[Expression, tuple[int, ...], tuple[int, ...]] | None:
-    """(expression, its shape, dimensions) of a sum of what a mask selects: zeros for what it leaves out.
+    """(expression, its shape, axes) for a sum over masked elements, with zeros for those left out.
 
-    How many elements those are depends on the numbers, so nothing may be made of their count. None for
-    other sums.
+    The number of selected elements depends on the values, so it must not be used. None for other sums.
     """
     picked = getattr(summed, "call", None)
     if picked is None or 0 not in axes:
@@ -76,10 +75,10 @@ def _mean(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     dim, keepdim = (args[1], args[2]) if "dim" in made.primitive.names else (None, False)
     outer, own = alg.scalars_out(args[0])
     axes = axes_of(dim, len(shape))
-    if not own.shape and all(shape[i] for i in axes):  # of nothing it is nan
+    if not own.shape and all(shape[i] for i in axes):  # the mean of nothing is nan
         return args[0]  # type: ignore[no-any-return]
     options: list[tuple[str, Any]] = []
-    if len(axes) == len(shape):  # one number, whatever dimensions of one element it has
+    if len(axes) == len(shape):  # one number, maybe with dimensions of size 1
         found = call("mean", [full(own, shape)], ())
         return alg.product([*outer, (found, ONE)])
     if keepdim or len(axes) != len(shape):
@@ -112,7 +111,7 @@ def _moment(word: str) -> Handler:
 
 
 def _flip(lifter: Lifter, made: Call, args: list[Any]) -> Any:
-    """What has no dimension is turned round as it is."""
+    """`flip`; a scalar is unchanged."""
     return lifter.general("flip", made, args, "dims") if shape_of(made.args[0]) else args[0]
 
 
@@ -154,13 +153,13 @@ def _reshape(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     if not own.shape or math.prod(own.shape) == 1:
         return own if not own.shape else reshaped(own, (1,) * len(after))
     core = _core(shape)
-    if core == _core(after):  # dimensions in front are broadcasting's
+    if core == _core(after):  # broadcasting adds leading dimensions
         return reshaped(own, own.shape[max(len(own.shape) - len(core), 0) :])
     return reshaped(in_full(own, made.args[0]), after)
 
 
 def _core(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape without the dimensions of one element in front."""
+    """A shape without leading dimensions of size 1."""
     return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
 
 
@@ -201,7 +200,7 @@ def _zeros(shape: Any) -> Expression:
 
 
 def _scattered(word: str) -> Handler:
-    """The gradient of a selection: zeros with the gradient written where it was read."""
+    """The rule of a gradient of a selection: zeros with the gradient written at the selected place."""
 
     def handle(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
         g, sizes, *where_ = args
@@ -272,12 +271,12 @@ def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _named(word: str, names: str | None = None) -> Handler:
-    """A row that is another name's function."""
+    """The rule of a primitive that is a call of another function; names: its options."""
     return lambda lifter, made, args: lifter.general(word, made, args, names)
 
 
 def _first(word: str, names: str = "") -> Handler:
-    """A row of several outputs of which the public function returns the first."""
+    """The rule of a primitive with several outputs, of which the public function returns the first."""
 
     def handle(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
         operands = [
@@ -297,7 +296,7 @@ def _one_hot(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _dist(lifter: Lifter, made: Call, args: list[Any]) -> Any:
-    """Its slopes ask which differences are the largest: of the same expression, to the last digit."""
+    """`dist`; the infinity norm is written out, since its gradient compares the same differences."""
     a, b, order = args
     if abs(order) != math.inf:
         return lifter.general("dist", made, args, "p")
@@ -306,7 +305,7 @@ def _dist(lifter: Lifter, made: Call, args: list[Any]) -> Any:
 
 
 def _cholesky(lifter: Lifter, made: Call, args: list[Any]) -> Any:
-    """linalg.cholesky, or cholesky_ex where that would refuse a matrix."""
+    """`linalg.cholesky`, or `cholesky_ex` where the former would raise."""
     if np.any(made.outputs[1].value):
         return lifter.general("linalg.cholesky_ex", made, args, "upper")
     return _first("linalg.cholesky", "upper -")(lifter, made, args)
@@ -327,7 +326,7 @@ def _log_softmax_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expres
 
 
 def _targets(lifter: Lifter, made: Call, own: Any, at: int) -> tuple[Expression, int]:
-    """(which class counts for each element, as ones among zeros; how many do)."""
+    """(the one-hot targets, with zeros for ignored ones; the number of targets that count)."""
     target, ignored = made.args[at], made.args[at + 3]
     if not isinstance(target, Value):
         raise no_expression(made)
@@ -348,7 +347,7 @@ def _targets(lifter: Lifter, made: Call, own: Any, at: int) -> tuple[Expression,
 
 
 def _nll(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
-    """`nll_loss`, and how many targets count."""
+    """`nll_loss`, and its second output: the total weight of the targets that count."""
     own, _, _, reduction, ignored = args
     _, count = _targets(lifter, made, made.args[0], 1)
     target, weight = made.args[1], made.args[2]
@@ -370,7 +369,7 @@ def _nll(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
 
 
 def _picked(lifter: Lifter, weight: Any, target: Any) -> Expression:
-    """The weight of each element's class."""
+    """The weight of each target's class."""
     classes = array(target.value) if target.constant else lifter.operand(target)
     own = full(lifter.operand(weight), shape_of(weight))
     return call("index", [own, classes], shape_of(target))
@@ -508,24 +507,24 @@ def _index_fill(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     return lifter.general("index_fill", made, args)
 
 
-# What leaves elements elsewhere in memory than in their order.
+# Functions whose result may not be contiguous.
 _LAID = frozenset("expand expand_as T permute select slice diagonal".split())
 
 
 def _view_as_complex(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    """A view of pairs that lie side by side in memory: of no transpose, and of nothing expanded."""
+    """`view_as_complex`, which needs pairs that are adjacent in memory: the operand is made contiguous."""
     own = _row_by_row(full(args[0], shape_of(made.args[0])))
     return call("view_as_complex", [own], made.outputs[0].shape)
 
 
 def _row_by_row(own: Expression) -> Expression:
-    """What lies in memory in its order."""
+    """The expression, made contiguous if its text may have another memory layout."""
     laid = any(is_call(node, *_LAID) for node in order([own]))
     return call("contiguous", [own], own.shape) if laid else own
 
 
 def _as_strided_scatter(lifter: Lifter, made: Call, args: list[Any]) -> Any:
-    """Of what lies row by row: of anything else PyTorch's slopes by its ways are not the same."""
+    """`as_strided_scatter` of a contiguous operand; PyTorch's gradient of others is another."""
     own = made.args[0]
     if isinstance(own, Value) and not own.value.flags.c_contiguous:
         raise NoExpression(
@@ -535,7 +534,7 @@ def _as_strided_scatter(lifter: Lifter, made: Call, args: list[Any]) -> Any:
 
 
 def _held(lifter: Lifter, made: Call, args: list[Any]) -> Any:
-    """What is held constant is said only to be differentiated again."""
+    """`stop_gradient`, printed as `detach` only if the result will be differentiated again."""
     own = as_exact(args[0])
     return call("detach", [own], own.shape) if lifter.again and not alg.is_bare(own) else own
 
@@ -587,7 +586,7 @@ RULES: dict[str, Handler] = {
 
 @cache
 def rule_for(spelled: str) -> Handler:
-    """The way to read a row that is spelled so: see `gradcli.core.primitive.operator`."""
+    """The symbolic rule for `symbolic=` of a declaration: see `gradcli.core.primitive.operator`."""
     if spelled in RULES:
         return RULES[spelled]
     word, call_, names = spelled.partition(":")

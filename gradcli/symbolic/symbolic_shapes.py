@@ -1,8 +1,8 @@
-"""Formulas that hold for any size: `x.shape[0]` where a number came from a size.
+"""Derivatives that hold for any size: `x.shape[0]` in place of numbers that came from sizes.
 
-No number says where it came from. So the derivative is found once more in other sizes, and where the two
-expressions are the same but for a number, and that number is the same formula of the sizes in both, the
-number is that formula. What comes out is proved in further sizes.
+A number does not tell where it came from. So the derivative is found again in other sizes. Where the two
+expressions differ only in a number, and one formula of the sizes (c*s, c/s, s + c) gives it in both, the
+formula replaces the number. The result is proved in further sizes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Arrays = Mapping[str, Any]
 Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]
 
-VALUE = ""  # of the program, beside the labels of its derivatives
-LARGEST = 64  # sizes above it are tried as one of about this size
-MOST_TRIES = 64  # runs of a program to see which sizes belong together
+VALUE = ""  # the key of the program's value beside the labels of its derivatives
+LARGEST = 64  # larger sizes are replaced by about this size
+MOST_TRIES = 64  # trial runs to see which sizes must be equal
 MOST = 10_000  # numbers in other sizes, or twice as many as there are: in five dimensions they grow fast
-MOST_NEARBY = 24  # sizes beside the integers of a program that are tried
+MOST_NEARBY = 24  # sizes tried next to the integers of a program
 FAR = (
     0,
     1,
@@ -48,12 +48,12 @@ SIZED = frozenset(
 
 
 class Size(int):
-    """A size as it is printed: an int with a text."""
+    """An int that is printed as a symbolic size."""
 
     text: str
 
     def __new__(cls, value: int, text: str) -> Size:
-        """The int, which is printed so."""
+        """text: such as `x.shape[0]`."""
         made = super().__new__(cls, value)
         made.text = text
         return made
@@ -65,14 +65,14 @@ class Size(int):
 
 
 def size_of(text: str, variables: Mapping[str, Any]) -> int:
-    """What `x.shape[0]` or `x.numel()` is of these variables."""
+    """The value of `x.shape[0]` or `x.numel()` for these variables."""
     word, _, rest = text.partition(".")
     shape = variables[word].shape
     return prod(shape) if rest == "numel()" else shape[int(rest[len("shape[") : -1])]
 
 
 class NoSymbolicShape(Exception):
-    """Two expressions that differ in more than numbers that came from sizes."""
+    """Two expressions differ in more than numbers that come from sizes."""
 
 
 # -- other sizes ------------------------------------------------------------------------------------
@@ -81,18 +81,18 @@ GENERIC, WITHIN, REPEATED = range(3)  # values in other sizes: see `resized`
 
 
 class Move(NamedTuple):
-    """Axes that change together: their size, and those whose size is a multiple of it."""
+    """Axes of one size that must change together, and axes whose size is a multiple of it."""
 
     size: int
     axes: list[Axis]
     multiples: list[Axis]
 
     def to(self, size: int, shapes: Mapping[str, list[int]]) -> dict[str, list[int]]:
-        """The shapes with these axes in another size."""
+        """The shapes with these axes changed to another size."""
         made = {n: list(s) for n, s in shapes.items()}
         for n, i in self.axes:
             made[n][i] = size
-        for n, i in self.multiples:  # what is as long as this axis and another together
+        for n, i in self.multiples:  # as a flattened dimension
             made[n][i] = made[n][i] // self.size * size
         return made
 
@@ -110,11 +110,11 @@ def at_other_shapes(
     prime: bool = True,
     values: Sequence[int] = (GENERIC, WITHIN),
 ) -> Others | None:
-    """The variables in other sizes in which the program runs, each size another where that can be.
+    """The variables in other sizes in which the program runs; as many sizes as possible are distinct.
 
-    Sizes that depend on each other are equal here, so they change together. prime: the new ones are (up
-    to three dimensions, where these stay few numbers), so that no product of some is a multiple of others
-    by chance. values: which are tried, as the program may refuse some.
+    Sizes that must agree change together. prime: use primes (up to three dimensions, if the arrays stay
+    small), so that no product is a multiple of another size by chance. values: the kinds of values to
+    try (see `resized`), as the program may refuse some. None if the program runs in no other sizes.
     """
     for kind in values:
         if (found := _other_sizes(arrays, runs, prime, kind)) is not None:
@@ -166,9 +166,9 @@ def _other_sizes(
 def all_of_one(
     arrays: Arrays, runs: Callable[[Arrays], bool], values: Sequence[int] = (GENERIC,)
 ) -> dict[str, Any] | None:
-    """The variables with their axes of one element, or of none, in a larger size.
+    """The variables with axes of size 1 or 0 made larger, as many as possible at once.
 
-    As many of these as can be together: that some are one and others not is another program.
+    All at once, because broadcasting makes another program of a mixture.
     """
     shapes = {n: np.shape(v) for n, v in arrays.items()}
     left = [(n, i) for n, s in shapes.items() for i, size in enumerate(s) if size < 2]
@@ -183,7 +183,7 @@ def all_of_one(
 
 
 def is_alike(one: Arrays, two: Arrays) -> bool:
-    """Whether sizes that are equal in one set are so in the other, and larger ones larger."""
+    """Whether both points order their sizes alike: equal sizes are equal, and larger ones larger."""
     first, second = ([k for v in a.values() for k in np.shape(v)] for a in (one, two))
     return _ranks(first) == _ranks(second)
 
@@ -194,7 +194,7 @@ def _ranks(sizes: list[int]) -> list[int]:
 
 
 def alike_sizes(arrays: Arrays, values: int) -> Others:
-    """The variables in other sizes that are alike: see `is_alike`. One stays one."""
+    """The variables in other sizes that are alike (see `is_alike`); size 1 stays 1."""
     axes: dict[int, list[Axis]] = {}
     for n, v in arrays.items():
         for i, size in enumerate(np.shape(v)):
@@ -211,7 +211,7 @@ def alike_sizes(arrays: Arrays, values: int) -> Others:
 def nearby(
     arrays: Arrays, moves: Sequence[Move], sizes: Iterable[int], values: int
 ) -> Iterator[dict[str, Any]]:
-    """The variables with the axes of each move, or of all, in each of these sizes."""
+    """The variables with the axes of each move, and of all moves, changed to each of these sizes."""
     old = {n: list(np.shape(v)) for n, v in arrays.items()}
     for size in sizes:
         changed = [m.to(size, old) for m in moves if m.size != size]
@@ -229,10 +229,10 @@ def nearby(
 
 
 def landmarks(program: Program, arrays: Arrays) -> list[int]:
-    """The sizes at which a program may begin to do something else: those beside its integers.
+    """Sizes at which a program may change its behaviour: those next to its integers.
 
-    Its integers are those that it gives to functions or takes slices with; in a program that reads a size
-    as a number all numbers of it and of its variables, and small ones, odd and even, besides.
+    These are the integers in its calls and slices. If the program reads a size as a number, they are all
+    its numbers, those of its variables, and small odd and even numbers.
     """
     kinds, operands = program.kinds, program.operands
     reads = not READS.isdisjoint(program.words)
@@ -255,7 +255,7 @@ def landmarks(program: Program, arrays: Arrays) -> list[int]:
 
 
 def fewer(arrays: Arrays, runs: Callable[[Arrays], bool], values: int) -> dict[str, Any] | None:
-    """The variables with small sizes for those above LARGEST; None where the program runs in none."""
+    """The variables with sizes above LARGEST made small; None if the program runs in none."""
     shapes = [np.shape(v) for v in arrays.values()]
     taken = {size for s in shapes for size in s}
     small = {size: size for size in taken}
@@ -283,7 +283,7 @@ def _multiple(size: int, taken: set[int]) -> int:
 
 
 def _groups(first: Any, others: list[Any], old: Shapes) -> Iterator[list[Any]]:
-    """Axes of the size of the first that may have to change with it: as few as can be."""
+    """Groups of axes that may have to change together with the first, the smallest groups first."""
     alike = [a for a in others if old[a[0]][a[1]] == old[first[0]][first[1]]]
     most = 3 if len(alike) < 7 else 2
     for more in range(min(len(alike), most)):
@@ -299,9 +299,9 @@ def _groups(first: Any, others: list[Any], old: Shapes) -> Iterator[list[Any]]:
 
 
 def resized(arrays: Arrays, shapes: Mapping[str, Any], values: int = GENERIC) -> dict[str, Any]:
-    """Values of these shapes and of the variables' dtypes; integers are those that there are.
+    """Arrays of these shapes in the variables' dtypes; integers are taken from the variables.
 
-    values: generic ones, those between the least and the largest of each variable, or its own, repeated.
+    values: GENERIC numbers, numbers WITHIN the range of each variable, or its own values REPEATED.
     """
     made: dict[str, Any] = {}
     for k, (n, v) in enumerate(arrays.items()):
@@ -320,11 +320,11 @@ def resized(arrays: Arrays, shapes: Mapping[str, Any], values: int = GENERIC) ->
 
 
 # -- numbers as sizes -------------------------------------------------------------------------------
-Term = tuple[int, int, str]  # a size in both sets, and its text
+Term = tuple[int, int, str]  # a size at either point, and its text
 
 
 class Terms:
-    """What sizes there are, those of the variables of wrt first."""
+    """The formulas of sizes to try, those of the variables in `wrt` first."""
 
     def __init__(self, one: Shapes, two: Shapes, wrt: Sequence[str]) -> None:
         names = list(dict.fromkeys([*wrt, *one]))
@@ -347,7 +347,7 @@ class Terms:
         self.sums = [(a + c, b + d, f"{s} + {t}") for (a, b, s), (c, d, t) in two_of]
 
     def size(self, a: int, b: int) -> int:
-        """A size of a shape or an option."""
+        """The size in a shape or an option that is `a` at one point and `b` at the other."""
         if a == b:
             return a
         for terms in (self.single, self.products, self.less, self.pairs, self.sums):
@@ -360,7 +360,7 @@ class Terms:
         raise NoSymbolicShape
 
     def number(self, a: Number, b: Number) -> Expression:
-        """A number that is c*s, c/s or s + c of a size s in both sets."""
+        """The simplest c*s, c/s or s + c of a size s that is `a` at one point and `b` at the other."""
         if a == b:
             return number(a)
         if not (a.exact and b.exact) or ZERO in (a, b):
@@ -404,15 +404,15 @@ def _sized_by(text: str) -> Expression:
 
 
 def _powered(text: str, power: int) -> Expression:
-    """A power of a size, or of the product of two."""
+    """A power of a size, or of a product of sizes."""
     exponent = Number(Fraction(power))
     return alg.product([(_sized_by(part), exponent) for part in text.split("*")])
 
 
 def unified(one: Expression, two: Expression, terms: Terms) -> Expression:
-    """The first of two expressions in two sets of sizes, with sizes for the numbers that differ.
+    """The first of two expressions, found in two sets of sizes, with symbolic sizes where they differ.
 
-    Raises NoSize where they differ otherwise.
+    Raises NoSymbolicShape if they differ in anything else.
     """
     made: dict[tuple[int, int], Expression] = {}
     stack = [(one, two, False)]
@@ -496,7 +496,7 @@ def _option(a: Any, b: Any, terms: Terms) -> Any:
 
 
 def _shortest(expression: Expression) -> Expression:
-    """eye(n) - ones(n, n)/n for (n*eye(n) - ones(n, n))/n."""
+    """The shortest form of a sum: eye(n) - ones(n, n)/n for (n*eye(n) - ones(n, n))/n."""
     if expression.op != "product":
         return expression
     pairs = list(zip(expression.args, expression.data[1], strict=True))
@@ -515,17 +515,17 @@ def sized(
     find: Callable[[Mapping[str, Any]], Derivatives],
     others: Sequence[Mapping[str, Any]],
 ) -> Derivatives | None:
-    """The derivatives with sizes for the numbers that came from them; None where none did.
+    """The derivatives with symbolic sizes for numbers that came from sizes; None if there are none.
 
-    find: the same derivatives of other variables. others: these, in two other sets of sizes; the second
-    is for what looks otherwise in the sizes given, as 2/n does for n = 2.
+    find: finds the same derivatives for other variables. others: the variables in two other sets of sizes;
+    the second serves where the given sizes simplify by chance, as 2/n does for n = 2.
     """
     one, two = found, find(others[0])
     old = _expressions(found)
     by, left = _sized(one, two, list(old))
     if left:
         one, two = two, find(others[1])
-        more, _ = _sized(one, two, list(old))  # all of them: what they share is the same in one set
+        more, _ = _sized(one, two, list(old))  # all: they share subexpressions
         # Elements that are written out one by one for the sizes given are shorter so.
         by |= {n: e for n, e in more.items() if _calls(e) <= _calls(old[n])}
     if all(e is old[n] for n, e in by.items()):
@@ -543,21 +543,21 @@ def sized(
 
 
 def is_same(found: Derivatives, other: Derivatives) -> bool:
-    """Whether the same derivatives were found in two sets of sizes, to the last number."""
+    """Whether the derivatives found in two sets of sizes are identical."""
     old = _expressions(found)
     by, left = _sized(found, other, list(old))
     return not left and all(e is old[n] for n, e in by.items())
 
 
 def _expressions(found: Derivatives) -> dict[str, Expression]:
-    """All that was found: the value, the derivatives of the orders before ("0 x"), those by label."""
+    """All expressions of a result: the value, lower orders (as "0 x"), and derivatives by label."""
     stages = enumerate(found.lower)
     lower = {f"{k} {n}": expression for k, stage in stages for n, expression in stage.items()}
     return {VALUE: found.value, **lower, **found.by}
 
 
 def _spread(expression: Expression) -> Expression:
-    """x/4 - y/4 for (x - y)/4."""
+    """A quotient distributed over a sum: x/4 - y/4 for (x - y)/4."""
     if expression.op == "product" and len(expression.args) == 1 and expression.data[1] == (ONE,):
         own = expression.args[0]
         if own.op == "sum":
@@ -574,7 +574,7 @@ def _calls(expression: Expression) -> int:
 def _sized(
     one: Derivatives, two: Derivatives, labels: list[str]
 ) -> tuple[dict[str, Expression], list[str]]:
-    """(the derivatives with the sizes that were found in them, those that are not the same in the two)."""
+    """(the derivatives with symbolic sizes, the labels of those that could not be unified)."""
     first, second = ({n: np.shape(v) for n, v in d.variables.items()} for d in (one, two))
     made, left = {}, []
     firsts, seconds = _expressions(one), _expressions(two)
