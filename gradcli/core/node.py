@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -370,9 +371,10 @@ def layout(edges: int, saved: int, options: int) -> type[Node]:
 
 def _together(slots: tuple[str, ...]) -> Any:
     """A property that shows slots as a tuple, or None if the first is FREED."""
+    read, one = attrgetter(*slots), len(slots) == 1  # of one slot, what lies in it
 
     def get(node: Node) -> tuple[Any, ...] | None:
-        values = tuple([getattr(node, name) for name in slots])
+        values = (read(node),) if one else read(node)
         return None if values[0] is FREED else values
 
     def set_(node: Node, values: tuple[Any, ...] | None) -> None:

@@ -54,11 +54,12 @@ def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> t
             )
     variance = divided(total, degrees if n and degrees > 0 else 0)
     found = variance.astype(_REAL.get(self.dtype.char, self.dtype), copy=False)
-    return afresh(found, self), afresh(middle, self)
+    return afresh(found, self), middle
 
 
 def _both(variance: Any, middle: Any, self: Any) -> tuple[Any, Any]:
     """What `_spread` gives, with the mean in the shape of the variance."""
+    middle = afresh(middle, self)
     if middle.shape != variance.shape:
         middle = (
             middle.reshape(variance.shape)[()] if middle.size else middle.reshape(variance.shape)
