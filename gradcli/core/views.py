@@ -112,10 +112,15 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )
+    if not overlapping:
+        refuse_shared(tensor)
+
+
+def refuse_shared(tensor: Tensor) -> None:
+    """Raise where several elements of a tensor that is to be written lie in one place."""
     array = laid_out(tensor.array)
     if (
-        not overlapping
-        and isinstance(array, ARRAYS)
+        isinstance(array, ARRAYS)
         and array.size
         and any(
             stride == 0 and size > 1

@@ -15,7 +15,7 @@ from typing import Any
 from gradcli.core import modes, versions
 from gradcli.core.custom_function import BackwardCFunction
 from gradcli.core.tensor import Tensor, edge, wrap
-from gradcli.core.views import set_own
+from gradcli.core.views import refuse_shared, set_own
 from gradcli.transforms.forward_rules import _flat, _push, _tangent
 from gradcli.transforms.forward_state import Forward, UnpackedDualTensor, _here
 
@@ -191,6 +191,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Setting a forward grad that itself has a forward gradient at the same level"
             "0 is not supported."
         )
+    if tensor.stride() != tangent.stride():  # PyTorch copies it into memory that lies as the tensor's
+        refuse_shared(tensor)
     push = modes.current().intercept
     before = modes.change(
         enabled=tensor.node is not None or bool(tensor.tangents),
