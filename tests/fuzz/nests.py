@@ -131,7 +131,11 @@ MEANT: tuple[tuple[str, str, str], ...] = (
 # Faults of torch's that give wrong values, each with the same said in a way that torch gets right. There
 # gradcli must give what torch gives to that.
 SAID_AGAIN: tuple[tuple[str, str, str], ...] = (
-    (r"(\w+)\.mul_\((\w+)\)", r"\1.mul_(\2.clone())", "the tangent of x.mul_(x) is written, then read"),
+    (
+        r"(\w+)\.mul_\((\w+)\)",
+        r"\1.mul_(\2.clone())",
+        "the tangent of x.mul_(x) is written, then read",
+    ),
     (r"Ruled\.apply\(", "torch.sin(", "tangents of a Function's tangents are 0"),
 )
 
