@@ -191,7 +191,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Setting a forward grad that itself has a forward gradient at the same level"
             "0 is not supported."
         )
-    if tensor.stride() != tangent.stride():  # PyTorch copies it into memory that lies as the tensor's
+    if tensor.stride() != tangent.stride():  # PyTorch copies it to where it lies as the tensor
         refuse_shared(tensor)
     push = modes.current().intercept
     before = modes.change(
