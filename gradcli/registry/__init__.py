@@ -1,1 +1,1 @@
-"""How a function is declared: PyTorch's signatures, the table of names, what rules share."""
+"""How a function is declared: PyTorch's signatures, the table of names, helpers of VJP rules."""

@@ -1,6 +1,6 @@
-"""What PyTorch says of a call that no signature fits; read when it is said.
+"""PyTorch's TypeError for a call that fits no signature (its invalid_arguments.cpp).
 
-As its invalid_arguments.cpp has it for several signatures.
+Imported at the first error only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def type_name(value: Any) -> str:
-    """What messages call the type of an argument."""
+    """The name of an argument's type in messages."""
     if isinstance(value, dtypes.dtype):
         return "torch.dtype"
     if hasattr(value, "n_sequence_fields"):
@@ -24,14 +24,14 @@ def type_name(value: Any) -> str:
 
 
 def no_list(p: Parameter, value: Any) -> str:
-    """What a value must be, and what it is instead."""
+    """The part of a message that says which list a parameter wants, and what the value is."""
     if p.kind.endswith("[]") and isinstance(value, (tuple, list)):
         return f"{p.said}, but found element of type {type_name(value[0])} at pos 0"
     return f"{p.said}, not {type_name(value)}"
 
 
 def no_tensors(values: Any, at: int, k: int) -> str:
-    """What stands among tensors that is none: the k-th of an argument."""
+    """The message for item `k` of a list of tensors that is not a tensor."""
     return f"expected Tensor as element {k} in argument {at}, but got {type_name(values[k])}"
 
 
@@ -45,13 +45,13 @@ def _described(value: Any) -> str:
 
 
 def _unmatched(parts: list[str], kwargs: dict[str, Any]) -> str:
-    """The keywords that are not among as many last parts of a signature as there are keywords."""
+    """The keywords that are not among the last `len(kwargs)` parameters, which is how PyTorch looks."""
     names = [p.rpartition(" ")[2] for p in parts[max(len(parts) - len(kwargs), 0) :]]
     return ", ".join(k for k in kwargs if k not in names)
 
 
 def _marked(parts: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The types of the arguments, those marked that a signature with as many parts has otherwise."""
+    """The types of the arguments; those that do not match a signature of the same length are marked."""
     shown = []
     for i, part in enumerate(parts):
         wanted, _, name = part.rpartition(" ")
@@ -63,7 +63,7 @@ def _marked(parts: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _closed(listed: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """PyTorch leaves a comma where there are keywords alone."""
+    """The list in parentheses; PyTorch leaves a comma if there are only keywords."""
     return f"{listed}, " if kwargs and not args else listed
 
 
@@ -92,7 +92,7 @@ def call_error(
     lines = []
     for s in signatures:
         listed = s.listed(first)
-        parts = listed[1:-1].split(", ")  # PyTorch counts the `*` for one
+        parts = listed[1:-1].split(", ")  # PyTorch counts the `*` as a parameter
         unmatched = _unmatched(parts, kwargs)
         if len(signatures) == 1 and unmatched:
             return TypeError(f"{start}unrecognized keyword arguments: {unmatched}")

@@ -1,9 +1,8 @@
-"""How primitives that are no matter of one kind take one more dimension in front (`batching` of a primitive).
+"""Batching rules of primitives that need a special one (`batching` of a primitive).
 
-Each is a function of the primitive, its operands (some batched) and the level, that gives the
-results with the
-batch in front; None where it does not know, so that the primitive runs entry by entry (see
-core.batched_arrays).
+A batching rule is a function of the primitive, its operands (some of them batched) and the level. It
+returns the results as arrays with the batch in front, or None: then the primitive runs entry by entry
+(see core.batching_rules).
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ Rule = Callable[[Primitive, list[Any], BatchLevel], Any]
 
 
 def _as(way: str, primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """The results by one of the ways that a primitive may name; None where it does not suit."""
+    """Apply the batching rule of this name (as "along"); None if it does not suit."""
     from gradcli.core.batching_rules import BATCHING_WAYS
 
     return BATCHING_WAYS[way](primitive, operands, level)
 
 
 def _in_order(every: Any, level: BatchLevel) -> Any:
-    """Results whose entries lie in memory as new arrays do: a program may view them.
+    """The results, copied if their entries are not contiguous, so that `view` works on them.
 
-    Gradients and tangents may lie as they like: what is viewed of them is laid out then.
+    Gradients and tangents (linear levels) are left as they are.
     """
     step = every.dtype.itemsize
     for n, own in zip(reversed(every.shape[1:]), reversed(every.strides[1:]), strict=True):
@@ -54,18 +53,20 @@ def _in_order(every: Any, level: BatchLevel) -> Any:
 
 
 def _in(value: Any, level: BatchLevel) -> bool:
-    """Whether a value differs between the entries of this level's batch."""
+    """Whether a value is batched in this level."""
     return level in batched_arrays.batch_of(value)
 
 
 def flat(value: Any, level: BatchLevel) -> Any:
-    """The elements of every entry in one dimension."""
+    """All entries, each flattened: shape (batch, elements)."""
     return full(value, level).reshape((level.size, value.size))
 
 
 def of(rule: Callable[..., Any], *primitives: Callable[[], VjpRules]) -> Rule:
-    """A rule that runs other primitives: functions that give them, for a family defines some of
-    them later."""
+    """A batching rule that is passed other primitives too.
+
+    primitives: functions that return them, since some are defined later in a module.
+    """
 
     def call(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         return rule(primitive, operands, level, *(given() for given in primitives))
@@ -74,11 +75,13 @@ def of(rule: Callable[..., Any], *primitives: Callable[[], VjpRules]) -> Rule:
 
 
 def whole(one: Callable[[], VjpRules], dim: Any = 1) -> Rule:
-    """A primitive over all elements, as the primitive that `one()` gives, along a dimension."""
+    """Batching rule of a reduction of all elements, by the primitive `one()` that reduces a dimension."""
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         along = one()
-        if not operands[0].size:  # which a dimension may refuse, and all elements not
+        if not operands[
+            0
+        ].size:  # reducing an empty dimension may raise where reducing all elements does not
             return None
         ready = [flat(operands[0], level), *operands[1:]]
         wanted = dict(zip(primitive.names, ready, strict=True))
@@ -90,7 +93,7 @@ def whole(one: Callable[[], VjpRules], dim: Any = 1) -> Rule:
 
 
 def last(*counts: int) -> Rule:
-    """A primitive of the last dimensions of its tensors, so many of each, whose others broadcast."""
+    """Batching rule of a primitive of the last `counts` dimensions of its tensors; the others broadcast."""
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         from gradcli.core.batching_rules import filled
@@ -112,7 +115,7 @@ def last(*counts: int) -> Rule:
 
 
 def concatenated(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """As `along`; vectors of nothing go with everything, and a batch of them is none."""
+    """As `along` for `cat`, which skips tensors of shape (0,); so they are left out here."""
     tensors, dim = operands
     kept = [t for t in tensors if tuple(t.shape) != (0,)]
     if not kept or len(kept) == len(tensors):
@@ -121,15 +124,15 @@ def concatenated(primitive: Primitive, operands: list[Any], level: BatchLevel) -
 
 
 def leading(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """As `along`; what has no dimensions is its own first element, and its own first none."""
+    """As `along`, for the first `count` elements; of a 0-d tensor, the first 0 elements are itself."""
     x, count, *options = operands
     return _as("along", primitive, [x, count if x.ndim or count else 1, *options], level)
 
 
 def as_lines(like: str) -> Rule:
-    """As `along`, numbers among the operands lines of one element, as PyTorch takes them beside lines.
+    """As `along`, with 0-d operands reshaped to one element, as PyTorch treats them beside 1-d ones.
 
-    like: the operand that has the result's shape.
+    like: the operand whose shape the result has.
     """
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
@@ -144,7 +147,7 @@ def as_lines(like: str) -> Rule:
 
 
 def apart(*names: str) -> Rule:
-    """As `along`, where these operands are the same for all entries."""
+    """As `along`, if the operands of these names (as the index) are not batched."""
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         places = [primitive.position[n] for n in names]
@@ -156,7 +159,7 @@ def apart(*names: str) -> Rule:
         if not ndim:
             return None
         for i in others:
-            one = full(operands[i], level)  # a number stands for the one element of a dimension
+            one = full(operands[i], level)  # a 0-d operand is one element
             ready[i] = one if operands[i].ndim else one.reshape((level.size, 1))
         for word in primitive.axes.split():
             ready[primitive.position[word]] = operands[primitive.position[word]] % ndim + 1
@@ -168,9 +171,9 @@ def apart(*names: str) -> Rule:
 def _beside(
     primitive: Primitive, operands: list[Any], level: BatchLevel, kept: tuple[str, ...] = ("index",)
 ) -> Any:
-    """Positions of every entry's own along a dimension: those of all entries side by side.
+    """A batched index along a dimension: the entries are put side by side, the index offset for each.
 
-    kept: the operands that are no arrays of that dimension, of which the positions are the first.
+    kept: the index, and other operands that are passed unchanged.
     """
     x, index = operands[0], operands[primitive.position["index"]]
     if (
@@ -181,7 +184,7 @@ def _beside(
         return None
     every, at = full(index, level), operands[primitive.position["dim"]] % x.ndim
     count = x.shape[at]
-    if batched_arrays.anywhere((every < 0) | (every >= count)):  # refused, entry by entry
+    if batched_arrays.anywhere((every < 0) | (every >= count)):  # the call by entry raises
         return None
     ready = list(operands)
     for i in primitive.tensors:
@@ -201,14 +204,14 @@ def _beside(
 
 # -- shapes -------------------------------------------------------------------------------------------
 def permuted(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """All dimensions in an order: the batch stays the first."""
+    """`permute`: the batch stays first."""
     n = max(operands[0].ndim, 1)
     dims = (0, *(d % n + 1 for d in operands[1]))
     return primitive.in_batch([full(operands[0], level), dims])
 
 
 def transposed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """A matrix's transpose."""
+    """`t`: the transpose of a matrix."""
     every = full(operands[0], level)
     if every.ndim != 3:
         return every[...]
@@ -216,7 +219,7 @@ def transposed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> 
 
 
 def squeezed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Without any dimension of size 1 but the batch."""
+    """`squeeze` of all dimensions of size 1 except the batch."""
     every = full(operands[0], level)
     for d in reversed(range(1, every.ndim)):
         if every.shape[d] == 1:
@@ -225,9 +228,9 @@ def squeezed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> An
 
 
 def strided(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """The memory of every entry, read with strides: as a view, or a copy of it."""
+    """`as_strided` of the memory of every entry, or a copy of it."""
     x, *options = operands
-    if isinstance(x, batched_arrays.Sparse):  # which has no memory of its own
+    if isinstance(x, batched_arrays.Sparse):  # it has no dense memory
         x = BatchedArray(x.every, level)
     if primitive.view:
         return primitive.kernel(x, *options).every
@@ -237,14 +240,14 @@ def strided(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any
 
 
 def repeated(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Repeats for every dimension, and none for the batch."""
+    """`repeat`: once along the batch."""
     x, repeats = operands
     every = x.every.reshape((level.size, *(1,) * (len(repeats) - x.ndim), *x.shape))
     return primitive.in_batch([every, (1, *repeats)])
 
 
 def rolled(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """A roll along dimensions, or of all elements."""
+    """`roll` along dimensions, or of all elements."""
     x, shifts, dims = operands
     if not len(dims):
         found = primitive.in_batch([flat(x, level), shifts, (1,)])
@@ -255,13 +258,13 @@ def rolled(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
 def traced(
     primitive: Primitive, operands: list[Any], level: BatchLevel, diagonal: Primitive
 ) -> Any:
-    """The sum of a diagonal."""
+    """`trace`: the sum of the diagonal."""
     found = diagonal.in_batch([full(operands[0], level), 0, 1, 2])
     return sum_dim.in_batch([found, (1,), False, None])
 
 
 def copied(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """One operand over the other, which must have all of its batches."""
+    """`copy_`: the written operand must have all batches of the source."""
     to, source = operands
     if not _in(to, level):
         raise RuntimeError(batched_arrays.INPLACE)
@@ -269,22 +272,22 @@ def copied(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
 
 
 def _ranked(array: Any, rank: int, level: BatchLevel) -> Any:
-    """An array with the batch in front of as many dimensions as it is broadcast to."""
+    """All entries, with ones behind the batch so that each entry has `rank` dimensions."""
     every = full(array, level)
     return every.reshape((level.size, *(1,) * (rank - array.ndim), *array.shape))
 
 
 def layer_normed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Layers of the last dimensions, with weights that are the same for all entries or not."""
+    """`layer_norm`; the weights may be batched or not."""
     x, shape, weight, bias, eps = operands
     own = [_ranked(w, x.ndim, level) if is_batched(w) else w for w in (weight, bias)]
     return primitive.in_batch([full(x, level), shape, *own, eps])
 
 
 def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
-    """The gradient of softmax and its like, of a diagonal: a diagonal less a product of two vectors.
+    """The VJP of softmax or log_softmax for a diagonal batch: a diagonal minus an outer product.
 
-    shares: of the saved output, the softmax. weighted: whether the diagonal is multiplied by it.
+    shares: the softmax as a function of the saved output. weighted: multiply the diagonal by it.
     """
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
@@ -306,7 +309,7 @@ def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
 
 # -- products -----------------------------------------------------------------------------------------
 def _of_rows(primitive: Primitive, rows: Any, other: Any) -> Any:
-    """The product of all entries' rows, below each other, and what is the same for all of them."""
+    """The product of the rows of all entries, stacked, with an operand that is not batched."""
     return rows_dot(rows, other) if suits(rows, other) else primitive.in_batch([rows, other])
 
 
@@ -317,7 +320,7 @@ def _swapped(every: Any) -> Any:
 def dot(
     primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive, mv: Primitive
 ) -> Any:
-    """Vectors: a matrix times a vector, or products summed."""
+    """`dot`: a matrix times a vector if one operand is batched, else the sum of products."""
     a, b = (common(v, level) for v in operands)
     if not is_batched([a, b]):
         a = operands[0]
@@ -336,7 +339,7 @@ def dot(
 def mv(
     primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive, mm: Primitive
 ) -> Any:
-    """A matrix and a vector: one product of matrices, whichever is batched."""
+    """`mv`: one matrix product, whichever operand is batched."""
     a, x = (common(v, level) for v in operands)
     if not is_batched([a, x]):
         x = operands[1]
@@ -358,7 +361,7 @@ def _turned(a: Any) -> Any:
 
 
 def mm(primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive) -> Any:
-    """Matrices: one product of larger ones, or a batch of products."""
+    """`mm`: one product of larger matrices if one operand is batched, else `bmm`."""
     a, b = (common(v, level) for v in operands)
     if not is_batched([a, b]):
         a = operands[0]
@@ -376,7 +379,7 @@ def mm(primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primit
 
 
 def bmm(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Batches of matrices: the batch is merged with theirs."""
+    """`bmm`: the batch is merged with that of the matrices."""
     a, b = operands
     if a.ndim != 3 or b.ndim != 3:
         return None
@@ -389,18 +392,18 @@ def bmm(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
 def conjugated_dot(
     primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive, mv: Primitive
 ) -> Any:
-    """As `dot`, with the first vector conjugated."""
+    """`vdot`: as `dot`, with the first vector conjugated."""
     return dot(primitive, [np.conjugate(operands[0]), operands[1]], level, bmm, mv)
 
 
 def added_product(product: Callable[[], VjpRules], over: tuple[int, ...] = ()) -> Rule:
-    """`beta * self + alpha * product` of two operands, summed over some of the product's dimensions."""
+    """`addmm` and its like: `beta * self + alpha * product`, the product summed over some dimensions."""
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         own, a, b, beta, alpha = operands
         made = product().in_batch([a, b])
         made = batched_arrays.total(made, over) if over else made
-        if made.dtype.kind in "biu" and float in (type(alpha), type(beta)):  # as PyTorch's, mapped
+        if made.dtype.kind in "biu" and float in (type(alpha), type(beta)):  # as PyTorch under vmap
             made, own = (v.astype(dtypes.default.real) for v in (made, own))
         made = made * alpha if alpha != 1 else made
         if beta == 0:
@@ -411,7 +414,7 @@ def added_product(product: Callable[[], VjpRules], over: tuple[int, ...] = ()) -
 
 
 def outer_added(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """`beta * self + alpha * outer(vec1, vec2)`."""
+    """`addr`: `beta * self + alpha * outer(vec1, vec2)`."""
     own, a, b, beta, alpha = operands
     made = a[:, None] * b[None, :]
     made = made * alpha if alpha != 1 else made
@@ -420,7 +423,7 @@ def outer_added(primitive: Primitive, operands: list[Any], level: BatchLevel) ->
 
 
 def solved(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Systems of equations: vectors as matrices of one column."""
+    """`solve`: vectors are treated as matrices of one column."""
     a, b, *options = operands
     vector = b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]
     right = full(b, level)
@@ -435,7 +438,7 @@ def solved(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
 
 
 def pseudo_inverses(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Matrices with limits for each of them, or one for all."""
+    """`pinv`: the tolerances are one for all matrices, or one for each."""
     a, *limits, hermitian = operands
     ndim = max(a.ndim - 2, *(v.ndim for v in limits if v is not None), 0)
     limits = [None if v is None else _ranked(v, ndim, level) for v in limits]
@@ -443,7 +446,7 @@ def pseudo_inverses(primitive: Primitive, operands: list[Any], level: BatchLevel
 
 
 def least_squares(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Least squares by the default driver, which gives neither residuals nor singular values."""
+    """`lstsq` by the default driver, which returns no residuals or singular values."""
     a, b, rcond, driver = operands
     if b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]:  # a vector
         ready = [full(a, level), full(b, level)]
@@ -467,18 +470,18 @@ BOOLEAN_MASK = (
 
 
 def _places(indices: Any) -> tuple[list[int], bool]:
-    """(where indices stand that are no whole dimension, whether they stand side by side)."""
+    """(positions of the indices that are not a full slice, whether they are adjacent)."""
     at = [i for i, k in enumerate(indices) if k is not None]
     return at, at == list(range(at[0], at[0] + len(at))) if at else True
 
 
 def _width(indices: Any) -> int:
-    """How many dimensions the indices leave in the result."""
+    """The number of dimensions of the broadcast indices."""
     return max(1 if k.dtype.kind == "b" else k.ndim for k in indices if k is not None)
 
 
 def indexed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """`x[a, b]`: indices that are the same for all entries, or not."""
+    """`x[a, b]`; indices may be batched or not."""
     x, indices = operands
     at, together = _places(indices)
     if not at:
@@ -492,18 +495,18 @@ def indexed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any
     if any(k is not None and k.dtype.kind == "b" for k in indices):
         return None
     ranked = [k if k is None else _ranked(k, width, level) for k in indices]
-    before = at[0] if together else 0  # dimensions in front of those of the indices
+    before = at[0] if together else 0  # dimensions before those of the indices
     if not _in(x, level):
         return moveaxis(primitive.in_batch([x, ranked]), before, 0)
     entries = np.arange(level.size).reshape(level.size, *(1,) * width)
     found = primitive.in_batch([full(x, level), [entries, *ranked]])
-    for k in range(before if at[0] else 0):  # NumPy has put those of the indices first
+    for k in range(before if at[0] else 0):  # NumPy put the dimensions of the indices first
         found = moveaxis(found, 1 + width + k, 1 + k)
     return found
 
 
 def index_written(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Values written, or added, at indices."""
+    """`index_put`: values written, or added, at indices."""
     x, indices, values, accumulate = operands
     at, together = _places(indices)
     if not at or not together:
@@ -524,7 +527,7 @@ def index_written(primitive: Primitive, operands: list[Any], level: BatchLevel) 
 def selected(
     primitive: Primitive, operands: list[Any], level: BatchLevel, advanced: Primitive
 ) -> Any:
-    """Positions along a dimension, the same for all entries or not."""
+    """`index_select`; the index may be batched or not."""
     x, dim, index = operands
     if not x.ndim or index.ndim > 1:
         return None
@@ -541,7 +544,7 @@ def selected(
 def taken(
     primitive: Primitive, operands: list[Any], level: BatchLevel, index_select: Primitive
 ) -> Any:
-    """Elements by their number in an entry."""
+    """`take`: elements at flat indices of an entry."""
     x, index = operands
     if not x.size:
         return None
@@ -563,7 +566,7 @@ def taken(
 def masked(
     primitive: Primitive, operands: list[Any], level: BatchLevel, index_select: Primitive
 ) -> Any:
-    """The elements where a mask is true: the same places in every entry."""
+    """`masked_select` with a mask that is the same for all entries."""
     x, mask = operands
     if is_batched(mask):
         raise RuntimeError(
@@ -580,7 +583,7 @@ def masked(
 
 
 def embedded(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Primitives of a table: of one, or of all entries' tables below each other."""
+    """`embedding` in one table, or in the stacked tables of all entries."""
     weight, index, *options = operands
     if not _in(weight, level):
         return primitive.in_batch([weight, full(index, level), *options])
@@ -590,13 +593,13 @@ def embedded(primitive: Primitive, operands: list[Any], level: BatchLevel) -> An
 
 
 def _below(index: Any, count: int, level: BatchLevel) -> Any:
-    """Indices into tables of `count` rows, as indices into all of them below each other."""
+    """Indices into tables of `count` rows, offset to index the stacked tables of all entries."""
     start = np.arange(level.size) * count
     return full(index, level) + start.reshape(level.size, *(1,) * index.ndim)
 
 
 def embedded_back(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """The gradient of a table: of all entries' tables below each other."""
+    """The gradient of `embedding`'s table, computed for the stacked tables of all entries."""
     g, index, count, padding, by_count = operands
     every = full(g, level)
     whole = primitive.in_batch(
@@ -609,14 +612,14 @@ def embedded_back(primitive: Primitive, operands: list[Any], level: BatchLevel) 
 
 
 def _writable(x: Any, source: Any, level: BatchLevel) -> Any:
-    """An operand in all the batches of what is to be written into it."""
+    """`x` broadcast to the batches of the source that is written into it."""
     for more in sorted(batched_arrays.batch_of(source) - {level}, key=lambda each: each.number):
         x = batched_arrays.lifted(x, more)
     return x
 
 
 def filled_at(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """One value at positions along a dimension, the same positions for all entries."""
+    """`index_fill` with an index that is the same for all entries."""
     x, dim, index, value = operands
     if not x.ndim or np.ndim(value):
         return None
@@ -631,7 +634,7 @@ def filled_at(primitive: Primitive, operands: list[Any], level: BatchLevel) -> A
 
 
 def put(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Elements by their number in an entry: by their number in all entries, one after the other."""
+    """`put`: flat indices, offset to index all entries laid one after the other."""
     x, index, source, accumulate = operands
     every, n = flat(index, level), x.size
     if not n or x.dtype != source.dtype or source.size != index.size:
@@ -645,7 +648,7 @@ def put(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
 
 
 def masked_scattered(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """The elements where a mask is true, the same for all entries, replaced by those of a source."""
+    """`masked_scatter` with a mask that is the same for all entries."""
     x, mask, source = operands
     if is_batched(mask) or mask.dtype.kind != "b" or x.dtype != source.dtype:
         return None
@@ -661,7 +664,7 @@ def masked_scattered(primitive: Primitive, operands: list[Any], level: BatchLeve
 
 
 def masked_scatter_slope(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """What the source of `masked_scatter` receives."""
+    """The gradient of `masked_scatter`'s source."""
     g, mask, sizes = operands
     if is_batched(mask):
         return None
@@ -675,26 +678,26 @@ def masked_scatter_slope(primitive: Primitive, operands: list[Any], level: Batch
 def filled(
     primitive: Primitive, operands: list[Any], level: BatchLevel, where_of: Primitive
 ) -> Any:
-    """One value where a mask is true: a choice, where each entry has a value of its own."""
+    """`masked_fill`; by `where` if the value is batched."""
     x, mask, value = operands
     return _as("elementwise", where_of, [mask, value.astype(x.dtype), x, None], level)
 
 
 def _channels_merged(value: Any, level: BatchLevel) -> Any:
-    """(items, channels of all entries, ...) of entries of (items, channels, ...)."""
+    """Entries of shape (items, channels, ...) as one array (items, batch * channels, ...)."""
     every = moveaxis(full(value, level), 1, 0)
     items, _, channels, *rest = every.shape
     return every.reshape((items, level.size * channels, *rest))
 
 
 def _channels_apart(merged: Any, level: BatchLevel) -> Any:
-    """The way back from merged channels."""
+    """The inverse of `_channels_merged`."""
     items, channels, *rest = merged.shape
     return moveaxis(merged.reshape((items, level.size, channels // level.size, *rest)), 1, 0)
 
 
 def _first_merged(value: Any, level: BatchLevel) -> Any:
-    """The first dimension of all entries in one."""
+    """All entries, the batch merged with the first dimension."""
     return full(value, level).reshape((level.size * value.shape[0], *value.shape[1:]))
 
 
@@ -703,7 +706,7 @@ def _first_apart(merged: Any, level: BatchLevel) -> Any:
 
 
 def convolved(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """A convolution: of one batch of images, or, where kernels differ, of as many groups of channels."""
+    """A convolution: the batch is merged with the images or, if kernels are batched, with the groups."""
     x, weight, bias, *how, groups = operands
     if x.ndim != weight.ndim or not level.size:
         return None
@@ -722,7 +725,7 @@ def convolved(primitive: Primitive, operands: list[Any], level: BatchLevel) -> A
 
 
 def convolution_slopes(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """The gradients of a convolution by image and kernel: every entry is a group of channels."""
+    """The gradients of a convolution by image and kernel: each entry is a group of channels."""
     g, x, weight, *how, groups = operands
     if x.ndim != weight.ndim or not level.size:
         return None
@@ -732,7 +735,7 @@ def convolution_slopes(primitive: Primitive, operands: list[Any], level: BatchLe
 
 
 def images(ndim: int) -> Rule:
-    """For kernels of images, or of batches of them in `ndim` dimensions."""
+    """Batching rule of kernels of images, which have `ndim` dimensions with a batch of their own."""
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         x, *how = operands
@@ -753,7 +756,7 @@ RUNNING = (
 
 
 def batch_normed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """A normalisation by channels, those of all entries side by side."""
+    """`batch_norm`: the channels of all entries are put side by side."""
     x, weight, bias, *statistics, training, momentum, eps = operands
     if training and not all(v is None or _in(v, level) for v in statistics):
         raise RuntimeError(RUNNING)
@@ -776,8 +779,8 @@ def batch_normed(primitive: Primitive, operands: list[Any], level: BatchLevel) -
 
 
 def group_normed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """A normalisation of every item, with weights that are the same for all entries or not."""
-    x, weight, bias, items, channels, *how = operands  # whatever the shape of x: so many of each
+    """`group_norm`; the weights may be batched or not."""
+    x, weight, bias, items, channels, *how = operands  # the counts are those of one entry
     every = full(x, level).reshape(
         (level.size * items, channels, x.size // max(items * channels, 1))
     )
@@ -790,14 +793,14 @@ def group_normed(primitive: Primitive, operands: list[Any], level: BatchLevel) -
 
 
 def attended(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Attention without a mask, whose first dimension is merged with the batch."""
+    """`scaled_dot_product_attention` without a mask: the batch is merged with the first dimension."""
     if operands[primitive.position["attn_mask"]] is not None:
         return None
     return _as("folded", primitive, operands, level)
 
 
 def trilinear(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """Sums of products of three operands: their dimensions, and that of the sum, move by one."""
+    """`_trilinear`: all dimensions that its options name move by one."""
     values, (*expanded, summed_) = operands[:3], operands[3:]
     moved = [tuple(d + 1 for d in dims) for dims in expanded]
     made = primitive.in_batch([*(full(v, level) for v in values), *moved, summed_ + 1])
@@ -806,7 +809,7 @@ def trilinear(primitive: Primitive, operands: list[Any], level: BatchLevel) -> A
 
 # -- losses -------------------------------------------------------------------------------------------
 def loss(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """A loss of the elements of two operands: reduced by entry."""
+    """An elementwise loss of two operands, reduced for each entry."""
     at = primitive.position["reduction"]
     reduction = operands[at]
     parts = list(operands)
@@ -820,7 +823,7 @@ def loss(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
 
 
 def classes(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """A loss by classes, and its total weight: the entries' items below each other, summed by entry."""
+    """`nll_loss` and its total weight: computed for the stacked items of all entries, reduced by entry."""
     x, target, weight, reduction, ignored = operands
     scores, targets = _items(x, target, level)
     own, weight = _own_weights(weight, target, ignored, level)
@@ -837,7 +840,7 @@ def classes(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any
 
 
 def _own_weights(weight: Any, target: Any, ignored: int, level: BatchLevel) -> tuple[Any, Any]:
-    """(weights of targets, where entries have weights of classes of their own; weights for the primitive)."""
+    """(the targets' weights if class weights are batched, else None; weights to pass to the primitive)."""
     if not is_batched(weight):
         return 1, weight
     targets = flat(target, level)
@@ -848,7 +851,7 @@ def _own_weights(weight: Any, target: Any, ignored: int, level: BatchLevel) -> t
 
 
 def _items(x: Any, target: Any, level: BatchLevel) -> tuple[Any, Any]:
-    """(scores, targets) of all entries' items, below each other."""
+    """(scores, targets) of the items of all entries, stacked."""
     rest = x.shape if x.ndim == 1 else x.shape[1:]
     count = level.size if x.ndim == 1 else level.size * x.shape[0]
     more = target.shape[1:] if x.ndim > 1 else ()
@@ -857,7 +860,7 @@ def _items(x: Any, target: Any, level: BatchLevel) -> tuple[Any, Any]:
 
 
 def classes_backward(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """The gradient of a loss by classes."""
+    """The gradient of `nll_loss`."""
     g, x, target, weight, reduction, ignored, total = operands
     scores, targets = _items(x, target, level)
     each = full(g, level)
@@ -870,13 +873,13 @@ def classes_backward(primitive: Primitive, operands: list[Any], level: BatchLeve
 
 
 def _to_items(each: Any, g: Any, shape: tuple[int, ...], level: BatchLevel) -> Any:
-    """The gradient of an entry's loss, for each of its items."""
+    """The gradient of each entry's loss, repeated for its items."""
     lead = (level.size, *(1,) * (len(shape) - g.ndim), *g.shape)
     return batched_arrays.broadcast_to(each.reshape(lead), (level.size, *shape))
 
 
 def items(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """A loss of items, rows of scores with a target: the entries' below each other, reduced by entry."""
+    """A loss over items (rows of scores with targets): computed on the stacked items, reduced by entry."""
     x, target, *options = operands
     if not 1 <= x.ndim <= 2 or is_batched(options) or 0 in x.shape:
         return None
@@ -898,13 +901,13 @@ def items(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
 
 
 def _below_each_other(x: Any, target: Any, level: BatchLevel) -> tuple[Any, Any]:
-    """(scores, targets) of all entries' items, of which each target is a number or a list."""
+    """(scores, targets) of the items of all entries, stacked; a target is a number or a row."""
     scores = full(x, level).reshape((-1, x.shape[-1]))
     return scores, full(target, level).reshape((len(scores), *target.shape[x.ndim - 1 :]))
 
 
 def items_backward(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """The gradient of a loss of items."""
+    """The gradient of a loss over items."""
     g, x, target, *options = operands
     at = primitive.position["reduction"] - 3
     marks = options[at + 1 :]
@@ -923,7 +926,7 @@ def items_backward(primitive: Primitive, operands: list[Any], level: BatchLevel)
 
 
 def loss_backward(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """A loss's gradient by one operand: the mean of an entry's elements, not of the batch's."""
+    """The gradient of an elementwise loss: a mean is over the elements of an entry, not of the batch."""
     at = primitive.position["reduction"]
     reduction = operands[at]
     parts = list(operands)

@@ -1,4 +1,4 @@
-"""Arguments bound to a signature: functions of straight lines, made once for each."""
+"""Binding of arguments to a signature, by straight-line Python that is generated for each function."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gradcli.registry.schema import (
 
 
 class Parser:
-    """The signatures of a function and what they lead to; makes the functions that users call."""
+    """The signatures of a function with their targets; makes the functions that users call."""
 
     def __init__(
         self,
@@ -42,21 +42,19 @@ class Parser:
         adapt: Adapt | None = None,
         many: Gather | None = None,
     ) -> None:
-        """name: the public one, where a primitive has no text. adapt, many: see `table.function`."""
+        """name: the public name, if there are no texts. adapt, many: see `table.function`."""
         self._given, self._targets, self.python = texts, targets, python
         self._adapt, self._many = adapt, many
-        self.title = ""  # of the function that a further name means, for what that refuses
+        self.title = ""  # the name in errors, for an alias
         self.overlap = (
-            "any any"  # how operands may lie where `out` does: see `core.out_argument.into`
+            "any any"  # how operands may share memory with `out`: see `core.out_argument.into`
         )
         head = texts[0].partition("(")[0] if texts else name
-        self.public = (
-            head if "." in head else ""
-        )  # the name, where it is one of a module below `torch`
+        self.public = head if "." in head else ""  # the full name, if it is in a module of `torch`
         self.name = said(head) if self.public else head
 
     def called(self, name: str, texts: tuple[str, ...] = ()) -> Parser:
-        """The same under a further name, which is what messages then say; texts: its own signatures."""
+        """The parser of an alias, whose name its messages use; texts: its signatures, if they differ."""
         texts = texts or tuple(name + text[text.index("(") :] for text in self._given)
         other = Parser(texts, self._targets, self.python, name, self._adapt, self._many)
         other.overlap, other.title = self.overlap, self.name
@@ -68,15 +66,15 @@ class Parser:
 
     @cached_property
     def signatures(self) -> list[Signature]:
-        """The texts, read."""
+        """The parsed signatures."""
         return [Signature(text) for text in self._texts]
 
     def function(
         self, first: int = 0, *, numbers: bool = False, suffix: str = ""
     ) -> Callable[..., Any]:
-        """The public function; first=1: the method. Its code is made when it is first called.
+        """The public function; first=1: the method. Its code is generated at the first call.
 
-        numbers: Python numbers are taken for tensors. suffix: "_" for the in-place form.
+        numbers: accept Python numbers as tensors. suffix: "_" for the in-place form.
         """
         space: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins}
         made = FunctionType(_STUB, space, self.name + suffix)
@@ -91,7 +89,7 @@ class Parser:
             if self._many is not None:
                 code = binder.gathering(code, self._many)
             space.update(code.__globals__)
-            # The stub looks at no default, so that a call of another thread meets a whole function.
+            # The stub has no defaults, so another thread may call it while its code is replaced.
             made.__defaults__, made.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
             if binder.python:
                 made.__qualname__ = code.__qualname__
@@ -103,19 +101,19 @@ class Parser:
 
     @cached_property
     def general(self) -> Callable[..., Any]:
-        """The function itself, for callers that have positions and keywords apart."""
+        """The function as called with (args, kwargs)."""
         call = self._binder(self._targets).general
         return lambda *args, **kwargs: call(args, kwargs)
 
     def _binder(self, targets: Any, *how: Any) -> Binder:
-        """What binds the texts to targets, which `out` is refused by; how: the further ones of `Binder`."""
+        """A Binder of the texts to targets; how: further arguments of `Binder`."""
         binder = Binder(self._texts, targets, *how)
         binder.overlap, binder.title = self.overlap, self.title or self.name
         return binder
 
     @property
     def shown(self) -> str:
-        """The parameters, as `gradcli ops` shows them."""
+        """The parameters as text, for `gradcli ops`."""
         signatures = [s for s in self.signatures if not s.hidden]
         if self._many is not None:
             return f"(*{str(signatures[-1])[1:]}"
@@ -123,9 +121,9 @@ class Parser:
 
     @property
     def tensor_args(self) -> frozenset[int | str]:
-        """Positions and names of the parameters that want a tensor, or a number as its elements.
+        """Positions and names of the parameters that are a tensor in every signature.
 
-        Only where every signature wants one: `max(x, 0)` is of dimension 0, `clamp(x, 0, 1)` of numbers.
+        The second of `max(x, 0)` may be a dim, those of `clamp(x, 0, 1)` numbers: they do not count.
         """
         tensors: set[int | str] = set()
         others: set[int | str] = set()
@@ -138,14 +136,14 @@ class Parser:
 
     @cached_property
     def one_tensor(self) -> bool:
-        """Whether any of the first two arguments may be a number, but not both: pow(2, x), pow(x, 2)."""
+        """Whether one of the first two arguments may be a number, but not both: pow(2, x), pow(x, 2)."""
         shown = [s.positional for s in self.signatures if not s.hidden]
         pairs = [tuple(p.kind for p in positional[:2]) for positional in shown]
         return ("Scalar", "Tensor") in pairs and all("Tensor" in kinds for kinds in pairs)
 
 
 class Binder:
-    """One form of a function (itself, the method, in place): what its arguments are bound by."""
+    """The binding of arguments for one form of a function: function, method or in-place method."""
 
     def __init__(
         self,
@@ -157,7 +155,7 @@ class Binder:
         python: Python = False,
     ) -> None:
         if all("|method" in text for text in texts):
-            first = 1  # PyTorch has the method alone
+            first = 1  # PyTorch has only the method
         self.first, self.suffix, self.overlap = first, suffix, "any any"
         read = [Signature(text, first) for text in texts]
         form = _FORMS[first]
@@ -183,7 +181,7 @@ class Binder:
 
     # -- a Python function ------------------------------------------------------------------------
     def as_python(self, first: int) -> Any:
-        """A function whose parameters Python itself binds; types are looked at here."""
+        """A function whose parameters Python binds; types are checked here."""
         (signature,) = self.signatures
         own = {p: "self" if first and p.name == "input" else p.name for p in signature.parameters}
         tests = [t for p, name in own.items() if (t := p.quick(name))]
@@ -204,7 +202,7 @@ class Binder:
         return made
 
     def _checked(self, *values: Any) -> list[Any]:
-        """The values of a Python function, each of the type that its operator wants."""
+        """Expressions of the values, checked for the types that the function's operator wants."""
         signature = self.signatures[0]
         name, _, order = (signature.target or self.name).rstrip(")").partition("(")
         if signature.parameters[-1].name == "inplace" and values[-1]:
@@ -226,7 +224,7 @@ class Binder:
         return [p.unpack(name, value) for p, value in given.values()]
 
     def gathering(self, call: Target, many: Gather) -> Any:
-        """A function of any number of arguments, which go on as one; Python itself binds the others."""
+        """A function that passes its positional arguments on as one sequence; Python binds keywords."""
         first, *others = (p.name for p in self.signatures[-1].parameters)
         spec = [f"*{first}", *(f"{name}=None" for name in others)]
         passed = [f"many({first})", *(f"{name}={name}" for name in others)]
@@ -235,7 +233,7 @@ class Binder:
 
     # -- a function behind PyTorch's parser -------------------------------------------------------
     def as_parser(self) -> Any:
-        """Straight-line code for positions; keywords by way of Python's own binding."""
+        """A function with straight-line code for positional arguments; Python binds keywords."""
         primitive = self._primitive()
         if primitive is not None:
             lone = {i for i, p in enumerate(self.signatures[0].passed) if p.lone}
@@ -250,7 +248,7 @@ class Binder:
         body = [f"if {'' if spread else 'more or '}named: return unusual({all_}, named)"]
         space = self._space() | {"unusual": self.unusual}
         for k, s in enumerate(self.signatures):
-            vague = k > 0 and any(p.kind == "Any" for p in s.passed)  # an earlier one may fit, too
+            vague = k > 0 and any(p.kind == "Any" for p in s.passed)  # an earlier one may fit too
             named = any(p.keyword_only and not p.optional for p in s.passed)
             if not (s.hidden or vague or named):
                 body += self._straight(k, s, slots, spread)
@@ -263,7 +261,7 @@ class Binder:
         return compiled(self.name, ", ".join(spec), body, space)
 
     def _straight(self, k: int, s: Signature, slots: list[str], spread: bool) -> list[str]:
-        """The lines that call a signature's target where all classes are the usual ones."""
+        """The lines that call a signature's target if all arguments have the usual classes."""
         tests = [
             f"({a} is missing or {t})" if p.optional else t
             for a, p in zip(slots, s.positional, strict=False)
@@ -295,13 +293,13 @@ class Binder:
         return lines
 
     def _named(self, k: int) -> bool:
-        """Whether a signature's target is a function that is called by name."""
+        """Whether a signature's target is called with keywords."""
         target = self.targets[k]
         by_name = target is not self.found[k] and not isinstance(self.found[k], Primitive)
         return by_name and not self.suffix and target.__name__ == "call"
 
     def _long(self, k: int) -> bool:
-        """Whether a signature leads to a primitive that takes all calls the long way."""
+        """Whether a signature's target is a primitive without generated code for calls."""
         primitive = self.found[k]
         return (
             isinstance(primitive, Primitive)
@@ -317,7 +315,7 @@ class Binder:
         return space
 
     def _primitive(self) -> Primitive | None:
-        """The primitive that all signatures lead to, in the order of the first."""
+        """The primitive that is the target of all signatures, if its arguments have the first one's order."""
         primitive = self.found[0]
         same = (
             isinstance(primitive, Primitive)
@@ -329,7 +327,7 @@ class Binder:
         return primitive if same and len(visible) == 1 and _ordered(primitive, visible[0]) else None
 
     def _options(self, primitive: Primitive) -> dict[int, str]:
-        """By position among the primitive's arguments: the usual classes of an option."""
+        """{position among the primitive's arguments: the usual classes of that option}."""
         passed = self.signatures[0].passed
         return {
             i: passed[i].quick(f"o{i}") for i in range(len(passed)) if i not in primitive.tensors
@@ -337,7 +335,7 @@ class Binder:
 
     @cached_property
     def unusual(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-        """What takes a call with keywords, or of unusual classes."""
+        """The function for calls with keywords or arguments of unusual classes."""
         first, general = self.first, self.general
         spread = any(s.spread for s in self.signatures)
 
@@ -345,7 +343,7 @@ class Binder:
             args = given(args)
             if not named:
                 return general(args, named)
-            as_given = args, named  # for the words
+            as_given = args, named  # for the error
             if "axis" in named or "keepdims" in named:
                 renamed = {_TORCH_NAMES.get(n, n): v for n, v in named.items()}
                 named = renamed if len(renamed) == len(named) else named
@@ -366,7 +364,7 @@ class Binder:
 
     @cached_property
     def _forms(self) -> list[tuple[frozenset[str], Any, Target]]:
-        """(names, what binds them, target) of the signatures that Python can bind keywords for."""
+        """(names, binding function, target) of the signatures whose keywords Python can bind."""
         return [
             (frozenset(p.name for p in s.passed), self._by_keyword(k, s), self.targets[k])
             for k, s in enumerate(self.signatures)
@@ -374,7 +372,7 @@ class Binder:
         ]
 
     def _by_keyword(self, k: int, signature: Signature) -> Any:
-        """A function that binds keywords as Python does: the values, or None where a class is odd."""
+        """A function that lets Python bind keywords: the values, or None if a class is unusual."""
         parts, star = [], False
         for p in signature.passed:
             if p.keyword_only and not star:
@@ -387,7 +385,7 @@ class Binder:
         return compiled("bind", ", ".join(parts), [f"return ({values}){tested}"], self._space())
 
     def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The call in full: any arguments; TypeError in PyTorch's words."""
+        """The general call, for any arguments; TypeError, in PyTorch's words, if none fits."""
         first, signatures = self.first, self.signatures
         said = [s for s in signatures if s.said or s.hidden]
         unfit, known = TypeError(), True
@@ -396,14 +394,14 @@ class Binder:
                 values = signature.bind(args, kwargs, first, self.numbers)
             except Unfit as error:
                 knows = kwargs.keys() <= {p.name for p in signature.parameters}
-                # One that knows the keywords tells what is wrong with them, though it is not listed.
+                # A signature that has these keywords words the error, even if it is not listed.
                 if signature is said[0] or (knows and not known):
                     unfit, known = error, knows
                 continue
             if signature.deprecated:
                 self._warn(signature)
             out = values.pop("out", None)
-            # As in C++, the last argument is unpacked first.
+            # As in C++, arguments are unpacked from the last to the first.
             passed = [p.unpack(self.name, values[p.name]) for p in reversed(signature.passed)]
             passed.reverse()
             if out is None:
@@ -419,7 +417,7 @@ class Binder:
         raise TypeError(*unfit.args) from None
 
     def _warn(self, deprecated: Signature) -> None:
-        """PyTorch's warning about a form of former days."""
+        """PyTorch's warning about a deprecated signature."""
         listed = [s.listed(self.first) for s in self.signatures if not s.hidden]
         warnings.warn(
             f"This overload of {self.name} is deprecated:\n\t{self.name}"
@@ -431,7 +429,7 @@ class Binder:
 
 
 def _of_tensors(name: str, primitive: Primitive) -> str:
-    """The signature of a primitive of tensors alone, which most primitives are."""
+    """The signature of a primitive that takes only tensors, as most do."""
     kinds = {"tensor": "Tensor {}", "optional": "Tensor? {}=None", "list": "Tensor[] {}"}
     parts = [
         kinds[kind].format("input" if n == "self" else n)
@@ -457,12 +455,12 @@ def _names(signature: Signature) -> list[str]:
 
 
 def _ordered(primitive: Primitive, signature: Signature) -> bool:
-    """Whether a primitive's arguments are a signature's parameters, in their order."""
+    """Whether a primitive's arguments are a signature's parameters in the same order."""
     return ["input" if n == "self" else n for n in primitive.names] == _names(signature)
 
 
 def _in_order(target: Any, signature: Signature, by_name: bool) -> Target:
-    """The target as a function of a signature's values in their order."""
+    """The target as a function of the signature's values in order."""
     names = _names(signature)
     if isinstance(target, Primitive):
         own = ["input" if n == "self" else n for n in target.names]

@@ -1,4 +1,4 @@
-"""What families of `nn.functional` are made of: a map and its derivative, and functions of n dimensions."""
+"""Constructors for `nn.functional`: a map with its derivative, and functions of 1, 2 and 3 dimensions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gradcli.core.primitive import Primitive, VjpRules, itself
 from gradcli.registry.rule_helpers import zeros_like
 from gradcli.registry.table import function, operator
 
-FAMILY = "pairs"  # as `ops` calls it
+FAMILY = "pairs"  # the name in `gradcli ops`
 
-# The rules of a derivative for what the map is linear in: it looks at no more than its shape.
+# The VJP rules of a linear map's derivative by the map's input, of which it uses only the shape.
 NOTHING: dict[str, Any] = {"self": lambda g, self: zeros_like(self)}
-# Those of one whose slope is the same all around.
+# The same for a piecewise linear map, whose slope is locally constant.
 PIECEWISE: dict[str, Any] = {"grad_output": itself, "self": zeros_like}
 
 
@@ -32,12 +32,11 @@ def pair(
     doc: str = "",
     **facts: Any,
 ) -> Primitive:
-    """The primitive NAME of a map, behind that of its derivative, NAME_backward (without "_p").
+    """Define the primitive NAME, and NAME_backward (without "_p") for its derivative; returns NAME.
 
-    backward: rules of the derivative; that for grad_output is the map itself, where none is here. saves:
-    what the map saves, where the derivative calls it otherwise (see `passing`). slope: how the derivative
-    is spelled. slope_node: its node, where that has no name of the usual kind. facts: about the primitive of
-    the map.
+    backward: VJP rules of the derivative; the default for grad_output is NAME itself. saves: the fields
+    that NAME saves, if the derivative's parameters have other names (see `passing`). slope: the symbolic
+    rule of the derivative. slope_node: its node's name, if it is unusual. facts: about NAME.
     """
     back = operator(
         kernel_backward,
@@ -57,20 +56,20 @@ def pair(
 
 
 def passing(rule: VjpRules, names: str) -> VjpRules:
-    """A rule that hands on to another, or to a primitive, the gradient and what these names say, in order."""
+    """A VJP rule that calls `rule` (or a primitive) with g and the saved fields `names`, in order."""
     called = getattr(rule, "name", None) or rule.__name__
     given = ", ".join(["g", *names.split()])
     return compiled(called, given, [f"return rule({given})"], {"rule": rule})
 
 
 def last(name: str, kernel: Any, arguments: str, **facts: Any) -> Primitive:
-    """The primitive of a derivative that has none itself with respect to these arguments."""
+    """Define a derivative that cannot be differentiated again by these arguments."""
     rules = dict.fromkeys(arguments.split(), lambda g: g)
     return operator(kernel, "NotImplemented", public=False, **facts)(_rules(name, kernel, rules))
 
 
 def _rules(name: str, kernel: Any, rules: dict[str, Any]) -> type:
-    """The class of rules of a primitive, which is at home where its kernel is."""
+    """A class of VJP rules in its kernel's module, as `operator` decorates."""
     return type(name, (), rules | {"__module__": kernel.__module__})
 
 
@@ -88,12 +87,11 @@ def of_dimensions(
     aliases: str = "",
     **about: Any,
 ) -> None:
-    """Enter `nn.functional.NAME` for images of 1, 2 and 3 dimensions: `{n}` in the texts is their number.
+    """Enter `nn.functional.NAME` for images of n = 1, 2 and 3 dimensions; `{n}` in the texts is n.
 
-    body: is called with that and with what the signature says. samples: the arguments. words: what stands
-    in the texts besides, for each number of dimensions; `{size}` are an image's sizes. primitives:
-    by number of
-    dimensions; images of one are worked on as those of two. about: as for `function`.
+    body: called with n and the signature's values. samples: arguments of sample calls. words: other
+    placeholders, with a text for each n; `{size}` is replaced by an image's sizes. primitives: by n; 1
+    defaults to 2. about: as for `function`.
     """
     for n in dims:
         texts = {"n": n, "s": "s" if n > 1 else "", "size": SIZES[n - 1]}

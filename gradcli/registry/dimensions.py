@@ -1,7 +1,4 @@
-"""The dimensions that a function is given: checked, counted from the front, restored in gradients.
-
-Helpers whose name says what PyTorch calls them work on arrays and tensors alike.
-"""
+"""Dims of reductions: their checks, fast reductions of few elements, and options that nodes show."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from gradcli.system.cascaded_sums import add_reduce
 
 
 class _Absent:
-    """Stands for an argument that was not given, where None means something else."""
+    """The default of an argument for which None has a meaning."""
 
     def __repr__(self) -> str:
         return "None"
@@ -24,12 +21,12 @@ class _Absent:
 
 ABSENT: Any = _Absent()
 
-# NumPy's reductions of one array: faster than its functions and methods, and typed for what we pass.
+# The ufunc's reduce is faster than np.prod and the method.
 multiply_reduce: Any = np.multiply.reduce
 
 
 def are_few(array: Any, axis: Any) -> bool:
-    """Whether an axis is the last one of a large array, and has few elements."""
+    """Whether `axis` is the last one of a large array and has 2 to 16 elements."""
     if type(array) is not np.ndarray or array.size <= 4096 or array.ndim < 2:
         return False
     last = array.ndim - 1
@@ -37,11 +34,11 @@ def are_few(array: Any, axis: Any) -> bool:
 
 
 def _over_few(ufunc: Any) -> Any:
-    """A reduction of few elements at the end of many rows, turned block by block: ten times faster."""
+    """A `ufunc.reduce` that transposes many short rows block by block: ten times faster on them."""
     reduce = add_reduce if ufunc is np.add else ufunc.reduce
 
     def own(columns: Any, out: Any) -> None:
-        """The reduction of columns, in the order in which NumPy takes the elements of a row."""
+        """Reduce over axis 0 in the order in which NumPy sums the elements of a row."""
         if ufunc is not np.add or len(columns) < 8:
             reduce(columns, axis=0, out=out)
             return
@@ -71,7 +68,7 @@ def _over_few(ufunc: Any) -> Any:
     return call
 
 
-_TURNED = 2048  # rows that stay in the fastest memory
+_TURNED = 2048  # rows that stay in the cache
 maximum_reduce: Any = _over_few(np.maximum)
 minimum_reduce: Any = _over_few(np.minimum)
 sum_over_few: Any = _over_few(np.add)
@@ -83,14 +80,14 @@ def as_dims(dim: Any) -> Any:
 
 
 def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
-    """How many elements are reduced to one."""
+    """The number of elements that are reduced to one."""
     if not dim or not shape:
         return prod(shape)
     return prod([shape[d] for d in dim])
 
 
 def integers(value: Any) -> bool:
-    """True for arrays of booleans and integers, which sums widen to int64."""
+    """True for bool and integer arrays, which are summed in int64."""
     return value.dtype.kind in "biu"
 
 
@@ -104,11 +101,11 @@ def signed(number: Any) -> Any:
 
 
 def describe(function: Any, name: str, doc: str, module: str) -> None:
-    """Name a function that was made inside another."""
+    """Set the name, docstring and module of a function that another one made."""
     function.__name__ = function.__qualname__ = name
     function.__doc__, function.__module__ = doc, module
 
 
 def not_differentiable(name: str) -> Any:
-    """Refuse to run backward, in PyTorch's words."""
+    """A VJP rule that raises PyTorch's error: the derivative is not implemented."""
     raise NotImplementedError(f"the derivative for '{name}' is not implemented.")

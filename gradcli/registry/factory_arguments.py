@@ -1,4 +1,4 @@
-"""The arguments that PyTorch's creation functions share: sizes, dtypes, devices, numbers."""
+"""The arguments that PyTorch's factory functions share: sizes, dtypes, devices, numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradcli.registry.argument_errors import type_name
 from gradcli.registry.table import function
 from gradcli.system import dtypes
 
-FAMILY = "arguments"  # as `ops` calls it
+FAMILY = "arguments"  # the name in `gradcli ops`
 
 Kind = np.dtype[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,11 +35,10 @@ OPTIONS = (
 
 
 def makes(*signatures: str, method: bool = False, **facts: Any) -> Callable[[F], Any]:
-    """Enter a function that makes a tensor: its body makes the array.
+    """Decorate the body of a factory function, which returns the new tensor's array.
 
-    The signatures end in OPTIONS. The body gets what stands before them, and `linearity`, the
-    NumPy dtype asked
-    for, or None; all by name where there are several signatures. facts: as for `function`.
+    The signatures end in OPTIONS. The body gets the values before them, and the NumPy dtype that was
+    asked for (or None); all by keyword if there are several signatures. facts: as for `function`.
     """
 
     def decorate(body: F) -> Any:
@@ -68,7 +67,7 @@ def makes(*signatures: str, method: bool = False, **facts: Any) -> Callable[[F],
 
 
 def kind_of(name: str, dtype: Any, default: Kind | None = None) -> Any:
-    """The NumPy dtype that the argument `dtype` of a function means; `default` where it is None."""
+    """The NumPy dtype for a `dtype` argument; `default` for None."""
     if dtype is None:
         return default
     found = _PYTHON.get(dtype) if isinstance(dtype, type) else dtype
@@ -85,7 +84,7 @@ def finish(
     layout: Any = None,
     pin_memory: Any = False,
 ) -> Tensor:
-    """The tensor over a new array, after a look at the arguments that every function has."""
+    """The tensor over a new array, after checks of the options that all factory functions have."""
     if device is not None:
         used(device)
     if layout is not None and str(layout) != "torch.strided":
@@ -93,7 +92,7 @@ def finish(
     if pin_memory:
         raise RuntimeError("Need to provide pin_memory allocator to use pin memory.")
     if requires_grad and array.dtype not in dtypes.DIFFERENTIABLE:
-        raise RuntimeError("O" + ONLY_FLOATING[1:])  # constructors begin with a capital
+        raise RuntimeError("O" + ONLY_FLOATING[1:])  # the message begins with a capital here
     out = wrap(array if array.ndim else array[()], requires_grad)
     state = modes.local.state
     if state is not None and state.inference:
@@ -102,7 +101,7 @@ def finish(
 
 
 def nonnegative(name: str, size: tuple[int, ...]) -> tuple[int, ...]:
-    """A size as it is; RuntimeError, in PyTorch's words, where it is negative or beyond all bounds."""
+    """The size; RuntimeError, in PyTorch's words, if it is negative or far too large."""
     if size and min(size) < 0:
         if name == "zeros":
             raise RuntimeError("zeros: Dimension size must be non-negative.")
@@ -116,7 +115,7 @@ def nonnegative(name: str, size: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def tensor_argument(name: str, value: Any, argument: str = "input", position: int = 1) -> Tensor:
-    """The argument itself; TypeError in PyTorch's words unless it is a tensor."""
+    """The argument; TypeError, in PyTorch's words, unless it is a tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
@@ -126,7 +125,7 @@ def tensor_argument(name: str, value: Any, argument: str = "input", position: in
 
 
 def number(name: str, value: Any, argument: str, position: int) -> Any:
-    """A Python number from a number, a NumPy scalar or a 0-d tensor outside every graph."""
+    """A Python number from a number, a NumPy scalar or a 0-d tensor without a graph."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
@@ -140,7 +139,7 @@ def number(name: str, value: Any, argument: str, position: int) -> Any:
 
 
 def real(name: str, value: Any, argument: str, position: int | None = None) -> float:
-    """A Python float from what `number` takes; TypeError for complex numbers too."""
+    """A Python float from what `number` accepts; TypeError for complex numbers."""
     if isinstance(value, Tensor) and value.array.ndim == 0 and not value.requires_grad:
         value = value.array.item()
     if isinstance(value, (int, float, np.integer, np.floating)):

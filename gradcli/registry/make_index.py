@@ -1,6 +1,6 @@
-"""Write index.py, which says where each name of the table is: `python -m gradcli.registry.make_index`.
+"""Write index.py, the module of each name in the table: `python -m gradcli.registry.make_index`.
 
-With it a command that uses one function imports one family, not all.
+With the index, a command that uses one function imports one family, not all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from gradcli.registry import table
 
 
 def text() -> str:
-    """The index as a module."""
+    """The source of index.py."""
     modules, methods, inplace, whole, attributes = table.collect()
     homes: dict[str, list[str]] = {}
     for name, module in sorted(modules.items()):

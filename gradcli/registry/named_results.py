@@ -10,13 +10,13 @@ from gradcli.registry.table import VjpRules, overloads
 
 
 class ReturnType(tuple[Any, ...]):
-    """A tuple whose items have names too, printed as PyTorch prints it."""
+    """A named tuple, printed as PyTorch prints it."""
 
     __slots__ = ()
     fields: tuple[str, ...] = ()
 
     def __new__(cls, items: Any) -> Any:
-        """A tuple of as many items as the class has names."""
+        """Make it from a sequence with one item for each name."""
         if not hasattr(items, "__iter__"):
             raise TypeError("constructor requires a sequence")
         made = tuple.__new__(cls, items)
@@ -33,7 +33,7 @@ class ReturnType(tuple[Any, ...]):
 
     @property
     def n_fields(self) -> int:
-        """How many items the tuple has."""
+        """The number of items."""
         return len(self.fields)
 
     n_sequence_fields = n_fields
@@ -50,14 +50,14 @@ def return_type(name: str, fields: str) -> type[ReturnType]:
     """The class `torch.return_types.NAME`, called with the tuple of its items."""
     names = tuple(fields.split())
     body: dict[str, Any] = {"__slots__": (), "fields": names, "__module__": "torch.return_types"}
-    body["_fields"] = names  # as Python's named tuples say it
+    body["_fields"] = names  # as in Python's named tuples
     made = type(name, (ReturnType,), body | {n: _item(i) for i, n in enumerate(names)})
     NAMES[name] = made
     return made
 
 
 def named_results(name: str, primitive: VjpRules) -> Callable[..., Any]:
-    """A target that gives a primitive's results as `torch.return_types.NAME`."""
+    """A function that returns a primitive's results as `torch.return_types.NAME`."""
     result = return_type(name, " ".join(primitive.outputs))
 
     def selected(*values: Any) -> Any:
@@ -67,7 +67,7 @@ def named_results(name: str, primitive: VjpRules) -> Callable[..., Any]:
 
 
 def results(signature: str, primitive: VjpRules, **about: Any) -> Callable[..., Any]:
-    """Enter a function that gives a primitive's results, and names them; about: as for `table.choice`."""
+    """Enter a function that returns a primitive's results as a named tuple; about: as for `overloads`."""
     name = said(signature.partition("(")[0])
     target = named_results(name, primitive)
     return overloads(f"{signature} -> selected", targets=[target], primitives=[primitive], **about)

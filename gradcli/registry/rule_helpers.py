@@ -1,7 +1,7 @@
-"""What rules say on arrays and on tensors alike, so that a rule is written once.
+"""Functions for VJP rules that work on arrays and on tensors, so that a rule is written once.
 
-The plain backward pass runs rules on arrays, a recorded one on tensors. Here alone they are told apart;
-a rule that does so itself does another thing on arrays, and says why.
+The plain backward pass runs rules on arrays, create_graph runs them on tensors. The functions here hide the
+difference. A rule that tests for it computes something else on arrays, and says why.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from gradcli.system.dtypes import scalar_name
 
 
 def is_array(value: Any) -> bool:
-    """True for what NumPy computes with, on which rules run without a graph."""
+    """True for NumPy arrays and scalars, on which rules run without a graph."""
     return isinstance(value, ARRAYS)
 
 
 def unrecorded(value: Any) -> bool:
-    """Whether a rule that is given this keeps no graph, nor will a batch or a recording follow it.
+    """Whether a rule that gets this value runs on plain arrays: no graph, batch or trace.
 
-    It may then use what a node saved in place of what PyTorch records, write to memory, or compute the same
-    derivative with fewer roundings.
+    It may then use saved values where PyTorch would record an operation, write in place, or compute the
+    same derivative with fewer roundings.
     """
     return isinstance(value, ARRAYS)
 
 
 def is_python_number(value: Any) -> bool:
-    """True for Python's numbers, which take the dtype of the operand beside them; not for NumPy's."""
+    """True for Python numbers, which are weak in promotion; False for NumPy's."""
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
@@ -51,7 +51,7 @@ def dtype_of(value: Any) -> Any:
 
 
 def raise_on_second(message: str, when: Any, value: Any) -> Any:
-    """A recorded gradient that may not be differentiated again where `when` holds somewhere."""
+    """The gradient `value`; differentiating it again raises `message` if `when` holds anywhere."""
     from gradcli.core.custom_function import delayed_error
 
     if isinstance(value, Tensor) and value.requires_grad and anywhere(when.array):
@@ -72,7 +72,7 @@ def new_zeros(value: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of a shape, of the dtype of an array or tensor; never part of a graph."""
     if isinstance(value, Tensor):
         return wrap(zeros_of(value.array, shape))
-    if hasattr(value, "new_zeros"):  # a recorded array (gradcli.compiler), or a batch
+    if hasattr(value, "new_zeros"):  # an array of a trace, or a batch
         return value.new_zeros(shape)
     return np.zeros(shape, value.dtype)
 
@@ -91,9 +91,9 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def implemented(name: str, array: Any, chars: str) -> None:
-    """NotImplementedError, in PyTorch's words, for an array (or dtype) that a kernel does not take.
+    """Raise PyTorch's NotImplementedError for an array (or dtype) that a kernel does not support.
 
-    chars: NumPy's characters of the dtypes that it takes, as "efd" for floats and "l" for int64.
+    chars: NumPy's characters of the dtypes it supports, as "efd" for floats and "l" for int64.
     """
     given = array if isinstance(array, np.dtype) else array.dtype
     if given.char not in chars:
@@ -102,7 +102,7 @@ def implemented(name: str, array: Any, chars: str) -> None:
 
 
 def expect_alike(first: Any, *others: Any) -> None:
-    """RuntimeError, in PyTorch's words, for an operand of another dtype than the first; None is none."""
+    """Raise PyTorch's RuntimeError for an operand of another dtype than the first; None is skipped."""
     for other in others:
         if other is not None and dtype_of(other) != dtype_of(first):
             wanted, found = (scalar_name(x) for x in (first, other))
@@ -110,12 +110,12 @@ def expect_alike(first: Any, *others: Any) -> None:
 
 
 def expect_long(targets: Any) -> None:
-    """RuntimeError, in PyTorch's words, for classes that are not of dtype int64."""
+    """Raise PyTorch's RuntimeError unless class targets are int64."""
     expect_alike(np.int64(0), targets)
 
 
 def raise_on_grad(name: str, **arguments: Any) -> None:
-    """PyTorch's refusal of arguments that a function cannot be differentiated by."""
+    """Raise PyTorch's error if an argument requires grad that has no derivative."""
     for argument, value in arguments.items():
         if isinstance(value, Tensor) and value.requires_grad:
             raise RuntimeError(
@@ -131,7 +131,7 @@ MINUS_BOOL = (
 
 
 def minus(value: Any) -> Any:
-    """`-value`; RuntimeError, in PyTorch's words, for truth values, in arrays too."""
+    """`-value`; RuntimeError, in PyTorch's words, for bools."""
     if is_array(value) and value.dtype.kind == "b":
         raise RuntimeError(MINUS_BOOL)
     return -value
@@ -163,35 +163,35 @@ def flip(value: Any, dim: int) -> Any:
 
 
 def cat(values: list[Any], dim: int) -> Any:
-    """The values, one after the other along a dimension."""
+    """Concatenate values along a dimension."""
     if is_array(values[-1]):
         return np.concatenate(values, dim)
     return resolve("cat")(values, dim)
 
 
 def cast(value: Any, dtype: Any) -> Any:
-    """`value` in a NumPy dtype; itself where it has it."""
+    """`value` cast to a NumPy dtype; itself if it has that dtype."""
     if is_array(value):
         return value if value.dtype == dtype else value.astype(dtype)
     return value if data(value).dtype == dtype else value.to(dtypes.of(dtype))
 
 
 def data(value: Any) -> Any:
-    """The numbers of an array or tensor, for decisions that are not differentiated."""
+    """The array of an array or tensor, for decisions that are not differentiated."""
     return getattr(value, "array", value)
 
 
 def numbers(value: Any) -> Any:
-    """The numbers of an array or tensor, for a rule's own decisions and checks.
+    """The values of an array or tensor, for checks in a rule that no trace records.
 
-    Of what is recorded, those of a run of its own: what follows from them is no part of a program.
+    For an array of a trace, these are the values in the run that is traced.
     """
     array = data(value)
     return array if isinstance(array, BatchedArray) else laid_out(array)
 
 
 def scale_by_count(g: Any, mask: Any, dim: tuple[int, ...]) -> Any:
-    """The gradient shared evenly by the elements of the mask."""
+    """The gradient, divided evenly among the elements of the mask."""
     return (g / _count_true(mask, dim)) * mask
 
 
@@ -202,7 +202,7 @@ def _count_true(mask: Any, dim: tuple[int, ...]) -> Any:
 
 
 def zeros_in(value: Any) -> int:
-    """How many elements are zero; batches count as having one at most."""
+    """The number of zero elements; at most 1 is reported for a batch."""
     if isinstance(data(value), BatchedArray):
         return int(anywhere(data(value) == 0))
     found = numbers(value)
@@ -210,9 +210,9 @@ def zeros_in(value: Any) -> int:
 
 
 def over(g: Any, divisor: Any, by: Any) -> Any:
-    """`g / divisor`, and zero where `by` is, as the divisor is there.
+    """`g / divisor`, and zero where `by` is zero, because the divisor is zero there.
 
-    Forward mode runs this backward, and divides what is masked: by ones then, where zeros are known.
+    Forward mode transposes this and divides first, so known zeros in the divisor are replaced by ones.
     """
     zero = by == 0
     if not isinstance(data(by), Numberless) and zeros_in(by):
@@ -221,7 +221,7 @@ def over(g: Any, divisor: Any, by: Any) -> Any:
 
 
 def by_zeros(value: Any, without: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """One rule where no element is zero, another where some are; of recorded numbers whichever it is then."""
+    """`without()` if no element is zero, else `otherwise()`; in a trace, by the values of the traced run."""
     array: Any = data(value)
     recorded = isinstance(array, Numberless)
     if recorded:
@@ -231,7 +231,7 @@ def by_zeros(value: Any, without: Callable[[], Any], otherwise: Callable[[], Any
 
 
 def constant(array: Any, beside: Any) -> Any:
-    """An array that a rule has made, as an operand beside an array or a tensor."""
+    """An array that a rule computed, as an operand beside an array or a tensor."""
     return wrap(array) if isinstance(beside, Tensor) else array
 
 
@@ -243,7 +243,7 @@ def gather(value: Any, dim: int, index: Any) -> Any:
 
 
 def scatter(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
-    """Zeros of a shape with the elements of `value` where `index` names along a dimension."""
+    """Zeros of a shape, with the elements of `value` at the positions `index` along a dimension."""
     if is_array(value):
         if not shape:
             return value
@@ -254,11 +254,11 @@ def scatter(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
 
 
 def scatter_add(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
-    """As `scatter`; elements of one place are summed."""
+    """As `scatter`; elements at the same position are summed."""
     if is_array(value):
         if not value.ndim:
             return value
-        if isinstance(value, Numberless):  # as one call
+        if isinstance(value, Numberless):  # record it as one call
             return wrap(new_zeros(value, shape)).scatter_add(dim, wrap(index), wrap(value)).array
         made = np.zeros(shape, value.dtype)
         places = list(np.indices(index.shape, sparse=True))
@@ -269,19 +269,19 @@ def scatter_add(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any
 
 
 def total(value: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """The sum along dimensions; of all elements: None."""
+    """The sum along dimensions; None: of all elements."""
     if is_array(value):
         return add_reduce(value, dim, None, keepdim)
     return value.sum() if dim is None else value.sum(dim, keepdim)
 
 
 def running_sum(value: Any, dim: int) -> Any:
-    """The sums from the first element to each."""
+    """The cumulative sum along a dimension."""
     return np.add.accumulate(value, axis=dim) if is_array(value) else value.cumsum(dim)
 
 
 def mean(value: Any, dim: Any) -> Any:
-    """The mean along dimensions, which stay."""
+    """The mean along dimensions, which are kept with size 1."""
     if not is_array(value):
         return value.mean(dim, True)
     wide = np.float32 if value.dtype.itemsize == 2 else None
@@ -296,14 +296,14 @@ def transposed(value: Any, dim0: int, dim1: int) -> Any:
 
 
 def contiguous(value: Any) -> Any:
-    """`value` with its elements in order in memory; itself where they are."""
+    """`value`, copied if it is not contiguous."""
     if not is_array(value):
         return value.contiguous()
     return in_order(value)
 
 
 def turned(value: Any) -> Any:
-    """`value` with its last two dimensions exchanged; a tensor's elements in order then, as PyTorch's."""
+    """`value` with its last two dimensions exchanged; a tensor becomes contiguous, as in PyTorch."""
     return value.swapaxes(-1, -2) if is_array(value) else value.mT.contiguous()
 
 
@@ -318,7 +318,7 @@ def triu(value: Any, k: int = 0) -> Any:
 
 
 def in_single(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that takes float16 in single precision and rounds its result once, as PyTorch's do."""
+    """A kernel that computes float16 in float32 and rounds the result once, as PyTorch's kernels do."""
 
     @wraps(kernel)
     def call(self: Any, *options: Any, **named: Any) -> Any:
@@ -330,25 +330,25 @@ def in_single(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def above(value: Any, low: Any) -> Any:
-    """The elements, those below `low` as that; where they are equal the element, as zeros have signs.
+    """`maximum(value, low)`; of equal operands the element of `value`, since zeros have signs.
 
-    Of equal ones NumPy has the second, of float16 the first.
+    NumPy returns the second of equal operands, but the first for float16.
     """
     return np.maximum(value, low) if value.dtype == np.float16 else np.maximum(low, value)
 
 
 def below(value: Any, high: Any) -> Any:
-    """The elements, those above `high` as that; where they are equal the element."""
+    """`minimum(value, high)`; of equal operands the element of `value`."""
     return np.minimum(value, high) if value.dtype == np.float16 else np.minimum(high, value)
 
 
 def at_least(value: Any, low: float) -> Any:
-    """The elements, those below `low` as that."""
+    """`maximum(value, low)`."""
     return np.maximum(value, low) if is_array(value) else value.clamp_min(low)
 
 
 def diag_embed(value: Any) -> Any:
-    """The last dimension laid on the diagonal of matrices."""
+    """Matrices with the last dimension of `value` on their diagonals."""
     if not is_array(value):
         return value.diag_embed()
     diagonal = np.eye(value.shape[-1], dtype=bool)

@@ -1,4 +1,4 @@
-"""Sample calls of functions that reduce dimensions: documentation, and shapes for the tests."""
+"""Sample calls of functions that reduce dimensions, for documentation and tests."""
 
 from __future__ import annotations
 

@@ -1,44 +1,41 @@
-"""PyTorch's argument parser: signatures are text, one binder chooses among them and words refusals.
+"""PyTorch's argument parser: signatures are text, from which arguments are bound and errors worded.
 
 A signature is written as in PyTorch's native_functions.yaml:
 
     "tril(Tensor input, int diagonal=0, *, Tensor? out=None)"
 
-The name is with its module, `linalg.inv(Tensor A)`; messages call that `linalg_inv`.
+The name includes its module, `linalg.inv(Tensor A)`; messages call it `linalg_inv`.
 
-To convert a function, give `table.function` its signatures and take the parameters' defaults and every
-check of their types out of the body: it is called with all values, in the order of the signature.
+The body of a function (`table.function`) has no defaults and no checks of types: it is called with all
+values, in the order of the signature.
 
     @function("one_hot(Tensor input, int num_classes=-1)", name="nn.functional.one_hot", …)
     def one_hot(input, num_classes): ...
 
-- Several signatures of one body: it is called by keyword with the values of the one that fits. Where
-  each leads to a primitive or function of its own, its name follows an arrow, and `table.choice` makes the
-  function: `max = choice("max(Tensor input) -> whole", "max(Tensor input, Tensor other) -> maximum",
+- A body with several signatures is called by keyword with the values of the one that fits. If each has a
+  separate target, its name follows an arrow, and `table.overloads` makes the function:
+  `max = overloads("max(Tensor input) -> whole", "max(Tensor input, Tensor other) -> maximum",
   targets=(whole, maximum))`.
-- After the last bracket, `|deprecated`: taken, with a warning, and not listed; `|unlisted`: without
-  one; `|unsaid`: refusals do not tell of it; `|python`: that form is written in Python (see below);
-  `|function`, `|method`: of that form alone. A method, which is called on its `input`, has no
-  signature without one.
-- A primitive's signature is "NAME(Tensor input, …, *, Tensor out=None)" where nothing else is said.
-- A parameter called `out` is taken care of here. `axis`, `keepdims`, `x` are taken for `dim`,
-  `keepdim`, `input`.
-- `python=True` for functions that PyTorch writes in Python (most of `nn.functional`): Python itself
-  words wrong counts and keywords then; an arrow names the operator that words wrong types (`inplace`,
-  the last parameter, makes it that with an underscore), and perhaps its parameters, where they come in
-  another order or under other names: `-> embedding(weight, input=indices, padding_idx)`.
+- Marks after the last parenthesis: `|deprecated` (accepted with a warning, not listed in errors),
+  `|unlisted` (without a warning), `|unsaid` (errors do not mention it), `|python` (this form is written in
+  Python, see below), `|function` and `|method` (only that form has it). A method, which is called on its
+  `input`, skips signatures without one.
+- The default signature of a primitive is "NAME(Tensor input, …, *, Tensor out=None)".
+- A parameter `out` is handled here. `axis`, `keepdims`, `x` are accepted for `dim`, `keepdim`, `input`.
+- `python=True` is for functions that PyTorch writes in Python (most of `nn.functional`): Python words the
+  errors for wrong counts and keywords. An arrow names the operator that words the errors for wrong types
+  (if the last parameter is `inplace` and true, with an underscore), and its parameters, if they have
+  another order or other names: `-> embedding(weight, input=indices, padding_idx)`. A function in place of
+  True checks the values first, as PyTorch's function does before it calls the operator.
+- `many=` passes all positional arguments as one sequence, for PyTorch's `*tensors`.
 
-  A function in place of True looks at the values first, as PyTorch's does before it calls the operator.
-- `many=` makes one sequence of all positional arguments, where PyTorch's function takes `*tensors`.
+Types: Tensor, Tensor[], Scalar (a number), float, int, bool, str, int[] (a sequence), int[2] (a sequence or
+an int), int[1] (the same; the body gets a sequence), float[], Scalar[], ScalarType, Generator, Layout,
+Device, MemoryFormat; Any is not checked. `?` accepts None, as does the default None.
 
-Types: Tensor, Tensor[], Scalar (a number), float, int, bool, str, int[] (a sequence), int[2] (that, or
-one int), int[1] (that, too; the body is passed a sequence), float[], Scalar[], ScalarType, Generator,
-Layout, Device, MemoryFormat; Any is not looked at.
-`?` takes None, as does the default None.
-
-A refusal says what PyTorch's says: python_arg_parser.cpp for one signature, invalid_arguments.cpp for
-several. Texts are read, and code is made of them, on a function's first call: straight-line Python for
-the usual classes of arguments, and `Parser.general` for all others.
+Errors are PyTorch's: those of python_arg_parser.cpp for one signature, of invalid_arguments.cpp for
+several. Texts are parsed, and code is generated from them, at a function's first call: straight-line Python
+for the usual classes of arguments, `Parser.general` for all others.
 """
 
 from __future__ import annotations
@@ -68,7 +65,7 @@ _SAID = {
     **{"Generator": "torch.Generator", "Device": "torch.device", "Any": "object"},
     **{"MemoryFormat": "torch.memory_format", "Storage": "torch.Storage"},
 }
-# The functions that take Python numbers for tensors.
+# The functions that accept Python numbers as tensors.
 _TAKE_NUMBERS = frozenset(
     "add sub subtract mul multiply div divide true_divide floor_divide copy_ "
     "add_ sub_ subtract_ mul_ multiply_ div_ divide_ true_divide_ floor_divide_".split()
@@ -76,20 +73,20 @@ _TAKE_NUMBERS = frozenset(
 
 
 def words() -> Any:
-    """The module of refusals, which is read when first there is one."""
+    """The module of errors, imported at the first error."""
     from gradcli.registry import argument_errors
 
     return argument_errors
 
 
-# -- what a type takes ----------------------------------------------------------------------------
+# -- which values a type accepts ----------------------------------------------------------------------------
 def is_tensor(value: Any) -> bool:
-    """True for tensors, and for the arrays, recorded ones too, that rules call functions with."""
+    """True for tensors, and for the arrays (of traces too) with which rules call functions."""
     return isinstance(value, (Tensor, *ARRAYS)) or hasattr(value, "__operator__")
 
 
 def _plain(value: Any) -> bool:
-    """A 0-d tensor outside every graph: it counts as a number."""
+    """True for a 0-d tensor without a graph, which is accepted as a number."""
     return isinstance(value, Tensor) and not value.array.ndim and not value.requires_grad
 
 
@@ -112,7 +109,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_list(first: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """A sequence: as PyTorch, only its first item is looked at before it is unpacked."""
+    """The check of a sequence: as in PyTorch, only its first item is checked before it is unpacked."""
     return lambda value: isinstance(value, (tuple, list)) and (not value or first(value[0]))
 
 
@@ -131,13 +128,13 @@ _TAKES: dict[str, Callable[[Any], bool]] = {
     "Generator": lambda v: type(v).__name__ == "Generator",
     "Layout": lambda v: isinstance(v, layout),
     "Device": lambda v: isinstance(v, (device, str, int)) and not isinstance(v, bool),
-    # PyTorch's own objects are told by their names, so that both take the same arguments.
+    # PyTorch's objects are recognised by their class names: its generators and dtypes are accepted too.
     "MemoryFormat": lambda v: type(v).__name__ == "memory_format",
-    "Storage": lambda v: False,  # tensors have memory, no object for it
+    "Storage": lambda v: False,  # there is no such class here
     "Any": lambda v: True,
 }
 _REAL = frozenset([int, float, bool])
-_HUGE = 2**63  # past what PyTorch takes for an integer
+_HUGE = 2**63  # integers from here on are too large for PyTorch
 _ARRAYS = frozenset([np.ndarray, np.float64, np.float32])  # what rules call functions with
 _QUICK = {  # the usual classes, as an expression over a value
     "Tensor": "({0}.__class__ is Tensor or {0}.__class__ in arrays)",
