@@ -1,8 +1,8 @@
-"""Derivatives on arrays where PyTorch's formula loses its digits and a better one is known.
+"""Accurate derivatives on arrays, where PyTorch's formula loses digits.
 
-The node, what it saves, and what `create_graph` records stay PyTorch's: these are numbers alone, of the same
-formula rearranged. docs/accuracy.md has the table of what was gained, tests/primitives/test_accurate.py
-the exact values. `self` is an array of a real dtype in all of them.
+Nodes, saved tensors and what `create_graph` records stay PyTorch's; only the values are computed by a
+rearranged formula. docs/accuracy.md lists the gains, tests/primitives/test_accurate.py the exact values.
+`self` is always an array of a real dtype.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from gradcli.registry.table import Array
 
 
 def is_real(self: Any) -> bool:
-    """Whether it is an array of real numbers, on which these formulas run."""
+    """Whether `self` is a real array, on which these formulas run."""
     return unrecorded(self) and self.dtype.kind == "f"
 
 
 def circle(self: Array) -> Array:
-    """1 - self**2, which cancels where self is near 1."""
+    """1 - self**2, without cancellation for |self| near 1."""
     return (1 - self) * (1 + self)
 
 
 def asinh_slope(self: Array) -> Array:
-    """1/sqrt(self**2 + 1), whose square overflows."""
+    """1/sqrt(self**2 + 1), without overflow of the square."""
     return 1 / np.hypot(self, self.dtype.type(1))
 
 
 def acosh_slope(self: Array) -> Array:
-    """1/sqrt(self**2 - 1), which cancels near 1 and overflows."""
+    """1/sqrt(self**2 - 1), without cancellation near 1 or overflow."""
     size = np.abs(self)
     return 1 / (np.sqrt(size - 1) * np.sqrt(size + 1))
 
@@ -42,7 +42,7 @@ _SINC = tuple((-1) ** n * 2 * n / factorial(2 * n + 1) for n in range(1, 14))
 
 
 def sinc_slope(self: Array) -> Array:
-    """The derivative of sin(pi self)/(pi self), whose terms cancel near 0."""
+    """The derivative of sin(pi self)/(pi self), without cancellation near 0."""
     t = self.dtype.type(pi) * self
     with np.errstate(all="ignore"):
         far = (t * np.cos(t) - np.sin(t)) / (t * self)
@@ -50,7 +50,7 @@ def sinc_slope(self: Array) -> Array:
 
 
 def sinc_series(self: Any) -> Any:
-    """The same within 1/pi of 0, by terms that can be differentiated again; of arrays and tensors."""
+    """The same for |self| < 1/pi, as a series that can be differentiated again; arrays or tensors."""
     t = self * pi
     square = t * t
     series = square * _SINC[-1]
@@ -64,7 +64,7 @@ _ERFCX = tuple((-1) ** k * float(np.prod(np.arange(1.0, 2 * k, 2))) for k in ran
 
 
 def erfcx_slope(self: Array, result: Array) -> Array:
-    """2 self erfcx(self) - 2/sqrt(pi), whose terms cancel from 10 on."""
+    """2 self erfcx(self) - 2/sqrt(pi), without cancellation for self > 10."""
     with np.errstate(all="ignore"):
         inverse = 0.5 / np.maximum(self, 10) / np.maximum(self, 10)
     series = np.zeros_like(inverse)
@@ -74,14 +74,14 @@ def erfcx_slope(self: Array, result: Array) -> Array:
 
 
 def log_ndtr_slope(self: Array, result: Array, erfcx: Any) -> Array:
-    """The density of the normal distribution over its integral: below -1 without the logarithm of either."""
+    """The normal density divided by the distribution function; below -1 by erfcx, without logarithms."""
     with np.errstate(all="ignore"):
         tail = sqrt(2 / pi) / erfcx(-self * sqrt(0.5))
         return where(self < -1, tail, np.exp(-(result + self**2 / 2)) / sqrt(2 * pi))
 
 
 def digamma_at(self: Array, digamma: Any) -> Array:
-    """digamma, reflected with the distance to the nearest pole rather than with self itself."""
+    """digamma by the reflection formula, with the distance to the nearest pole instead of self."""
     distance = self - np.rint(self)
     with np.errstate(all="ignore"):
         reflected = digamma(1 - self) - pi / np.tan(pi * distance)
@@ -97,7 +97,7 @@ def trigamma_at(self: Array, trigamma: Any) -> Array:
 
 
 def over_squares(part: Array, other: Array) -> Array:
-    """part/(part**2 + other**2), whose squares overflow and underflow; a 0 where both are 0."""
+    """part/(part**2 + other**2), without overflow or underflow of the squares; 0 if both are 0."""
     size = np.hypot(part, other)
     with np.errstate(all="ignore"):
         found = part / size / size

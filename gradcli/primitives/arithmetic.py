@@ -1,4 +1,4 @@
-"""Sums, products, quotients, powers, comparisons and logic, and the operators of Python that mean them."""
+"""Sums, products, quotients, powers, comparisons and logic, and Python's operators for them."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class sub:
     other = lambda g, alpha: _scaled(-g, alpha)
 
 
-# Not linear: what they do to a value is not what they do to a tangent.
+# Not linear in the sense of `linearity`: the tangent does not follow by the same kernel.
 _SHIFT: Any = {"linearity": "elementwise", "types": "own", "analytic": True}
 
 
@@ -288,7 +288,7 @@ def _check_integer_power(base: Any, exponent: Any) -> None:
 
 
 def _pow(base: Any, exponent: Any) -> Any:
-    """Powers of arrays; integers to negative integer powers truncate, as in C, and wrap to others."""
+    """Powers of arrays. As in C, integers to negative powers truncate, and overflow wraps around."""
     try:
         return base**exponent
     except ValueError as error:
@@ -335,7 +335,7 @@ def _pow_base(self: Any, exponent: Array) -> Array:
 def _pow_backward(g: Any, self: Any, exponent: Any) -> Any:
     if exponent == 0:
         return zeros_like(g)
-    if exponent == 0.5:  # the primitive's own inverse root: NumPy's has no sign at -0
+    if exponent == 0.5:  # 1/sqrt, which keeps the sign at -0
         return g * conj(exponent * pow_number(self, -0.5))
     return g * conj(exponent * self ** (exponent - 1))
 
@@ -409,7 +409,7 @@ class pow_base:
 
 # -- division with remainder ----------------------------------------------------------------------
 def check_divisor(self: Any, other: Any) -> None:
-    """Raise RuntimeError, in PyTorch's words, where integers are divided by zero."""
+    """Raise RuntimeError, in PyTorch's words, if integers are divided by zero."""
     if other.dtype.kind in "biu" and self.size and not other.all():
         refusal = mismatch([tuple(x.shape) for x in (self, other)])
         raise refusal or RuntimeError("ZeroDivisionError")
@@ -495,7 +495,7 @@ class remainder_:
 
 # -- functions that choose a primitive ------------------------------------------------------------------
 def _either(name: str, other: str = "other", *, out: bool = True) -> tuple[str, str, str]:
-    """The signatures of a function of two tensors, or of a number and a tensor."""
+    """The signatures of a function of two tensors, or of a tensor and a number."""
     to = ", *, Tensor out=None"
     reflected = to if out else ""
     return (
@@ -737,7 +737,7 @@ class bitwise_not:
 
 
 def _inverted(x: Tensor) -> Tensor:
-    """`~x`, of which PyTorch speaks otherwise than of the function."""
+    """`~x`, whose errors in PyTorch differ from bitwise_not's."""
     if x.array.dtype.kind in "fc":
         raise TypeError(
             "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
@@ -814,7 +814,7 @@ def _rdiv(a: Any, b: Any) -> Any:
 
 
 def _like(number: Any, tensor: Any) -> Any:
-    """A number as C++ makes a tensor of it: 0-d, of the other operand's dtype."""
+    """A 0-d tensor of a number in the other operand's dtype, as C++ makes it."""
     return wrap(tensor.array.dtype.type(number)) if isinstance(tensor, Tensor) else number
 
 
@@ -840,7 +840,7 @@ def _matmul(a: Any, b: Any) -> Any:
 
 
 def _on_first_use(name: str, primitive: VjpRules, method: Callable[[Primitive], Any]) -> None:
-    """Set an operator's method that compiles itself when called again: a single call costs less without."""
+    """Set an operator's method that generates its code at the second call: one call is cheaper without."""
 
     def first(*args: Any) -> Any:
         setattr(Tensor, name, again)
@@ -855,7 +855,7 @@ def _on_first_use(name: str, primitive: VjpRules, method: Callable[[Primitive], 
 
 
 def _install() -> None:
-    """Give tensors Python's operators."""
+    """Set Python's operators on Tensor."""
     rows = {"add": add, "radd": add, "mul": mul, "rmul": mul, "sub": sub, "truediv": div_true}
     for name, own in rows.items():
         _on_first_use(f"__{name}__", own, binary_method)

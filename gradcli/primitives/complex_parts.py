@@ -12,7 +12,7 @@ from gradcli.system import dtypes
 from gradcli.system.array_memory import as_operands
 from gradcli.system.dtypes import scalar_name
 
-FAMILY = "creation"  # as `ops` calls it
+FAMILY = "creation"  # the name in `gradcli ops`
 
 
 def _check_parts(name: str, real: str, a: Array, b: Array) -> None:

@@ -47,7 +47,7 @@ _PAIRS = (
 
 
 def unary(kernel: Any, node: str, samples: tuple[str, ...] = ANY, **facts: Any) -> Any:
-    """A primitive of one argument that PyTorch calls elementwise."""
+    """A decorator: the elementwise primitive of one argument with these VJP rules."""
 
     def decorate(body: type) -> Any:
         name = facts.get("name") or body.__name__.rstrip("_")
@@ -286,7 +286,7 @@ class atanh:
 
 
 def _underivable(of: VjpRules, old: str) -> None:
-    """`NAME_` of a function whose in-place form PyTorch does not differentiate."""
+    """`NAME_` of a function whose in-place form PyTorch cannot differentiate."""
     name = of.name
 
     def rule(g: Any) -> Any:
@@ -642,7 +642,7 @@ def _inside(self: Any, low: Any, high: Any) -> Any:
 
 
 def _clamp_limits(g: Any, self: Any, min: Any, max: Any, mask: Any) -> tuple[Any, Any]:
-    """Where a limit was taken, the gradient goes to it."""
+    """The gradients of clamp's limits: where the result is a limit, that limit gets the gradient."""
     to_low = to_high = None
     if mask[0] and min is not None:
         below = self < min if max is None else (self < min) & (min < max)
@@ -706,7 +706,7 @@ def clamp(input: Array, min: Any, max: Any) -> Any:
 
 
 def _meeting(input: Any, *numbers: Any) -> Any:
-    """A tensor in the dtype that it and numbers are computed in."""
+    """A tensor, cast to the dtype to which it and numbers promote."""
     own = dtype_of(input)
     given = [(dtypes.number_dtype(n), 0) for n in numbers if n is not None]
     return cast(input, dtypes.result_type([(own, 2), *given])) if own.kind in "biu" else input
@@ -1078,7 +1078,7 @@ def lerp(input: Array, end: Array, weight: Any) -> Any:
 
 
 def _check_lerp(input: Any, **others: Any) -> None:
-    """RuntimeError, in PyTorch's words, for operands of other dtypes than the first."""
+    """Raise PyTorch's RuntimeError for operands of other dtypes than the first."""
     own = dtype_of(input)
     for name, other in others.items():
         if dtype_of(other) != own:

@@ -1,4 +1,4 @@
-"""The largest and the smallest elements, and where they are."""
+"""Maxima and minima, and their indices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _check_order(name: str, self: Any, kernel: str) -> None:
 
 
 def _check_some(name: str, self: Any, dims: tuple[int, ...] | None, error: Any) -> None:
-    """Raise where the elements that are to be reduced are none."""
+    """Raise PyTorch's error if there are no elements to reduce."""
     if self.size:
         return
     if not dims:
@@ -59,7 +59,7 @@ def _extreme(ufunc: Any, name: str) -> Any:
 
 
 def _restore(value: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """`value` with reduced dimensions again, recorded as one view."""
+    """`value` with the reduced dimensions put back, of size 1, recorded as one view."""
     if keepdim:
         return value
     total = value.ndim + len(dim)
@@ -76,7 +76,7 @@ def extreme_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) ->
 
 
 def _of_extremes(ufunc: Any, name: str, numpy: tuple[Any, ...]) -> Any:
-    """What makes `amax` or `amin` of its rule."""
+    """The decorator that defines `amax` or `amin` from its VJP rule."""
     return operator(
         _extreme(ufunc, name),
         f"{name.capitalize()}Backward0",
@@ -103,7 +103,7 @@ class amin:
 
 def _equal_or_nan(self: Any, result: Any) -> Any:
     missing = np.isnan(numbers(result))
-    if isinstance(missing, BatchedArray):  # in some entries, perhaps
+    if isinstance(missing, BatchedArray):  # perhaps in some entries only
         return (self == result) | (np.isnan(self) & wrap(missing))
     if type(missing) not in (np.bool_, np.ndarray):  # of a recorded array: not known yet
         return (self == result) | (np.isnan(self) & constant(missing, self))
@@ -111,14 +111,14 @@ def _equal_or_nan(self: Any, result: Any) -> Any:
 
 
 def _count(mask: Any, dtype: Any) -> Any:
-    """How many are true, as a divisor; of a recorded mask a number that is not known yet."""
+    """The count of true elements, as a divisor; of a traced mask, a traced number."""
     if type(mask) in (np.ndarray, np.bool_):
         return max(np.count_nonzero(mask), 1)
     return np.count_nonzero(mask).astype(dtype)
 
 
 def shared_evenly(g: Any, self: Any, result: Any) -> Any:
-    """The gradient of one selected value, shared by the elements that equal it."""
+    """The gradient of an extremum, divided evenly among the elements that equal it."""
     mask = _equal_or_nan(self, result)
     if unrecorded(self):
         return np.where(mask, g / _count(mask, g.dtype), g.dtype.type(0))[()]
@@ -126,7 +126,7 @@ def shared_evenly(g: Any, self: Any, result: Any) -> Any:
 
 
 def selected_backward(g: Any, self_sym_sizes: Any, dim: int, indices: Any, keepdim: bool) -> Any:
-    """The gradient of selected values, at the places that they were taken from."""
+    """The gradient of selected values, scattered to their indices."""
     if not keepdim and self_sym_sizes:
         g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
     return scatter(g, self_sym_sizes, dim, indices)

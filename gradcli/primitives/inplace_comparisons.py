@@ -1,4 +1,4 @@
-"""Comparisons and logic in place, which PyTorch records of integers and booleans too."""
+"""In-place comparisons and logic, which PyTorch records even for integers and bools."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gradcli.registry.rule_helpers import zeros_like
 from gradcli.registry.table import FUNCTIONS, Array, Primitive, function, primitive
 from gradcli.system import dtypes
 
-FAMILY = "inplace"  # as `ops` calls it
+FAMILY = "inplace"  # the name in `gradcli ops`
 
 
 def _comparison(of: Primitive) -> None:
-    """`NAME_` of a comparison, which PyTorch records, of integers and booleans too."""
+    """`NAME_` of a comparison, which PyTorch records even for integers and bools."""
     ufunc, node = of.kernel, f"{of.name.capitalize()}Backward"
 
     def with_number(self: Array, other: Any) -> Array:
@@ -42,7 +42,7 @@ def _comparison(of: Primitive) -> None:
 
 
 def _logic(primitive: VjpRules) -> None:
-    """`NAME_` of a logical function, of which PyTorch's graphs do not know."""
+    """`NAME_` of a logical function, which PyTorch does not record."""
 
     def write(input: Array, *other: Array) -> Any:
         before = modes.change(enabled=False)

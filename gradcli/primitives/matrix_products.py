@@ -1,4 +1,4 @@
-"""Products of vectors and matrices, composed by rank as PyTorch composes them."""
+"""Products of vectors and matrices, composed by the operands' ranks as in PyTorch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAMILY = "linalg"
 
 
 def _by(rule: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
-    """A primitive's `batching`, by the module of its rules, which is imported when a batch comes."""
+    """A batching rule of `batching_helpers`, which is imported when it is first needed."""
 
     def call(*args: Any) -> Any:
         from gradcli.registry import batching_helpers
@@ -51,7 +51,7 @@ def _times(a: Any, b: Any) -> str:
 
 
 def _no_bool(name: str, *operands: Any) -> None:
-    alone = len(operands) == 1  # else there may be nothing to multiply
+    alone = len(operands) == 1  # otherwise a dimension may have size 0
     if operands[0].dtype.kind == "b" and (alone or all(value.size for value in operands)):
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
 
@@ -130,7 +130,7 @@ def _refuse_bmm(batch1: Any, batch2: Any) -> None:
 
 
 def expanded(value: Any, shape: tuple[int, ...]) -> Any:
-    """An array broadcast to a shape; RuntimeError in PyTorch's words where it does not fit."""
+    """An array broadcast to a shape; RuntimeError, in PyTorch's words, if it does not fit."""
     if value.shape == shape:
         return value
     refusal = mismatch([shape, value.shape])
@@ -167,7 +167,7 @@ def _batch_t(batch: Any) -> Any:
 
 
 def _scaled(g: Any, beta: Any) -> Any:
-    """`g` by the conjugate of a number; itself where that is 1."""
+    """`g` times the conjugate of a number; `g` itself for 1."""
     return g if beta == 1 else g * conj(beta)
 
 
@@ -321,7 +321,7 @@ def _bmm(self: Array, mat2: Array) -> Array:
     odd = self.dtype is not mat2.dtype or self.dtype.kind == "b" or not self.ndim == mat2.ndim == 3
     if odd or self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
         _refuse_bmm(self, mat2)
-        return (self @ mat2).astype(mat2.dtype)  # of nothing, whatever the dtypes
+        return (self @ mat2).astype(mat2.dtype)  # empty, so the dtypes do not matter
     return self @ mat2
 
 
@@ -344,7 +344,7 @@ class bmm:
 
 # -- a product added to something -----------------------------------------------------------------
 def _added(name: str, a: str, b: str, out_dtype: bool = False) -> tuple[str, ...]:
-    """The signatures of `beta * input + alpha * (a @ b)`, those of former days too."""
+    """The signatures of `beta * input + alpha * (a @ b)`, with the deprecated ones."""
     pair, options = f"Tensor {a}, Tensor {b}", "*, Scalar beta=1, Scalar alpha=1, Tensor out=None)"
     beside = f"{name}(Tensor input, {pair}, ScalarType out_dtype, {options}|function"
     return (
@@ -366,7 +366,7 @@ def _mix(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 def _number(value: Any, dtype: Any) -> Any:
-    """A coefficient in the dtype of the result; RuntimeError where it does not fit."""
+    """A coefficient in the result's dtype; RuntimeError if it does not fit."""
     return value if value.__class__ is int and value in (0, 1) else dtypes.checked(value, dtype)
 
 
@@ -419,7 +419,7 @@ class addmm:
 def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     _refuse_mv(mat, vec, self)
     if self.dtype.kind == "c" and beta == 1:
-        self = self * self.dtype.type(1)  # as BLAS, which makes NaN of an infinity so
+        self = self * self.dtype.type(1)  # as BLAS does, which turns infinity times 0 into NaN
     return _mix(self, mat.dot(vec), beta, alpha)
 
 
@@ -616,13 +616,13 @@ class squeeze_own:
 
 # -- matmul ---------------------------------------------------------------------------------------
 def _row_major_batches(a: Any) -> bool:
-    """True where all dimensions but the last fold into one without a copy."""
+    """True if all dimensions but the last can be merged without a copy."""
     strides = a.strides
     return all(strides[i] == strides[i + 1] * a.shape[i + 1] for i in range(a.ndim - 2))
 
 
 def _should_fold(a: Any, b: Any) -> bool:
-    """PyTorch's choice between one product of matrices and a batch of them."""
+    """PyTorch's choice whether matmul folds a batch into one matrix product."""
     larger, smaller = (a, b) if a.ndim >= b.ndim else (b, a)
     if larger.ndim < 3 or smaller.ndim > 2:
         return False
@@ -957,7 +957,7 @@ class trace:
 
 # -- chains of products ---------------------------------------------------------------------------
 def _chain_order(sizes: list[int]) -> list[list[int]]:
-    """Where to split each stretch of a chain of matrices so that products cost least."""
+    """The splits of a chain of matrices for the least cost (dynamic programming, O(n^3))."""
     n = len(sizes) - 1
     cost = [[0] * n for _ in range(n)]
     split = [[0] * n for _ in range(n)]

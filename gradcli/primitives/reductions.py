@@ -71,7 +71,7 @@ def _average(self: Any, axis: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 def divided(total: Any, n: float) -> Any:
-    """A total over n elements; by IEEE's rules where they are none."""
+    """A sum divided by n; for n = 0 by IEEE's rules."""
     if n:
         return total / n
     with np.errstate(all="ignore"):

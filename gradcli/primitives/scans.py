@@ -1,4 +1,4 @@
-"""Running sums, products, extrema and logarithms of sums."""
+"""Cumulative sums, products, extrema and logsumexp."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _running(ufunc: Any) -> Any:
 
 
 def _reversed_cumsum(value: Any, dim: int) -> Any:
-    """The sums from each element to the last."""
+    """The cumulative sum from the end: for each element, the sum from it to the last."""
     return flip(running_sum(flip(value, dim), dim), dim)
 
 
@@ -68,7 +68,7 @@ def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
 
 
 def _scan(ufunc: Any, name: str, *samples: str, **facts: Any) -> Any:
-    """What makes the running reduction by an ufunc of its rule."""
+    """The decorator that defines a ufunc's cumulative reduction from its VJP rule."""
     return operator(
         _running(ufunc),
         f"{name.capitalize()}Backward0",
@@ -104,7 +104,7 @@ def _cumprod_backward(g: Any, self: Any, dim: int, result: Any) -> Any:
 
 
 def _cumprod_backward_zeros(g: Any, self: Any, dim: int, result: Any) -> Any:
-    """Linear time in spite of zeros: before the first one, at it, and nothing after the second."""
+    """cumprod's VJP with zeros, in linear time: the elements before the first zero, and the first zero."""
     zeros = np.add.accumulate(self == 0, axis=dim)
     with np.errstate(all="ignore"):
         made = _reversed_cumsum(np.where(zeros == 0, result * g, 0), dim) / self
@@ -118,7 +118,7 @@ def _cumprod_backward_zeros(g: Any, self: Any, dim: int, result: Any) -> Any:
 
 
 def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
-    """Position by position, differentiable again where elements are zero."""
+    """cumprod's VJP one position at a time, which can be differentiated again if elements are zero."""
     size = self.shape[dim]
     edge = zeros_like(narrow(self, dim, 0, 1)) + 1
     slices = []
@@ -165,7 +165,7 @@ def _running_extrema(name: str, ufunc: Any) -> Any:
 
 
 def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
-    """Each gradient added where its running extremum comes from."""
+    """Add each gradient at the index of its running extremum."""
     if not data(self).size:
         return self
     return scatter_add(g, tuple(self.shape), dim, indices)

@@ -1,4 +1,4 @@
-"""Logarithms of sums of exponentials, and softmax."""
+"""logsumexp and softmax."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gradcli.system.threads import in_runs
 FAMILY = "reductions"
 
 
-_TURNED = 8192  # rows that are worked on column by column
+_TURNED = 8192  # rows that are transposed at once
 
 
 # -- logsumexp and softmax ------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
 
 
 def _logsumexp_of_few(rows: Any) -> Any:
-    """The same of many rows of few elements, turned block by block: to the bit what the passes give."""
+    """The same for many short rows, transposed block by block; bit-identical."""
     found = np.empty(len(rows), rows.dtype)
 
     def work(start: int, stop: int) -> None:
@@ -115,7 +115,7 @@ def _check_softmax(name: str, self: Any, dim: int) -> int:
 
 
 def _shifted(self: Any, at: int) -> tuple[Any, Any]:
-    """(elements less their largest along a dimension, the sum of their exponentials)."""
+    """(elements minus their maximum along a dimension, the exponentials' sum)."""
     if self.dtype.itemsize == 2:
         self = self.astype(np.float32)
     with np.errstate(all="ignore"):

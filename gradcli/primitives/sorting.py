@@ -1,6 +1,6 @@
 """Sorting, order statistics and quantiles.
 
-Which of several equal elements is selected, and gets the gradient, is PyTorch's choice: see `selection`.
+Among equal elements, the same one as in PyTorch is selected and gets the gradient: see `system.selection`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from gradcli.system.dtypes import scalar_name
 FAMILY = "statistics"
 
 # -- sorting --------------------------------------------------------------------------------------
-# Beyond this many elements a slice with ties is ordered stably, not as libstdc++ would.
+# A longer slice with ties is sorted stably, not as libstdc++ would.
 _EMULATED = 1 << 16
 
 
 def _ordered(self: Any, axis: int, descending: bool) -> Any:
-    """The stable order along an axis; NaN counts as the largest."""
+    """A stable argsort along an axis; NaN is the largest."""
     if not descending:
         return np.argsort(self, axis=axis, kind="stable")
     order = flip(np.argsort(flip(self, axis), axis=axis, kind="stable"), axis)
@@ -45,7 +45,7 @@ def _ordered(self: Any, axis: int, descending: bool) -> Any:
 
 
 def _comparisons(values: list[Any]) -> tuple[selection.Less, selection.Less]:
-    """(less, greater) of two positions; NaN counts as the largest."""
+    """The functions (less, greater) of two positions; NaN is the largest."""
     if any(v != v for v in values):
 
         def less(i: int, j: int) -> bool:
@@ -66,13 +66,13 @@ def _rows(self: Any, axis: int) -> Any:
 
 
 def _back(rows: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """What `_rows` made of an array, undone; the last dimension may have another size."""
+    """The inverse of `_rows`; the last dimension may have another size."""
     rest = shape[:axis] + shape[axis + 1 :]
     return np.moveaxis(rows.reshape(*rest, rows.shape[-1]), -1, axis)
 
 
 def _choose(self: Any, axis: int, order: Any, tied: Any, choose: Callable[[list[Any]], Any]) -> Any:
-    """`order`, a few indices a slice, replaced in the tied slices by what `choose` decides."""
+    """`order`, the indices of each slice, with those of slices that have ties chosen by `choose`."""
     if not tied.any():
         return order
     rows, found = _rows(self, axis), _rows(order, axis).copy()
@@ -82,7 +82,7 @@ def _choose(self: Any, axis: int, order: Any, tied: Any, choose: Callable[[list[
 
 
 def _repeats(values: Any, axis: int) -> Any:
-    """Where slices of ordered values contain equal ones (all NaN are equal here)."""
+    """A mask of the slices of sorted values that contain equal ones (NaN equals NaN here)."""
     size = values.shape[axis]
     before, after = narrow(values, axis, 0, max(size - 1, 0)), narrow(values, axis, 1, size)
     same = before == after
@@ -92,13 +92,13 @@ def _repeats(values: Any, axis: int) -> Any:
 
 
 def _where(self: Any, values: Any) -> Any:
-    """Where the elements are the values; NaN is NaN."""
+    """A mask of the elements that equal the values; NaN equals NaN."""
     same = self == values
     return same | (np.isnan(self) & np.isnan(values)) if self.dtype.kind == "f" else same
 
 
 def _ranked(self: Any, axis: int, rank: int) -> Any:
-    """The element of that rank in each slice."""
+    """The element of this rank in each slice."""
     return np.take(np.partition(self, rank, axis), [rank], axis)
 
 
@@ -146,7 +146,7 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
 
 
 def _placed_back(g: Any, self_sym_sizes: Any, dim: int, indices: Any) -> Any:
-    """As `selected_backward`, where the dimension stays."""
+    """As `selected_backward`, for results that keep the dimension."""
     return selected_backward(g, self_sym_sizes, dim, indices, True)
 
 
@@ -257,7 +257,7 @@ def _nanmedian(self: Array) -> Array:
 
 
 def _occurrence(self: Any, axis: int, rank: int) -> Any:
-    """The index of that rank in the stable order of each slice."""
+    """The index of this rank in the stable order of each slice."""
     value = _ranked(self, axis, rank)
     nth = rank - add_reduce(self < value, axis=axis, dtype=np.int64, keepdims=True)
     seen = np.add.accumulate(self == value, axis=axis, dtype=np.int64)
@@ -395,7 +395,7 @@ mode = results(
 
 
 def _leading(self: Any, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
-    """(the indices of the first k elements in order, which slices leave a choice)."""
+    """(the indices of the first k elements in order, a mask of slices whose ties leave a choice)."""
     size = self.shape[axis]
     rank = size - k if largest else k - 1
     near = np.argpartition(self, rank, axis)
@@ -510,7 +510,7 @@ def _whole(ranks: Any) -> Tensor:
 
 def _quantile_points(name: str, input: Any, q: Any) -> Any:
     """`q` as a tensor of numbers between 0 and 1, of the input's dtype."""
-    name = "quantile"  # says PyTorch of nanquantile too
+    name = "quantile"  # also in PyTorch's errors of nanquantile
     numbers = data(input)
     if isinstance(q, (int, float)):
         if not 0 <= q <= 1:
@@ -531,7 +531,7 @@ def _quantile_points(name: str, input: Any, q: Any) -> Any:
 
 
 def _ranks(points: Any, ordered: Any, skip: bool) -> Any:
-    """Where each quantile lies in the sorted slices; NaN spoils a slice unless skipped."""
+    """The (fractional) rank of each quantile in the sorted slices; NaN makes it NaN, unless skipped."""
     nan = np.isnan(data(ordered))
     last = nan.shape[-1] - 1
     if skip:

@@ -21,14 +21,14 @@ FAMILY = "reductions"
 
 
 # -- variances ------------------------------------------------------------------------------------
-_FEW = 1 << 14  # elements up to which double precision costs nothing
+_FEW = 1 << 14  # up to this many elements float64 costs no time
 _SINGLE = {"e": np.dtype(np.float32)}
 _DOUBLE = {**dict.fromkeys("ef", np.dtype(np.float64)), "F": np.dtype(np.complex128)}
 _REAL = {"F": np.dtype(np.float32), "D": np.dtype(np.float64)}
 
 
 def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
-    """(variance, mean, its dims kept) of the elements; warns where nothing is left to divide by."""
+    """(variance, mean with its dims kept); warns if there are no degrees of freedom."""
     if self.dtype.kind not in "fc":
         shown = "std and var" if "_" not in name else name
         raise RuntimeError(f"{shown} only support floating point and complex dtypes")
@@ -39,7 +39,7 @@ def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> t
     wide = self.astype((_DOUBLE if few else _SINGLE).get(self.dtype.char, self.dtype), copy=False)
     middle = divided(add_reduce(wide, axis, None, True), n)
     off = wide - middle
-    # The mean is rounded: what that adds to the squares of many is taken off them again.
+    # Correct the sum of squares for the rounding of the mean.
     error = 0 if few else _squares(add_reduce(off, axis, None, keepdim)) / n
     total = add_reduce(_squares(off), axis, None, keepdim)
     if not few:
@@ -58,7 +58,7 @@ def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> t
 
 
 def _both(variance: Any, middle: Any, self: Any) -> tuple[Any, Any]:
-    """What `_spread` gives, with the mean in the shape of the variance."""
+    """(variance, mean), the mean in the variance's shape."""
     middle = afresh(middle, self)
     if middle.shape != variance.shape:
         middle = (
@@ -68,7 +68,7 @@ def _both(variance: Any, middle: Any, self: Any) -> tuple[Any, Any]:
 
 
 def _squares(values: Any) -> Any:
-    """The squares of the sizes of values that nobody else has."""
+    """The squared absolute values, written over `values`."""
     if values.dtype.kind == "c":
         return values.real * values.real + values.imag * values.imag
     return np.multiply(values, values, out=values if type(values) is np.ndarray else None)
@@ -110,12 +110,12 @@ def _var_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -
 
 
 def _middle(self: Any, dim: Any) -> Any:
-    """The mean of all, or along dimensions that stay."""
+    """The mean of all elements, or along dimensions, which are kept with size 1."""
     return mean_all(self) if dim is None else mean_dim(self, dim, True)
 
 
 def _degenerate(self: Any, middle: Any) -> Any:
-    """The slope of a variance without degrees of freedom: NaN at the mean, else infinite."""
+    """The derivative of a variance without degrees of freedom: NaN at the mean, else infinite."""
     found = np.where(numbers(self) == numbers(middle), np.nan, inf).astype(data(self).dtype)[()]
     return constant(found, self)
 

@@ -179,10 +179,10 @@ class Parameter:
         self.default = _value(self.shown)
         self.optional = self.default is not REQUIRED
         self.none = self.kind.endswith("?") or self.default is None
-        self.empty = self.default == ()  # for which PyTorch takes None, too
+        self.empty = self.default == ()  # PyTorch then accepts None too
         self.kind = self.kind.rstrip("?")
-        self.single = self.kind.endswith("]") and self.kind[-2].isdigit()  # `int[2]` takes an int
-        self.lone = self.kind == "int[1]"  # and makes a sequence of it
+        self.single = self.kind.endswith("]") and self.kind[-2].isdigit()  # `int[2]` accepts an int
+        self.lone = self.kind == "int[1]"  # and passes a sequence
         if self.single:
             self.kind = self.kind[: self.kind.index("[")] + "[]"
         self.said = _SAID.get(self.kind, self.kind)
@@ -194,7 +194,7 @@ class Parameter:
         return _TAKES[self.kind](value) or (self.single and _TAKES[self.kind[:-2]](value))
 
     def quick(self, value: str, numbers: bool = False) -> str:
-        """The expression that is true where the value called so is of a usual class; "" for all."""
+        """The expression that tests whether variable `value` has a usual class; "" if all have."""
         found = [_QUICK[self.kind].format(value)] if self.kind in _QUICK else []
         if numbers and self.kind == "Tensor":
             found.append(_QUICK["Scalar"].format(value))
@@ -207,7 +207,7 @@ class Parameter:
         return found[0] if len(found) == 1 else f"({' or '.join(found) or 'False'})"
 
     def unpack(self, function: str, value: Any) -> Any:
-        """The value as the body wants it: 0-d tensors as Python's numbers, lists of ints as tuples."""
+        """The value as the body gets it: 0-d tensors become Python numbers, lists of ints tuples."""
         if value is None:
             return () if self.empty else None
         if self.kind in ("Tensor", "Any", "str"):
@@ -215,7 +215,9 @@ class Parameter:
         if self.kind in ("int[]", "float[]", "Scalar[]") and isinstance(value, (tuple, list)):
             item = _TAKES[self.kind[:-2]]
             for i, v in enumerate(value):
-                if not item(v) and not (i and isinstance(v, bool)):  # as PyTorch, not the first
+                if not item(v) and not (
+                    i and isinstance(v, bool)
+                ):  # as in PyTorch, the first may not be
                     raise TypeError(
                         f"{function}(): argument '{self.name}' failed to unpack the object at pos "
                         f'{i + 1} with error "type must be {self.said},but got {words().type_name(v)}"'
@@ -228,7 +230,7 @@ class Parameter:
         return (value,) if self.lone else value
 
     def passed(self, value: str) -> str:
-        """The expression over a value of a usual class, called so, that the body is passed."""
+        """The expression that is passed to the body for variable `value` of a usual class."""
         return f"(({value},) if {value}.__class__ is int else {value})" if self.lone else value
 
     def __str__(self) -> str:
@@ -237,7 +239,7 @@ class Parameter:
 
 
 def _value(text: str) -> Any:
-    """The default that a text means."""
+    """The value of a default's text."""
     if not text:
         return REQUIRED
     if text[0] in "[{":
@@ -257,7 +259,7 @@ def _number(value: Any) -> Any:
 
 
 def checked(function: str, text: str, position: int, value: Any) -> Any:
-    """A value that a body hands on, of the type that its operator wants: `int[] output_size`."""
+    """A value that a body passes on, checked for the type its operator wants: `int[] output_size`."""
     p = Parameter(text, False)
     if not p.takes(value):
         wanted = words().no_list(p, value)
@@ -266,7 +268,7 @@ def checked(function: str, text: str, position: int, value: Any) -> Any:
 
 
 def said(name: str) -> str:
-    """What messages call a function: `linalg_inv` for `linalg.inv`, `relu` for `nn.functional.relu`."""
+    """A function's name in messages: `linalg_inv` for `linalg.inv`, `relu` for `nn.functional.relu`."""
     return name.removeprefix("nn.functional.").replace(".", "_")
 
 
@@ -274,9 +276,9 @@ _FORMS = ["function", "method"]
 
 
 class Signature:
-    """One signature, read: `name(TYPE NAME=DEFAULT, *, …)|MARK -> TARGET`.
+    """A parsed signature: `name(TYPE NAME=DEFAULT, *, …)|MARK -> TARGET`.
 
-    first: 1 for the method's, whose input, the object that it is called on, comes first.
+    first: 1 for a method's, whose first parameter is the tensor that it is called on.
     """
 
     def __init__(self, text: str, first: int = 0) -> None:
@@ -304,16 +306,16 @@ class Signature:
         self.positional = [p for p in self.parameters if not p.keyword_only]
         self.least = sum(not p.optional for p in self.parameters)
         self.passed = [p for p in self.parameters if p.name != "out"]
-        # `expand(2, 3)`: a lone sequence of ints may be given one by one.
+        # `expand(2, 3)`: a sequence of ints as the only parameter may be passed as separate ints.
         one = self.positional[first:]
         self.spread = len(one) == 1 and one[0].kind == "int[]"
 
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], first: int, numbers: bool = False
     ) -> dict[str, Any]:
-        """The values by parameter; Unfit, with PyTorch's words for one signature, if they are none.
+        """{parameter: value}; Unfit, with PyTorch's message for one signature, if the arguments do not fit.
 
-        first: 1 where the input is the object that a method was called on. numbers: taken for tensors.
+        first: 1 for a method. numbers: accept Python numbers as tensors.
         """
         name, spread = self.name, self.spread
         most, given = len(self.positional) - first, len(args) - first
@@ -346,7 +348,7 @@ class Signature:
             ):
                 if p.kind == "Tensor[]" and isinstance(value, (tuple, list)):
                     odd = next(k for k, v in enumerate(value) if not is_tensor(v))
-                    # Whatever signatures follow.
+                    # Raised even if other signatures follow.
                     raise TypeError(words().no_tensors(value, i - first, odd))
                 where = "" if by_name else f" (position {at + 1 - first})"
                 wanted = (
@@ -362,7 +364,7 @@ class Signature:
         return values
 
     def _missing(self, start: int) -> str:
-        """PyTorch's words, its plural upside down included."""
+        """PyTorch's message, with its reversed plural ("argument" for several)."""
         names = [f'"{p.name}"' for p in self.parameters[start:] if not p.optional]
         s = "s" if len(names) == 1 else ""
         return f"{self.name}() missing {len(names)} required positional argument{s}: {', '.join(names)}"
@@ -384,11 +386,11 @@ class Signature:
         raise AssertionError(f"{self.name}(): every keyword is known")
 
     def plausible(self, count: int, first: int) -> bool:
-        """Whether so many arguments could fit."""
+        """Whether `count` arguments could fit."""
         return self.least - first <= count - first <= len(self.parameters) - first
 
     def listed(self, first: int) -> str:
-        """As the errors list it: `(Tensor input, *, torch.dtype dtype = None)`."""
+        """The text in errors: `(Tensor input, *, torch.dtype dtype = None)`."""
         parts, star = [], False
         for p in self.parameters[first:]:
             if p.keyword_only and not star:
@@ -409,7 +411,7 @@ class Signature:
 
 
 def _split(inside: str) -> list[str]:
-    """The parts between commas, those inside brackets left alone."""
+    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for c in inside:
         depth += (c in "[({") - (c in "])}")
@@ -421,7 +423,7 @@ def _split(inside: str) -> list[str]:
 
 
 class Unfit(TypeError):
-    """A signature does not fit a call; says why."""
+    """The arguments of a call do not fit a signature; the message says why."""
 
 
 # -- functions ------------------------------------------------------------------------------------

@@ -1,11 +1,9 @@
-"""The one table: every function of the language and of the Python API, from one place.
+"""The operator table: every function of the language and of the Python API.
 
-A *primitive* is a kernel with its node and rules: a function of its name at once (decorator `operator`), or
-what other functions record (`primitive`). A *function* (decorator `function`) is Python over
-primitives: it picks
-one by its arguments, or composes several as PyTorch composes them. From the table come the Python
-functions, the methods, the in-place forms, the language's names, `gradcli ops`, the completions and
-the sweeps of the tests.
+A *primitive* is a kernel with its node and VJP rules. It is public under its name (decorator `operator`), or
+other functions record it (`primitive`). A *function* (decorator `function`) is Python over primitives: it
+chooses one by its arguments, or composes several as PyTorch does. Python functions, methods, in-place
+forms, the language's names, `gradcli ops`, completions and the sweeps of the tests come from the table.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ Arrays = Any
 Primitive = engine.Primitive
 VjpRules = engine.VjpRules
 
-FUNCTIONS: dict[str, Function] = {}  # of the families that are loaded
+FUNCTIONS: dict[str, Function] = {}  # of the families imported so far
 PRIMITIVES: list[Primitive] = []
 PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
 CONSTANTS: dict[str, Any] = {"e": np.e, "pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
@@ -57,9 +55,7 @@ class Function:
         parser: Parser | None = None,
         short: bool = True,
     ) -> None:
-        """module: that of its body; family: where the module does not tell. Functions of `torch` alone are
-        methods, too, where method does not say so.
-        """
+        """module: of the body; family: if not the module's. method: default if `name` has no dot."""
         self.name, self.doc, self.short = name, doc, short
         own_family, own_module = _place(module) if module else ("", "")
         self.family, self.module = family or own_family, own_module or family
@@ -67,11 +63,11 @@ class Function:
         self.forms = forms
         self.method, self.inplace = "." not in name if method is None else method, inplace
         self.primitives = (target,) if isinstance(target, Primitive) else primitives
-        # What callers hold: for a function with signatures that which binds its arguments.
+        # What callers call: for a function with signatures, the one that binds arguments.
         self.target = target if parser is None or self.primitives == (target,) else self.call
 
     def called(self, name: str) -> Function:
-        """The same entry under a further name, which only its messages say."""
+        """The entry of an alias, whose name its messages use."""
         if self.parser is None:
             return self
         other = copy(self)
@@ -89,12 +85,12 @@ class Function:
 
     @cached_property
     def call(self) -> Callable[..., Any]:
-        """The plain function, which takes what PyTorch's takes."""
+        """The function, with PyTorch's arguments."""
         return self.target if self.parser is None else self.parser.function()
 
     @property
     def method_call(self) -> Callable[..., Any]:
-        """The same as a method, whose errors do not count the object that it is called on."""
+        """The method; its errors do not count the tensor that it is called on."""
         return self.call if self.parser is None else self.parser.function(first=1)
 
     @cached_property
@@ -117,7 +113,7 @@ class Function:
 
     @cached_property
     def _lenient(self) -> Callable[..., Any]:
-        """As `call`; beside a tensor a primitive takes numbers for tensors."""
+        """As `call`, but a primitive accepts numbers beside a tensor."""
         primitive = self.target
         if (
             self.parser is None
@@ -157,7 +153,7 @@ class Function:
 
     @property
     def one_tensor(self) -> bool:
-        """Whether of two numbers the first is to be a tensor: pow(2, 3)."""
+        """Whether the first of two numbers has to become a tensor, as in pow(2, 3)."""
         return self.parser is not None and self.parser.one_tensor
 
     def __repr__(self) -> str:
@@ -171,19 +167,19 @@ Function.__module__ = "builtins"
 
 # -- filling the table ----------------------------------------------------------------------------
 def home(module: str) -> str:
-    """A module's name, as the index has it: `movement.casting`."""
+    """A module's name in the index: `movement.casting`."""
     return module.removeprefix("gradcli.")
 
 
 @cache
 def _place(module: str) -> tuple[str, str]:
-    """The family of a module's functions, the module itself or the larger one that it says; its name."""
+    """(family of a module's functions: the module, or its FAMILY; the module's name)."""
     name = home(module)
     return getattr(sys.modules[module], "FAMILY", name.rpartition(".")[2]), name
 
 
 def enter(entry: Function, numpy: Any = None) -> Function:
-    """Put an entry in the table; numpy: the NumPy functions that mean it in rules."""
+    """Add an entry to the table; numpy: the NumPy functions that it replaces in VJP rules."""
     FUNCTIONS[entry.name] = entry
     for name in entry.aliases:
         FUNCTIONS[name] = entry.called(name)
@@ -196,18 +192,16 @@ def enter(entry: Function, numpy: Any = None) -> Function:
 def operator(
     kernel: Callable[..., Any], node: str | None = None, **facts: Any
 ) -> Callable[[type], Primitive]:
-    """A primitive, entered as a function of its own name.
+    """Decorate a class of VJP rules: define a primitive and enter it under its name.
 
     facts: about the primitive, see `gradcli.core.primitive.operator`, and about its entry:
-    samples: calls in the language, for tests and documentation. public: False for what `primitive` makes.
-    name: the public name (in messages, where there is no function), where neither the class nor the
-    signature carries it. numpy: the NumPy functions that mean this primitive in rules (a ufunc kernel always
-    does). scalar_of: the primitive in whose place this one is recorded when rules multiply by a plain number.
-    analytic: whether it is complex-differentiable; where nothing is said, linear and bilinear primitives are,
-    and no others. signature: PyTorch's, one or several, where the primitive has options (see
-    `gradcli.registry.schema`). aliases: further names; forms: the signatures of those
-    that have other ones. method, inplace: whether `x.NAME()` and
-    `x.NAME_()` exist.
+    samples: calls in the language, for tests and documentation. public: False if defined by `primitive`.
+    name: the public name, if it is not the class's or the signature's. numpy: the NumPy functions that
+    this primitive replaces in VJP rules (a ufunc kernel is always one). scalar_of: the primitive instead of
+    which this one is recorded when rules multiply by a Python number. analytic: whether it is
+    complex-differentiable; default: if it is linear or bilinear. signature: PyTorch's, one or several, if
+    the primitive has options (see `gradcli.registry.schema`). aliases: other names; forms: their
+    signatures, if they differ. method, inplace: whether `x.NAME()` and `x.NAME_()` exist.
     """
 
     return lambda body: _entered((kernel, node, body), body.__module__, **facts)
@@ -216,12 +210,12 @@ def operator(
 def primitive(
     kernel: Callable[..., Any], node: str | None = None, **facts: Any
 ) -> Callable[[type], Primitive]:
-    """A primitive alone: what a function records, or a derivative. facts: see `operator`."""
+    """Decorate a class of VJP rules: define a primitive without a public function. facts: see `operator`."""
     return operator(kernel, node, public=False, **facts)
 
 
 def register(primitive: VjpRules, module: str, **facts: Any) -> Primitive:
-    """Enter a primitive that is made already, as those of the engine are; facts: see `operator`."""
+    """Enter an existing primitive, as those of core.basic_primitives; facts: see `operator`."""
     return _entered(primitive, module, **facts)
 
 
@@ -242,7 +236,7 @@ def _entered(
     inplace: bool = False,
     **own: Any,
 ) -> Primitive:
-    """primitive: made already, or (kernel, node, rules), of which it is made with what there is about it."""
+    """Enter a primitive, or define it from (kernel, node, rules) and enter it."""
     assert primitive.__class__ is tuple or not own, f"about a row that is made already: {own}"
     made: Primitive = (
         engine.operator(*primitive[:2], **own)(primitive[2])
@@ -279,8 +273,7 @@ def _entered(
 
 
 def _overlap(primitives: tuple[Primitive, ...], inplace: bool) -> str:
-    """How the operands of a function over primitives may lie where `out` does: see
-    `core.out_argument.into`."""
+    """How the operands may share memory with `out`: see `core.out_argument.into`."""
     if any("apart" in r.writes for r in primitives):
         return "whole none" if inplace else "none none"
     if any(r.writes for r in primitives):
@@ -302,15 +295,13 @@ def function(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a Python function over primitives.
 
-    signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
-    `gradcli.registry.schema`, also for python and many). primitives: the primitives it may record.
-    adapt: makes
-    of the body and the names of the parameters what is called in its place, when first it is. doc: of a
-    body without one. about: short: whether the language may leave out `nn.functional.`; not where PyTorch
-    has another function of the short name; overlap: how operands may lie where `out` does, if the primitives
-    do not tell (see `core.out_argument.into`); the others (aliases, method, inplace, samples,
-    numpy) are as for
-    `operator`.
+    signatures: PyTorch's; the body is called with a value for each parameter, in order (see
+    `gradcli.registry.schema`, also for python and many). primitives: those it may record. adapt: called at
+    the first call with the body and the parameters' names, returns the function to call instead. doc: for
+    a body without a docstring. about: short: whether the language may omit `nn.functional.`, False if
+    PyTorch has another function of the short name; overlap: how operands may share memory with `out`, if
+    the primitives do not tell (see `core.out_argument.into`); aliases, method, inplace, samples and numpy
+    as for `operator`.
     """
 
     recorded = tuple(primitives)
@@ -335,11 +326,10 @@ def overloads(
     name: str | None = None,
     **about: Any,
 ) -> Callable[..., Any]:
-    """Enter a function whose signatures each lead to a target of their own: `NAME(…) -> TARGET`.
+    """Enter a function with a separate target for each signature: `NAME(…) -> TARGET`.
 
-    targets: what the arrows name, primitives or functions over primitives. primitives: the
-    primitives that these functions may
-    record. module: the caller's `__name__`. about: as for `function`.
+    targets: the primitives, or functions over primitives, that the arrows name. primitives: those that
+    these functions may record. module: the caller's `__name__`. about: as for `function`.
     """
     named = {t.name if isinstance(t, Primitive) else t.__name__: t for t in targets}
     recorded = (*(t for t in named.values() if isinstance(t, Primitive)), *primitives)
@@ -360,10 +350,10 @@ def _parsed(
     overlap: str = "",
     **about: Any,
 ) -> Callable[..., Any]:
-    """The function of a new entry, whose arguments signatures bind."""
+    """Enter a function whose arguments a parser binds; returns the function."""
     for (
         primitive
-    ) in primitives:  # messages call primitives by the name of the function that records them
+    ) in primitives:  # in messages, primitives have the name of the function that records them
         if primitive.public_name == primitive.name not in FUNCTIONS:
             primitive.public_name = public
     parser.overlap = overlap or _overlap(primitives, about.get("inplace", False))
@@ -378,21 +368,21 @@ def _parsed(
 def tensor_property(
     name: str, get: Callable[[Any], Any], put: Callable[[Any, Any], None] | None = None
 ) -> None:
-    """Enter an attribute of tensors that is computed, as `x.T`; put: what an assignment to it does."""
+    """Enter a computed attribute of tensors, as `x.T`; put: its setter."""
     PROPERTIES[name] = property(get, put)
     setattr(Tensor, name, PROPERTIES[name])
 
 
 # -- looking things up ----------------------------------------------------------------------------
-# The rooms whose files enter operators here: imported by name, when one of their names is asked for.
+# The packages whose modules enter operators here; imported when one of their names is needed.
 ROOMS = ("movement", "primitives", "composites")
-SYMBOLS = "primitives.arithmetic"  # Python's operators, which every tensor has
+SYMBOLS = "primitives.arithmetic"  # Python's operators, which all tensors need
 SUBSCRIPTS = "movement.subscripts"
 
 
 @cache
 def load() -> None:
-    """Import every family: all modules of the rooms that enter operators."""
+    """Import all families: every module that enters operators."""
     from pathlib import Path
 
     package = Path(__file__).parents[1]
@@ -404,7 +394,7 @@ def load() -> None:
 
 @cache
 def base() -> None:
-    """Import what every tensor needs: Python's operators."""
+    """Import Python's operators, which all tensors need."""
     import_module(f"gradcli.{SYMBOLS}")
 
 
@@ -413,10 +403,10 @@ Index = tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str], di
 
 @cache
 def _index() -> Index:
-    """(name: family's module, methods, names with an in-place form, those never shortened, and
-    names that attributes of tensors alone have: their modules). Without loading a family.
+    """The index of names, without importing a family.
 
-    Made ahead of time by `python -m gradcli.registry.make_index`; worked out where it is missing.
+    ({name: module}, methods, names with an in-place form, names that are never shortened, {name of a
+    tensor attribute: module}). From registry.index (see make_index); computed if that is missing.
     """
     try:
         from gradcli.registry import index
@@ -427,7 +417,7 @@ def _index() -> Index:
 
 
 def collect() -> Index:
-    """As `_index`, from the whole table."""
+    """As `_index`, computed from the whole table."""
     load()
     modules = {n: f.module for n, f in FUNCTIONS.items()}
     attributes = {n: home(p.fget.__module__) for n, p in PROPERTIES.items() if n not in FUNCTIONS}
@@ -447,13 +437,13 @@ def _find(name: str) -> Function | None:
             import_module(f"gradcli.{module}")
         inplace = name.endswith("_") and name[:-1] in _index()[0]
         if name not in FUNCTIONS and name not in PROPERTIES and not inplace:
-            load()  # an index that is older than the table costs time, not names
+            load()  # an outdated index costs time, but no names are lost
         found = FUNCTIONS.get(name)
     return found
 
 
 def resolve(name: str) -> Any:
-    """What a name of PyTorch's means: a Function, a constant, a dtype; None if nothing."""
+    """The Function, constant or dtype of a PyTorch name; None if there is none."""
     if name in CONSTANTS:
         return CONSTANTS[name]
     found = _find(name)
@@ -469,25 +459,24 @@ def _names_of_rows() -> dict[int, str]:
 
 
 def public_name(primitive: Primitive) -> str | None:
-    """The name by which the language calls a primitive: its own, if a function has that, or its
-    function's."""
+    """The language's name for a primitive: its own if a function has it, else its function's."""
     return primitive.name if primitive.name in FUNCTIONS else _names_of_rows().get(id(primitive))
 
 
 def knows(name: str) -> bool:
-    """Whether `resolve` knows the name, found out without importing its family."""
+    """Whether `resolve` knows the name; imports no family."""
     modules, _, inplace, *_ = _index()
     return name in modules or name in CONSTANTS or (name[-1:] == "_" and name[:-1] in inplace)
 
 
 def functional(name: str) -> str | None:
-    """`nn.functional.gelu` for `gelu`: functions of nn.functional's that torch has no other of; or None."""
+    """`nn.functional.gelu` for `gelu`; None if there is none, or torch has another function of that name."""
     whole = f"nn.functional.{name}"
     return None if knows(name) or not knows(whole) or whole in _index()[3] else whole
 
 
 def entries() -> list[Function]:
-    """Every function once, under its own name."""
+    """Every function once, without aliases."""
     load()
     found: dict[str, Function] = {}
     for entry in FUNCTIONS.values():
@@ -532,7 +521,7 @@ def find_method(name: str) -> Any:
 
 
 def meaning(numpy_function: Any) -> Any:
-    """What a NumPy function means on tensors; None if nothing."""
+    """The function of tensors that replaces a NumPy function; None if there is none."""
     if numpy_function not in NUMPY:
         load()
     return NUMPY.get(numpy_function)
@@ -542,7 +531,7 @@ tensor.meaning = meaning
 
 
 class _Method(str):
-    """A name that stands on the class of tensors for a method of the table until it is first asked for."""
+    """Placeholder on Tensor for a method of the table, until its first use."""
 
     __slots__ = ()
 
@@ -552,7 +541,7 @@ class _Method(str):
 
 
 class _Property(_Method):
-    """The same for an attribute that may be assigned to."""
+    """The same for an attribute with a setter."""
 
     __slots__ = ()
 
@@ -562,7 +551,7 @@ class _Property(_Method):
 
 
 class _Subscript:
-    """Stands on the class of tensors for `x[…]`, until it is first used."""
+    """Placeholder on Tensor for `x[…]`, until its first use."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -574,12 +563,12 @@ class _Subscript:
 
 
 def _attach() -> None:
-    """Put subscripts, and the methods and properties of the index, on the class of tensors."""
+    """Set subscripts, and placeholders for the index's methods and properties, on Tensor."""
     for name in ("__getitem__", "__setitem__"):
         setattr(Tensor, name, _Subscript(name))
     try:
         from gradcli.registry import index
-    except ImportError:  # make_index is about to write it
+    except ImportError:  # make_index has not written it yet
         return
     for stub, names in ((_Method, methods() - index.PROPERTIES), (_Property, index.PROPERTIES)):
         for name in names:
@@ -591,7 +580,7 @@ _attach()
 
 
 def lift(number: Any) -> Tensor:
-    """A 0-d tensor of the default dtype (complex numbers: its complex form); a truth stays one."""
+    """A 0-d tensor of a number, in the default dtype (or its complex dtype); a bool stays bool."""
     if isinstance(number, bool):
         return wrap(np.bool_(number))
     kind = dtypes.default.complex if isinstance(number, complex) else dtypes.default.real
@@ -599,7 +588,7 @@ def lift(number: Any) -> Tensor:
 
 
 def lift_beside(number: Any, dtype: Any) -> Tensor:
-    """A 0-d tensor of the dtype that a number and a tensor of this dtype have together."""
+    """A 0-d tensor of a number, in the dtype to which it and a tensor of this dtype promote."""
     if isinstance(number, bool):
         return lift(number)
     beside = np.dtype(getattr(dtype, "dtype", dtype))
@@ -614,19 +603,19 @@ def lift_beside(number: Any, dtype: Any) -> Tensor:
 
 def is_analytic(primitive: Primitive) -> bool:
     """Whether a primitive is complex-differentiable: a complex step along it gives its derivative."""
-    return getattr(primitive, "analytic", False)  # a custom Function's is no primitive of the table
+    return getattr(primitive, "analytic", False)  # that of a custom Function has no such fact
 
 
 _OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
 
 
 def is_operand(value: Any) -> bool:
-    """True for what may stand beside a tensor in an operation."""
+    """True for a value that can be an operand beside a tensor."""
     return isinstance(value, _OPERANDS) or hasattr(value, "__operator__")
 
 
 def binary_method(primitive: Primitive) -> Callable[..., Any]:
-    """The primitive as a Python operator's method: NotImplemented for operands it does not take."""
+    """The primitive as a Python operator's method, which returns NotImplemented for other operands."""
 
     def unusual(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return primitive.call_any(args, kwargs) if all(map(is_operand, args)) else NotImplemented

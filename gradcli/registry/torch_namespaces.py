@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # loaded with the package, before typing may be
+TYPE_CHECKING = False  # typing is not imported at start
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# What programs call `torch`: the package itself, which enters itself here; no lower room imports it.
+# The package `gradcli`, which stands for `torch` and sets itself here: lower rooms do not import it.
 torch: Any = None
 
 
 def filled(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a module that holds the table's names under a prefix."""
+    """`__getattr__` and `__dir__` of a module with the table's names under a prefix."""
 
     def find(name: str) -> Any:
         table = import_module("gradcli.registry.table")
