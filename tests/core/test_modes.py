@@ -160,3 +160,13 @@ def test_out_is_written_only_where_nothing_is_recorded():
     with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
         torch.exp(torch.zeros(3), out=out)
     assert out.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "node"),
+    [("log2", "MulBackward1"), ("expm1", "AddBackward1"), ("atan", "AddBackward1")],
+)
+def test_a_number_in_a_rule_is_a_scalar_of_cpp(name: str, node: str) -> None:
+    x = torch.tensor([0.5, 0.6], requires_grad=True)
+    (gradient,) = torch.autograd.grad(getattr(torch, name)(x).sum(), x, create_graph=True)
+    assert node in [n.name() for n, _ in gradient.grad_fn.next_functions if n is not None]
