@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.core import batched_arrays
 from gradcli.core.batched_arrays import BatchLevel
 from gradcli.core.primitive import Array, operator
-from gradcli.core.tensor import Tensor
+from gradcli.core.tensor import Tensor, wrap
 
 
 def _add(self: Array, dim: int, level: BatchLevel) -> Any:
@@ -83,9 +83,15 @@ def by_entry(name: str, call: Callable[..., Any], grads: list[Any]) -> tuple[Any
         own = [w if w is g else w[k] for w, g in zip(whole, grads, strict=True)]
         rows.append(call(own))
     return tuple(
-        None if column[0] is None else add_batch_dim(np.stack(list(column)), 0, level)
+        None if column[0] is None else add_batch_dim(_stacked(column), 0, level)
         for column in zip(*rows, strict=True)
     )
+
+
+def _stacked(column: tuple[Any, ...]) -> Tensor:
+    """Tensors one above the other, as a tensor also where NumPy makes an array of constants."""
+    found = np.stack(list(column))
+    return found if isinstance(found, Tensor) else wrap(found)
 
 
 def lift(tensor: Any, wanted: frozenset[BatchLevel]) -> Any:
