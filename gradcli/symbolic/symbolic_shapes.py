@@ -480,7 +480,7 @@ def _called(a: Expression, b: Expression, args: list[Expression], terms: Terms) 
     shape = a.shape
     if word in SIZED:
         shape = tuple(terms.size(p, q) for p, q in zip(a.shape, b.shape, strict=True))
-        key = ("sized", word, tuple(map(id, args)), repr(given), repr(shape))
+        key = ("sized", word, tuple(map(id, args)), repr(given), repr(shape), a.shape)
         return make("call", tuple(args), (word, tuple(given)), shape, key)
     return call(word, args, shape, given)
 

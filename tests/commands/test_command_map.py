@@ -684,6 +684,7 @@ def test_a_signal_leaves_no_file(number, folder):
     process = subprocess.Popen(
         [*GRADCLI, "map", "x*x", "-", "-o", "o.csv"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # as outside of `nohup`
     )  # fmt: skip
     assert process.stdin is not None
     process.stdin.write(b"x\n" + b"1\n" * 1000)

@@ -9,6 +9,7 @@ import pytest
 
 from gradcli import language
 from gradcli.symbolic import matrix_derivatives, symbolic_shapes
+from gradcli.symbolic.expressions import call
 from gradcli.symbolic.generic_points import sample
 from gradcli.symbolic.latex import to_latex
 from gradcli.symbolic.proof import proved
@@ -92,6 +93,19 @@ def test_derivative(source: str, shapes: Any, wrt: str, expected: str | None) ->
         assert ".shape" not in made.by[wrt]
     else:
         assert made.by[wrt] == expected
+
+
+def test_a_size_is_that_of_its_own_program() -> None:
+    """`eye(x.shape[0])` of three elements, which somebody keeps, is none of five."""
+    made = [
+        symbolic_shapes.unified(
+            call("eye", [], (n, n)),
+            call("eye", [], (7, 7)),
+            symbolic_shapes.Terms({"x": (n,)}, {"x": (7,)}, ["x"]),
+        )
+        for n in (3, 5)
+    ]
+    assert [m.shape for m in made] == [(3, 3), (5, 5)]
 
 
 def test_hessian() -> None:
