@@ -562,23 +562,22 @@ VjpRules = Any  # a primitive, which is the class of its rules to a type checker
 def operator(
     kernel: Callable[..., Any], node: str | None = None, **facts: Any
 ) -> Callable[[type], Primitive]:
-    """Decorate a class of rules: makes it a Primitive (see the module's docstring).
+    """Decorate a class of VJP rules: define a Primitive (see the module's docstring).
 
     kernel: the function on arrays. node: the name of the node's class, None where nothing is
     recorded. linearity: "linear", "bilinear" or "elementwise", where the operation is; "loss", where it is
-    elementwise and then reduced as its option `reduction` says. types: "common"
-    or "float", how operands are promoted; "own": not at all. params: the tensor arguments, for
-    kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
-    differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds (and
-    e for float16), PyTorch's words (or the name of its kernel, or an error and its words) for dtypes
-    that are not taken; by C, its name where it records nothing of complex numbers. numbers: Python
-    numbers are taken for tensors in a user's call too. plain: the operator of Python that the kernel is
-    where all options have their defaults. real: by argument, what its rule comes to where nothing is
-    complex: the plain backward pass runs this expression in place of a call. view: the results alias
-    the first argument. discrete: a call is recorded where its result is of integers too; lossy: it is
-    not, without an error. donates: the rule reads the gradient once, in `memory.in_parts`, and may write over
-    it. wide: of float16, PyTorch takes numbers and 0-d tensors of other dtypes as
-    they are, and rounds the result. copies: a call is recorded of tensors made in inference mode too.
+    elementwise and then reduced as its option `reduction` says. types: how operands are promoted,
+    "common" or "float"; "own": not at all. params: the tensor arguments of a ufunc kernel without rules.
+    outputs: names of the outputs, or "list". differentiable: the first so many outputs are. refuses: for
+    NumPy's letters of unsupported dtype kinds (and e for float16), PyTorch's message (or its kernel's
+    name, or an error); for C, the name if complex numbers are not recorded. numbers: users may pass
+    Python numbers as tensors. plain: Python's operator for the kernel if all options have their
+    defaults. real: by argument, its VJP rule for real dtypes, as an expression that the plain pass runs
+    instead of a call. view: the results alias the first argument. discrete: calls with integer results
+    are recorded; lossy: they are not, without an error. donates: the VJP rule reads the gradient once, in
+    `array_memory.in_parts`, and may overwrite it (buffer donation). wide: with float16, numbers and 0-d
+    tensors of other dtypes are not rounded before the result is. copies: calls on inference tensors are
+    recorded.
     dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
     mask is among them. batching: how the kernel takes one more dimension in front (a name of
     `core.batched_arrays`, or a function of the primitive, its operands and the level that gives the

@@ -1,4 +1,4 @@
-"""The memory behind an array."""
+"""Memory of arrays: layout, strides, copies, buffer donation."""
 
 from __future__ import annotations
 
@@ -61,14 +61,15 @@ def address(array: Any) -> int:
 
 
 def copied(array: Any) -> Any:
-    """The elements in memory of their own."""
+    """A copy of the array."""
     return np.array(array) if isinstance(array, ARRAYS) else array.copy()
 
 
 def donated(ufunc: Any, own: Any, *operands: Any) -> Any:
-    """A ufunc of operands, written over `own`, a large array of the result's shape that nobody else has.
+    """A ufunc of operands, written over `own` (buffer donation) if that is a large NumPy array.
 
-    Fresh memory costs a kernel more than the arithmetic; an array that is no plain one is left alone.
+    own: an array of the result's shape that nothing else refers to. New memory costs a kernel more than
+    the arithmetic.
     """
     if type(own) is np.ndarray and own.size >= 4096:
         return threads.applied(ufunc, *operands, out=own)
@@ -78,7 +79,7 @@ def donated(ufunc: Any, own: Any, *operands: Any) -> Any:
 
 
 class _GivenUp(threading.local):
-    """The gradient that this thread's backward pass hands to a rule as the last who refers to it."""
+    """The gradient that this thread's backward pass donates to a VJP rule."""
 
     array: Any = None
 
@@ -141,7 +142,7 @@ def strided_view(array: Any, shape: Any, strides: Any) -> Any:
         start = address(array) - address(root)
         try:
             return np.ndarray(tuple(shape), array.dtype, root, start, tuple(strides))
-        except (TypeError, ValueError):  # somebody else's memory, with gaps
+        except (TypeError, ValueError):  # memory that NumPy does not own, with gaps
             pass
     return as_strided(array, tuple(shape), tuple(strides))
 
