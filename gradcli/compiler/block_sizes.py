@@ -1,7 +1,7 @@
-"""Where arrays are cut, so that sums come out as NumPy's to the bit.
+"""Where arrays are cut into blocks, so that sums have the same bits as NumPy's.
 
-NumPy sums pairwise: an array is halved (at a multiple of 8) until at most 128 elements are left. A sum
-over blocks has the same bits if what is summed at once is a node of that tree.
+NumPy sums pairwise: an array is halved (at a multiple of 8) until at most 128 elements are left. A sum over
+blocks has the same bits if every block is a node of that tree.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _LEAF = 128
 
 
 def halves(n: int) -> int:
-    """How many of n elements NumPy's pairwise sum takes first."""
+    """The length of the first half of n elements in NumPy's pairwise sum."""
     half = n // 2
     return half - half % 8
 
 
 def tree_blocks(n: int, limit: int) -> list[tuple[int, int]]:
-    """The largest nodes of the tree over n elements with at most `limit` of them."""
+    """The largest nodes of at most `limit` elements in the pairwise tree over n elements."""
     limit = max(limit, _LEAF)
     found: list[tuple[int, int]] = []
     waiting = [(0, n)]
@@ -45,11 +45,11 @@ def row_blocks(rows: int, per_block: int, together: int = 1) -> list[tuple[int, 
 
 
 class BlockBounds:
-    """How the sum of n elements is put together from blocks that begin at `starts`.
+    """How the pairwise sum of n elements is composed of blocks that begin at `starts`.
 
-    inside: for each block, (from, to, slot): nodes of the tree that lie in it. pieces: for each block,
-    (from, to, buffer, at): parts of leaves that lie across blocks. buffers: (length, slot) of those
-    leaves. steps: the order in which slots are added: a slot number, or -1 for a sum of two.
+    inside: for each block, (from, to, slot): tree nodes that lie within it. pieces: for each block,
+    (from, to, buffer, at): parts of leaves that cross block bounds. buffers: (length, slot) of those
+    leaves. steps: additions in postfix order: a slot number, or -1 to add the two sums before.
     """
 
     __slots__ = ("buffers", "inside", "pieces", "slots", "steps")

@@ -1,7 +1,7 @@
-"""When values are needed no longer, and which new arrays take over their memory.
+"""Buffer donation: which results are written into the memory of values that are no longer needed.
 
-Fresh memory costs the kernel a fault for every page, and counts at the peak. Whether an array may be
-written over is known for certain only when nobody else refers to it, so that is asked at run time.
+Fresh memory costs a page fault for every page, and raises the peak. The caller may still refer to an array,
+so whether it may be overwritten is checked by its reference count at run time.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from gradcli.system import budget
 from gradcli.system.page_pool import is_free, references, taken
 from gradcli.tracing.numpy_program import Operation
 
-_LINE = 64  # bytes that the processor takes from memory at once
+_LINE = 64  # bytes of a cache line
 _LARGE = 1 << 24  # bytes from which on freed memory goes back to the kernel
-_SHARE = 8  # the results of a compiled program are kept where they take less than such a part of what is free
-_PLANS = 4  # so many of which, the last ones, results are kept
+_SHARE = 8  # results are kept if they take less than this share of free memory
+_PLANS = 4  # compiled programs whose results are kept, the latest ones
 
 Values = dict[int, Any]
 
 
 class Step(Protocol):
-    """What the executor runs, one after the other."""
+    """One step of the executor."""
 
     reads: list[int]
     makes: list[Operation]
-    arrays: list[Operation]  # of `makes`, those that are written into memory given to them
-    reuse: dict[int, int]  # the indices of arrays, and of those whose memory they may take over
+    arrays: list[Operation]  # those of `makes` that can be written into given memory
+    reuse: dict[int, int]  # result index -> index of the array whose memory it may take
 
     def over(self, made: Operation) -> list[int]:
-        """What the step reads and may write `made` over."""
+        """The operands over which the step may write its result `made`."""
 
 
 def assign_buffers(steps: Sequence[Step], kept: Iterable[int]) -> list[list[int]]:
-    """Set every step's `reuse`; what is to be forgotten after each step. kept: never forgotten."""
+    """Set `reuse` of every step; return the values to drop after each step. kept: never dropped."""
     keep = frozenset(kept)
     dying = _dying(steps, keep)
     found = [list(indices) for indices in dying]
     made: dict[int, Operation] = {o.index: o for step in steps for o in step.makes}
-    spare: dict[Any, list[tuple[int, int]]] = {}  # (index, the step after which it is not needed)
+    spare: dict[Any, list[tuple[int, int]]] = {}  # (index, the last step that reads it)
     for at, step in enumerate(steps):
         step.reuse = {}
         free = {index for index in dying[at] if index in made}
@@ -65,7 +65,7 @@ def assign_buffers(steps: Sequence[Step], kept: Iterable[int]) -> list[list[int]
 
 
 def _dying(steps: Sequence[Step], keep: frozenset[int]) -> list[list[int]]:
-    """After each step: what nobody reads any more."""
+    """The values that no step reads after each step."""
     last: dict[int, int] = {}
     for at, step in enumerate(steps):
         for index in step.reads:
@@ -84,7 +84,7 @@ def _kind(o: Operation) -> Any:
 
 
 def array_for(o: Operation, values: Values, reuse: dict[int, int], results: Results) -> Any:
-    """Memory for an operation's result: another's, if nobody refers to that any more."""
+    """Memory for the result of an operation: a donated buffer if there is one, else a new array."""
     array, count = references(values, reuse.get(o.index))
     if is_free(array, count, _kind(o)):
         return array
@@ -93,12 +93,11 @@ def array_for(o: Operation, values: Values, reuse: dict[int, int], results: Resu
 
 
 class Results:
-    """Large results of earlier calls, whose memory is used again once the caller has let them go.
+    """Large results of earlier calls, whose memory is reused once the caller drops them.
 
-    The kernel would hand out the same pages again, one fault and one page of zeros after the other:
-    half of the time of a product and its gradient. The last two results of a kind are kept, as many
-    as there are while a loop's names still hold those of the last turn; of the compiled programs
-    that ran last.
+    Otherwise the kernel zeroes and maps the same pages again, which is half of the time of a product and
+    its gradient. Two results of a kind are kept, since the names in a loop still hold the previous ones;
+    only the latest compiled programs keep any.
     """
 
     _recent: ClassVar[list[weakref.ref[Results]]] = []
@@ -108,7 +107,7 @@ class Results:
         self._most: int | None = None  # bytes of a result that is kept
 
     def take(self, o: Operation) -> Any:
-        """The memory of an earlier result of an operation; None where nobody has let one go."""
+        """The memory of an earlier result of an operation that the caller has dropped, else None."""
         return taken(self._kept.get(o.index, {}), _kind(o))
 
     def keep(self, o: Operation, array: Any) -> None:
@@ -134,7 +133,7 @@ class Results:
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array that begins with a line of the cache: NumPy's loops take twice as long across lines."""
+    """A new array aligned to a cache line; NumPy's loops take twice as long across lines."""
     kind = np.dtype(dtype)
     memory = np.empty(math.prod(shape) * kind.itemsize + _LINE, np.uint8)
     return np.ndarray(shape, kind, memory, -memory.ctypes.data % _LINE)

@@ -25,10 +25,10 @@ _SPOKEN = frozenset(["print", "display"])
 
 
 class CompiledProgram:
-    """How to compute a value, and its gradients, for inputs of certain shapes.
+    """Computes a value and its gradients for inputs of certain shapes and dtypes.
 
-    `run` takes the inputs' arrays and gives (value, *gradients of `names`), None where the value does
-    not depend on an input.
+    `run` takes the arrays of the inputs and returns (value, *gradients of `names`); a gradient is None
+    if the value does not depend on that input.
     """
 
     __slots__ = ("executor", "names", "run", "trace")
@@ -104,8 +104,8 @@ def _with_gaps(run: Callable[..., Any], missing: list[bool]) -> Callable[..., An
 class CompiledFunction:
     """A function of arrays: `f(x=...)` is the value, `f.value_and_grad(x=...)` the gradients too.
 
-    Shapes and dtypes that come again find their plan. A program that cannot be recorded (its path
-    depends on the numbers, it draws random numbers) runs on the tape every time; `print(f)` says so.
+    It is compiled once for each set of shapes and dtypes. A program that cannot be traced (it branches on
+    values, or draws random numbers) runs on the tape at every call; `print(f)` says so.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class CompiledFunction:
     ) -> None:
         if memory not in (None, "low"):
             raise ValueError(f"memory must be None or 'low', got {memory!r}")
-        table.base()  # operators of tensors are rows of the table
+        table.base()  # operators of tensors are primitives of the table
         self.function, self.names, self.title = function, tuple(names), title
         self.program: Program | None = None  # what `title` is the text of
         self.wrt = frozenset(self.names if wrt is None else wrt)
@@ -267,7 +267,7 @@ class CompiledFunction:
 
 
 def _placed(error: Exception, program: Program) -> Exception:
-    """What the engine says about a program's value, with the place of it."""
+    """An error of the engine about a program's value, located at the program's last expression."""
     from gradcli.language.located_errors import error_at
 
     several = "created only for" in str(error)
@@ -276,7 +276,7 @@ def _placed(error: Exception, program: Program) -> Exception:
 
 
 def as_array(value: Any) -> Any:
-    """A value as an array: Python's numbers in the default dtype."""
+    """A value as an array; Python numbers get the default dtype."""
     if isinstance(value, Tensor):
         return value.array
     made = np.asarray(value)
@@ -293,7 +293,7 @@ def _result(value: Any, tensors: bool) -> Any:
 
 
 def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """The function on whatever is in nested tuples, lists and dicts."""
+    """Apply a function to the leaves of nested tuples, lists and dicts."""
     leaves, spec = pytrees.flatten(value)
     return pytrees.unflatten(map(function, leaves), spec)
 
@@ -306,17 +306,15 @@ def compile(
     memory: str | None = None,
     kind: type[CompiledFunction] = CompiledFunction,
 ) -> Any:
-    """A program, or a Python function of tensors, as a function that is planned once and run often.
+    """Compile a program, or a Python function of tensors, once for each set of shapes and dtypes.
 
     `f(x=..., w=...)` gives the value, `f.value_and_grad(...)` (value, gradients by name), and `print(f)`
-    shows the compiled programs made so far. Small arrays run as straight-line NumPy; large ones
-    block by block,
-    forward and backward in one sweep, on up to `threads` threads (default: the cores), with the same
-    bits as the tape. Large results that the caller has let go lend their memory to those of the next
-    call (two at most of each, and none that would take much of what is free). A Python function must
-    compute only with its arguments: whatever else it does happens once. wrt: the variables to
-    differentiate by (default: all). memory: "low" works intermediates out again where a gradient
-    that needs the value would have kept them. Raises ValueError for any other.
+    shows the compiled programs made so far. Small arrays run as straight-line NumPy; large ones block by
+    block, forward and backward in one sweep, on up to `threads` threads (default: the cores), with the
+    same bits as the tape. Large results that the caller drops donate their memory to the next call (two
+    at most of each, and none that would take much of the free memory). A Python function must be pure: it
+    runs once, when it is traced. wrt: the variables to differentiate by (default: all). memory: "low"
+    recomputes intermediates instead of keeping them for the gradient. Raises ValueError for any other.
     """
     if callable(program):
         names = list(inspect.signature(program).parameters)

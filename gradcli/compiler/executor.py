@@ -1,4 +1,4 @@
-"""Running a schedule: whole operations one by one, regions block by block on a few threads."""
+"""Runs a schedule: operations on whole arrays one by one, regions block by block on a few threads."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def cores() -> int:
 
 @functools.cache
 def core_cache() -> int:
-    """Bytes of the memory that every core has of its own, its second cache; 1 MiB where nobody says."""
+    """Bytes of the second-level cache of a core; 1 MiB if the system does not tell."""
     for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         try:
             level, size = ((folder / name).read_text().strip() for name in ("level", "size"))
@@ -69,13 +69,13 @@ def core_cache() -> int:
 
 
 def _piece(region: Region) -> int:
-    """How many elements NumPy is to copy together: fewer than two long rows."""
+    """The size of NumPy's ufunc buffer for a region, in elements: fewer than two long rows."""
     columns = [o.shape[-1] for o in region.body if o.ndim > 1 and o.shape[-1] >= _LONG]
     return (2 * min(columns) - 1) // 16 * 16 if columns else _PIECE
 
 
 def _rows_of_a_block(kernel: RegionCode) -> int:
-    """How many rows (or elements) are worked on together."""
+    """The number of rows (or elements) in a block."""
     found = core_cache() // max(kernel.row_bytes(), 1)
     widest = max(kernel.widest(), 1)
     return max(min(max(found, _FEWEST // widest), _MOST // widest), 1)
@@ -125,7 +125,7 @@ class RegionStep:
         self.reuse: dict[int, int] = {}
 
     def over(self, made: Operation) -> list[int]:
-        """The rows that no block reads once it writes its part of a result."""
+        """The operands whose rows a block no longer reads when it writes its part of the result."""
         return self.kernel.done_before.get(made.index, [])
 
     def is_threaded(self) -> bool:
@@ -133,12 +133,12 @@ class RegionStep:
         return self.elements >= _THREADED and len(self.blocks) > 1
 
     def buffer_bytes(self) -> int:
-        """Memory for the blocks of one thread, and for what they give to sums of all."""
+        """Bytes of the block buffers of one thread, and of its parts of full sums."""
         parts = sum(o.size * o.dtype.itemsize for o in self.kernel.folds)
         return parts + sum(b.row_bytes() * self.most for b in self.kernel.buffers)
 
     def run(self, values: dict[int, Any], threads: int, results: buffer_donation.Results) -> None:
-        """Work out the sinks."""
+        """Compute the sinks of the region, into `values`."""
         kernel, region = self.kernel, self.region
         flat = region.flat
         made = [buffer_donation.array_for(o, values, self.reuse, results) for o in kernel.results]
@@ -190,14 +190,14 @@ class RegionStep:
 
 
 def _together(o: Operation, rows: int) -> int:
-    """How many rows an operation takes at once."""
+    """The number of rows that an operation takes at once."""
     if o.function is rows_dot:
         return block_of(o.args[0].shape[1], o.size // max(rows, 1))
     return FOLDED if o.function in FOLDS else 1
 
 
 def _is_large(o: Operation, rows: int) -> bool:
-    """Whether it has products for which the library of products would take threads of its own."""
+    """Whether it has matrix products so large that BLAS would start threads."""
     if o.function is rows_dot:
         return _together(o, rows) * int(o.args[1].size) > CUT
     return bool(o.function is rows_product and FOLDED * o.size > CUT)
@@ -215,7 +215,7 @@ class WholeStep:
         self.reuse: dict[int, int] = {}
 
     def over(self, made: Operation) -> list[int]:
-        """Nothing: its operands are read to the end."""
+        """None: the operands are read until the end."""
         return []
 
     def run(self, values: dict[int, Any], threads: int, results: buffer_donation.Results) -> None:
@@ -237,10 +237,10 @@ def _value(a: Any, values: dict[int, Any]) -> Any:
 
 
 class Executor:
-    """Outputs from inputs, by a schedule.
+    """Computes outputs from inputs by a schedule.
 
-    block: elements of the largest array in a block (default: by the machine's caches). smallest:
-    elements from which on an array is cut. sparing: work out twice whatever can be, and keep nothing.
+    block: elements of the largest array in a block (default: from the sizes of the caches). smallest:
+    the least number of elements of an array that is cut. sparing: recompute instead of keeping.
     """
 
     def __init__(

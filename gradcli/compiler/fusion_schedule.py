@@ -1,9 +1,8 @@
-"""Which operations are evaluated block by block, together, and which on whole arrays, and when.
+"""Fusion: which operations run together, block by block, which on whole arrays, and in which order.
 
-Operations on large arrays that work row by row (or element by element) are virtual: they exist only
-inside blocks, and are worked out in every region that needs them. What a region leaves behind are its
-sinks: full sums, and arrays that somebody else needs whole. A level is what has to be known before: a
-region of level 2 needs a result of a region of level 1.
+Operations on large arrays that work row by row (or element by element) are virtual: they exist only inside
+blocks, and are recomputed in every region that needs them. The results of a region are its sinks: full
+sums, and arrays that are needed whole elsewhere. A region of level n needs a sink of level n - 1.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from gradcli.tracing.numpy_program import Operation, cast, live, operands
 
 _EXACT = frozenset([np.maximum.reduce, np.minimum.reduce])  # in any order of the elements
 _RESHAPE = method_call("reshape")
-# Functions along an axis (their last argument) that is not the first: each row by itself.
+# Functions along an axis (their last argument); if that is not the first, each row is independent.
 ALONG = frozenset([np.take_along_axis, put_along, put_less])
 
-# Roughly, in nanoseconds an element: what is cheaper to work out again than to keep.
+# Approximate cost in nanoseconds an element: cheaper operations are recomputed rather than kept.
 _COSTS: dict[Any, float] = {
     **dict.fromkeys([np.sin, np.cos, np.tan, np.power, operator.pow], 12.0),
     rows_dot: 24.0,
@@ -35,7 +34,7 @@ _KEEP = 24.0
 
 
 class Region:
-    """Operations that run together, block by block, and the sinks that they leave."""
+    """Operations that run together, block by block, and their sinks."""
 
     __slots__ = ("body", "flat", "level", "rows", "sinks")
 
@@ -47,9 +46,9 @@ class Region:
 
 
 class Schedule:
-    """Steps: operations on whole arrays and regions, in the order in which they can run.
+    """The steps, operations on whole arrays and regions, in topological order.
 
-    keep: from which cost on, an intermediate is kept rather than worked out twice.
+    keep: the cost from which on an intermediate is kept rather than recomputed.
     """
 
     def __init__(self, outputs: Sequence[Operation], smallest: int, keep: float = _KEEP) -> None:
@@ -101,7 +100,7 @@ class Schedule:
         return bool(o.function is add_reduce and plain and a.dtype.char in "fd")
 
     def _is_fold(self, o: Operation) -> bool:
-        """Whether it is what all rows give together, of which blocks of rows give parts."""
+        """Whether it reduces over the rows, so that blocks give parts of the result."""
         if o.function not in FOLDS:
             return False
         given = list(operands(o.args))
@@ -134,7 +133,7 @@ class Schedule:
         return o.function is rows_dot and self._is_product(o)
 
     def _is_product(self, o: Operation) -> bool:
-        """Whether a product of many rows can be worked out block by block."""
+        """Whether a matrix product can be computed by blocks of rows."""
         rows, other = o.args
         columns, results = rows.shape[1], o.size // o.shape[0]
         wide = max(columns, results) * block_of(columns, results)
@@ -143,7 +142,7 @@ class Schedule:
         return bool(plain and wide <= _WIDEST and (large or rows.index in self.virtual))
 
     def row_operands(self, o: Operation) -> list[Operation]:
-        """The operands that go with the rows of the result, block by block."""
+        """The operands that are cut by rows together with the result."""
         if not o.shape:
             return []
         if o.function is _RESHAPE:
@@ -168,7 +167,7 @@ class Schedule:
         self.parent[self.find(a.index)] = self.find(b.index)
 
     def find(self, index: int) -> int:
-        """The component that an operation belongs to."""
+        """The component (of the union-find) that an operation belongs to."""
         parent = self.parent
         while parent[index] != index:
             parent[index] = parent[parent[index]]
@@ -176,7 +175,7 @@ class Schedule:
         return index
 
     def _demote(self) -> bool:
-        """Take out of components what keeps them from being cut; True where there was something."""
+        """Make operations whole that keep their component from being cut; whether there were any."""
         parts: dict[int, list[Operation]] = {}
         for o in self.order:
             if o.index in self.parent:
@@ -242,7 +241,7 @@ class Schedule:
                 self.sinks[o.index] = o
 
     def _needed(self, o: Operation, a: Operation) -> int:
-        """The level from which on `o` may use `a`."""
+        """The lowest level at which `o` may use `a`."""
         level = self.level[a.index]
         if a.index in self.full:
             return level + 1
@@ -267,7 +266,7 @@ class Schedule:
                 break
 
     def _group(self, groups: dict[Any, Region], o: Operation) -> None:
-        """Put a sink with those that are cut in the same way at the same level."""
+        """Add a sink to the region of its level that is cut in the same way."""
         shaped = o.args[0] if o.index in self.full else o
         flat = o.kind == "fill" or self.flat[self.find(o.index)]
         key = (self.level[o.index], flat, shaped.size if flat else shaped.shape[0])
@@ -296,7 +295,7 @@ class Schedule:
         return sorted(found.values(), key=operator.attrgetter("index"))
 
     def _keep_costly(self) -> bool:
-        """Make sinks of what two regions would both work out at some cost."""
+        """Make sinks of costly operations that two regions would both compute."""
         home: dict[int, Region] = {}
         for region in self.regions:
             again = {o.index for o in region.body if o.index in home}

@@ -1,9 +1,9 @@
-"""A traced program cut by rows: passes over batches of a table, and sums of what the batches gave.
+"""Partition of a trace by the rows of a table: passes over batches of rows, whose parts are combined.
 
-Every operation is one of three things. It has a row of its own for every row of the table (it is *wide*: one
-of its axes goes with the rows); or it is what all rows make together (a reduction along that axis, of which
-batches give parts that are combined in a fixed order); or it has nothing to do with the rows. What needs a
-reduction waits for the pass after it. What needs other rows than its own cannot be cut, and raises `Uncut`.
+Every operation is one of three kinds. It is *wide*: one of its axes runs over the rows of the table. Or it
+reduces along that axis: batches give parts, which are combined in a fixed order. Or it does not depend on
+the rows. An operation that needs the result of a reduction runs in the next pass. One that mixes rows
+cannot be cut, and raises `Uncut`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Modes = dict[int, Any]
 
 
 class Uncut(Exception):
-    """An operation needs other rows than its own. index: which, in the trace."""
+    """An operation mixes rows. index: its position in the trace."""
 
     def __init__(self, op: Operation, reason: str) -> None:
         super().__init__(reason)
@@ -70,10 +70,10 @@ class Uncut(Exception):
 
 
 class _Wide:
-    """Which axis of an operation goes with the rows, and how many entries each row has there.
+    """Which axis of an operation runs over the rows, and how many entries each row has there.
 
-    modes: how its operands are taken, by their index: None as a whole, or the (axis, times) of theirs that
-    goes with the rows. total: whether it is reduced along the rows, and by what.
+    modes: operand index -> None if it is taken whole, else its (axis, times). total: the ufunc by which
+    it is reduced over the rows, if it is.
     """
 
     __slots__ = ("axis", "modes", "times", "total")
@@ -83,10 +83,10 @@ class _Wide:
 
 
 class Partition:
-    """How outputs are worked out, pass by pass, from inputs of which some have a row for each of `rows`.
+    """How outputs are computed, pass by pass, from inputs of which some have `rows` rows.
 
-    outputs: each with whether it has a row for each (None: whatever it turns out to have). wide: the inputs
-    that go with the rows, along their first axis. Raises Uncut.
+    outputs: each with whether it has the rows (None: to be found out). wide: the inputs whose first axis
+    runs over the rows. Raises Uncut.
 
     block: how many rows are best worked out at once. passes: of each, the operations of which batches give
     parts. written: the outputs that have rows, and
@@ -202,7 +202,7 @@ class Partition:
         return found.axis, found.times
 
     def mode_of(self, o: Operation) -> tuple[int, int] | None:
-        """The axis of an output that goes with the rows, and how many entries a row has there."""
+        """The (axis, times) of an output: which axis runs over the rows, and the entries of a row there."""
         return self._mode(o) if o.index in self.wide else self.candidate(o)
 
     def candidate(self, o: Operation) -> tuple[int, int] | None:
@@ -222,7 +222,7 @@ class Partition:
         return None
 
     def _aligned(self, o: Operation, a: Operation, axis: int, times: int) -> Any:
-        """How an operand is taken beside others whose axis, counted from the end, goes with the rows."""
+        """How an operand is cut beside others; axis: the axis of the rows, counted from the end."""
         at = a.ndim + axis
         if a.index in self.wide:
             own = self._mode(a)
@@ -292,7 +292,7 @@ class Partition:
         raise Uncut(o, "it multiplies rows by rows")
 
     def _fold(self, o: Operation) -> _Wide:
-        """What all rows of one or two matrices give together: of the table's rows, or of its columns."""
+        """A function of all rows of one or two matrices, such as `a.T @ b`."""
         modes: Modes = {a.index: self.mode_of(a) for a in o.args}
         own = modes[o.args[0].index]
         if own is not None and own[0] == 0 and all(m == own for m in modes.values()):
@@ -324,7 +324,7 @@ class Partition:
         return _Wide(own[0] - a.ndim + o.ndim, own[1], {a.index: own})
 
     def _called(self, o: Operation, primitive: Any, given: list[Operation]) -> _Wide:
-        """A row's kernel along other dimensions than that of the table's rows, each of which is by itself."""
+        """A primitive's kernel along other axes than the rows, so that each row is independent."""
         wide = next(a for a in given if a.index in self.wide)
         axis, times = self._mode(wide)
         first = o.args[0]
@@ -353,7 +353,7 @@ class Partition:
         return _Wide(found.index(axis + 2), times, {a.index: own})
 
     def _viewed(self, o: Operation, f: Any) -> _Wide:
-        """A view of a row's own, if two rows show that it only gives another shape."""
+        """A view within each row, if a trial on two rows shows that it is a mere reshape."""
         a = o.args[0]
         axis, times = self._mode(a)
         shape = tuple(2 * times if i == axis else n for i, n in enumerate(a.shape))
@@ -367,7 +367,7 @@ class Partition:
         return self._reshaped(o)
 
     def _kept(self, o: Operation, a: Operation, index: Any, axis: int) -> int:
-        """Where an index that leaves the rows alone puts their axis."""
+        """Where the axis of the rows is after an index that leaves it alone."""
         parts = list(index) if type(index) is tuple else [index]
         taken = sum(part is not None and part is not Ellipsis for part in parts)
         if not any(part is Ellipsis for part in parts):
@@ -422,7 +422,7 @@ class Partition:
         return _Wide(*own, {a.index: self._aligned(o, a, own[0] - o.ndim, own[1]) for a in given})
 
     def _selected(self, o: Operation) -> _Wide:
-        """The index of a row's own element."""
+        """An index that picks one element in each row."""
         a, options = o.args[0], dict(o.options)
         own = self._mode(a)
         axis = options.get("axis")
@@ -433,7 +433,7 @@ class Partition:
 
     # -- what is needed ----------------------------------------------------------------------------
     def _needed(self) -> None:
-        """Which reductions the outputs depend on; `whole`: what is taken as a whole, so worked out once."""
+        """The reductions that the outputs need; `whole`: values that are computed once, not by rows."""
         self.needed_totals: set[int] = set()
         self.whole: set[int] = set()
         seen: set[tuple[int, bool]] = set()
@@ -460,7 +460,7 @@ class Partition:
 
     # -- a batch -----------------------------------------------------------------------------------
     def between(self, values: dict[int, Any], done: int) -> None:
-        """Work out what has nothing to do with rows, once `done` passes are over; into `values`."""
+        """Compute, after `done` passes, what does not depend on the rows; into `values`."""
         for o in self.order:
             if o.index not in self.whole or o.index in values or self.level[o.index] > done:
                 continue
@@ -499,7 +499,7 @@ class Partition:
         return list(found[:count]), list(found[count:])
 
     def combine(self, number: int, one: list[Any], other: list[Any]) -> list[Any]:
-        """The parts of two runs of rows as those of both."""
+        """Combine the parts of two adjacent runs of rows."""
         with np.errstate(all="ignore"):
             return [
                 self.totals[o.index].total(a, b)
@@ -519,7 +519,7 @@ class Partition:
 
 
 class _Batch:
-    """The program of a pass over a batch of m rows."""
+    """The program of one pass over a batch of m rows."""
 
     def __init__(self, partition: Partition, number: int, m: int) -> None:
         self.partition, self.number, self.m = partition, number, m
@@ -622,7 +622,7 @@ class _Batch:
 
 
 def product(a: Any, b: Any) -> Any:
-    """`a @ b` along many rows, with the same bits however many threads there are."""
+    """`a @ b` for many rows; the bits do not depend on the number of threads."""
     if a.ndim == 1 and b.ndim == 1:
         return add_reduce(a * b)
     shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])

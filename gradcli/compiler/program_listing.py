@@ -36,14 +36,14 @@ def _bytes(operations: Iterable[Operation]) -> int:
 
 
 def straight_text(outputs: Sequence[Operation]) -> list[str]:
-    """The compiled program of a program that is run again as it is."""
+    """The listing of a straight-line program."""
     count = sum(o.function is not None for o in live(outputs))
     s = "" if count == 1 else "s"
     return [f"straight line: {count} operation{s} on whole arrays"]
 
 
 def executor_text(executor: Executor, roles: Mapping[int, str]) -> list[str]:
-    """The compiled program of a program that is cut into blocks: one line a step."""
+    """The listing of a program that runs by blocks: one line a step."""
     lines = []
     for number, step in enumerate(executor.steps, 1):
         if isinstance(step, WholeStep):
@@ -92,7 +92,7 @@ def _name(o: Operation, roles: Mapping[int, str]) -> str:
 
 
 def peak(executor: Executor) -> int:
-    """Bytes at the worst moment: inputs, constants, what is kept between steps, and buffers."""
+    """Peak memory in bytes: inputs, constants, values kept between steps, and buffers."""
     operations: dict[int, Operation] = {o.index: o for o in executor.schedule.order}
     always = _bytes(o for o in executor.schedule.order if o.kind == "constant")
     always += _bytes(executor.inputs)
@@ -124,7 +124,7 @@ def described(names: Mapping[str, Operation], lines: Sequence[str], title: str) 
 
 
 def reason_text(reason: Any) -> list[str]:
-    """Why there is no plan."""
+    """Why there is no compiled program."""
     return [f"no plan: {reason}; every call runs on the tape"]
 
 

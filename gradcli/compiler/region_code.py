@@ -28,12 +28,12 @@ _SHORTCUTS: dict[Any, Any] = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
 
 
 def _turned(shape: tuple[int, ...]) -> bool:
-    """Whether an array of rows has columns, which come first where blocks are turned."""
+    """Whether an array has columns, which become the first axis if the block is transposed."""
     return len(shape) == 2
 
 
 def _may_overwrite(o: Operation) -> bool:
-    """Whether a result may lie where an operand lies."""
+    """Whether the result may be written into the memory of an operand."""
     return o.kind == "elementwise" and o.function not in (np.where, cast)
 
 
@@ -54,14 +54,13 @@ class Buffer:
 
 
 class RegionCode:
-    """A region's function, and what it wants.
+    """The generated function of a region, and its inputs and results.
 
-    rows: arrays that are cut with the blocks; whole: values that are not; results: the sinks that are
-    arrays; sums: full reductions, each with what is reduced; folds: what all rows give together, each
-    made of what blocks of them give. done_before: by a result's index, the indices of the rows that a
-    block has read when it writes the result. tree: whether blocks are nodes of NumPy's sum of all
-    elements. turned: whether blocks of few columns are worked on column by column, where NumPy would
-    begin anew with every row.
+    rows: arrays that are cut into blocks; whole: values that are not; results: the sinks that are arrays;
+    sums: full reductions, each with its operand; folds: reductions over rows, combined from blocks.
+    done_before: result index -> indices of the `rows` that a block no longer reads when it writes the
+    result. tree: whether blocks are nodes of NumPy's pairwise sum. turned: whether blocks of few columns
+    are transposed, since NumPy's inner loop would otherwise restart at every row.
     """
 
     def __init__(self, region: Region, schedule: Schedule) -> None:
@@ -84,7 +83,7 @@ class RegionCode:
         self._write()
 
     def _may_turn(self) -> bool:
-        """Whether several operations begin anew with every row of few elements, and none is unsuited."""
+        """Whether transposing pays: several operations loop over short rows, and all can be transposed."""
         body, costly = self.region.body, 0
         if self.flat or any(s.index in self.schedule.full for s in self.region.sinks):
             return False
@@ -202,7 +201,7 @@ class RegionCode:
         self._lines.append(f"copyto({target}, {name}{turned})")
 
     def _when_written(self, last: dict[int, int]) -> None:
-        """What has been read when results are written, without what is also needed whole."""
+        """Fill `done_before`: arrays that are read when a result is written, and not needed whole."""
         whole = {o.index for o in self.whole}
         rows = [o.index for o in self.rows if o.index not in whole]
         at = {o.index: k for k, o in enumerate(self.region.body)}
@@ -223,7 +222,7 @@ class RegionCode:
         return last
 
     def _release(self, o: Operation, at: int, last: Any, owner: Any, free: Any, home: Any) -> None:
-        """Give back the buffers of what is not needed after this operation."""
+        """Free the buffers of values that are not needed after this operation."""
         for a in (*operands(o.args), o):
             name = owner.get(a.index)
             if name is None or last[a.index] > at:
@@ -296,7 +295,7 @@ class RegionCode:
             self._lines.append(f"{self._constant(f)}({', '.join(given)}, out={name})")
 
     def _of_short_rows(self, o: Operation) -> bool:
-        """Whether an operation is one of NumPy's that begin anew with every short row."""
+        """Whether NumPy's inner loop would run over short rows for this operation."""
         if self.turned or self.flat or not isinstance(o.function, np.ufunc) or len(o.args) != 2:
             return False
         given = list(operands(o.args))

@@ -1,5 +1,5 @@
 """Programs over the rows of a table: mapped over them, or run in passes over a table of any size.
 
-mapped.py runs an expression of one row for many; sums.py cuts a program of whole columns into passes over
-parts of a table.
+`mapped_program` runs an expression of one row for many; `running_sums` partitions a program of whole
+columns into passes over parts of a table.
 """

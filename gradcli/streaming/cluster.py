@@ -1,8 +1,8 @@
 """Parts of a table on the workers of a cluster: Dask's distributed scheduler moves the work.
 
-A task is a part (a row group, or a file), and does with it what this process would; sums are combined by
-tasks too, as the same tree. What a task needs it gets as an argument, so that it can be done again by
-another worker when one dies.
+A task computes one part of a table (a row group or a file) as this process would. Other tasks combine sums,
+in the same tree. A task gets all that it needs as arguments, so that another worker can repeat it if one
+dies.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SETTINGS = {
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """What must be the same on all machines."""
+    """The versions that must be the same on all machines."""
     from gradcli.version import __version__
 
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
 
 
 def differences(ours: dict[str, str], theirs: dict[str, str], who: str) -> str | None:
-    """In words, what a worker has in another version; None where there is nothing."""
+    """The versions in which a worker differs, in words; None if there are none."""
     other = [
         f"{name} {theirs.get(name, 'none')} instead of {ours[name]}"
         for name in ours
@@ -67,7 +67,7 @@ def differences(ours: dict[str, str], theirs: dict[str, str], who: str) -> str |
 
 
 class Failed:
-    """What went wrong with a part: a value, so that a task is not tried again for it."""
+    """An error of a part, returned and not raised, so that Dask does not repeat the task."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -79,7 +79,7 @@ def _refused(message: str, hint: str | None = None) -> LanguageError:
 
 # -- what a worker does -----------------------------------------------------------------------------
 class _Turn:
-    """Tasks of one default dtype run together; those of another wait, for it is the process's."""
+    """Lets tasks of one default dtype run together, since that dtype is global to the process."""
 
     def __init__(self) -> None:
         self.free = threading.Condition()
@@ -87,7 +87,7 @@ class _Turn:
 
     @contextlib.contextmanager
     def of(self, dtype: str) -> Iterator[None]:
-        """While it is the turn of this dtype."""
+        """Wait for the turn of this dtype, and hold it."""
         with self.free:
             while self.count and self.dtype != dtype:
                 self.free.wait()
@@ -106,7 +106,7 @@ _turn = _Turn()
 
 
 def _load(work: Any) -> Any:
-    """The work, as a task: every worker that needs it gets it, and it can be had again."""
+    """The work as a task of its own, whose result Dask sends to every worker that needs it."""
     return work
 
 
@@ -128,7 +128,7 @@ def _sums(part: Part, work: Work, ours: dict[str, str], number: int, values: Val
 
 
 def _combined(combine: Combine, sums: list[Any]) -> Any:
-    """The sums of neighbours as one; of errors the first."""
+    """Combine the sums of adjacent parts; the first error if there is one."""
     failed = next((found for found in sums if isinstance(found, Failed)), None)
     return failed or totals(sums, combine)
 
@@ -164,9 +164,9 @@ def _rows_of_part(
 def _mapped(
     part: Part, path: str, job: RowJob, ours: dict[str, str], form: str, folders: Sequence[str]
 ) -> Any:
-    """Map the rows of a part into a file; what there is to say of them.
+    """Map the rows of a part into a file; return the tally.
 
-    folders: the columns that the folders of the file tell, and not the file.
+    folders: the columns whose values are in the names of the folders, not in the file.
     """
     import pickle
 
@@ -189,7 +189,7 @@ def _mapped(
 
 
 def _write(path: str, form: str, batches: Iterator[Any]) -> None:
-    """A file of Arrow's that has its name only once it is whole, whoever else writes it meanwhile."""
+    """Write a file of Arrow's under a temporary name and rename it when it is complete."""
     temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
     try:
         with open(temporary, "wb") as stream:
@@ -213,7 +213,7 @@ def _no_scheduler(address: Any, error: object) -> LanguageError:
 
 
 def _reached(address: str) -> None:
-    """LanguageError for an address where nobody listens: Dask would wait for somebody to begin."""
+    """Raise LanguageError if nobody listens at an address, where Dask would wait for long."""
     import socket
 
     from distributed.comm.addressing import get_address_host_port, parse_address
@@ -230,7 +230,7 @@ def _reached(address: str) -> None:
 
 @contextlib.contextmanager
 def _ending_with_this_process() -> Iterator[None]:
-    """Processes that are started here leave Ctrl-C to this one, end when it does, and say nothing of it.
+    """Processes started inside ignore Ctrl-C, end with this one, and print nothing about that.
 
     A signal that a thread does not take it does not take in the processes that it and its threads start.
     What is watched for who forgets it (multiprocessing's semaphores) is cleared away without a warning.
@@ -340,7 +340,7 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Let the workers go; those of this machine end."""
+        """Disconnect from the workers; those of this machine end."""
         with contextlib.suppress(Exception):  # a scheduler that is gone already
             self.client.close()
         self._close_local()
@@ -383,7 +383,7 @@ class Cluster:
         return self._into(folder, "parquet", parts, told, _rows_of_part, (), **given)
 
     def map(self, job: RowJob, form: str, parts: list[Part], folder: str, told: Told) -> Tally:
-        """Map the rows of all parts into a folder; what there is to say of them, in their order.
+        """Map the rows of all parts into a folder; return the tallies in order.
 
         The folder is partitioned as the table is, by those of its keys that are kept.
         """
@@ -469,7 +469,7 @@ class Cluster:
                 raise _refused("the connection to the scheduler is lost", again) from None
 
     def _placed(self, part: Part) -> Part:
-        """The part with a path that is right in another folder, too."""
+        """The part with an absolute path."""
         if self.is_remote:
             part.path = os.path.abspath(os.path.expanduser(part.path))
         return part

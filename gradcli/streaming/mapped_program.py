@@ -1,9 +1,8 @@
-"""An expression of one row, run over many: one way in, `Rows`, whatever is the fastest way that is exact.
+"""Runs an expression of one row over many rows (`Rows`), in the fastest way that is exact.
 
-A row's program is recorded once. Where it is made of elementwise calls on numbers alone, those same calls
-take whole columns: each element of a column meets what it met as a number. Otherwise it is mapped over the
-rows (`vmap` of `grad_and_value`), and what cannot be (its path depends on the numbers) runs on the tape, row
-by row. Rows of a batch that was refused run on the tape too, which says which row it was.
+The program of a row is traced once. If it consists of elementwise calls on scalars, the same calls take
+whole columns. Otherwise it is mapped over the rows (`vmap` of `grad_and_value`). A program that branches on
+values runs on the tape, row by row; so does a batch in which an error occurred, to find the row.
 """
 
 from __future__ import annotations
@@ -26,8 +25,10 @@ _CHUNK = 1 << 14  # rows that are mapped at once
 
 
 class Results:
-    """What rows gave: `values`, the parts of their value by suffix ("", "[0]", "_1", …), and `gradients` by
-    name, each with the rows in its first dimension; `refused`, the rows for which there is none, and why.
+    """The results of rows, each with the rows as its first dimension.
+
+    values: the parts of the value by suffix ("", "[0]", "_1", …). gradients: by name. refused: the rows
+    without a result, and why.
     """
 
     __slots__ = ("gradients", "refused", "values")
@@ -43,9 +44,9 @@ class Rows:
     them. shared: arrays that are the same for all rows. wrt: what to differentiate by; the value must then
     be one number.
 
-    stops: whether the first row that is refused is the end: those behind it are refused like it.
+    stops: whether to stop at the first row with an error; the rows after it are refused alike.
 
-    `alone` says why rows run one by one, once some have run so; None where they run together.
+    `alone` says why rows run one by one, once some have; None if they run together.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Rows:
         return Results(values, gradients, {})
 
     def _row_by_row(self, batch: Arrays, rows: int, error: BaseException) -> Results:
-        """What the rows of a batch give that was refused: on the tape, as from now on all, if none is."""
+        """Run the rows of a batch with an error on the tape; if no row fails, all later ones too."""
         found = self._on_the_tape(batch, rows)
         if not found.refused:
             self.alone = self._reason or str(getattr(error, "message", error)).partition("\n")[0]
@@ -164,21 +165,21 @@ class Rows:
 
 
 def _shape_of(value: Any) -> Any:
-    """What must be the same for the values of all rows."""
+    """The shape and structure that the values of all rows must share."""
     if isinstance(value, tuple | list):
         return [_shape_of(item) for item in value]
     return np.shape(value.array) if isinstance(value, Tensor) else ()
 
 
 def _is_elementwise(found: NumpyTracer) -> bool:
-    """Whether a traced program does nothing but elementwise calls on arrays without dimensions."""
+    """Whether a trace has only elementwise calls on scalars."""
     return all(
         not o.shape and o.kind in ("input", "constant", "elementwise") for o in live(found.outputs)
     ) and all(not o.shape for o in found.inputs.values())
 
 
 def _together(found: NumpyTracer, shared: Arrays) -> Callable[[Arrays, int], Results]:
-    """The traced calls on whole columns."""
+    """The traced calls, run on whole columns."""
     run = program(found.outputs, list(found.inputs.values()))
     names = [name for name, g in found.gradients.items() if g is not None]
 
@@ -206,7 +207,7 @@ def _columns(suffix: str, value: Any, rows: int) -> Arrays:
 
 
 def _stack(kept: list[Any], like: Any) -> Any:
-    """Gradients of rows, one below the other; what a row does not depend on has 0."""
+    """The stacked gradients of rows; 0 where a row does not depend on the variable."""
     zero = np.zeros(np.shape(like), np.asarray(like).dtype)
     return np.stack([zero if grad is None else np.asarray(grad) for grad in kept])
 
@@ -302,7 +303,7 @@ def elements(name: str, array: Any) -> Arrays:
 
 
 def _spread(found: Results, rows: int) -> Results:
-    """Results of some rows among all of them; the others are nan."""
+    """The results of some rows spread over all rows; the others are nan."""
     there = np.array([row not in found.refused for row in range(rows)])
 
     def wide(array: Any) -> Any:

@@ -15,7 +15,7 @@ Told = Callable[[int], None]  # called with a number of rows that are done
 
 
 class Runner(Protocol):
-    """Runs a pass."""
+    """The protocol of what runs a pass."""
 
     def sums(self, work: Work, number: int, values: Values, parts: list[Part], told: Told) -> Any:
         """The sums of all parts in a pass."""
@@ -58,7 +58,7 @@ class Threads:
         parts: list[Part],
         told: Told,
     ) -> Iterator[Any]:
-        """Parts in their order, no more of them at work than keeps the threads busy."""
+        """The results of parts in order; no more parts are in flight than keep the threads busy."""
         waiting: deque[tuple[Part, Future[Any]]] = deque()
         for part in parts:
             waiting.append((part, pool.submit(work.run_part, number, values, part)))

@@ -1,6 +1,7 @@
-"""An expression of one row, over the batches of a table: what is read, what is written, which rows are bad.
+"""The job of `gradcli map`: an expression of one row over the batches of a table.
 
-A job knows nothing of the command line, so that another process can do a part of it.
+It decides what is read, what is written and which rows are bad. It knows nothing of the command line, so
+that other processes can do parts of it.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ TYPED = ("jsonl", "parquet", "feather", "npy")  # formats in which a column of n
 
 
 class Tally:
-    """What is to be said at the end of rows that are not as the others.
+    """Counts of unusual rows, reported at the end.
 
-    left_out: for a number that is missing; bad: that cannot be read or computed; first_bad: the first of
-    these, in words; alone: why rows ran one by one.
+    left_out: rows left out because a number is missing. bad: rows that cannot be read or computed.
+    first_bad: the first of these, in words. alone: why rows ran one by one.
     """
 
     __slots__ = ("alone", "bad", "first_bad", "left_out")
@@ -58,7 +59,7 @@ class Tally:
 
 
 class RowJob:
-    """What is computed for a row, and what is written of it.
+    """What is computed for each row, and what is written.
 
     source: the program's text, or a function of tensors; loaded: names that it may read besides. names: of
     the table's columns. columns: the variables that are columns, each with which; vectors: those of them
@@ -234,7 +235,7 @@ class RowJob:
         return columns
 
     def _follow(self, table: Table) -> None:
-        """Another file of the pattern may have its columns in another order."""
+        """Find the columns again by name: another file may have them in another order."""
         others = set(table.names) - set(self.names) if self.narrowed else set()
         if sorted(n for n in table.names if n not in others) != sorted(self.names):
             raise table_error(other_columns(table.name, table.names, self.names))
@@ -242,7 +243,7 @@ class RowJob:
         self.names = table.names
 
     def narrow(self) -> list[str]:
-        """Make do with the columns that are needed; their names."""
+        """Restrict the job to the columns that it needs; return their names."""
         needed = sorted({*self._read(), *(i for found in self.columns.values() for i in found)})
         self._renumber({old: new for new, old in enumerate(needed)})
         self.names = [self.names[i] for i in needed]
@@ -422,7 +423,7 @@ class RowJob:
         return [None if g else x for x, g in zip(array.tolist(), gone.tolist(), strict=True)]
 
     def look(self, table: Table) -> None:
-        """See by the first rows which variables' cells have uncertainties."""
+        """Find out from the first rows which variables have uncertainties in their cells."""
         for name, found in self.columns.items():
             own = [i for i in found if table.readable(i).spread is not None]
             self.spread.update(own)
@@ -430,7 +431,7 @@ class RowJob:
                 self.errors[name] = None
 
     def settle(self, table: Table, form: str, columns: Sequence[int] | None = None) -> None:
-        """Say by the first rows what columns of text hold, so that all parts of a table hold it."""
+        """Fix the types of text columns by the first rows, so that all parts of a table agree."""
         for index in self.keep if columns is None else columns:
             if index not in self.kinds and form in TYPED and table.is_written(index):
                 self.kinds[index] = _kind(table, index, table.cells(index), form)
@@ -460,7 +461,7 @@ class RowJob:
 
     # -- rows that are bad ---------------------------------------------------------------------------
     def _refuse(self, table: Table, bad: dict[int, Exception]) -> None:
-        """Stop at the first bad row, if that is what is wanted; or at what is wrong with all rows."""
+        """Raise for the first bad row if the job stops there, or if the error concerns all rows."""
         if not bad:
             return
         row = min(bad)
@@ -519,7 +520,7 @@ class RowJob:
         return found
 
     def tally(self) -> Tally:
-        """What there is to say of the rows so far."""
+        """The tally of the rows so far."""
         ways = [self.rows, *(self.further or {}).values()]
         alone = (w.alone for w in ways if w is not None and w.alone is not None)
         self.counted.alone = next(alone, None)
@@ -538,7 +539,7 @@ _LEAVE = "leave the column out by --keep-columns, or write CSV, which takes it a
 
 
 def _kind(table: Table, index: int, cells: Sequence[str], form: str) -> str:
-    """What a column of text is, by its first rows: number, integer or text."""
+    """The type of a text column by its first rows: number, integer or text."""
     there = [cell for cell in cells if not is_missing(cell)]
     found = table.readable(index)
     if not there or any(map(_LABEL.fullmatch, there)) or found.problems or found.spread is not None:
@@ -571,7 +572,7 @@ def _stacked(columns: list[Any], shape: tuple[int, ...]) -> Any:
 
 
 def _check(table: Table, index: int, array: Any, signed: bool, bad: dict[int, Exception]) -> None:
-    """A row is bad whose number is no uncertainty, or no covariance; one that is missing may be nan."""
+    """Mark rows as bad whose uncertainty is negative or covariance invalid; missing ones may be nan."""
     for where, words in uncertainty_law.flaws(array, signed):
         for row in np.flatnonzero(where & ~np.isnan(array)).tolist():
             bad.setdefault(row, table.wrong(row, index, words))

@@ -1,9 +1,8 @@
-"""A program of whole columns, run in passes over the parts of a table that need not fit into memory.
+"""Runs a program of whole columns in passes over a table that need not fit into memory.
 
-The program is recorded once, for as many rows as there are, and cut by rows
-(`compiler.partition`). In each pass every
-part of the table gives its parts of the sums, which are combined as a tree over the parts in their order:
-whoever worked them out, and however many did, the bits are the same.
+The program is traced once for the actual number of rows, and partitioned (`compiler.partition`). In each
+pass every part of the table gives its share of the sums. These are combined in a fixed tree over the parts
+in order, so the bits do not depend on the number of threads or workers.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Values = dict[int, Any]
 
 
 class NoPasses(Exception):
-    """A program that cannot be cut by rows. span: of what cannot, where that is known."""
+    """The program cannot be partitioned by rows. span: the operation at fault, if known."""
 
     def __init__(self, reason: str, span: tuple[int, int] | None) -> None:
         super().__init__(reason)
@@ -39,7 +38,7 @@ class NoPasses(Exception):
 
 
 class Column:
-    """Where the values of a variable are: columns of a table, side by side if it is a matrix."""
+    """The columns of a table that hold a variable; several columns make a matrix."""
 
     __slots__ = ("columns", "is_matrix")
 
@@ -52,11 +51,11 @@ class Column:
 
 
 class Work:
-    """What there is to compute: a function of tensors, some of which are columns of a table.
+    """The computation: a function of tensors, some of which are columns of a table.
 
-    source: what makes the function, `make(*arguments)`, by which another process makes it too. shared: the
-    arrays of the other variables. wrt: what to differentiate by; None for the value alone. cotangent: the
-    gradient to start from; without `backward` there is no gradient. Raises NoPasses.
+    source: (make, arguments); `make(*arguments)` returns the function, in other processes too. shared: the
+    arrays of the other variables. wrt: variables to differentiate by; None for the value alone. cotangent:
+    the gradient to start from; without `backward` there is no gradient. Raises NoPasses.
     """
 
     def __init__(
@@ -84,12 +83,12 @@ class Work:
 
     @property
     def trace(self) -> NumpyTracer:
-        """The program as it was recorded."""
+        """The trace of the program."""
         return self._planned()[0]
 
     @property
     def partition(self) -> Partition:
-        """How it is cut."""
+        """The partition of the trace by rows."""
         return self._planned()[1]
 
     def _planned(self) -> tuple[NumpyTracer, Partition]:
@@ -119,7 +118,7 @@ class Work:
     def _place_in_pass(
         self, function: Callable[..., Any], variables: dict[str, Any], wrt: frozenset[str]
     ) -> tuple[int, int] | None:
-        """Where the node comes from in whose backward something stood in the way."""
+        """The span of the node whose backward could not be traced."""
         nodes: list[Any] = []
         watch = observing(lambda step: nodes.append(step[1]) if step[0] == "start" else None)
         with watch, contextlib.suppress(NoPasses):
@@ -188,7 +187,7 @@ class Work:
 
     # -- running it --------------------------------------------------------------------------------
     def start(self) -> Values:
-        """What is known before the first pass."""
+        """The values that are known before the first pass."""
         found = self.trace
         return {found.inputs[n].index: np.asarray(a)[()] for n, a in self.shared.items()}
 
@@ -228,7 +227,7 @@ class Work:
             raise changed(part.path)
 
     def _real(self, batch: Table, column: int, array: Any, real: Any) -> Any:
-        """A column in the dtype that was recorded. Raises TableError where that would change its numbers."""
+        """A column in the traced dtype. Raises TableError if that would change its numbers."""
         if array.dtype.kind not in "iuf":
             name = self.names[column] if self.names else column
             what = "complex numbers" if array.dtype.kind == "c" else "truth values"
@@ -266,7 +265,7 @@ class Work:
         )
 
     def take(self, number: int, values: Values, sums: Any) -> None:
-        """The sums of all parts, among what is known for the passes that follow."""
+        """Store the sums of a pass in `values`, for the passes that follow."""
         made = self.partition.passes[number]
         if sums is None:
             sums = [_of_nothing(self.partition, o) for o in made]
@@ -316,7 +315,7 @@ def expression(
     from gradcli import language
     from gradcli.streaming.mapped_program import direction, jvp
 
-    table.base()  # operators of tensors are rows of the table
+    table.base()  # operators of tensors are primitives of the table
     program = language.parse(source)
     fixed = {n: wrap(np.asarray(a)[()]) for n, a in known.items()}
 
@@ -348,12 +347,12 @@ def expression(
 
 
 def shift(name: str) -> str:
-    """The name of what moves all elements of a variable, which no variable has."""
+    """The name of the variable that is added to all elements of another; no variable has it."""
     return f"{name} shift"
 
 
 class Combine:
-    """Sums of two runs of rows as those of both: by a ufunc for each."""
+    """Combines the sums of two adjacent runs of rows, by a ufunc for each sum."""
 
     def __init__(self, functions: Sequence[Any]) -> None:
         self.functions = list(functions)
@@ -366,7 +365,7 @@ class Combine:
 
 
 def totals(parts: Iterable[Any], combine: Callable[[Any, Any], Any]) -> Any:
-    """The sums of parts, in their order, as those of all."""
+    """The sums of all parts, combined in order as a tree."""
     tree = Tree(combine)
     for part in parts:
         tree.add(part)
@@ -386,7 +385,7 @@ def _of_nothing(partition: Partition, o: Any) -> Any:
 
 
 def _worded(error: Untraceable) -> NoPasses:
-    """What stood in the way of trace; an error of the program's own is that error."""
+    """The NoPasses for a program that cannot be traced; an error of the program keeps its words."""
     cause = error.__cause__
     if isinstance(cause, LanguageError):
         return NoPasses(_reason(cause.message.partition("\n")[0]), cause.span)

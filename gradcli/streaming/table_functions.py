@@ -155,7 +155,7 @@ compile.__doc__ = (
 
 
 def _names(wanted: str | Iterable[str]) -> list[str]:
-    """Names, of which one may stand alone."""
+    """A list of names; a single name may be a plain string."""
     return [wanted] if isinstance(wanted, str) else list(wanted)
 
 
@@ -235,7 +235,7 @@ def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
 
 
 def _frame(job: RowJob, frame: Any) -> Any:
-    """A partition of a frame of Dask's: the mapped rows, as a frame with the same index."""
+    """The mapped rows of one partition of a Dask frame, with the same index."""
     import copy
 
     arrow = pyarrow("to map over a table")

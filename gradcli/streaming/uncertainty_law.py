@@ -13,7 +13,7 @@ _ROUNDING = 1e-9  # of what a covariance may be too large by
 
 
 def flaws(array: Any, signed: bool) -> list[tuple[Any, str]]:
-    """(where, in words) what makes numbers no uncertainties, or if they are `signed` no covariances."""
+    """(where, in words): entries that are no valid uncertainties, or covariances if `signed`."""
     what = "a covariance" if signed else "an uncertainty"
     if array.dtype.kind not in "fiu":
         return [(np.ones(array.shape, bool), f"{what} is a finite real number")]
@@ -27,7 +27,7 @@ def squares(
     covariances: Mapping[tuple[str, str], Any],
     rows: int = 1,
 ) -> dict[str, Any]:
-    """What each input, and each pair that is correlated, adds to the square of the uncertainty in each row.
+    """The contribution of each input, and of each correlated pair, to the squared uncertainty of each row.
 
     All arrays have the rows in their first dimension (1: the same for all); a name whose gradient is None
     adds nothing.
@@ -51,7 +51,7 @@ def squares(
 
 
 def total(parts: Mapping[str, Any]) -> Any:
-    """The uncertainty of each row, from its squares."""
+    """The uncertainty of each row, from these contributions."""
     square = sum(parts.values())
     return np.sqrt(np.where(square < 0, 0.0, square))
 
@@ -59,8 +59,8 @@ def total(parts: Mapping[str, Any]) -> Any:
 def impossible(
     errors: Mapping[str, Any], covariances: Mapping[tuple[str, str], Any], parts: Mapping[str, Any]
 ) -> Any:
-    """The rows whose covariances no inputs have: beyond the product of the two uncertainties, or together
-    so strong that less than nothing is left.
+    """The rows with impossible covariances: above the product of the two uncertainties, or such that the
+    squared uncertainty is negative.
     """
     square = np.asarray(sum(parts.values()))
     largest = np.max([np.abs(p) for p in parts.values()], axis=0)

@@ -339,12 +339,11 @@ def made_up(
     known: Mapping[str, Any],
     *suits: Suits,
 ) -> tuple[dict[str, Any], Shapes]:
-    """(values of all variables in the order of the program, the shapes of which nobody gave a size).
+    """(values of all variables in program order, the shapes that were inferred).
 
-    arrays: the values that there are. names: the variables without one; declared: the shapes of some of
-    them, in numbers and letters. known: what else the program may read. suits: see `infer`. Made-up
-    values have the default dtype, and lie where the program has a value that is not NaN, if such a point
-    is found.
+    arrays: the known values. names: the variables without a value. declared: shapes of some of them, in
+    numbers and letters. known: other names that the program may read. suits: see `infer`. The made-up
+    values have the default dtype; if possible, the program's value is not NaN there.
     """
     free = [n for n in names if n not in declared]
     lettered = {n for n, s in declared.items() if any(isinstance(k, str) for k in s)}

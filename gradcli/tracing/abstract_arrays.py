@@ -1,9 +1,8 @@
 """Arrays that record what is done with them instead of doing it.
 
-The engine runs on them unchanged: a tensor over an abstract array makes the nodes that any tensor
-makes, and a backward pass over those nodes records exactly the NumPy calls that it would have made,
-in its order. What cannot be known without the numbers raises `Untraceable`: then the engine itself
-does the work.
+The engine runs on them unchanged: tensors over abstract arrays make the usual nodes, and a backward pass
+over these nodes records exactly the NumPy calls that it would make, in the same order. Anything that needs
+the numbers raises `Untraceable`; the program then runs on the tape.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from gradcli.tracing.numpy_program import (
 
 
 class AbstractArray(Numberless, NDArrayOperatorsMixin):
-    """A traced array: shape and dtype, but no numbers."""
+    """An array with shape, dtype and layout, but no numbers."""
 
     __slots__ = ("_fresh", "_graph", "_op")
 
@@ -54,7 +53,7 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
 
     @property
     def flags(self) -> Any:
-        """Those of a real array of this layout; one that is not known is taken for out of order."""
+        """The flags of an array of this layout; not contiguous if the layout is unknown."""
         self._fresh = False
         return _blank(self._op).flags if abstract_evaluation.has_layout(self._op) else _UNORDERED
 
@@ -358,7 +357,7 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
         self._op = self._graph.put("fill", fill, (given, o.shape))
 
     def guard(self, check: Any, told: Any) -> None:
-        """Make this what `check`, of another array, lets through: an error that only numbers can tell."""
+        """Put a `ValueCheck` on this array: when the program runs, `check` may raise an error."""
         o, given = self._op, _argument(self._graph, told)
         args = (abstract_evaluation.ValueCheck(check), o, given)
         self._op = self._graph.put(
@@ -397,7 +396,7 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
 
 
 def _argument(graph: NumpyProgram, value: Any) -> Any:
-    """An operand as operations hold it."""
+    """An operand in the form in which operations keep it."""
     kind = type(value)
     if kind is AbstractArray:
         return value._op

@@ -1,4 +1,4 @@
-"""What is known of NumPy's functions without running them: the shape and dtype of their results."""
+"""Abstract evaluation: the shape, dtype and layout of the results of NumPy calls, without the numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TRIAL = 100_000  # elements up to which a function is tried on ones to see its 
 
 
 def unread(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array of which only shape, dtype and layout count: a large one takes addresses, and no memory."""
+    """An array whose numbers are never read; a large one is backed by no memory."""
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
     if size < _MAPPED or not hasattr(mmap, "MAP_PRIVATE"):
@@ -66,7 +66,7 @@ def _kind_of(argument: Any) -> Any:
 def elementwise(
     graph: NumpyProgram, function: Any, args: tuple[Any, ...], ufunc: Any = None
 ) -> Operation:
-    """One number from each element of the operands."""
+    """Record an elementwise function of the operands."""
     ufunc = ufunc or function
     kinds = tuple(_kind_of(a) for a in args)
     dtype = ufunc.resolve_dtypes((*kinds, None))[-1]
@@ -89,7 +89,7 @@ def elementwise(
 
 
 def _unfilled(args: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """The operands, with the value of a filled array in its place where that changes nothing."""
+    """The operands, with filled arrays replaced by their value if the result is the same."""
     others = [a for a in operands(args) if a.shape and a.kind != "fill"]
     if not any(a.shape == shape for a in others):
         return args
@@ -107,7 +107,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _in_order(args: tuple[Any, ...]) -> bool:
-    """Whether the result's elements lie in order: NumPy follows the layout of the operands."""
+    """Whether the result is contiguous: NumPy follows the layout of the operands."""
     return all(a.ordered for a in operands(args) if a.shape)
 
 
@@ -156,7 +156,7 @@ def reduction(
 def _sum_of_one(
     graph: NumpyProgram, value: Operation, shape: tuple[int, ...], dtype: Any
 ) -> Operation:
-    """The sum of a number and of zeros: -0 comes out as 0."""
+    """The sum of one number: -0 becomes 0."""
     made = elementwise(graph, np.add, (value, graph.constant(value.dtype.type(0))))
     if dtype != made.dtype:
         made = graph.put("elementwise", cast, (made, dtype), None, made.shape, dtype)
@@ -172,7 +172,7 @@ def _narrow(
     keepdims: bool,
     shape: tuple[int, ...],
 ) -> Operation:
-    """The reduction of equal columns: of a few of them (row by row, as of all), then repeated."""
+    """The reduction of an array with equal columns: computed for a few of them, then repeated."""
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
     given = {k: v for k, v in options.items() if v is not None}
     few = _few(graph, a, NARROW)
@@ -184,7 +184,7 @@ def _few(graph: NumpyProgram, a: Operation, columns: int) -> Operation:
 
 
 def _alike(graph: NumpyProgram, some: Operation, shape: tuple[int, ...]) -> Operation:
-    """As many columns as in the shape, all like the first."""
+    """The first column repeated to this shape."""
     one = indexed(graph, some, (..., slice(0, 1)))
     assert one is not None
     return _broadcast_to(graph, one, shape)
@@ -314,7 +314,7 @@ def put_along(array: Any, indices: Any, values: Any, axis: int) -> Any:
 
 
 def put_less(array: Any, indices: Any, values: Any, axis: int, out: Any = None) -> Any:
-    """Zeros in which values were put along an axis, one in each place, less an array."""
+    """Zeros with values put along an axis, one in each slice, minus an array."""
     there = at_each(indices, axis)
     put = values - array[there]
     made = np.subtract(0, array, out=out)
@@ -323,7 +323,7 @@ def put_less(array: Any, indices: Any, values: Any, axis: int, out: Any = None) 
 
 
 def at_each(indices: Any, axis: int) -> tuple[Any, ...]:
-    """The index of what `np.take_along_axis` takes."""
+    """The index with which `np.take_along_axis` reads."""
     if axis == 1 and indices.ndim == 2:  # what the rest comes to, for rows
         return np.arange(len(indices))[:, None], indices
     grid = list(np.indices(indices.shape, sparse=True))
@@ -332,7 +332,7 @@ def at_each(indices: Any, axis: int) -> tuple[Any, ...]:
 
 
 def _alone(o: Any) -> bool:
-    """Whether an array is zeros in which one number was put in each place along an axis."""
+    """Whether an array is zeros with one number put into each slice along an axis."""
     if type(o) is not Operation or o.function is not put_along or o.dtype.char not in "fd":
         return False
     array, indices, values, axis = o.args
@@ -532,7 +532,7 @@ SPECIAL: dict[Any, Any] = {
     np.clip: _clip,
 }
 
-# Functions of which the shape of the result follows from the shapes of the operands alone.
+# Functions whose result shape follows from the operand shapes alone.
 _STEADY = frozenset(
     [
         *(np.cumsum, np.cumprod, np.sort, np.argsort, np.take_along_axis, np.stack, np.outer),
@@ -555,7 +555,7 @@ _STEADY = frozenset(
 def called(
     graph: NumpyProgram, function: Any, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """A call that is made on whole arrays; None where its result's shape is not known."""
+    """Record a call on whole arrays; None if the shape of its result is not known."""
     rule = _PRODUCTS.get(function)
     shape: Any
     if rule is not None and not options:
@@ -598,7 +598,7 @@ def _put_trial(
 def _large(
     graph: NumpyProgram, function: Any, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """Calls on large operands, of functions that are simple enough to be sure of."""
+    """Record a call on large operands, for functions whose result shapes are certain."""
     if function is np.take_along_axis:
         a, indices = args[0], args[1]
         axis = args[2] if len(args) > 2 else options.get("axis", -1)
@@ -700,7 +700,7 @@ class ValueCheck:
 
 
 def with_value_check(guard: ValueCheck, array: Any, told: Any) -> Any:
-    """The array, once the check of what it is told has raised no error; an error has the guard with it."""
+    """The array, after the check has passed; an error carries the `ValueCheck` with it."""
     try:
         guard.check(told)
     except RuntimeError as error:
@@ -715,9 +715,9 @@ def pick(values: Any, index: int) -> Any:
 
 
 class AbstractEvaluation:
-    """What a primitive does with a dimension that it treats entry by entry.
+    """The result of evaluating a primitive abstractly along a batch dimension.
 
-    axes: where its results have that dimension. results: what it gave for four entries.
+    axes: where its results have that dimension. results: its results for four entries.
     """
 
     __slots__ = ("axes", "results")
@@ -729,11 +729,11 @@ class AbstractEvaluation:
 def evaluate_abstractly(
     primitive: Any, args: tuple[Any, ...], axis: int
 ) -> AbstractEvaluation | None:
-    """How a primitive treats the entries along a dimension of its first operand; None where not one by one.
+    """How a primitive treats an axis of its first operand as a batch dimension; None if it mixes entries.
 
-    A primitive whose `axes` name the dimensions along which it works treats others as a batch, each entry by
-    itself. So does one of the last dimensions (`leading`) with the first. Four entries of random numbers
-    show where the dimension lies in the results.
+    A primitive whose `axes` name the dimensions along which it works treats all others as a batch. So does
+    one of the last dimensions (`leading`) with the first. A probe with four entries of random numbers shows
+    where the dimension is in the results.
     """
     first = args[0]
     if primitive.sizes or primitive.view or primitive.kinds[0] == "list":
@@ -817,7 +817,7 @@ def _probe(primitive: Any, args: tuple[Any, ...], given: list[Operation]) -> Any
 
 
 def row_called(graph: NumpyProgram, primitive: Any, operands_: list[Any]) -> Any:
-    """A primitive's kernel as one call on whole arrays; None where its results' shapes are not known."""
+    """Record a primitive's kernel as one call on whole arrays; None if result shapes are not known."""
     args = tuple(operands_)
     given = list(operands(args))
     if primitive.dynamic == "always":

@@ -1,4 +1,4 @@
-"""A trace as data: the calls of primitives that were made, and the values between them."""
+"""A trace as data: calls of primitives, and the values between them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class Call:
     """One application of a primitive: its operands in the order of the primitive's parameters.
 
-    args: Values for tensors, Python numbers where the program had them, options as they were. span:
-    the piece of the program that it is for, where that is known.
+    args: Values for tensors; numbers and options as they were passed. span: the part of the program that
+    made the call, if known.
     """
 
     __slots__ = ("args", "outputs", "primitive", "span")
@@ -26,11 +26,11 @@ class Call:
 
 
 class Value:
-    """What a call made (`index` says which of its results); a variable, or a constant.
+    """A result of a call (number `index`), a variable, or a constant.
 
-    value: an array of its shape and dtype; the numbers count only for a constant, which has neither a
-    call nor a name. known: whether it is the same whatever the variables are. moves: whether it depends
-    on a variable that is differentiated by.
+    value: an array of its shape and dtype; its numbers count only for a constant, which has no call and no
+    name. known: whether it does not depend on the variables. moves: whether it depends on a variable to
+    differentiate by.
     """
 
     __slots__ = ("call", "index", "known", "moves", "name", "value")
@@ -59,12 +59,12 @@ class Value:
 
     @property
     def constant(self) -> bool:
-        """Whether it is an array of numbers, with nothing behind it."""
+        """Whether it is a constant: neither a variable nor the result of a call."""
         return self.call is None and self.name is None
 
 
 def calls(outputs: Iterable[Value]) -> list[Call]:
-    """Every call that the outputs depend on, operands before their uses."""
+    """Every call that the outputs depend on, in topological order."""
     order: list[Call] = []
     seen: set[int] = set()
     stack: list[tuple[Call, bool]] = [(o.call, False) for o in outputs if o.call is not None]

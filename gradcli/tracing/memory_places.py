@@ -1,4 +1,4 @@
-"""Parts of memory as expressions: where an array lies in another, read and written by primitives."""
+"""Where a view lies in its base, as primitives that read it and write it back."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Step = tuple[str, tuple[Any, ...]]
 
 
 def steps(root: Any, part: Any) -> list[Step]:
-    """How to come from an array to a part of its memory: names of functions, and what follows the tensor.
+    """The view functions that lead from an array to a part of its memory, as (name, arguments).
 
-    Selects and slices of the array's dimensions, in another order and with dimensions of size 1 put in;
-    else of all its elements in a row; else an index of positions. Raises NotImplementedError where the
-    elements themselves are read another way (the real part of a complex number).
+    First choice: select, slice, permute and unsqueeze; then the same on the flattened array; then an index
+    of positions. Raises NotImplementedError if the elements are reinterpreted (the real part of a complex
+    number).
     """
     if root.dtype != part.dtype:
         raise NotImplementedError(
@@ -73,7 +73,7 @@ def _cut(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
 ) -> list[Step] | None:
-    """Selects, slices, an order and dimensions of size 1; None where those do not do."""
+    """The steps as selects, slices, a permutation and dimensions of size 1; None if that is not enough."""
     starts = [0] * len(sizes)
     for d in sorted(range(len(sizes)), key=lambda d: -own[d]):
         if sizes[d] > 1 and own[d] > 0:
@@ -145,7 +145,7 @@ def _taken(tensor: Tensor, step: Step) -> Tensor:
 
 
 def _put(before: Tensor, part: Tensor, step: Step) -> Tensor:
-    """`before` with the part that a step takes of it replaced."""
+    """`before` with the part that a step reads replaced."""
     name, args = step
     if name == "select":
         out = _function("select_scatter")(before, part, *args)
@@ -161,13 +161,13 @@ def _put(before: Tensor, part: Tensor, step: Step) -> Tensor:
 
 
 def _alike(root: Any, part: Any) -> bool:
-    """Whether an array shows all of another one, as that does."""
+    """Whether two arrays have the same memory, shape and strides."""
     same = (part.shape, part.strides, part.dtype) == (root.shape, root.strides, root.dtype)
     return same and address(part) == address(root)
 
 
 def read(trace: Tracer, cell: MemoryCell, part: Any) -> Value:
-    """What a part of memory holds now."""
+    """The traced value of a part of memory, as it is now."""
     if _alike(cell.layout, part):
         return cell.value
     if cell.value.constant:
@@ -183,7 +183,7 @@ def read(trace: Tracer, cell: MemoryCell, part: Any) -> Value:
 
 
 def write(trace: Tracer, target: TracedArray, given: Any) -> None:
-    """Write values of the target's own shape over it."""
+    """Write values of the target's shape over it."""
     cell, layout = target.cell, target.layout
     before = modes.change(recorder=trace, enabled=False, rules=False, inference=False)
     try:

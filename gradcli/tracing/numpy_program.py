@@ -45,7 +45,7 @@ def spread(value: Any, shape: Shape) -> Any:
 
 
 class Untraceable(BaseException):
-    """The program cannot be recorded. Not an Exception, so that nothing catches it on the way."""
+    """The program cannot be traced. Not an Exception, so that no handler catches it on the way."""
 
 
 class Operation:
@@ -112,7 +112,7 @@ def operands(args: Iterable[Any]) -> Iterator[Operation]:
 
 
 def replaced(value: Any, meaning: Any) -> Any:
-    """An argument with `meaning(operation)` in place of every operation."""
+    """An argument with every operation in it replaced by `meaning(operation)`."""
     if type(value) is Operation:
         return meaning(value)
     if type(value) in (list, tuple):
@@ -178,7 +178,7 @@ class NumpyProgram:
         return found
 
     def written(self, array: Any) -> None:
-        """Copy the constants in memory that is about to be written: what was read of it stays."""
+        """Copy the constants that share memory about to be written, so that earlier reads stay valid."""
         if type(array) is not np.ndarray:
             return
         for o in self.operations:
@@ -264,7 +264,7 @@ class NumpyProgram:
 
 
 def _doubled(a: Any, b: Any) -> tuple[Any, Operation] | None:
-    """2c and x, of c*x + c*x, where c is a power of 2 from 1 on: in neither is anything rounded."""
+    """(2c, x) for c*x + c*x if c is a power of 2 and at least 1: neither form rounds."""
     if a is not b or type(a) is not Operation or a.function is not np.multiply:
         return None
     for c, x in (a.args, a.args[::-1]):
@@ -292,7 +292,7 @@ def is_one(value: Any) -> bool:
 
 
 def live(roots: Iterable[Operation]) -> list[Operation]:
-    """What the roots depend on, in the order of trace."""
+    """The operations that the roots depend on, in the order of the trace."""
     seen: set[int] = set()
     found: list[Operation] = []
     waiting = list(roots)

@@ -1,4 +1,4 @@
-"""A program traced once: the engine runs on abstract arrays, and what it would have computed is kept."""
+"""Traces a program as NumPy calls: the engine runs on abstract arrays, which record what it computes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["NumpyTracer", "Untraceable", "trace_numpy"]
 
 
 class NumpyTracer:
-    """What a program computes, and how.
+    """The NumPy trace of a program and of its backward pass.
 
     value: the operation of its value. gradients: by name of a variable, None where the value does not
     depend on it; empty where no gradient was asked for. result: the tensor with its nodes, of abstract
-    arrays. names: what the program bound. spec: the structure of a value of several tensors, of which
-    `value` is the first and `more` are the others.
+    arrays. names: what the program assigned. spec: the structure of a value of several tensors; `value`
+    is the first of them, `more` are the others.
     """
 
     __slots__ = (
@@ -73,13 +73,11 @@ def trace_numpy(
 
     variables: arrays by name (only shape, dtype and layout count). wrt: those that require grad.
     cotangent: the gradient to start from, an array or a function of the result that gives it. fixed:
-    random numbers that are drawn on the way may become part of the trace. nested: the value may be
-    nested tuples, lists and dicts of tensors, where there is no backward pass. worded: what a
-    primitive cannot
-    do is an Exception on its way through the program, which may say where it was. stop: an error that
-    the operation of this number raises. Raises Untraceable (with the former as its cause)
-    where the program's path, or a shape in it, depends on the numbers, or where anything else stands
-    in the way.
+    random numbers that are drawn may become constants of the trace. nested: the value may be nested
+    tuples, lists and dicts of tensors; then there is no backward pass. worded: an obstacle is raised as an
+    Exception first, so that the program can say where it was. stop: make the operation of this number
+    raise this error. Raises Untraceable (caused by that Exception) if a branch or a shape depends on the
+    numbers, or if the program cannot be traced for another reason.
     """
     from gradcli.core import random
 
@@ -148,7 +146,7 @@ def _run(found: NumpyTracer, function: Any, cotangent: Any, backward: bool, nest
 
 
 class _Kernels:
-    """Records what kernels and rules do with abstract arrays."""
+    """The tracer: records what kernels and VJP rules do with abstract arrays."""
 
     tensors = False
 

@@ -1,9 +1,9 @@
 """Arrays that remember the primitives that made them, and the memory that they share.
 
-A `TracedArray` array stands where the engine has an ndarray. It lies in memory as that array would (its
-`layout` is one, with numbers of a run of its own), but shows no number that depends on a variable:
-what asks for one is refused, so that nothing can become a constant unseen. Views share a `Cell`; what
-is written through one of them is read through the others, as rows that write into a copy.
+A `TracedArray` takes the place of an ndarray in the engine. Its `layout` is an ndarray of the same shape,
+dtype and memory, with the numbers of an example run. A number that depends on a variable cannot be read, so
+that it never becomes a constant unnoticed. Views share a `MemoryCell`: a write through one of them is traced
+as a functional update (`select_scatter` and its like), which the others then read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUMBERS = (
 
 
 class MemoryCell:
-    """Memory: the array that owns it, the value that it holds now, and how often it was written."""
+    """Memory that views share: the array that owns it, its current value, and its version."""
 
     __slots__ = ("layout", "value", "version")
 
@@ -67,7 +67,7 @@ class TracedArray(NDArrayOperatorsMixin):
 
     @property
     def known(self) -> bool:
-        """Whether the numbers are the same whatever the variables are."""
+        """Whether the numbers do not depend on a variable."""
         return self.value.known
 
     # -- where it lies -----------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class TracedArray(NDArrayOperatorsMixin):
         self.trace.write(self, given)
 
     def written(self, value: Value) -> None:
-        """Know what was written just now."""
+        """Set the value after a write, for all views of the memory."""
         self.cell.version += 1
         self._value, self._version = value, self.cell.version
 
@@ -224,7 +224,7 @@ def _layout(value: Any) -> Any:
 
 
 def wrapped(value: Any) -> Any:
-    """Recorded arrays as tensors, in lists too; anything else as it is."""
+    """Traced arrays as tensors, in lists too; anything else unchanged."""
     if type(value) is TracedArray:
         return wrap(value)
     if type(value) in (list, tuple):

@@ -1,4 +1,4 @@
-"""the tracer: primitives run on the arrays that lie in place of traced ones, and what ran is kept."""
+"""The tracer of primitives: runs each on the layouts of its traced operands, and keeps the call."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ DRAWS = "the program draws random numbers, which no expression can hold: bind th
 
 
 class _Arrived(list[tuple[int, Any]]):
-    """Gradients that have come to a node, and where each stands in their sum."""
+    """The gradients that have arrived at a node, and the place of each in their sum."""
 
 
 class Tracer:
     """A tracer of primitives, as the engine's state knows it (see `gradcli.core.modes.TraceHooks`).
 
-    follow: whether a condition may go by the numbers. followed: whether one did. again: whether the
-    gradients are to be differentiated again, so that what the tape holds constant is kept as such
-    (the primitive `stop_gradient`). beyond: whether as_strided read memory outside of its operand, of which
-    PyTorch's slope is none. variables: the tensors by name; inputs: what they held at first.
+    follow: whether the program may branch on values. followed: whether it did. again: whether the gradients
+    will be differentiated again, so that constants of the tape are traced as `stop_gradient`. beyond:
+    whether as_strided read memory outside of its operand, which has no gradient in PyTorch. variables: the
+    tensors by name; inputs: their values at the start.
     """
 
     tensors = True
@@ -58,7 +58,7 @@ class Tracer:
 
     # -- what the engine asks ----------------------------------------------------------------------
     def call(self, primitive: Any, values: list[Any]) -> Any:
-        """A primitive on tensors: its arrays, recorded where an operand is."""
+        """Run a primitive on tensors; the call is kept if an operand is traced."""
         if self._computing:
             return primitive.compute(primitive.arrays(values))
         if primitive.rare:
@@ -113,7 +113,7 @@ class Tracer:
         )
 
     def memory(self, array: Any) -> Any:
-        """The array as memory that is kept account of, since tensors may share it."""
+        """The array with its own `MemoryCell`, since tensors may come to share it."""
         if self._computing:
             return np.asarray(array)
         if type(array) is TracedArray:
@@ -126,7 +126,7 @@ class Tracer:
         raise self.refuse(DRAWS)
 
     def arrived(self, had: Any, new: Any, node: Any) -> Any:
-        """A gradient beside those that came before it, each with its place in their sum."""
+        """Add a gradient to those that have arrived at a node, with its place in their sum."""
         place = self._places.get(id(node), 0)
         if type(had) is not _Arrived:
             had = _Arrived([] if had is None else [(0, had)])
@@ -134,14 +134,14 @@ class Tracer:
         return had
 
     def total(self, arrived: Any) -> Any:
-        """The sum, as a person would write it: the pass goes back over the program, and its sums too."""
+        """The sum of these gradients in program order; the backward pass brings them in reverse."""
         if type(arrived) is not _Arrived:
             return arrived
         arrived.sort(key=itemgetter(0))
         return reduce(add, [g for _, g in arrived])
 
     def decided(self, array: TracedArray) -> bool:
-        """The truth of an array, where the program may go by it."""
+        """The truth value of an array, if the program may branch on it."""
         if not array.known:
             if not self.follow:
                 raise self.refuse(DECIDES)
@@ -149,7 +149,7 @@ class Tracer:
         return bool(array.layout)
 
     def refuse(self, message: str) -> RuntimeError:
-        """The error for what cannot be recorded; a program that catches it is refused all the same."""
+        """The error for what cannot be traced; a program that catches it is refused all the same."""
         self.refused = RuntimeError(message)
         if running.node is not None:
             self.refused.span = running.node.span  # type: ignore[attr-defined]
@@ -177,7 +177,7 @@ class Tracer:
         return value, value
 
     def _locate(self, tensor: Tensor) -> None:
-        """Note where the program has the call that made a tensor: by now its node knows."""
+        """Copy the span from a tensor's node, which knows it by now, to the traced call."""
         call, node = tensor.array.value.call, edge_of(edge(tensor))[0]
         if call is not None and call.span is None and node is not None:
             call.span = node.span
@@ -192,7 +192,7 @@ class Tracer:
         return wrap(value)
 
     def _hold(self, primitive: Any, values: list[Any], args: list[Any]) -> None:
-        """Mark the operands that the tape takes for constants, beside others that it differentiates."""
+        """Mark operands with `stop_gradient` that the tape holds constant, beside differentiated ones."""
         flat = [v for value in values for v in (value if type(value) in (list, tuple) else [value])]
         if not any(isinstance(v, Tensor) and v.requires_grad for v in flat):
             return
@@ -263,7 +263,7 @@ class Tracer:
                 )
 
     def _check_shape(self, primitive: Any, held: list[Value]) -> None:
-        """How many elements there are may only follow from the numbers where the program goes by them."""
+        """Refuse a result shape that depends on values, unless the program may branch on them."""
         if not primitive.dynamic or modes.current().rules:
             return
         if any(
@@ -275,7 +275,7 @@ class Tracer:
             self.followed = True
 
     def _check_rule(self, primitive: Any, values: list[Any], results: tuple[Any, ...]) -> None:
-        """Refuse what would be constant only because nobody has written its derivative."""
+        """Refuse a primitive without a derivative, which would be taken for a constant."""
         if primitive.vjps or primitive.node is not None or not modes.is_grad_enabled():
             return
         if not any(r.dtype.kind in "fc" for r in results):
@@ -298,7 +298,7 @@ class Tracer:
         return out
 
     def number(self, name: str, value: Any) -> Tensor:
-        """A number that is known, and yet kept by its name."""
+        """A constant that keeps its name in the trace."""
         layout = np.asarray(value)
         self.inputs[name] = Value(layout, name, known=True)
         out = wrap(TracedArray(self, layout, self.inputs[name]))
@@ -306,16 +306,16 @@ class Tracer:
         return out
 
     def value_of(self, value: Any) -> Value:
-        """What a tensor or an array holds, in the trace."""
+        """The traced value of a tensor or an array."""
         array = value.array if isinstance(value, (Tensor, Scalar)) else value
         return array.value if type(array) is TracedArray else Value(np.array(array), known=True)
 
     def read(self, cell: MemoryCell, part: Any) -> Value:
-        """What a part of memory holds now."""
+        """The traced value of a part of memory, as it is now."""
         return memory_places.read(self, cell, part)
 
     def write(self, target: TracedArray, given: Any) -> None:
-        """Write values of the target's own shape over it."""
+        """Write values of the target's shape over it."""
         memory_places.write(self, target, given)
 
     def tensor(self, value: Value) -> Tensor:
@@ -323,7 +323,7 @@ class Tracer:
         return wrap(TracedArray(self, np.array(value.value), value))
 
     def running(self, function: Callable[[], Any]) -> Any:
-        """What a function returns, everything it does recorded; the thread's modes are its own affair.
+        """The result of a function that runs under this tracer; the thread's modes are restored.
 
         Raises RuntimeError where it asks for numbers, or draws them.
         """
@@ -362,7 +362,7 @@ class Tracer:
 
 
 def places_of(output: Tensor) -> dict[int, int]:
-    """The nodes of a graph in order: a node before its operands', the first operand's before the next's."""
+    """The nodes of a graph, depth first: a node before its operands, and operands in order."""
     found: dict[int, int] = {}
     stack: list[tuple[Any, bool]] = [(output.grad_fn, output.grad_fn is None)]
     done = 0
@@ -386,11 +386,10 @@ def trace_program(
     numbers: Mapping[str, Any] | None = None,
     again: bool = False,
 ) -> tuple[Any, Tracer]:
-    """Run a function of tensors by name, recorded: (what it returns, the trace).
+    """Trace a function of tensors that are passed by name: (its result, the tracer).
 
-    arrays: by name of a variable; wrt: those that require grad. follow: whether conditions may go by
-    the numbers. numbers: known numbers that are kept by name. again: whether the gradients are to be
-    differentiated again.
+    arrays: the variables by name; wrt: those that require grad. follow: whether the program may branch on
+    values. numbers: constants that keep their names. again: whether gradients will be differentiated again.
     """
     found = Tracer(follow, again)
     space = {n: found.number(n, v) for n, v in (numbers or {}).items()}
@@ -400,8 +399,7 @@ def trace_program(
 
 
 def decomposition(call: Call) -> list[Value]:
-    """The formula that a primitive stands for: what its kernel does, recorded. Raises what the
-    kernel does."""
+    """The primitives that a call's kernel consists of, as a trace. Raises what the kernel raises."""
     found = Tracer()
 
     def operand(value: Any) -> Any:
