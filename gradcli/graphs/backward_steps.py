@@ -1,4 +1,4 @@
-"""What the engine does in a backward pass, step by step, as it tells whoever observes it."""
+"""The steps of a backward pass, recorded from the events that the engine sends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(slots=True)
 class Pass:
-    """One backward pass: the node it begins at, its seed, its steps."""
+    """One backward pass: the node it begins at, the cotangent, its steps."""
 
     root: Any
     seed: Any
@@ -76,7 +76,7 @@ class StepListener:
                 self._look(step)
 
     def _look(self, step: Step) -> None:
-        """Keep the first step that sends NaN or infinity, and what it saved before that goes."""
+        """Keep the first step that sends NaN or infinity, and copy what it saved before it is freed."""
         place = nonfinite.first_place(step.outgoing)
         if place is not None:
             self.anomaly = step, nonfinite.saved_inputs(step.node, place)

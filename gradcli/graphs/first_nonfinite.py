@@ -14,7 +14,7 @@ from gradcli.graphs.traversal import class_name
 
 @dataclass(slots=True)
 class Anomaly:
-    """The first anomaly: PyTorch's words, where it was made, what did it, what usually helps."""
+    """The first anomaly: PyTorch's message, its place in the source, the cause and a remedy."""
 
     message: str
     name: str

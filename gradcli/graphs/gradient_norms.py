@@ -146,7 +146,7 @@ class Norms:
         return f"{place}  {f'{module}  ' if module else ''}{place.code}"
 
     def _module_marks(self) -> list[Mark]:
-        """Modules that do it bit by bit: the smallest ones without a marked node in them."""
+        """Modules in which the norm changes gradually: the smallest ones without a marked node."""
         if self.modules is None:
             return []
         marked = {mark.id for mark in self.marks}
@@ -270,7 +270,7 @@ class Norms:
 
 
 def _ending(text: str, room: int, ellipsis: str) -> str:
-    """A text with its beginning left out where there is no room for all."""
+    """A text cut at its beginning to fit the room."""
     if columns(text) <= room:
         return text
     kept = fitting(text[::-1], room - len(ellipsis))

@@ -161,7 +161,7 @@ def _groups(graph: Graph, options: Options, ids: Mapping[int, int]) -> dict[str,
 
 
 def _tops(view: View, ids: Mapping[int, int]) -> list[int]:
-    """The nodes of a part that no other of it consumes."""
+    """The nodes of a part that no other node of the part consumes."""
     fed = {edge[0] for i in ids for edge in view.inputs(i) if edge is not None}
     return [k for i, k in ids.items() if i not in fed]
 

@@ -197,7 +197,7 @@ Pulls = dict[int, list[tuple[int, float, float]]]  # by box: (neighbour, offset,
 
 
 def _pulls(chains: list[Chain]) -> tuple[Pulls, Pulls]:
-    """Return how boxes pull one another: a spine hard and straight, what hangs from it softly."""
+    """Return the weights of the least squares: strong along a spine, weak for branches."""
     inner = {chain[0].key for _, chain in chains}
     spines: dict[int, set[int]] = defaultdict(set)
     for wire, chain in chains:
@@ -222,7 +222,7 @@ def _pulls(chains: list[Chain]) -> tuple[Pulls, Pulls]:
 
 
 def pooled(wanted: list[float], weights: list[float], widths: list[float]) -> list[float]:
-    """Return the places nearest to the wanted ones (least squares) at which nothing overlaps."""
+    """Return the least-squares places nearest to the wanted ones without overlap."""
     shifts, at = [], 0.0
     for k, width in enumerate(widths):
         at += (widths[k - 1] + width) / 2 + GAP if k else 0.0
@@ -254,7 +254,7 @@ def _frame(boxes: list[Box], layers: list[list[int]]) -> tuple[float, float]:
 
 
 def _lead(chains: list[Chain]) -> None:
-    """Let every wire leave at its port and arrive at a place of its own, in order."""
+    """Route the wires: each leaves at its port and arrives at a distinct place, in order."""
     arriving: dict[int, list[tuple[float, int]]] = defaultdict(list)
     for k, (wire, chain) in enumerate(chains):
         before = chain[-2]

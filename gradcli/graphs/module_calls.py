@@ -1,4 +1,4 @@
-"""Which call of which module made a node: the tree of calls, as a program of PyTorch's ran them."""
+"""The tree of module calls of a PyTorch program, and which call made each node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph by the modules that made it: which nodes belong to which, what they keep, what flows."""
+"""A graph grouped by PyTorch modules: their nodes, the memory they keep, their gradients."""
 
 from __future__ import annotations
 
@@ -117,12 +117,12 @@ class Modules:
         return found
 
     def parameters(self, leaves: Iterable[int]) -> int:
-        """How many numbers the leaves have."""
+        """The number of elements of the leaves."""
         nodes = self.skeleton.nodes
         return sum(math.prod(nodes[i].variable.shape) for i in leaves)
 
     def kept(self, nodes: Iterable[int]) -> int:
-        """The bytes that nodes keep alive, without those of parameters."""
+        """The bytes that nodes keep alive, without parameters."""
         probe = self.describer.probe
         held: dict[Any, int] = {}
         for i in nodes:
@@ -132,7 +132,7 @@ class Modules:
         return sum(held.values())
 
     def reached(self, part: Part) -> Any:
-        """The gradient that comes into a module: of its node that is nearest to the result."""
+        """The gradient that reaches a module: that of its node nearest to the result."""
         grads = self.describer.grads or {}
         nodes = self.skeleton.nodes
         return next((g for i in sorted(part.nodes) if (g := grads.get(nodes[i])) is not None), None)

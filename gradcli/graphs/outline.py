@@ -24,7 +24,7 @@ def outline(
     only: str | None = None,
     grads: bool = False,
 ) -> list[Line]:
-    """Return the lines: modules to a depth (1: the outermost), then what is outside of all."""
+    """Return the lines: modules to a depth (1: the outermost), then nodes outside of all modules."""
     rows = list(_rows(modules, signs, depth, only, grads))
     columns = 4 + 2 * grads
     table: list[OutlineEntry] = [

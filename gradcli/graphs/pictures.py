@@ -1,6 +1,6 @@
-"""What every picture of a graph shows: cards with a few lines of bounded width, and wires between them.
+"""Pictures of a graph before any format: cards with a few lines of bounded width, and wires.
 
-SVG, TikZ, DOT and Mermaid draw the same `Picture`; so what an option shows, it shows in all of them.
+SVG, TikZ, DOT and Mermaid draw the same `Picture`, so an option has the same effect in all of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Options:
 
 @dataclass(slots=True)
 class Card:
-    """What stands in a box: a title, the program's name, and lines, each (role, text).
+    """The content of a box: a title, the program's name for it, and lines of (role, text).
 
     Roles: "detail", "value", "grad", "saved", "note"; "value bad" and "grad bad" are not finite.
     """
@@ -125,12 +125,12 @@ class Picture:
             self._connect(item)
 
     def ref(self, k: int) -> str:
-        """What DOT and Mermaid call the card of that number: by its node, if it stands for one."""
+        """The identifier of card k in DOT and Mermaid: by its node, if it stands for one."""
         node = self.cards[k].node
         return f"f{k}" if node is None else f"n{node}"
 
     def arrows(self) -> Iterator[tuple[str, str, Wire]]:
-        """The wires with the cards that they lead from and to, the way that the picture is read."""
+        """The wires with their source and target cards, in the direction of reading."""
         for wire in self.wires:
             ends = self.ref(wire.source), self.ref(wire.target)
             start, end = ends[::-1] if self.options.forward else ends
@@ -245,7 +245,7 @@ class Picture:
         return layered_layout.turned(found, sideways=sideways, mirrored=self.options.forward)
 
     def far(self, k: int) -> str:
-        """What stands in place of an edge to a card that is far away."""
+        """The reference that replaces an edge to a distant card."""
         card = self.cards[k]
         if card.name:
             return f"↑ {shorten(card.name, 12)}"

@@ -1,4 +1,4 @@
-"""What a node tells about itself, asked in one way whoever made the graph: our engine, or PyTorch."""
+"""Probes: one interface to the nodes of our engine and of PyTorch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 @lru_cache(1024)
 def _output(shape: tuple[int, ...], dtype: Any) -> Output:
-    """Made once, for many nodes have outputs alike."""
+    """The Output, cached because many nodes have equal ones."""
     return Output(shape, dtype_name(dtype))
 
 
@@ -67,15 +67,15 @@ class Probe:
         return None
 
     def identity(self, held: Any) -> Any:
-        """What tells two things that are kept alive apart."""
+        """A key that identifies the memory of something that is kept alive."""
         return id(held)
 
     def nbytes(self, held: Any) -> int:
-        """How many bytes of memory something takes that is kept alive."""
+        """The bytes of something that is kept alive."""
         return int(held.nbytes)
 
     def is_parameter(self, held: Any) -> bool:
-        """Tell whether what is kept alive would be anyway, being a module's parameter."""
+        """Tell whether it is a module's parameter, which would be alive anyway."""
         return False
 
     def root_of(self, tensor: Any) -> Any:
@@ -87,7 +87,7 @@ class Probe:
         return get_gradient_edge(tensor).node
 
     def default_dtype(self) -> str:
-        """The name of the dtype that goes without saying."""
+        """The name of the default dtype, which is not shown."""
         return default_dtype()
 
     def known_values(

@@ -37,7 +37,7 @@ class SavedScalar:
 
 @dataclass(slots=True)
 class Freed:
-    """Stands for what was released after the backward pass."""
+    """Stands for a saved value that was released after the backward pass."""
 
 
 Single = SavedTensor | SavedScalar | Freed

@@ -1,6 +1,6 @@
-"""The backward pass as a table: what came into each node, what went out and where to.
+"""The backward pass as a table: the gradients that enter and leave each node, and where they go.
 
-`tracing()` listens to the engine while backward passes run; `Trace` is what it heard.
+`tracing()` records backward passes while they run; `Trace` holds the record.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The table of a traced backward pass: a row a step, its rules and gradients below one another.
+"""The table of a traced backward pass: one row a step, with its rules and gradients.
 
-Where the table is wider than the terminal, every step is a block of lines instead, and nothing is cut.
+If the table is wider than the terminal, every step becomes a block of lines, and nothing is cut.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NARROWEST = 8  # what a block's values are folded to, however narrow the termina
 
 
 class _Sent(NamedTuple):
-    """What a step sent over an edge by a rule, or an event of the step."""
+    """A gradient that a step sent over an edge, with its VJP rule; or an event of the step."""
 
     event: str | None
     rule: str

@@ -1,4 +1,4 @@
-"""The signs and the colours of graphs, in one place: what means what."""
+"""The signs and colours of graphs, and their meanings."""
 
 from __future__ import annotations
 

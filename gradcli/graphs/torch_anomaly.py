@@ -1,6 +1,6 @@
-"""The first NaN of a program of PyTorch's: which operation made it, where, and from what.
+"""The first NaN in a PyTorch program: the operation, its place, and its operands.
 
-PyTorch's own anomaly mode says where the forward operation stood; what is told here is the cause.
+PyTorch's anomaly mode only tells where the forward operation was; this tells the cause.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gradcli.graphs.remedies import input_remedy, remedy
 
 @dataclass(slots=True)
 class Found:
-    """An operation whose result, or whose gradient, is not finite where what it had was."""
+    """An operation with finite operands whose result or gradient is not finite."""
 
     message: str
     place: Place | None

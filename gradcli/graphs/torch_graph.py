@@ -1,4 +1,4 @@
-"""What `inspect` knows of tensors of PyTorch's: their names, the modules, and who asks the nodes."""
+"""PyTorch tensors for `inspect`: their names, their modules, and the probe for their nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The instructions that only programs with control flow have, and that are seldom run."""
+"""Instructions of control flow that run too seldom to be in the interpreter's loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def seldom(machine: Machine, frame: Frame, operation: int, argument: Any, row: int) -> bool:
-    """Run one of the instructions that are seldom run; True where it jumps, to its argument."""
+    """Run one of these instructions; True if it jumps to its argument."""
     stack, scope, code = frame.stack, frame.scope, frame.code
     words = code.program.words
     if operation == tree_kinds.LOAD_OUTER:
@@ -101,7 +101,7 @@ def _inplace(machine: Machine, frame: Frame, kind: int, row: int) -> None:
 
 
 def iterator(value: Any) -> Iterator[Any]:
-    """What `for` goes through."""
+    """The iterator of a `for` loop over a value."""
     return iter(value)
 
 

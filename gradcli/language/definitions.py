@@ -20,11 +20,11 @@ def names_of(text: str) -> set[str]:
 def behind(
     text: str, texts: Sequence[str], variables: Set[str], fixed: Set[str] = frozenset()
 ) -> list[str]:
-    """The statements, in order, by which names of the text are made of other variables.
+    """The statements, in order, that define names of the text in terms of other variables.
 
-    texts: what ran, in order. variables: the names that may be variables. One that is `fixed`, or made
-    of no other, stands for itself, and its statement is left out, unless a later one makes another value
-    of it.
+    texts: the inputs of the session, in order. variables: the names that may be variables. A name that is
+    `fixed`, or depends on no other, remains a variable: its statement is left out unless a later one
+    changes its value.
     """
     needed = (names_of(text) & variables) - fixed
     found: list[str] = []
@@ -45,7 +45,7 @@ def behind(
 
 
 def _made(program: Program) -> set[str]:
-    """The names that a statement gives a value, or another one: `y += 1` too."""
+    """The names that a statement assigns, including `y += 1`."""
     changed = [program.children(row)[0] for row, k in enumerate(program.kinds) if k in _AUGMENTED]
     rows = [4 * row for row in changed if program.kinds[row] == tree_kinds.NAME]
     return {*assigned_names(program), *(program.words[program.rows[row + 1]] for row in rows)}

@@ -24,7 +24,7 @@ def is_displayed(program: Program) -> bool:
 def pretty(value: Any) -> str:
     """The text that a notebook shows for a value.
 
-    Raises LanguageError where there is no end of it.
+    Raises LanguageError if the text would be too long.
     """
     try:
         if budget.is_cyclic(value):

@@ -49,7 +49,7 @@ _MISSING = object()
 
 
 class Result:
-    """What a program leaves: the value of its last expression, and all its names."""
+    """The result of a program: the value of its last expression, and all its names."""
 
     __slots__ = ("names", "value")
 
@@ -66,7 +66,7 @@ def say(text: str) -> None:
 
 
 class Machine:
-    """What the frames of one run share."""
+    """The state that all frames of one run share."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Machine:
                 if not loaded:
                     from gradcli.registry import table
 
-                    table.base()  # operators of tensors are rows of the table
+                    table.base()  # operators of tensors are primitives of the table
                     loaded = True
                 if value.label is None:
                     value.label = name
@@ -113,7 +113,7 @@ class Machine:
         return self.value
 
     def lookup(self, word: str) -> Any:
-        """What a name means that no assignment has bound."""
+        """The value of a name that the program has not assigned."""
         if word in self.names:
             return self.names[word]
         if word == "print":
@@ -175,7 +175,7 @@ class Machine:
 
 
 class UserFunction:
-    """A function of a program: where its code is, and the scopes it was made in."""
+    """A function of a program: its code, and the scopes in which it was defined (a closure)."""
 
     __slots__ = ("__weakref__", "closure", "defaults", "machine", "spec")
 
@@ -276,7 +276,7 @@ class Frame:
         self.at, self.instructions = 0, iter(code.blocks[0])
 
     def go(self, block: int) -> None:
-        """Run on from the start of a block."""
+        """Continue at the start of a block."""
         self.at, self.instructions = block, iter(self.code.blocks[block])
 
 
@@ -296,7 +296,7 @@ def comprehended(machine: Machine, outer: Frame, spec: FunctionSpec, row: int) -
 
 
 def called_back(machine: Machine, frame: Frame) -> Any:
-    """What a frame returns, or a generator's next item, where Python or the engine asks for it."""
+    """Run a frame for a call from Python or the engine: its result, or a generator's next item."""
     if machine.runs >= MAX_NESTED_RUNS:
         raise RecursionError("maximum recursion depth exceeded")
     return execute(machine, frame)
@@ -332,7 +332,7 @@ def execute(machine: Machine, first: Frame) -> Any:
 
 
 def _calls(frames: list[Frame]) -> tuple[Call, ...]:
-    """The calls that led to the innermost frame, outermost first. Comprehensions are none."""
+    """The calls that led to the innermost frame, outermost first, without comprehensions."""
     return tuple(
         Call(frame.code.name, outer.code.program.span(frame.where), outer.code.program.source)
         for outer, frame in pairwise(frames)
@@ -351,7 +351,7 @@ def _refused(machine: Machine, frame: Frame, error: Exception) -> LanguageError:
 
 
 def _failed(operation: int, stack: list[Any], a: Any, b: Any) -> tuple[Any, Any]:
-    """What an error of an instruction will want to show: the operands, or (arguments, callee)."""
+    """The values that an error message may show: the operands, or (arguments, callee)."""
     if operation in _HELD:
         return a, b
     if operation in _PAIRED and len(stack) >= 2:
@@ -541,8 +541,8 @@ def run(
     """Run a program with these names bound.
 
     `write` takes the text that the program prints (standard output if None). `max_steps` bounds the
-    number of loop turns and calls together. Whether gradients are recorded is afterwards as it was:
-    what the program says with `set_grad_enabled(False)` is said of itself.
+    number of loop turns and calls together. The grad mode is restored afterwards, so
+    `set_grad_enabled(False)` in a program affects that program only.
     """
     from gradcli.core import modes
 

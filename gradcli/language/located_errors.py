@@ -1,4 +1,4 @@
-"""Errors that point at the piece of source they are about."""
+"""Errors that point at a span of the source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Span = tuple[int, int]
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, with its article: `a list`, `an int`; or None."""
+    """The kind of a value with its article, `a list` or `an int`; or None."""
     if value is None:
         return "None"
     name = type(value).__name__
@@ -34,7 +34,7 @@ class Call:
 
 
 class LanguageError(Exception):
-    """What is wrong with a program, where, and what to do about it.
+    """An error in a program: the message, its span, and a hint.
 
     `usage` is True where the text is at fault (exit code 2) and False where the computation was refused
     (exit code 1). `incomplete` says that more text could make the text right, as in a session's next
@@ -100,7 +100,7 @@ def error_at(
     span: tuple[int, int] | None = None,
     hint: str | None = None,
 ) -> LanguageError:
-    """An error of the engine's as one of ours: PyTorch's words first, then where and what to do."""
+    """An engine error as a LanguageError: PyTorch's words first, then the span and the hint."""
     kinds = {TypeError: "type", IndexError: "index", ValueError: "value", NameError: "name"}
     kind = next((kinds[c] for c in type(error).__mro__ if c in kinds), "runtime")
     found = LanguageError(str(error), kind=kind, source=source, span=span, hint=hint, usage=False)
@@ -165,7 +165,7 @@ def underline(source: str, span: Span, width: int = 100) -> list[str]:
 
 
 def _cell(character: str) -> tuple[str, int]:
-    """A character as it is shown, and the columns it takes."""
+    """A character as it is printed, and the number of columns it takes."""
     if character < "\x7f":
         if character == "\t":
             return " " * _TAB, _TAB

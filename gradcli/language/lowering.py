@@ -1,4 +1,4 @@
-"""From tree to instructions with jumps, for programs that are not straight.
+"""Lowering: from the tree to instructions with jumps, for programs with control flow.
 
 An instruction is (operation, argument, row). Operations below 128 are kinds of rows and mean what they mean
 in a straight program; those from 128 up are listed in tree.py. Instructions are kept in blocks: one runs from
@@ -52,7 +52,7 @@ class FunctionSpec:
         return self._code
 
     def begun(self) -> Any:
-        """What a comprehension collects its items in; for a generator, what says that there are no more."""
+        """The empty collection of a comprehension; for a generator, the sign that it has ended."""
         return _COLLECTIONS[self.program.kinds[self.row]]()
 
 
@@ -101,7 +101,7 @@ class _Writer:
         return self.finish()
 
     def comprehension(self, row: int) -> Code:
-        """A loop in a loop: below their iterators lies what is collected, and the first is there already."""
+        """Nested loops; on the stack, the collection is below their iterators, and the first is there."""
         element, *clauses = self.program.children(row)
         self.own = local_names(self.program, row)
         steps: list[Callable[[], None]] = []

@@ -1,4 +1,4 @@
-"""What a name or an attribute may mean: closed lists, and nothing outside them.
+"""The names and attributes that programs may use: closed lists, and nothing outside them.
 
 Names are the table's (torch's), a few of Python's own, and what other rooms or `--load` have registered.
 Attributes are looked up by the type of the value. No name that begins with two underscores is reachable.
@@ -85,7 +85,7 @@ def builtins() -> dict[str, Any]:
 
 
 class Builtin:
-    """A function of the language's own: it shows its public name, and none of what it is made of."""
+    """A function of the language itself; it shows its public name and hides its implementation."""
 
     __slots__ = ("__name__", "function")
 
@@ -252,7 +252,7 @@ TypeOf.__module__ = "builtins"
 
 
 def class_text(kind: type) -> str:
-    """What a class prints: those of the engine's as torch's."""
+    """The text of a class; classes of the engine are printed as torch's."""
     if kind.__module__.startswith("gradcli."):
         return f"<class 'torch.{kind.__name__}'>"
     return repr(kind)
@@ -279,7 +279,7 @@ _FUNCTIONS = words(
     "len range enumerate zip reversed sorted repr id type isinstance callable print display"
 )
 
-# What belongs to the engine and not to the operator table: name -> module, imported when asked for.
+# Names of the engine that are not in the table: name -> module, imported on first use.
 _MODES = (
     *("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled"),
     *("is_inference_mode_enabled",),
@@ -591,7 +591,7 @@ _WIDTH = r"\d{5,}|\d[\d_]{5,}"
 
 
 def check_specification(text: str) -> str:
-    """Refuse widths and precisions that would only fill memory."""
+    """Refuse widths and precisions that would fill memory."""
     if text and re.search(_WIDTH, text):
         raise ValueError(f"the width in the format specification {text!r} is too large")
     return text

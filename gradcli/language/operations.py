@@ -1,4 +1,4 @@
-"""What the rows compute: operators, calls and subscripts, with guards where a number could be huge."""
+"""The operations of instructions: operators, calls and subscripts, with limits on huge results."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def plain(kind: int, a: Any, b: Any) -> Any:
 
 
 def guard(kind: int, a: Any, b: Any) -> None:
-    """Refuse what would take all memory or hours: 9**9**9, 'a'*10**10."""
+    """Refuse operations that would exhaust memory or run for hours: 9**9**9, 'a'*10**10."""
     if kind == _POW:
         if isinstance(a, int) and isinstance(b, int) and b > 1 and abs(a) > 1:
             bits = a.bit_length() * b if b < budget.MAX_BITS else budget.MAX_BITS + 1
@@ -191,7 +191,7 @@ _ITERABLES = frozenset((*budget.NESTED, *names.LAZY, names.Generator))
 
 
 def _check_arguments(args: list[Any]) -> None:
-    """What is made into tensors: no endless ranges, no lists that hold themselves or too much."""
+    """Refuse arguments that cannot become tensors: endless ranges, cyclic or too long lists."""
     for value in args:
         if type(value) is list or type(value) is tuple:
             _check_nested(value)
@@ -228,11 +228,11 @@ def _all_numbers(args: list[Any], keywords: dict[str, Any], wanted: frozenset[in
 def _lifted(
     function: Any, args: list[Any], keywords: dict[str, Any], wanted: frozenset[int | str]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments with what should be a tensor made one: numbers, and lists of numbers.
+    """The arguments with numbers, and lists of numbers, made tensors where a tensor is wanted.
 
-    Beside a tensor a number does not raise the result's dtype, unless it is of a higher kind. A row
-    takes it as it is; a function gets a tensor of the dtype that both have together. A truth value is
-    a 0-d tensor of its own dtype, but for rows that take numbers.
+    Beside a tensor a number does not promote the result's dtype, unless it is of a higher kind. A primitive
+    takes it as a number; a function gets a tensor of the promoted dtype. A boolean becomes a 0-d bool
+    tensor, except for primitives that take numbers.
     """
     from gradcli.registry import table
 
@@ -389,7 +389,7 @@ def rectangular(values: Any, where: tuple[str, Span] | None) -> Any:
 
 
 def tensor_of(data: Any, dtype: Any) -> Tensor:
-    """Numbers in the default dtype: booleans stay, complex ones stay complex."""
+    """Numbers as a tensor of the default dtype; booleans and complex numbers keep their kind."""
     import numpy as np
 
     from gradcli.core.tensor import wrap
@@ -511,7 +511,7 @@ class Keyword:
 
 
 class Starred:
-    """What stands behind a star, or two, on its way to a call or a dict."""
+    """The operand of `*` or `**` in a call or a display."""
 
     __slots__ = ("value",)
 
@@ -520,13 +520,13 @@ class Starred:
 
 
 class DoubleStarred(Starred):
-    """What stands behind two stars."""
+    """The operand of `**`."""
 
     __slots__ = ()
 
 
 class Field:
-    """A value with the conversion an f-string wants of it."""
+    """A value in an f-string with its conversion."""
 
     __slots__ = ("conversion", "value")
 
@@ -594,7 +594,7 @@ def split_arguments(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _keywords(value: Any) -> dict[str, Any]:
-    """What stands behind two stars in a call: names, as the language has them, and their values."""
+    """The (name, value) pairs of `**mapping` in a call; names must be valid in the language."""
     if type(value) is not dict:
         raise TypeError(f"argument after ** must be a mapping, not {type(value).__name__}")
     for name in value:

@@ -1,4 +1,4 @@
-"""What follows `--x`: numbers, vectors, matrices, ranges, files, standard input, or any expression.
+"""Values of options such as `--x`: numbers, arrays, ranges, files, standard input, or any expression.
 
 Bare numbers and what files hold take the default floating dtype, integers included, because only
 floating and complex tensors can require gradients; an explicit constructor says otherwise.

@@ -240,7 +240,7 @@ class Stack:
 
 
 class Operand:
-    """A stack with an operand on it, whose state waits for the token after it."""
+    """A stack with an operand on top, whose state depends on the next token."""
 
     __slots__ = ("below", "state", "steps")
 
@@ -339,7 +339,7 @@ def parse(source: str, *, explain: bool = True) -> Program:
 
 
 def parses(source: str) -> bool:
-    """Whether a text can be parsed. Nothing is said of what is wrong with it."""
+    """Whether a text can be parsed; no error is composed."""
     try:
         parse(source, explain=False)
     except LanguageError:
