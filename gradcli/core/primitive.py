@@ -578,21 +578,18 @@ def operator(
     `array_memory.in_parts`, and may overwrite it (buffer donation). wide: with float16, numbers and 0-d
     tensors of other dtypes are not rounded before the result is. copies: calls on inference tensors are
     recorded.
-    dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
-    mask is among them. batching: how the kernel takes one more dimension in front (a name of
-    `core.batched_arrays`, or a function of the primitive, its operands and the level that gives the
-    results with the
-    batch in front); axes: the options that are dimensions; sizes: the option that is a shape. guarded:
-    what one rule out of several needs is saved only where that rule is wanted: not so in the primitives of
-    derivatives, where PyTorch saves all. symbolic: how a derivative has the primitive, where that is no call
-    of the function of its name with options of its names: a formula of its parameters; `WORD: OPTIONS`,
-    another function, and what that calls them (`-` for one that it lacks, nothing where they are called
-    the same); `WORD[0]: OPTIONS`, the first of its results; or the name of a form of
-    `gradcli.symbolic.symbolic_rules`. writes: how it may be written in place, in words: "shared",
-    where several
-    elements share memory, too; "apart", only where no operand lies in what is written; "read", the last
-    operand was read before, and may lie anywhere. Nothing: operands lie there whole or not at all.
-    own_order: the kernel says in which order in memory the result's dims are, whatever its operands' are.
+    dynamic: whether the result's shape depends on values: "always", or "masks", if an operand is a mask.
+    batching: the batching rule, a name of `core.batching_rules.BATCHING_WAYS` or a function of primitive,
+    operands and level that returns the results with the batch in front; axes: the options that are dims;
+    sizes: the option that is a shape. saves_by_need: an operand that only one of several rules reads is
+    saved only if that rule will run; False for derivatives, where PyTorch saves all. symbolic: the symbolic
+    rule, if the primitive is not written as a call of its function with options of the same names: a
+    formula of its parameters; `WORD: OPTIONS`, another function and its names for the options (`-` for one
+    that it lacks); `WORD[0]: OPTIONS`, the first of its results; or a form of
+    `gradcli.symbolic.symbolic_rules`. writes: which overlaps the in-place form allows, in words: "shared",
+    elements may share memory; "apart", no operand may overlap what is written; "read", the last operand may
+    overlap in any way. Default: an operand is the written tensor or does not overlap. own_order: the kernel
+    chooses the result's order in memory, whatever its operands' is.
     """
 
     def make(body: type) -> Primitive:
