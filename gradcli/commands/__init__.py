@@ -1,4 +1,4 @@
-"""The commands: one module each, whose `command` is loaded when it is asked for."""
+"""The commands: one module each, whose `command` is imported on first use."""
 
 # In the order in which the help lists them, with what it says of each.
 COMMANDS = {

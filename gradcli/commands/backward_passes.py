@@ -20,7 +20,7 @@ NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_
 
 
 def cotangent_of(evaluation: Evaluation, text: str | None) -> Any:
-    """The seed gradient that --seed asks for; None for the implicit one."""
+    """The cotangent of --seed; None for the implicit one."""
     if text is None:
         return None
     if text.strip() == "ones":
@@ -31,7 +31,7 @@ def cotangent_of(evaluation: Evaluation, text: str | None) -> Any:
 
 
 def cotangent_array(value: Any, text: str) -> Any:
-    """The same as an array for the value of a recording; `ones` takes no memory."""
+    """The cotangent as an array for the value of a trace; `ones` takes no memory."""
     import numpy as np
 
     if text.strip() == "ones":

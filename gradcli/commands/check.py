@@ -347,7 +347,7 @@ def _on_other_sides(
     suits: Callable[[Mapping[str, Any]], bool] | None,
     drawn: Callable[..., Iterator[dict[str, Any]]],
 ) -> Iterator[dict[str, Any]]:
-    """Points at which the program, or the formula, does something else than at those that there are."""
+    """Points at which the program, or the formula, takes other branches than at the given ones."""
     from gradcli.language import parse
     from gradcli.transforms.switches import FAR, MOST, Sides
     from gradcli.transforms.verdicts import function_of
@@ -413,13 +413,13 @@ def _is_finite(function: Any, arrays: dict[str, Any]) -> bool:
 
 
 def _value_shape(function: Any, arrays: dict[str, Any]) -> tuple[int, ...] | None:
-    """The shape of the program's value there; None where it does not run, or has several."""
+    """The shape of the program's value at a point; None if it does not run, or has several values."""
     values = _outputs(function, arrays)
     return tuple(values[0].shape) if values and len(values) == 1 else None
 
 
 def _outputs(function: Any, arrays: dict[str, Any]) -> list[Any] | None:
-    """The program's values there; None where it does not run."""
+    """The program's values at a point; None if it does not run."""
     import numpy as np
 
     from gradcli.core.tensor import wrap
