@@ -147,7 +147,7 @@ def _inside(
 ) -> tuple[list[Any], pytrees.Spec, list[Any]]:
     with opened(level):
         inside = [
-            v if d is None else add_batch_dim(v, d, level)
+            v if d is None else _recorded(add_batch_dim, v, d, level)
             for v, d in zip(values, dims, strict=True)
         ]
         result = func(*pytrees.unflatten(inside, spec), **kwargs)
@@ -194,7 +194,18 @@ def _outside(func: Any, result: Any, dim: Any, level: BatchLevel) -> Any:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
         )
-    return remove_batch_dim(result, dim % n, level)
+    return _recorded(remove_batch_dim, result, dim % n, level)
+
+
+def _recorded(way: Any, tensor: Any, dim: int, level: BatchLevel) -> Any:
+    """A way into a batch or out of it, on the tape under `no_grad` too: to PyTorch it is no operation."""
+    if modes.is_grad_enabled() or modes.current().inference:
+        return way(tensor, dim, level)
+    before = modes.change(enabled=True)
+    try:
+        return way(tensor, dim, level)
+    finally:
+        modes.restore(before)
 
 
 def _in_chunks(

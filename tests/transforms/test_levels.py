@@ -99,3 +99,18 @@ def test_records_are_what_torch_says(name: str, text: str) -> None:
     torch = importlib.import_module("torch")
     torch.set_default_dtype(torch.float64)
     same(value(text, torch), RECORDED[name])
+
+
+def test_the_ways_into_a_batch_and_out_of_it_are_recorded_under_no_grad() -> None:
+    """As PyTorch has it (each line as it answers): to it they are no operations."""
+    w = gradcli.tensor(0.7, requires_grad=True)
+    x = gradcli.tensor([1.0, 2.0], requires_grad=True)
+    with gradcli.no_grad():
+        scaled = gradcli.func.vmap(gradcli.enable_grad()(lambda v: w * v))(
+            gradcli.tensor([1.0, 2.0])
+        )
+        squared = gradcli.func.vmap(gradcli.enable_grad()(lambda v: v * v))(x)
+        assert gradcli.func.vmap(lambda v: v)(x).requires_grad
+        assert not gradcli.func.vmap(lambda v: w * v)(x).requires_grad
+    assert gradcli.autograd.grad(scaled.sum(), w)[0].item() == 3
+    assert gradcli.autograd.grad(squared.sum(), x)[0].tolist() == [2, 4]
