@@ -22,6 +22,7 @@ from gradcli.symbolic.constants import exact
 from gradcli.symbolic.exact_numbers import ONE
 from gradcli.symbolic.expression_evaluation import constants, evaluate
 from gradcli.symbolic.expressions import Expression, call, is_call, name, number, value_of
+from gradcli.symbolic.generic_points import as_exact_as
 from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.tracing.calls import Value, calls
@@ -120,7 +121,8 @@ def reading(
     token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
     kinds = alg.kinds.set({n: v.dtype.kind for n, v in arrays.items()})
     try:
-        yield arrays, list(arrays) if wrt is None else list(wrt)
+        with as_exact_as(arrays):
+            yield arrays, list(arrays) if wrt is None else list(wrt)
     except NoExpression as error:
         raise error.within(program) from error
     except OverflowError as error:

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.system import dtypes
+
 Arrays = Mapping[str, Any]
 
 
@@ -101,3 +103,15 @@ def labelled(other: Arrays, arrays: Arrays, wrt: Iterable[str]) -> dict[str, Any
     """Variables in other sizes, with labels drawn from those of the given ones."""
     kept = labels(arrays, wrt)
     return {n: np.resize(arrays[n], np.shape(v)) if n in kept else v for n, v in other.items()}
+
+
+@contextmanager
+def as_exact_as(arrays: Arrays) -> Iterator[None]:
+    """Use double as the default dtype beside doubles, for new tensors in the text such as ones(3)."""
+    before = dtypes.get_default_dtype()
+    if any(np.asarray(v).dtype.char in "dD" for v in arrays.values()):
+        dtypes.set_default_dtype(dtypes.float64)
+    try:
+        yield
+    finally:
+        dtypes.set_default_dtype(before)

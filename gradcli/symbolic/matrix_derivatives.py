@@ -201,7 +201,8 @@ def matrix_of(
             "smaller --shape has the same formula"
         )
     if 0 in shape:
-        return call("zeros", [], size + shape, [("", size + shape)])
+        whole = shape + size if first and len(shape + size) > 2 else size + shape
+        return call("zeros", [], whole, [("", whole)])
     if not shape:
         found, symbol = source.slope(expression, word)
         return canonicalise(found, symbol)

@@ -7,7 +7,6 @@ higher order is compared with what the tape gives for the derivative of the orde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -25,6 +24,7 @@ from gradcli.symbolic.expressions import Expression, is_size, name, order
 from gradcli.symbolic.generic_points import (
     Arrays,
     Generic,
+    as_exact_as,
     labelled,
     labels,
     laid,
@@ -52,7 +52,6 @@ from gradcli.symbolic.symbolic_shapes import (
     size_of,
     sized,
 )
-from gradcli.system import dtypes
 from gradcli.transforms.higher_orders import gradients
 from gradcli.transforms.traced_run import CONSTANTS
 
@@ -237,7 +236,7 @@ class Claim:
         if self.made.code:
             return self._run_code(arrays)
         tensors = {n: wrap(np.asarray(v)) for n, v in arrays.items()}
-        with _as_exact_as(arrays):
+        with as_exact_as(arrays):
             return {n: _array(run(p, tensors).value) for n, p in self.parsed.items()}
 
     def _run_code(self, arrays: Arrays) -> dict[str, Any]:
@@ -506,18 +505,6 @@ def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
         if proved == 2:
             break
     return proved
-
-
-@contextmanager
-def _as_exact_as(arrays: Arrays) -> Iterator[None]:
-    """Use double as the default dtype beside doubles, for new tensors in the text such as ones(3)."""
-    before = dtypes.get_default_dtype()
-    if any(np.asarray(v).dtype.char in "dD" for v in arrays.values()):
-        dtypes.set_default_dtype(dtypes.float64)
-    try:
-        yield
-    finally:
-        dtypes.set_default_dtype(before)
 
 
 # -- the tape ---------------------------------------------------------------------------------------

@@ -54,6 +54,7 @@ class Tracer:
         self.beyond = False
         self.refused: Exception | None = None
         self._computing = False  # a kernel runs, on arrays
+        self._followed: dict[int, Any] = {}  # nodes from which the tape goes on to the variables
         self._places: dict[int, int] = {}  # of nodes: where a sum has what they add
 
     # -- what the engine asks ----------------------------------------------------------------------
@@ -221,7 +222,20 @@ class Tracer:
         """
         if not tensor.requires_grad:
             return False
-        return not tensor.is_leaf or any(tensor is v for v in self.variables.values())
+        own = {id(v) for v in self.variables.values()}
+        if tensor.is_leaf:
+            return id(tensor) in own
+        first: Any = tensor.grad_fn
+        stack, seen = [first], set[int]()
+        while stack:
+            node = stack.pop()
+            if id(node) in self._followed or id(getattr(node, "variable", None)) in own:
+                self._followed[id(first)] = first
+                return True
+            if id(node) not in seen:
+                seen.add(id(node))
+                stack += [n for n, _ in node.next_functions if n is not None]
+        return False
 
     def _compute(self, primitive: Any, values: list[Any]) -> Any:
         self._computing = True

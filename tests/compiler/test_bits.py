@@ -218,7 +218,7 @@ BY_THE_TAPE = re.compile(
     r"^(linalg\.)?(svd|slogdet|det|inv|inverse|logdet|lu|lu_factor|lu_factor_ex|solve|solve_ex|eigh"
     r"|eigvals|cholesky|lstsq|matrix_power|tensorinv|tensorsolve|cond|vander)\("
     r"|^(cummax|cummin|cumprod|prod|max|min|median|nanmedian|mode|sort|msort|topk|kthvalue)\("
-    r"|^(nan)?quantile|^as_strided|^combinations|^index_reduce|^masked_select|^mvlgamma|^bernoulli"
+    r"|^(nan)?quantile|^as_strided|^combinations|^index_reduce|^masked_select|^mvlgamma|^bernoulli|^poisson"
     r"|^nn\.functional\.(cosine_embedding|gaussian_nll|hinge_embedding|margin_ranking)_loss"
     r"|circular|_\("
 )

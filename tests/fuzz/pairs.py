@@ -1240,7 +1240,7 @@ MORE: list[tuple[str, list[Shape]]] = [
 UNREACHED = {
     **dict.fromkeys(
         "bernoulli bernoulli_p bernoulli_tensor cauchy exponential geometric log_normal normal "
-        "normal_both normal_mean normal_std random_from random_full random_to rrelu_p "
+        "normal_both normal_mean normal_std poisson_row random_from random_full random_to rrelu_p "
         "rrelu_written uniform".split(),
         "gives other numbers each time that it runs",
     ),

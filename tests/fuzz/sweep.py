@@ -46,7 +46,7 @@ VIEWS = (
 DTYPES = ("float32", "int64", "uint8", "bool", "complex128")
 # Other numbers each time, the memory behind a tensor, and what its numbers alone decide.
 LEFT_OUT = re.compile(
-    "|".join((*pairs.RANDOM, "seed", "set_\\(", "resize", "is_", "numel", "dist\\("))
+    "|".join((*pairs.RANDOM, "seed", "set_\\(", "resize", "is_", "numel", "dist\\(", r"\*linalg"))
 )
 # What rules refuse where they are recorded, and forward; what a map refuses, in PyTorch's words.
 REFUSALS = re.compile(
