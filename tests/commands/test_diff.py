@@ -436,8 +436,17 @@ def test_the_mean_of_nothing_is_no_zero(loss: str) -> None:
     assert "value = np.mean(" in code
 
 
+LONG = pytest.mark.long
+
+
 @pytest.mark.parametrize(
-    "options", [["--json"], ["--format", "latex"], ["--show-steps"], ["--show-steps", "--json"]]
+    "options",
+    [
+        ["--json"],
+        pytest.param(["--format", "latex"], marks=LONG),
+        pytest.param(["--show-steps"], marks=LONG),
+        ["--show-steps", "--json"],
+    ],
 )
 def test_what_is_long_is_not_spelled_out(options: list[str]) -> None:
     """Each step has the one before it three times: half a million times, after twelve."""

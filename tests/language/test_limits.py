@@ -67,6 +67,7 @@ def test_depths() -> None:
         "[" * 101 + "1" + " for x in y]" * 101,
     ],
     parts=4,
+    often=3,
 )
 def test_what_grows_is_bounded(text: str) -> None:
     with (

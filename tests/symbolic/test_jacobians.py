@@ -258,7 +258,7 @@ def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[s
     ("kind", "source", "shapes", "wrt"),
     [r[:4] for r in TABLE],
     name=lambda kind, source, shapes, wrt: f"{kind} {source}",
-    parts=8,
+    parts=16,
     often=1,
 )
 def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> None:
