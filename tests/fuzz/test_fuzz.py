@@ -4,6 +4,9 @@ a row of a table."""
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +21,12 @@ from tests.fuzz import (
     matrices,
     pairs,
     text_growth,
-    texts,
     texts_sweep,
 )
 from tests.fuzz import sweep as forms
 from tests.sweep import sweep
+
+TOP = Path(__file__).parents[2]
 
 
 def test_every_generator_can_be_run() -> None:
@@ -115,9 +119,11 @@ def test_texts_of_some_calls(name) -> None:
 
 
 @pytest.mark.long
-def test_a_few_texts(monkeypatch) -> None:
-    monkeypatch.setattr(fuzz, "count", 80)
-    assert list(texts.run(3, 0)) == []
+def test_a_few_texts() -> None:
+    """In a process of its own, as they run by themselves: the default dtype is the process's."""
+    argv = [sys.executable, "-m", "tests.fuzz", "--cases", "80", "--seed", "3", "texts"]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=TOP, check=False)
+    assert done.returncode == 0 and "texts: 0 failures" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:
