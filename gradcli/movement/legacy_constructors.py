@@ -93,6 +93,7 @@ def _make(name: str, dtype: dtypes.dtype) -> Function:
     return Function(
         name,
         _Legacy(name, (), body),
+        module=__name__,
         family="creation",
         doc=f"A tensor of dtype {dtype!r} from sizes or a sequence.",
         method=False,
