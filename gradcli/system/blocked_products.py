@@ -161,8 +161,9 @@ class Fold:
                 self._sums.add(own)
 
     def _sum(self, one: Any, other: Any) -> Any:
-        self._spare.append(other)
-        return np.add(one, other, out=one)
+        np.add(one, other, out=one)
+        self._spare.append(other)  # only now: another thread writes into it at once
+        return one
 
     def total(self) -> Any:
         """The sum, after all blocks were added."""
