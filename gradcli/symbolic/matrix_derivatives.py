@@ -117,6 +117,7 @@ def partials(
         source = Source(program, arrays, nan_guards, follow)
         known: dict[tuple[str, ...], Expression] = {(n,): e for n, e in base.by.items()}
         skipped: list[tuple[str, ...]] = []
+        refused = NoExpression("no derivative of this order has a formula")
         for count in range(2, order + 1):
             made = {}
             for words in combinations_with_replacement(wanted, count):
@@ -128,12 +129,15 @@ def partials(
                     if rest in known:
                         made[words] = matrix_of(known[rest], source, word)
                         continue
-                except NoExpression:
+                except NoExpression as error:
                     if len(wanted) == 1 or sum(np.ndim(arrays[n]) for n in words) < 3:
                         raise
+                    refused = error
                 if count == order:
                     skipped.append(words)
             known = made
+        if not known:
+            raise refused
         labels = {w: ".".join(w) if len(wanted) > 1 or order > 2 else w[0] for w in known}
         return Blocks(
             base,

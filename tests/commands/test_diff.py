@@ -480,9 +480,10 @@ def test_derivatives_of_more_than_two_dimensions(argv: list[str], expected: list
     assert result.stdout.splitlines()[: len(expected)] == expected
 
 
-def test_an_order_without_a_formula_is_refused() -> None:
-    """Nothing else is printed in its place."""
-    result = run("diff", "sum(cumsum(X, 0)**3)", "--order", "2")
+@pytest.mark.parametrize("source", ["sum(cumsum(X, 0)**3)", "sum(cumsum(X, 0)**3*cumsum(Y, 0)**3)"])
+def test_an_order_without_a_formula_is_refused(source: str) -> None:
+    """Nothing else is printed in its place, by one variable or by several."""
+    result = run("diff", source, "--order", "2")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "no contraction goes through" in result.stderr
 
