@@ -1,1 +1,1 @@
-"""The derivative as text: lifting, canonicalisation, printers, proof."""
+"""The derivative as text: lifting, simplification, printers, proof."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, array, call, is_call, number, value_of
 from gradcli.system import dtypes

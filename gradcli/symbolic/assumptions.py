@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.primitives import lapack
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import inverse, matrix_product, transposed
-from gradcli.symbolic.canonicalisation import simplified
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, value_of
 from gradcli.symbolic.matrix_chains import chain, multiplied
 from gradcli.symbolic.rewriting import rewrite
+from gradcli.symbolic.simplify import simplify
 
 NEAR = 1e-8  # tolerance for rounding when values are checked against an assumption
 
@@ -173,7 +173,7 @@ class Assumptions:
 
     def applied(self, expression: Expression) -> Expression:
         """The expression simplified under the assumptions, in its shape."""
-        made = simplified(rewrite(expression, self._rule))
+        made = simplify(rewrite(expression, self._rule))
         made = rewrite(made, self._rule)  # factors may be neighbours only now
         if made.shape == expression.shape:
             return made

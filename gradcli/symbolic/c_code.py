@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.symbolic.algebra import HALF
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expression_text import (
@@ -29,7 +30,6 @@ from gradcli.symbolic.expressions import Expression, order
 from gradcli.symbolic.lifting import NoExpression
 from gradcli.symbolic.program_reader import run_code
 from gradcli.symbolic.sharing import shared_parts
-from gradcli.symbolic.simplify import HALF
 from gradcli.symbolic.stable_forms import stable
 
 # Functions of the language: their names in <math.h>, and the NumPy functions that compute the same.

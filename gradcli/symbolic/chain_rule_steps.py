@@ -11,12 +11,12 @@ from gradcli.core.observers import observing
 from gradcli.graphs.traversal import Describer, class_name, walk
 from gradcli.graphs.vjp_text import rules_by_edge
 from gradcli.language import LanguageError, Program, parse
-from gradcli.symbolic import simplify as alg
-from gradcli.symbolic.canonicalisation import RULES
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import positions
 from gradcli.symbolic.expressions import Expression, is_number, name
 from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
+from gradcli.symbolic.simplify import RULES
 from gradcli.tracing.calls import calls
 from gradcli.transforms.traced_run import traced_run
 

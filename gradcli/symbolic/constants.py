@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.exact_numbers import Number, is_decimal
 from gradcli.symbolic.expressions import Expression, array, call, is_call, name, number, value_of
 from gradcli.system import dtypes

@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import count
 from typing import Any, NamedTuple
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import (
     axes_of,
     inverse,

@@ -16,8 +16,7 @@ import numpy as np
 
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.program import Program
-from gradcli.symbolic import simplify as alg
-from gradcli.symbolic.canonicalisation import canonicalise
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.constants import exact
 from gradcli.symbolic.exact_numbers import ONE
 from gradcli.symbolic.expression_evaluation import constants, evaluate
@@ -25,6 +24,7 @@ from gradcli.symbolic.expressions import Expression, call, is_call, name, number
 from gradcli.symbolic.generic_points import as_exact_as
 from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
+from gradcli.symbolic.simplify import canonicalise
 from gradcli.tracing.calls import Value, calls
 from gradcli.tracing.tracer import trace_program
 from gradcli.transforms.traced_run import CONSTANTS, _worded, traced_run

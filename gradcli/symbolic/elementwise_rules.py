@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.algebra import function
 from gradcli.symbolic.constants import as_exact, known_number, stored
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, Number
 from gradcli.symbolic.expressions import (
@@ -22,7 +23,6 @@ from gradcli.symbolic.expressions import (
     value_of,
 )
 from gradcli.symbolic.rule_interface import Handler, Lifter
-from gradcli.symbolic.simplify import function
 from gradcli.symbolic.spelling import NoExpression
 from gradcli.system.dtypes import dtype as Dtype
 from gradcli.tracing.calls import Call, Value

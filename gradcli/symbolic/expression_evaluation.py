@@ -16,10 +16,10 @@ import numpy as np
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.names import meaning, qualified
 from gradcli.language.operations import call
+from gradcli.symbolic.algebra import HALF
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expression_text import INFIX
 from gradcli.symbolic.expressions import Expression, is_call, order
-from gradcli.symbolic.simplify import HALF
 
 Values = dict[Expression, Any]
 

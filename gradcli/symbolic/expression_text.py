@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.symbolic.algebra import HALF, is_bare, negate
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, is_call, make, order
-from gradcli.symbolic.simplify import HALF, is_bare, negate
 
 Piece = tuple[str, int]
 

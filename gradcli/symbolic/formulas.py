@@ -12,11 +12,11 @@ from functools import cache, partial
 from types import CodeType
 from typing import Any
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.algebra import function
 from gradcli.symbolic.constants import as_exact
 from gradcli.symbolic.elementwise_rules import compare
 from gradcli.symbolic.expressions import Expression, number
-from gradcli.symbolic.simplify import function
 
 
 def _expression(value: Any) -> Expression:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from gradcli.symbolic.algebra import HALF
 from gradcli.symbolic.array_algebra import axes_of
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expression_text import (
@@ -19,7 +20,6 @@ from gradcli.symbolic.expression_text import (
     Printer,
 )
 from gradcli.symbolic.expressions import Expression, is_call, is_size
-from gradcli.symbolic.simplify import HALF
 
 GREEK = frozenset(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "

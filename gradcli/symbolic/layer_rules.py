@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.algebra import full
 from gradcli.symbolic.array_algebra import in_full, permuted, reshaped
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, array, call, is_number, number
 from gradcli.symbolic.rule_interface import Handler, Lifter
-from gradcli.symbolic.simplify import full
 from gradcli.symbolic.spelling import no_expression, shape_of
 from gradcli.tracing.calls import Call
 

@@ -14,12 +14,12 @@ import numpy as np
 from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Scalar, Tensor
 from gradcli.registry import table
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.algebra import function
 from gradcli.symbolic.array_algebra import in_full
 from gradcli.symbolic.constants import as_exact, constant, known_number
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, broadcast, call, number
-from gradcli.symbolic.simplify import function
 from gradcli.symbolic.spelling import NoExpression, chosen, is_tensor, no_expression, shape_of
 from gradcli.symbolic.symbolic_rules import rule_for
 from gradcli.tracing.calls import Call, Value, calls, operands_of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
     axes_of,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import product_of, transposed
 from gradcli.symbolic.common_denominators import powers_of, terms_of
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number

@@ -18,9 +18,8 @@ import numpy as np
 from gradcli.core.tensor import Tensor
 from gradcli.language import run
 from gradcli.language.program import Program
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import stacked
-from gradcli.symbolic.canonicalisation import canonicalise, simplified
 from gradcli.symbolic.differentiate import (
     Derivatives,
     first_order,
@@ -34,6 +33,7 @@ from gradcli.symbolic.generic_points import Arrays
 from gradcli.symbolic.linear_maps import LinearMaps, turned, written_out
 from gradcli.symbolic.proof import Claim
 from gradcli.symbolic.rewriting import rewrite
+from gradcli.symbolic.simplify import canonicalise, simplify
 from gradcli.symbolic.spelling import NoExpression
 from gradcli.transforms import autograd_functional, traced_matrices
 
@@ -234,7 +234,7 @@ def _term_by_term(node: Expression) -> Expression:
 def _finished(found: Expression, shape: tuple[int, ...]) -> Expression:
     """A matrix in canonical form, in full shape."""
     found = rewrite(found, _term_by_term)
-    made = simplified(rewrite(written_out(found), written_out))
+    made = simplify(rewrite(written_out(found), written_out))
     if is_number(made, 0) and shape:
         return call("zeros", [], shape, [("", shape)])
     return alg.full(made, shape)

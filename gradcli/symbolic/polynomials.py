@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, is_call, number
 

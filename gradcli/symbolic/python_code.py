@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.registry import torch_namespaces
+from gradcli.symbolic.algebra import HALF, is_truth
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import Number
 from gradcli.symbolic.expression_text import ATOM, Piece, Printer, enclosed, literal
@@ -19,7 +20,6 @@ from gradcli.symbolic.expressions import Expression, is_call, order
 from gradcli.symbolic.lifting import NoExpression
 from gradcli.symbolic.numpy_helpers import HELPERS, SCALAR, SPECIAL
 from gradcli.symbolic.sharing import shared_parts
-from gradcli.symbolic.simplify import HALF, is_truth
 from gradcli.symbolic.stable_forms import stable
 
 # Functions of the language that have another name in NumPy.

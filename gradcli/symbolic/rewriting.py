@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.expressions import Expression, call, is_number, order
 
 # Methods that leave a number unchanged; a number's text has no methods.

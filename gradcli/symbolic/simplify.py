@@ -1,718 +1,436 @@
-"""The algebra of expressions: sums, products and powers in a normal form, by exact rules only.
+"""Simplification of a lifted derivative: passes that shorten it, and the shape of its variable.
 
-Constants are folded exactly, neutral elements vanish, like terms and like factors are collected, powers
-are merged and signs move out. The few rules of functions are in tables.
+Each pass is a rule that `rewrite` applies to every subexpression; `RULES` lists them in order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from fractions import Fraction
-from functools import reduce
-from math import gcd
+from typing import Any
+from weakref import WeakKeyDictionary
 
-from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic import matrix_chains
+from gradcli.symbolic.array_algebra import (
+    MOST_STACKED,
+    axes_of,
+    deviations,
+    matrix_product,
+    stacked,
+)
+from gradcli.symbolic.common_denominators import partly, terms_of, together
+from gradcli.symbolic.elementwise_rules import compare
+from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import (
     Expression,
-    Shape,
-    array,
     broadcast,
     call,
     is_call,
     is_number,
-    is_size,
     make,
-    number,
     order,
-    sort_key,
     value_of,
 )
-from gradcli.system.dtypes import boolean
-
-HALF = Number(Fraction(1, 2))
-Exponent = Number | Expression
-
-# Whether all values are real: only then abs(u)**2 is u**2.
-real: ContextVar[bool] = ContextVar("real", default=True)
-# Whether all values have one floating dtype, as `matmul` requires of its operands.
-one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
-# Whether the program uses `mean`, so that sum(x)/n is written as mean(x).
-averages: ContextVar[bool] = ContextVar("averages", default=False)
-# Whether the call that is being lifted has an integer result, so that its operands may be integers.
-whole: ContextVar[bool] = ContextVar("whole", default=False)
-# The `dtype.kind` of variables: "b" booleans, "i" and "u" integers.
-kinds: ContextVar[Mapping[str, str]] = ContextVar("kinds")
-# Calls whose traced result is integers, such as argmax(x) and the indices of sort(x).
-integers: ContextVar[set[Expression] | None] = ContextVar("integers", default=None)
-zero, one, minus_one = number(0), number(1), number(-1)
-
-
-# -- sums -----------------------------------------------------------------------------------------
-def split(expression: Expression) -> tuple[Number, Expression]:
-    """(coefficient, rest) of a term; like terms have the same rest."""
-    if expression.op == "number":
-        return expression.data, one
-    if expression.op == "product" and expression.data[0] != ONE:
-        coefficient, exponents = expression.data
-        return coefficient, _product(ONE, list(zip(expression.args, exponents, strict=True)))
-    return ONE, expression
-
-
-def add(*terms: Expression) -> Expression:
-    """The sum."""
-    return combine((t, ONE) for t in terms)
-
-
-def subtract(a: Expression, b: Expression) -> Expression:
-    """The difference."""
-    return combine([(a, ONE), (b, MINUS_ONE)])
-
-
-def combine(terms: Iterable[tuple[Expression, Number]]) -> Expression:
-    """The sum of terms with coefficients."""
-    constant = ZERO
-    found: dict[Expression, Number] = {}
-    for given, factor in terms:
-        term = counted(given)
-        for rest, coefficient in _flat(term, factor):
-            if rest is one:
-                constant = constant + coefficient
-            else:
-                had = found.get(rest)
-                found[rest] = coefficient if had is None else had + coefficient
-    return _sum({t: c for t, c in found.items() if c != ZERO}, constant)
-
-
-def _flat(term: Expression, factor: Number) -> Iterable[tuple[Expression, Number]]:
-    """The (coefficient, term) pairs of a term, with a sum opened if it may be multiplied out."""
-    coefficient, rest = split(term)
-    coefficient = coefficient * factor
-    if rest.op == "sum":
-        coefficients, constant = rest.data
-        for t, c in zip(rest.args, coefficients, strict=True):
-            yield t, c * coefficient
-        yield one, constant * coefficient
-    else:
-        yield rest, coefficient
-
-
-def _sum(terms: dict[Expression, Number], constant: Number) -> Expression:
-    if not terms:
-        return number(constant)
-    if len(terms) == 1 and constant == ZERO:
-        ((term, coefficient),) = terms.items()
-        return scale(coefficient, term)
-    args, coefficients = tuple(terms), tuple(terms.values())
-    shape = broadcast(a.shape for a in args)
-    key = ("sum", frozenset((id(t), c, c.decimal) for t, c in terms.items()), constant, shape)
-    return make("sum", args, (coefficients, constant), shape, key)
-
-
-def negate(expression: Expression) -> Expression:
-    """Minus the expression."""
-    return scale(MINUS_ONE, expression)
-
-
-def scale(coefficient: Number, expression: Expression) -> Expression:
-    """A number times the expression; -(a - b) becomes b - a."""
-    if coefficient == ONE:
-        return expression
-    return product([(expression, ONE)], coefficient)
-
-
-# -- products and powers --------------------------------------------------------------------------
-def multiply(*factors: Expression) -> Expression:
-    """The product."""
-    return product((f, ONE) for f in factors)
-
-
-def divide(a: Expression, b: Expression) -> Expression:
-    """The quotient."""
-    return product([(a, ONE), (b, MINUS_ONE)])
-
-
-def power(base: Expression, exponent: Expression) -> Expression:
-    """`base ** exponent`."""
-    n = value_of(exponent)
-    return product([(base, exponent if n is None else n.unrounded())])
-
-
-def root(base: Expression) -> Expression:
-    """The square root."""
-    return product([(base, HALF)])
-
-
-def product(
-    factors: Iterable[tuple[Expression, Exponent]], coefficient: Number = ONE
-) -> Expression:
-    """The product of (base, exponent) pairs and a coefficient, with like factors collected."""
-    found: dict[Expression, Exponent] = {}
-    exponential: list[tuple[Expression, Number]] = []
-    waiting = list(factors)[::-1]
-    while waiting:
-        base, exponent = waiting.pop()
-        if isinstance(exponent, Number) and exponent == ZERO:
-            continue
-        base = counted(base)
-        folded = _number_of(base, exponent)
-        if folded is not None:
-            coefficient = coefficient * folded
-            continue
-        exact = isinstance(exponent, Number) and exponent.integer is not None
-        if base.op == "product":
-            opened = _opened(base, exponent)
-            if opened is not None:
-                coefficient = coefficient * opened[0]
-                waiting += opened[1]
-                continue
-        elif base.op == "sum" and exact and exponent != ONE:
-            content, base = content_of(base)
-            folded = content.power(exponent)  # type: ignore[arg-type]
-            coefficient = coefficient * (folded or ONE)
-            if folded is None:
-                waiting.append((number(content), exponent))
-        if is_call(base, "exp") and exact:
-            exponential.append((base.args[0], exponent))  # type: ignore[arg-type]
-            continue
-        if is_call(base, "abs") and real.get() and exact and exponent.integer % 2 == 0:  # type: ignore
-            base = base.args[0]
-        _gather(found, base, exponent)
-    if coefficient == ZERO:
-        return zero
-    if exponential:
-        total = combine(exponential)
-        if not is_number(total, 0):
-            _gather(found, call("exp", [total], total.shape), ONE)
-    pairs = [(b, e) for b, e in found.items() if not (isinstance(e, Number) and e == ZERO)]
-    again = any(  # sqrt(2)*sqrt(2)
-        b.op == "number" and isinstance(e, Number) and b.data.power(e) for b, e in pairs
-    )
-    coefficient, pairs = _radicals(coefficient, pairs)
-    pairs, signed = _signs(pairs)
-    return product(pairs, coefficient) if again or signed else _product(coefficient, pairs)
-
-
-def _gather(found: dict[Expression, Exponent], base: Expression, exponent: Exponent) -> None:
-    had = found.get(base)
-    found[base] = exponent if had is None else _plus(had, exponent)
-
-
-def _number_of(base: Expression, exponent: Exponent) -> Number | None:
-    """The value of a power if it is exact: that of 4**(1/2), but not of 2**(1/2)."""
-    n = value_of(base)
-    if n is None or not isinstance(exponent, Number):
-        return None
-    value = n.power(exponent)
-    if value is None and not n.exact and exponent == ONE:
-        return n
-    return value
-
-
-def _opened(
-    base: Expression, exponent: Exponent
-) -> tuple[Number, list[tuple[Expression, Exponent]]] | None:
-    """(number, powers): the power of a product distributed over its factors, as far as that is valid.
-
-    A root only goes to factors that are surely positive. None if the power stays as it is.
-    """
-    if not isinstance(exponent, Number):
-        return None
-    inner, exponents = base.data
-    factors = list(zip(base.args, exponents, strict=True))
-    own = [(number(inner), exponent)]
-    if exponent.integer is not None or _takes(exponents, exponent):
-        powers = [(b, _times(e, exponent)) for b, e in factors]
-        folded = inner.power(exponent)
-        if folded is None and inner != ONE:
-            powers = own + powers
-        return folded or ONE, powers
-    sure = [(b, _times(e, exponent)) for b, e in factors if _is_pi(b)]
-    if not inner.exact or inner.negative or (inner == ONE and not sure):
-        return None
-    rest = _product(ONE, [(b, e) for b, e in factors if not _is_pi(b)])
-    return ONE, [*own, *sure, (rest, exponent)]
-
-
-def _radicals(
-    coefficient: Number, pairs: list[tuple[Expression, Exponent]]
-) -> tuple[Number, list[tuple[Expression, Exponent]]]:
-    """Cancel roots of numbers with the coefficient: 2/sqrt(2) is sqrt(2), sqrt(2)/2 is 1/sqrt(2)."""
-    found: list[tuple[Expression, Exponent]] = []
-    for base, e in pairs:
-        n = value_of(base)
-        if n is not None and n.integer and n.integer > 1 and isinstance(e, Number) and e.exact:
-            while coefficient.exact and isinstance(e, Number) and abs(e.value) < 1:
-                part = coefficient.value.numerator if e.negative else coefficient.value.denominator
-                if part % n.integer:
-                    break
-                up = bool(e.negative)
-                e = e + (ONE if up else MINUS_ONE)
-                factor = Fraction(1, n.integer) if up else Fraction(n.integer)
-                coefficient = coefficient * Number(factor)
-        found.append((base, e))
-    return coefficient, found
-
-
-def _is_pi(base: Expression) -> bool:
-    return base.op == "name" and base.data == "pi" and base.position == -1
-
-
-def _signs(
-    pairs: list[tuple[Expression, Exponent]],
-) -> tuple[list[tuple[Expression, Exponent]], bool]:
-    """For real u, sign(u)*abs(u) is u and sign(u)*u is abs(u)."""
-    if not real.get():
-        return pairs, False
-    bases = {b for b, e in pairs if isinstance(e, Number) and e == ONE}
-    for base in bases:
-        if is_call(base, "sign", "sgn"):
-            for other in bases:
-                if is_call(other, "abs") and other.args[0] is base.args[0]:
-                    kept = [(b, e) for b, e in pairs if b is not base and b is not other]
-                    return [*kept, (base.args[0], ONE)], True
-                if other is base.args[0]:
-                    kept = [(b, e) for b, e in pairs if b is not base and b is not other]
-                    return [*kept, (call("abs", [other], other.shape), ONE)], True
-    return pairs, False
-
-
-def _takes(exponents: Sequence[Exponent], outer: Number) -> bool:
-    """Whether (x**a)**outer may become x**(a*outer) for all these inner exponents `a`."""
-    return all(isinstance(e, Number) and e.integer is None and _root_first(e) for e in exponents)
-
-
-def _root_first(exponent: Number) -> bool:
-    # x**(1/2) is defined for x >= 0 alone, and there powers multiply.
-    return isinstance(exponent.value, Fraction) and exponent.value.denominator % 2 == 0
-
-
-def content_of(total: Expression) -> tuple[Number, Expression]:
-    """(factor, rest) of a sum: the common rational factor of all coefficients, with a common sign."""
-    coefficients, constant = total.data
-    numbers = [c for c in (*coefficients, constant) if c != ZERO]
-    if all(c.exact and not c.decimal for c in numbers):
-        common = Fraction(
-            reduce(gcd, (c.value.numerator for c in numbers)),
-            reduce(_lcm, (c.value.denominator for c in numbers)),
-        )
-    else:
-        common = Fraction(1)
-    if all(c.negative for c in numbers):
-        common = -common
-    if common == 1:
-        return ONE, total
-    inverse = Number(1 / common)
-    terms = {t: c * inverse for t, c in zip(total.args, coefficients, strict=True)}
-    return Number(common), _sum(terms, constant * inverse)
-
-
-def _lcm(a: int, b: int) -> int:
-    return a * b // gcd(a, b)
-
-
-def _times(a: Exponent, b: Exponent) -> Exponent:
-    if isinstance(a, Number) and isinstance(b, Number):
-        return a * b
-    return _exponent(multiply(_expression(a), _expression(b)))
-
-
-def _plus(a: Exponent, b: Exponent) -> Exponent:
-    if isinstance(a, Number) and isinstance(b, Number):
-        return a + b
-    return _exponent(add(_expression(a), _expression(b)))
-
-
-def _expression(e: Exponent) -> Expression:
-    return number(e) if isinstance(e, Number) else e
-
-
-def _exponent(e: Expression) -> Exponent:
-    n = value_of(e)
-    return e if n is None else n
-
-
-def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> Expression:
-    """The product in normal form, from factors that are already collected."""
-    if not pairs:
-        return number(coefficient)
-    if len(pairs) == 1 and pairs[0][1] == ONE:
-        base = pairs[0][0]
-        if coefficient == ONE:
-            return base
-        if base.op == "sum":
-            own, base = content_of(base)
-            coefficient = coefficient * own
-            if coefficient == ONE:
-                return base
-            if coefficient == MINUS_ONE:
-                coefficients, constant = base.data
-                terms = {t: -c for t, c in zip(base.args, coefficients, strict=True)}
-                return _sum(terms, -constant)
-            pairs = [(base, ONE)]
-    elif any(b.op == "sum" and e == ONE for b, e in pairs):
-        made: dict[Expression, Exponent] = {}
-        for base, exponent in pairs:
-            if base.op == "sum" and exponent == ONE:
-                own, base = content_of(base)
-                coefficient = coefficient * own
-            had = made.get(base)
-            made[base] = exponent if had is None else _plus(had, exponent)
-        if len(made) < len(pairs):  # (2 - 2*x)*(1 - x) is 2*(1 - x)**2
-            return product(made.items(), coefficient)
-        pairs = list(made.items())
-    pairs.sort(key=lambda p: sort_key(*p))
-    args = tuple(b for b, _ in pairs)
-    exponents = tuple(e for _, e in pairs)
-    shape = broadcast(
-        [*(b.shape for b in args), *(e.shape for e in exponents if isinstance(e, Expression))]
-    )
-    factors = frozenset((id(b), e if isinstance(e, Number) else id(e)) for b, e in pairs)
-    key = ("product", coefficient, coefficient.decimal, factors, shape)
-    return make("product", args, (coefficient, exponents), shape, key)
-
-
-# -- functions ------------------------------------------------------------------------------------
-def function(word: str, *args: Expression) -> Expression:
-    """An elementwise function of expressions, simplified by its rules if it has any."""
-    bits = word in _BITS
-    if word not in TRUTHS and not bits:
-        args = tuple(map(counted, args))
-    rule = FUNCTIONS.get(word)
-    found = rule(*args) if rule is not None else None
-    if found is not None:
-        return found
-    odd = word in ODD
-    if (odd or word in EVEN) and len(args) == 1 and leads_negative(args[0]):
-        made = call(word, [negate(args[0])], args[0].shape)
-        return negate(made) if odd else made
-    if (
-        len(args) > 1
-        and not bits
-        and all(
-            is_bare(a) or (is_integral(a) and word not in TRUTHS and not whole.get()) for a in args
-        )
-    ):  # many functions are not defined on integers
-        first = args[0]
-        args = (call("float", [first], ()) if is_bare(first) else floating(first), *args[1:])
-    return call(word, args, broadcast(a.shape for a in args))
-
-
-ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf erfinv sign sgn".split())
-EVEN = frozenset("cos cosh abs sinc".split())
-
-
-def leads_negative(expression: Expression) -> bool:
-    if expression.op == "product":
-        return bool(expression.data[0].negative)
-    if expression.op == "number":
-        return bool(expression.data.negative)
-    return expression.op == "sum" and all(
-        c.negative for c in (*expression.data[0], expression.data[1]) if c != ZERO
-    )
-
-
-def _at_zero(value: int) -> Callable[[Expression], Expression | None]:
-    return lambda u: number(value) if is_number(u, 0) else None
-
-
-def _exp(u: Expression) -> Expression | None:
-    if is_number(u, 0):
-        return one
-    if is_call(u, "log"):
-        return u.args[0]
-    if is_call(u, "log_softmax"):
-        return call("softmax", u.args, u.shape, u.data[1])
-    if u.op == "sum" and u.data[1].value == -math.inf:  # 1/gamma(0)
-        return zero
-    return _softmax(u)
-
-
-def _softmax(u: Expression) -> Expression | None:
-    """exp(v - logsumexp(v)) is softmax(v)."""
-    if u.op != "sum" or u.data[1] != ZERO or len(u.args) != 2:
-        return None
-    for v, total, signs in ((*u.args, u.data[0]), (*u.args[::-1], u.data[0][::-1])):
-        if is_call(total, "logsumexp") and total.args[0] is v and signs == (ONE, MINUS_ONE):
-            (_, dim), *kept = total.data[1]
-            if isinstance(dim, int) and (kept or len(v.shape) == 1):
-                return call("softmax", [v], v.shape, [("", dim)])
-    return None
-
-
-def _log(u: Expression) -> Expression | None:
-    if is_number(u, 1):
-        return zero
-    return u.args[0] if is_call(u, "exp") else None
-
-
-def _abs(u: Expression) -> Expression | None:
-    n = value_of(u)
-    if n is not None and n.exact:
-        return number(-n if n.negative else n)
-    if is_call(u, "abs") or (real.get() and is_call(u, "exp", "sigmoid", "cosh")):
-        return u
-    return None
-
-
-def _sign(u: Expression) -> Expression | None:
-    n = value_of(u)
-    if n is not None and n.exact:
-        return zero if n == ZERO else (minus_one if n.negative else one)
-    return None
-
-
-def _reciprocal_square_root(u: Expression) -> Expression:
-    return product([(u, -HALF)])
-
-
-def _both(a: Expression, b: Expression) -> Expression | None:
-    """`a & b` of conditions, simplified if one is constant; integers are left as bits."""
-    for n, other in ((value_of(a), b), (value_of(b), a)):
-        if n in (ZERO, ONE) and (n == ZERO or _chooses(other)):
-            return zero if n == ZERO else other
-    return None
-
-
-def _either(a: Expression, b: Expression) -> Expression | None:
-    """`a | b` of conditions, simplified if one is constant."""
-    for n, other in ((value_of(a), b), (value_of(b), a)):
-        if n in (ZERO, ONE) and _chooses(other):
-            return other if n == ZERO else one
-    return None
-
-
-def _chooses(expression: Expression) -> bool:
-    """Whether it is a condition, or a constant True or False."""
-    return is_truth(expression) or value_of(expression) in (ZERO, ONE)
-
-
-def _xlogy(a: Expression, b: Expression) -> Expression | None:
-    return function("log", b) if is_number(a, 1) else None
-
-
-FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
-    "add": add,
-    "sub": subtract,
-    "mul": multiply,
-    "div": divide,
-    "neg": negate,
-    "pow": power,
-    "sqrt": root,
-    "rsqrt": _reciprocal_square_root,
-    "square": lambda u: product([(u, Number.of(2))]),
-    "reciprocal": lambda u: product([(u, MINUS_ONE)]),
-    "exp": _exp,
-    "log": _log,
-    "abs": _abs,
-    "sign": _sign,
-    "sgn": _sign,
-    "sin": _at_zero(0),
-    "tan": _at_zero(0),
-    "tanh": _at_zero(0),
-    "sinh": _at_zero(0),
-    "cos": _at_zero(1),
-    "cosh": _at_zero(1),
-    "bitwise_and": _both,
-    "logical_and": _both,
-    "bitwise_or": _either,
-    "logical_or": _either,
-    "xlogy": _xlogy,
-    "special.xlog1py": lambda a, b: function("log1p", b) if is_number(a, 1) else None,
-}
-
-
-def where(condition: Expression, a: Expression, b: Expression) -> Expression:
-    """`where(condition, a, b)`, with equal branches merged and common factors moved out."""
-    if a is b:
-        return a
-    n = value_of(condition)
-    if n is not None:
-        return a if n != ZERO else b
-    if is_call(condition, "lt") and condition.args == (b, a) and value_of(a) is not None:
-        return call("clamp", [b], b.shape, [("min", a.data)])
-    return call("where", [condition, a, b], broadcast([condition.shape, a.shape, b.shape]))
-
-
-# -- booleans and integers ----------------------------------------------------------------------
-TRUTHS = frozenset(
-    "eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf isfinite signbit "
-    "isposinf isneginf isclose isin any all".split()
+from gradcli.symbolic.function_identities import angles, named_quotients, one_sigmoid, sigmoids
+from gradcli.symbolic.polynomials import collected
+from gradcli.symbolic.rewriting import rewrite
+
+# Functions that refuse integer operands beside floating ones; functions that write into a copy of their
+# first operand, at the indices that are their second.
+FLOATING = frozenset(
+    "matmul dot einsum mean cross linalg.cross linalg.solve linalg.solve_triangular cholesky_solve "
+    "linalg.lu_solve conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
 )
-_BITS = frozenset("bitwise_and bitwise_or bitwise_not bitwise_xor".split())
-# The elements of the first operand, some of them, in another order.
-_MOVED = frozenset(
-    "detach expand expand_as reshape T permute select slice index flip roll rot90 diag diagonal tril "
-    "triu diag_embed tile unfold as_strided narrow_copy gather take take_along_dim index_select "
-    "masked_select amax amin max min nan_to_num sign channel_shuffle".split()
-)
-# The elements of all operands; and what gives them, and where they were, as two results.
-_JOINED = frozenset("[] stack cat maximum minimum fmax fmin".split())
-_ORDERED = ("sort", "topk", "kthvalue", "cummax", "cummin", "max", "min", "median", "mode")
-# What writes into a copy of its operand, whose dtype the result has.
-_WRITTEN = frozenset(
-    "index_fill index_put index_copy select_scatter slice_scatter diagonal_scatter scatter "
-    "masked_scatter nn.functional.pad constant_pad_nd".split()
-)
-_COUNTS = frozenset("sum cumsum prod trace".split())
-_INTEGRAL = _COUNTS | frozenset("tensor [] stack cat trunc floor ceil".split())
+WRITING = frozenset("scatter scatter_add index_put index_add index_copy put masked_scatter".split())
 
 
-def is_truth(expression: Expression) -> bool:
-    """Whether it is a boolean expression."""
-    if expression.op == "name":
-        return _kind(expression) == "b"
-    if expression.op == "array":
-        return bool(expression.data.dtype.kind == "b")
-    if expression.op != "call":
-        return False
-    (word, options), args = expression.data, expression.args
-    if word in _BITS:
-        return any(map(is_truth, args)) and all(is_truth(a) or a in (zero, one) for a in args)
-    if word in _JOINED:
-        return all(map(is_truth, args))
-    if word == "where":
-        return is_truth(args[1]) and is_truth(args[2])
-    if word == "to":
-        return bool(options[0][1] is boolean)
-    if word == "select" and is_call(args[0], *_ORDERED):
-        return options[1][1] == 0 and is_truth(args[0].args[0])
-    return word in TRUTHS or (word in _MOVED | _WRITTEN and is_truth(args[0]))
+def canonicalise(expression: Expression, variable: Expression) -> Expression:
+    """The derivative in canonical form, in the shape of its variable."""
+    return shaped(alg.zero if 0 in variable.shape else simplify(expression), variable)
 
 
-def counted(expression: Expression) -> Expression:
-    """The expression as numbers: booleans, which cannot be added or negated, become 1 and 0."""
-    return where(expression, one, zero) if is_truth(expression) else expression
+def simplify(expression: Expression) -> Expression:
+    """The expression after all passes; it may have a smaller shape, to be broadcast."""
+    for rule in RULES:
+        expression = rewrite(expression, rule)
+    other = one_sigmoid(expression, _tidied)
+    made = expression if other is None else min((expression, other), key=length)
+    return rewrite(_over_one_number(collected(made, length)), _last)
 
 
-def is_integral(expression: Expression) -> bool:
-    """Whether its text has integer values, such as `where(x > 0, 1, 0)`."""
-    if expression.op == "number":
-        return expression.data.integer is not None
-    if expression.op == "name":
-        return _kind(expression) in ("i", "u")
-    if expression.op == "array":
-        return bool(expression.data.dtype.kind in "iu")
-    if expression.op == "sum":
-        numbers = (*expression.data[0], expression.data[1])
-        return all(n.integer is not None for n in numbers) and all(
-            map(is_integral, expression.args)
-        )
-    if expression.op == "product":
-        coefficient, exponents = expression.data
-        return (
-            coefficient.integer is not None
-            and all(isinstance(e, Number) and (e.integer or -1) > 0 for e in exponents)
-            and all(map(is_integral, expression.args))
-        )
-    if expression.op != "call":
-        return False
-    if expression.data[0] == "where":
-        return is_integral(expression.args[1]) and is_integral(expression.args[2])
-    if expression.data[0] == "one_hot":
-        return True
-    if expression.data[0] == "to":
-        return not expression.data[1][0][1].is_floating_point
-    if expression in (integers.get() or ()):
-        return True
-    if expression.data[0] in _MOVED:
-        return is_integral(expression.args[0])
-    if expression.data[0] in _COUNTS and is_truth(expression.args[0]):
-        return True
-    return expression.data[0] in _INTEGRAL and all(map(is_integral, expression.args))
+def _last(node: Expression) -> Expression:
+    """Absorb signs into matrix products, and make operands floating where a function needs it."""
+    node = matrix_chains.without_sign(node)
+    if node.op != "call" or node.data[0] not in FLOATING | WRITING:
+        return node
+    places = node.args[1:2] if node.data[0] in WRITING else ()
+    given = [a if a in places else alg.floating(a) for a in node.args]
+    if all(a is b for a, b in zip(given, node.args, strict=True)):
+        return node
+    return call(node.data[0], given, node.shape, node.data[1])
 
 
-def _kind(variable: Expression) -> str:
-    """The `dtype.kind` of a variable; "" for other names."""
-    return kinds.get({}).get(variable.data, "")
-
-
-def note_integers(expression: Expression) -> None:
-    """Remember that a call has an integer result, if its function does not tell."""
-    known = integers.get()
-    if known is not None and expression.op == "call" and not is_integral(expression):
-        known.add(expression)
-
-
-def floating(expression: Expression) -> Expression:
-    """The expression with a floating dtype: integers and booleans are converted."""
-    expression = counted(expression)
-    if not is_integral(expression) or value_of(expression) is not None:
-        return expression
-    args, shape = expression.args, expression.shape
-    if expression.op == "array":
-        return array(expression.data.astype(float))
-    if is_call(expression, "where"):
-        condition, a, b = args
-        made = floating(b) if value_of(b) is None else call("float", [b], ())
-        return call("where", [condition, a, made], shape)
-    if is_call(expression, "tensor"):
-        return call("tensor", [_as_float(args[0])], shape)
-    if is_call(expression, *_INTEGRAL, *_MOVED):
-        word, options = expression.data
-        count = 1 if word in _MOVED else len(args)  # what follows are the places
-        given = (*map(floating, args[:count]), *args[count:])
-        if given != args:
-            return call(word, given, shape, options)
-    return call("mul", [call("float", [one], ()), expression], shape)
-
-
-def _as_float(own: Expression) -> Expression:
-    """A number, or each number of a list, wrapped in `float`."""
-    if is_call(own, "[]"):
-        return call("[]", list(map(_as_float, own.args)), ())
-    return call("float", [own], ())
-
-
-# -- shapes ---------------------------------------------------------------------------------------
-def full(expression: Expression, shape: Shape, discrete: bool = False) -> Expression:
-    """The expression expanded to a shape; floating unless `discrete`."""
-    if not discrete:
-        expression = floating(expression)
+def shaped(expression: Expression, variable: Expression) -> Expression:
+    """The expression expanded to the shape of a variable, as `zeros_like(x)` or `expand_as`."""
+    shape = variable.shape
     if expression.shape == shape:
         return expression
-    if is_number(expression, 0):
-        return call("zeros", [], shape, [("", shape)])
-    constant = not discrete and expression.position == -1 and not expression.shape
-    if is_bare(expression) or constant:
-        return multiply(expression, call("ones", [], shape, [("", shape)]))
-    return call("expand", [expression], shape, [("", shape)])
+    n = value_of(expression)
+    if n is not None and n in (ZERO, ONE):
+        return call("zeros_like" if n == ZERO else "ones_like", [variable], shape)
+    if alg.is_bare(expression):
+        return call("full_like", [variable, expression], shape)
+    if not any(_is_variable(node) for node in order([expression])):
+        return alg.multiply(expression, call("ones_like", [variable], shape))
+    return call("expand_as", [expression, variable], shape)
 
 
-def is_bare(expression: Expression) -> bool:
-    """Whether its text is a Python number; functions such as sqrt(2) return tensors."""
-    for node in order([expression]):
-        if node.op == "product":
-            if any(not isinstance(e, Number) or abs(e.value) == HALF.value for e in node.data[1]):
-                return False
-        elif node.op not in ("number", "sum") and not _is_pi(node) and not is_size(node):
-            return False
-    return True
+def _is_variable(node: Expression) -> bool:
+    """Whether it is a name other than a constant such as `pi`."""
+    return node.op == "name" and node.position != -1
 
 
-def scalars_out_of_floats(
-    expression: Expression,
-) -> tuple[list[tuple[Expression, Exponent]], Expression]:
-    """As `scalars_out`, for a function that takes no integers: without its factors a gradient may be
-    ones and zeros."""
-    outer, rest = scalars_out(expression)
-    return outer, floating(rest) if outer else rest
+# -- pieces of a vector ---------------------------------------------------------------------------
+def _gathered(node: Expression) -> Expression:
+    """Terms that each write one element of a vector of zeros, as the stack of these elements."""
+    terms = terms_of(node)
+    scattered = [(c, t) for c, t in terms if _scatter_of(t) is not None]
+    if not scattered:
+        return node
+    groups: dict[Any, list[tuple[Number, Expression]]] = {}
+    for c, t in scattered:
+        core = _scatter_of(t)
+        assert core is not None
+        groups.setdefault((core.shape, core.data[1][0][1] % len(core.shape)), []).append((c, t))
+    rest = [(t, c) for c, t in terms if _scatter_of(t) is None]
+    changed = False
+    for (shape, dim), members in groups.items():
+        size = shape[dim]
+        whole = shape[:dim] + shape[dim + 1 :]
+        if len(shape) != 1 or size > MOST_STACKED or (len(members) == 1 and size > 1):
+            rest += [(t, c) for c, t in members]
+            continue
+        parts: list[list[tuple[Expression, Number]]] = [[] for _ in range(size)]
+        for c, t in members:
+            core = _scatter_of(t)
+            assert core is not None
+            index = core.data[1][1][1] % size
+            outer, _ = _outside(t, core)
+            parts[index].append((alg.product([*outer, (core.args[1], ONE)]), c))
+        if not all(parts):
+            rest += [(t, c) for c, t in members]
+            continue
+        items = [alg.full(alg.combine(p), whole) for p in parts]
+        changed = True
+        rest.append((stacked(items, shape), ONE))
+    return alg.combine(rest) if changed else node
 
 
-def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent]], Expression]:
-    """(scalar factors, rest): the factors that may move out of a sum or a matrix product."""
-    if expression.op == "sum" and expression.shape:
-        content, rest = content_of(expression)
-        return ([], expression) if content == ONE else ([(number(content), ONE)], rest)
-    if expression.op != "product" or not expression.shape:
-        return [], expression
-    coefficient, exponents = expression.data
-    outer: list[tuple[Expression, Exponent]] = []
-    inner: list[tuple[Expression, Exponent]] = []
-    for base, e in zip(expression.args, exponents, strict=True):
-        flat = not base.shape and not (isinstance(e, Expression) and e.shape)
-        (outer if flat else inner).append((base, e))
-    if not outer and coefficient == ONE:
-        return [], expression
-    return [(number(coefficient), ONE), *outer], _product(ONE, inner)
+def _scatter_of(term: Expression) -> Expression | None:
+    """The `select_scatter` into zeros of a term, which may have scalar factors beside it."""
+    if is_call(term, "select_scatter") and is_call(term.args[0], "zeros"):
+        return term
+    if term.op == "product":
+        found = [b for b in term.args if b.shape]
+        if len(found) == 1 and is_call(found[0], "select_scatter"):
+            at = term.args.index(found[0])
+            if term.data[1][at] == ONE and is_call(found[0].args[0], "zeros"):
+                return found[0]
+    return None
+
+
+def _outside(term: Expression, core: Expression) -> tuple[list[Any], Expression]:
+    if term is core:
+        return [], core
+    pairs = zip(term.args, term.data[1], strict=True)
+    return [(b, e) for b, e in pairs if b is not core], core
+
+
+# -- common factors -------------------------------------------------------------------------------
+def _factored(node: Expression) -> Expression:
+    """A sum with the common factors of its terms taken out, if that is shorter."""
+    if node.op != "sum":
+        return node
+    terms = terms_of(node)
+    shared: dict[Expression, Any] | None = None
+    for _, term in terms:
+        own = _powers(term)
+        if shared is None:
+            shared = dict(own)
+            continue
+        shared = {b: _least(e, own[b]) for b, e in shared.items() if b in own and _alike(e, own[b])}
+    if not shared or all(not isinstance(e, Expression) and e == ZERO for e in shared.values()):
+        content, rest = alg.content_of(node)
+        made = alg.scale(content, rest) if not content.negative else node
+        return made if length(made) <= length(node) else node
+    outer = list(shared.items())
+    inverse = [(b, alg.negate(e) if isinstance(e, Expression) else -e) for b, e in outer]
+    inner = alg.combine((alg.product([(t, ONE), *inverse]), c) for c, t in terms)
+    if broadcast([inner.shape, *(b.shape for b, _ in outer)]) != node.shape:
+        return node
+    made = alg.product([(inner, ONE), *outer])
+    return made if length(made) < length(node) else node
+
+
+def _powers(term: Expression) -> dict[Expression, Any]:
+    if term is alg.one:
+        return {}
+    if term.op == "product":
+        pairs = zip(term.args, term.data[1], strict=True)
+        return {b: e for b, e in pairs if b.op != "number"}
+    return {term: ONE}
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, Number) and isinstance(b, Number):
+        return a.exact and b.exact and a.negative == b.negative
+    return a is b
+
+
+def _least(a: Any, b: Any) -> Any:
+    if isinstance(a, Number) and isinstance(b, Number):
+        x, y = a.value, b.value
+        assert isinstance(x, Fraction) and isinstance(y, Fraction)
+        return a if abs(x) <= abs(y) else b
+    return a
+
+
+# -- branches -------------------------------------------------------------------------------------
+def _branches(node: Expression) -> Expression:
+    """Move factors into the non-zero branch of a `where`; merge `where` terms of one condition."""
+    if node.op == "product":
+        return _into_branch(node)
+    if is_call(node, "where"):
+        return _rectified(node)
+    if node.op != "sum":
+        return node
+    by: dict[Expression, list[tuple[Number, Expression]]] = {}
+    rest: list[tuple[Expression, Number]] = []
+    for c, t in terms_of(node):
+        if is_call(t, "where"):
+            by.setdefault(t.args[0], []).append((c, t))
+        else:
+            rest.append((t, c))
+    if all(len(members) == 1 for members in by.values()):
+        return node
+    for condition, members in by.items():
+        a, b = (alg.combine((t.args[k], c) for c, t in members) for k in (1, 2))
+        rest.append((alg.where(condition, a, b), ONE))
+    return alg.combine(rest)
+
+
+def _rectified(node: Expression) -> Expression:
+    """where(u > 0, v*relu(u), 0) is v*relu(u)."""
+    condition, own, other = node.args
+    if not is_number(other, 0) or own.shape != node.shape:
+        return node
+    for base, e in _powers(alg.split(own)[1]).items():
+        if _is_positive(e) and is_call(base, "relu") and compare("gt", base, alg.zero) is condition:
+            return own
+    return node
+
+
+def _into_branch(node: Expression) -> Expression:
+    coefficient, exponents = node.data
+    pairs = list(zip(node.args, exponents, strict=True))
+    found = [(b, e) for b, e in pairs if is_call(b, "where") and _is_positive(e)]
+    found = [(b, e) for b, e in found if any(is_number(s, 0) for s in _sides(b))]
+    if not found:
+        return node
+    branches, power = found[0]
+    condition, sides = branches.args[0], _sides(branches)
+    rest = [(b, e) for b, e in pairs if b is not branches]
+    made = _rectified(
+        alg.where(condition, *(alg.product([(s, power), *rest], coefficient) for s in sides))
+    )
+    return made if branches.shape == node.shape or length(made) < length(node) else node
+
+
+def _sides(branches: Expression) -> list[Expression]:
+    """The two branches of `where`, without a cast around a number."""
+    return [s.args[0] if is_call(s, "float") else s for s in branches.args[1:]]
+
+
+def _is_positive(e: Any) -> bool:
+    return isinstance(e, Number) and e.exact and not e.negative
+
+
+# -- outer products and constants -----------------------------------------------------------------
+def _outer(node: Expression) -> Expression:
+    """`u[:, None]*v` is outer(u, v), `eye(n)*v` diag(v)."""
+    if node.op != "product" or len(node.shape) != 2:
+        return node
+    coefficient, exponents = node.data
+    columns, rows, rest, eyes = [], [], [], []
+    for base, e in zip(node.args, exponents, strict=True):
+        if is_call(base, "eye") and e == ONE:
+            eyes.append(base)
+        elif is_call(base, "reshape") and base.shape == (*base.args[0].shape, 1):
+            columns.append((base.args[0], e))
+        elif len(base.shape) == 1 and not isinstance(e, Expression):
+            rows.append((base, e))
+        elif not base.shape and not (isinstance(e, Expression) and e.shape):
+            rest.append((base, e))
+        else:
+            return node
+    if len(eyes) == 1 and (columns or rows):
+        made = call("diag", [alg.product([*columns, *rows])], node.shape)
+        return alg.product([*rest, (made, ONE)], coefficient)
+    if not columns or not rows or eyes:
+        return node
+    scales, (column, row) = [], (alg.product(columns), alg.product(rows))
+    for own in (column, row):
+        scales += alg.scalars_out(own)[0]
+    made = call("outer", [alg.scalars_out(v)[1] for v in (column, row)], node.shape)
+    return alg.product([*rest, *scales, (made, ONE)], coefficient)
+
+
+def _moments(node: Expression) -> Expression:
+    """mean((x - mean(x))**2) is var(x); (x - mean(x))/sqrt(var(x) + eps) is layer_norm(x)."""
+    if is_call(node, "mean"):
+        own = node.args[0]
+        if own.op != "product" or own.data != (ONE, (Number.of(2),)):
+            return node
+        found = deviations(own.args[0])
+        dim = node.data[1][0][1] if node.data[1] else None
+        if found is None or found[1] != axes_of(dim, len(own.shape)):
+            return node
+        options: list[tuple[str, Any]] = [("correction", 0)]
+        if dim is not None:
+            options = [("", dim), *options, *([("keepdim", True)] if node.data[1][1:] else [])]
+        return call("var", [found[0]], node.shape, options)
+    if node.op != "product":
+        return node
+    pairs = list(zip(node.args, node.data[1], strict=True))
+    for base, e in pairs:
+        found = deviations(base) if e == ONE else None
+        if found is None:
+            continue
+        own, axes = found
+        sizes = own.shape[-len(axes) :]
+        if axes != tuple(range(len(own.shape)))[-len(axes) :]:
+            continue
+        for below, power in pairs:
+            eps = _spread_of(below, own, axes) if power == Number.of(Fraction(-1, 2)) else None
+            if eps is not None:
+                options = [("", sizes), *([] if eps == 1e-5 else [("eps", eps)])]
+                made = call("layer_norm", [own], own.shape, options)
+                rest = [p for p in pairs if p[0] is not base and p[0] is not below]
+                return alg.product([*rest, (made, ONE)], node.data[0])
+    return node
+
+
+def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> float | None:
+    """eps if the expression is `var(own, axes, correction=0) + eps`, else None."""
+    if below.op != "sum" or len(below.args) != 1 or below.data[0] != (ONE,):
+        return None
+    variance = below.args[0]
+    if not is_call(variance, "var") or variance.args[0] is not own:
+        return None
+    given = dict(variance.data[1])
+    if given.get("correction") != 0 or axes_of(given.get(""), len(own.shape)) != axes:
+        return None
+    return float(below.data[1].value)
+
+
+def _pulled(node: Expression) -> Expression:
+    """Move numbers to the front of matrix products: -2*X.T@y for -X.T@(2*y)."""
+    if not is_call(node, "matmul", "outer", "dot"):
+        return node
+    if is_call(node, "matmul") and any(is_call(a, "outer") for a in node.args):
+        a, b = node.args
+        return matrix_product(a, b, node.shape)  # outer(A@x, y) for A@outer(x, y)
+    pairs = [alg.scalars_out_of_floats(a) for a in node.args]
+    scales = [p for outer, _ in pairs for p in outer]
+    if not scales:
+        return node
+    made = call(node.data[0], [own for _, own in pairs], node.shape)
+    return alg.product([*scales, (made, ONE)])
+
+
+def _averages(node: Expression) -> Expression:
+    """sum(x)/n is mean(x) for n elements, if the program itself uses means."""
+    if node.op != "product" or not alg.averages.get() or not node.data[0].exact:
+        return node
+    coefficient, exponents = node.data
+    for base, e in zip(node.args, exponents, strict=True):
+        if is_call(base, "sum") and not base.data[1] and e == ONE:
+            own = base.args[0]
+            size = math.prod(own.shape)
+            if size > 1 and coefficient.value.denominator % size == 0:
+                rest = [p for p in zip(node.args, exponents, strict=True) if p[0] is not base]
+                mean = call("mean", [alg.floating(own)], ())
+                return alg.product([*rest, (mean, ONE)], coefficient * Number.of(size))
+    return node
+
+
+def _constants(node: Expression) -> Expression:
+    """Zeros with a number written into them as a constant vector."""
+    if not is_call(node, "select_scatter") or not is_call(node.args[0], "zeros"):
+        return node
+    if len(node.shape) != 1 or node.shape[0] > MOST_STACKED or not alg.is_bare(node.args[1]):
+        return node
+    items = [alg.zero] * node.shape[0]
+    items[node.data[1][1][1]] = node.args[1]
+    return stacked(items, node.shape)
+
+
+def _over_one_number(node: Expression) -> Expression:
+    """(x - y)/4 for x/4 - y/4."""
+    if node.op != "sum":
+        return node
+    content, rest = alg.content_of(node)
+    return min((alg.scale(content, rest), node), key=length)
+
+
+_lengths: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
+
+
+def length(expression: Expression) -> int:
+    """The number of characters of the printed expression; an estimate for a large one."""
+    from gradcli.symbolic.expression_text import to_text
+
+    if expression.weight >= 2000:
+        return expression.weight * 4
+    found = _lengths.get(expression)
+    if found is None:
+        found = _lengths[expression] = len(to_text(expression))
+    return found
+
+
+def _tidied(expression: Expression) -> Expression:
+    for rule in (_together, _factored):
+        expression = rewrite(expression, rule)
+    return expression
+
+
+_together = together(length)
+_products = matrix_chains.gathered(length)
+RULES = (
+    *(
+        _moments,
+        _branches,
+        _gathered,
+        _outer,
+        _pulled,
+        _factored,
+        named_quotients,
+        _products,
+        _together,
+    ),
+    *(
+        _factored,
+        _moments,
+        partly(length),
+        angles,
+        sigmoids,
+        _constants,
+        _averages,
+        matrix_chains.transposes,
+        matrix_chains.associated,
+    ),
+)
+
+
+__all__ = ["canonicalise", "is_number", "make", "shaped", "simplify"]

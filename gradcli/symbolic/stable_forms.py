@@ -6,7 +6,7 @@ the difference has no digits left. Code is meant to run, so it gets the stable f
 
 from __future__ import annotations
 
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_call
 from gradcli.symbolic.rewriting import rewrite

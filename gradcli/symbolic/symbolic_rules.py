@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic import formulas
-from gradcli.symbolic import simplify as alg
+from gradcli.symbolic.algebra import full, function
 from gradcli.symbolic.array_algebra import (
     axes_of,
     in_full,
@@ -28,7 +29,6 @@ from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, Number
 from gradcli.symbolic.expressions import Expression, array, call, is_call, is_number, number, order
 from gradcli.symbolic.layer_rules import LAYER_RULES
 from gradcli.symbolic.rule_interface import Handler, Lifter
-from gradcli.symbolic.simplify import full, function
 from gradcli.symbolic.spelling import NoExpression, chosen, no_expression, shape_of
 from gradcli.tracing.calls import Call, Value
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from gradcli.language.program import Program
 from gradcli.language.tree_kinds import CONSTANT, KIND
-from gradcli.symbolic import simplify as alg
-from gradcli.symbolic.canonicalisation import length, simplified
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_size, make, name, number, order
 from gradcli.symbolic.generic_points import Generic, sample
+from gradcli.symbolic.simplify import length, simplify
 from gradcli.symbolic.size_conditions import READS
 
 Arrays = Mapping[str, Any]
@@ -591,7 +591,7 @@ def _sized(
                 left.append(label)
                 continue
         same = found is own or found is _spread(own)
-        made[label] = own if same else min((found, simplified(found)), key=length)
+        made[label] = own if same else min((found, simplify(found)), key=length)
     return made, left
 
 

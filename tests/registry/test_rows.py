@@ -7,7 +7,7 @@ from collections import Counter
 
 from gradcli.registry import table
 from gradcli.symbolic import formulas
-from gradcli.symbolic.simplify import number
+from gradcli.symbolic.algebra import number
 from gradcli.symbolic.symbolic_rules import RULES
 from tests.sweep import sweep
 
