@@ -6,6 +6,7 @@ Nothing heavy is imported here: `--help`, `--version` and completion need neithe
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -71,12 +72,14 @@ class Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; a word that is no command may be an expression, and then says so."""
+        """As click does; an expression in place of a command is for `grad`: `gradcli "x**2" --x 3`."""
         word = args[0]
         if word not in COMMANDS and not ctx.resilient_parsing:
-            from gradcli.commands.command_errors import unknown_command
+            if word.startswith("-") or re.fullmatch(r"[\w.-]+", word):  # a command, misspelt
+                from gradcli.commands.command_errors import unknown_command
 
-            raise unknown_command(word, COMMANDS)
+                raise unknown_command(word, COMMANDS)
+            args = ["grad", *args]
         return super().resolve_command(ctx, args)
 
     def main(

@@ -50,8 +50,8 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
     else:
         message = f"no such command {word!r}"
     hint = did_you_mean(suggest(word, [*names, "--version"]))
-    if hint is None and not word.isidentifier() and message.startswith("no such command"):
-        hint = f"to evaluate an expression, write: gradcli eval {quoted(word)}"
+    if hint is None and "." in word and os.path.exists(word):
+        hint = f"to run a program, write: gradcli run {quoted(word)}"
     return usage(message, hint=hint or f"the commands are {', '.join(names)}; see gradcli --help")
 
 

@@ -67,12 +67,17 @@ class Options:
 def run(ctx: AnyContext, request: Request, **given: Any) -> None:
     """Print the gradient, as the options of `gradcli grad` say; given: see `Options`."""
     options = Options(given)
+    asked = request.no_grad
+    if request.wrt is None and request.style.path is None:
+        request.no_grad = [*asked, *_data(request)]
     if _is_by_rows(ctx, request, options):
         return
     if any("@" in text for text in request.texts.values()):
         from gradcli.commands.uncertainty import take_from_cells
 
         take_from_cells(request)
+        if options.uncertain(request):  # what is uncertain contributes by its gradient
+            request.no_grad = asked
     errors = _uncertainties(request, options)
     if options.order > 1:
         from gradcli.commands.higher_orders import write_higher
@@ -111,6 +116,18 @@ def run(ctx: AnyContext, request: Request, **given: Any) -> None:
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
     _write(evaluation, intermediates, errors, options.show_value)
+
+
+def _data(request: Request) -> list[str]:
+    """The variables that are columns of a file, where others are not: the data."""
+    if not any("@" in text for text in request.texts.values()):
+        return []
+    from gradcli.language.option_values import file_reference
+    from gradcli.tables.column_reading import split
+
+    files = {name: file_reference(text) for name, text in request.texts.items()}
+    data = [name for name, file in files.items() if file and split(file)[1] is not None]
+    return data if len(data) < len(files) else []
 
 
 def _is_by_rows(ctx: AnyContext, request: Request, options: Options) -> bool:

@@ -372,6 +372,10 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
         hint = f"a variable is bound by an option: --{match[1]} {quoted(match[2])}"
         raise usage(f"unexpected argument {extra!r}", hint=hint)
     hint = "quote the expression, so that the shell passes it as one word"
+    if "--wrt" in declared and extra in variables(found.positionals[0], lenient=True)[1]:
+        hint = (
+            f"to differentiate by {extra}, write --wrt {extra}; to give it a value, --{extra} VALUE"
+        )
     if allowed > 1 and os.path.exists(extra):
         hint = (
             "several files are one table by a pattern in quotes, as in 'data/*.csv', or by a folder"

@@ -72,7 +72,7 @@ class Evaluation:
         else:
             kind = "None" if value is None else _article(type(value).__name__)
             what = f"the value is {kind}, not a tensor"
-            hint = "nothing in it depends on a variable"
+            hint = "nothing in it depends on a variable; gradcli eval prints the value"
             if value is None:
                 hint = "end with the expression that is meant: what comes last is the value"
             elif callable(value):

@@ -33,6 +33,9 @@ class Graph:
         self.probe, self.calls = probe, calls
         self.tensors, self.source = tensors, source
         self.names = {id(tensor): name for name, tensor in (names or {}).items()}
+        for name, tensor in (names or {}).items():  # as it is now: a write in place made a new node
+            if tensor.grad_fn is not None and tensor.output_nr == 0:
+                self.names.setdefault(id(tensor.grad_fn), name)
         self._kept = names  # the ids above are only good while the tensors live
         roots = [root for root in map(probe.root_of, tensors) if root is not None]
         self.skeleton = walk(dict.fromkeys(roots))
@@ -234,11 +237,7 @@ def torch_graph(
     from gradcli.graphs.torch_graph import torch_parts
 
     probe, known, calls = torch_parts(tensors, names, model, calls)
-    graph = Graph(tensors, names=known, probe=probe, calls=calls)
-    for name, tensor in known.items():
-        if tensor.grad_fn is not None and tensor.output_nr == 0:
-            graph.names.setdefault(id(tensor.grad_fn), name)
-    return graph
+    return Graph(tensors, names=known, probe=probe, calls=calls)
 
 
 def inspect(

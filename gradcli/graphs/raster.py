@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 MOST_PIXELS = 60_000_000
-MISSING = "PNG and PDF need CairoSVG: pip install 'gradcli[picture]' (or -o graph.svg, which needs nothing)"
+MISSING = "PNG and PDF need CairoSVG: pip install cairosvg (or -o graph.svg, which needs nothing)"
 
 
 def _renderer() -> Any:

@@ -187,6 +187,13 @@ def _is_expression(program: Any) -> bool:
     return bool(program.ends_in_expression and program.rows[-3] == 1)
 
 
+def _file_hint(text: str) -> str | None:
+    """What a bare file name was meant to be: `--x meas.csv`."""
+    if not re.fullmatch(r"[\w./~-]+\.[A-Za-z]\w*", text):
+        return None
+    return f"a file is read by @: @{text}, or one column of it, @{text}:COLUMN"
+
+
 def _variable_error(program: Any, name: str) -> LanguageError:
     from gradcli.language.located_errors import did_you_mean, suggest
     from gradcli.language.names import all_names
@@ -202,7 +209,7 @@ def _variable_error(program: Any, name: str) -> LanguageError:
         kind="name",
         source=program.source,
         span=where,
-        hint=did_you_mean(close) or "a value may use no variables",
+        hint=_file_hint(program.source) or did_you_mean(close) or "a value may use no variables",
     )
 
 

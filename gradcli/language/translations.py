@@ -47,6 +47,8 @@ FUNCTIONS = {
 SUBJECTS = {
     "gauss": "randn normal erf nn.functional.gelu nn.functional.gaussian_nll_loss",
     "integral": "trapezoid cumulative_trapezoid cumsum", "derivative": "gradient diff",
+    **dict.fromkeys(("cdf", "normal cdf", "norm.cdf", "phi"), "special.ndtr"),
+    **dict.fromkeys(("ppf", "quantile function", "probit", "norm.ppf"), "special.ndtri"),
     "random": "rand randn randint randperm normal bernoulli",
     "interpolation": "lerp nn.functional.interpolate nn.functional.grid_sample",
 }  # fmt: skip

@@ -65,9 +65,7 @@ def scipy_function(name: str, public: str | None = None) -> Callable[..., Any]:
         except ImportError:
             plain = _PLAIN.get(name)
             if plain is None:
-                raise RuntimeError(
-                    f"{public or name}() needs SciPy: pip install 'gradcli[special]'"
-                ) from None
+                raise RuntimeError(f"{public or name}() needs SciPy: pip install scipy") from None
             kind = args[0].dtype
             with np.errstate(all="ignore"):
                 return np.vectorize(plain, otypes=[kind])(args[0])[()] if args[0].size else args[0]

@@ -28,7 +28,7 @@ from gradcli.tables import TableError
 from gradcli.tables.parts import Part
 from gradcli.tables.writing import sink
 
-EXTRA = 'pip install "gradcli[cluster]"'
+EXTRA = "pip install dask distributed pyarrow"
 _PACKAGES = ("gradcli", "numpy", "pyarrow", "dask", "distributed")
 _WAIT = 30  # seconds for a scheduler to answer
 _NEIGHBOURS = 16  # sums that a task combines; a power of two: the tree is that of two by two

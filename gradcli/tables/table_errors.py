@@ -53,7 +53,7 @@ def other_columns(name: str, names: Iterable[str], before: Iterable[str]) -> Tab
     )
 
 
-EXTRA = 'pip install "gradcli[table]"'
+EXTRA = "pip install pyarrow"
 
 
 def pyarrow(what: str) -> Any:

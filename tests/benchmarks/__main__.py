@@ -158,7 +158,7 @@ def main() -> None:
     if wrong:
         parser.error(f"unknown group {min(wrong)}: choose from {', '.join(GROUPS)}")
     if (given.plot is not None or given.growth) and importlib.util.find_spec("matplotlib") is None:
-        sys.exit("error: pictures need matplotlib: pip install 'gradcli[plot]'")
+        sys.exit("error: pictures need matplotlib: pip install matplotlib")
     try:
         if given.growth:
             names = [name for name in growth.WORKS if any(n in name for n in given.only.split(","))]

@@ -127,7 +127,10 @@ def test_no_command_shows_the_help_and_fails():
 
 def test_did_you_mean():
     assert "did you mean `grad` or `graph`?" in run("gradd").stderr
-    assert "gradcli eval '2*3'" in run("2*3").stderr
+    assert "gradcli eval prints the value" in run("2*3").stderr
+    assert run("x**2", "--x", "3").stdout == "x.grad = 6\n"  # an expression is for grad
+    assert "--wrt x" in run("diff", "sin(x)", "x").stderr
+    assert "@meas.csv:COLUMN" in run("grad", "x**2", "--x", "meas.csv").stderr
     assert "did you mean `softmax`" in run("ops", "sofmax").stderr
 
 

@@ -130,6 +130,9 @@ def test_gradients_of_columns_go_to_a_file(ending: str) -> None:
 
 def test_without_a_file_their_rows_are_not_printed() -> None:
     code, out, err = run("grad", "sum(a*x)", "--x", "@t.csv:x", "--a", "2", "--by-rows")
+    assert code == 0 and list(numbers(out)) == ["a.grad"] and err == ""  # columns are data
+    asked = ["--by-rows", "--wrt", "a,x"]
+    code, out, err = run("grad", "sum(a*x)", "--x", "@t.csv:x", "--a", "2", *asked)
     assert code == 0 and list(numbers(out)) == ["a.grad"]
     assert err == "gradcli: note: x.grad has 1,000 rows: -o FILE.parquet writes them\n"
 
@@ -318,6 +321,7 @@ def test_a_large_table_is_read_by_rows_unasked(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(large_columns, "_LARGE", 0)
     given = ["grad", "sum(a*x)", "--x", "@t.parquet:x", "--a", "2"]
+    given += ["--wrt", "x"]
     assert "x.grad = " in run(*given)[1]
     monkeypatch.setattr(budget, "free_memory", lambda: 10_000)
     assert "x.grad = " not in run(*given)[1]
