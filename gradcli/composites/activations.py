@@ -288,7 +288,7 @@ hardshrink = sloped(
     signature="nn.functional.hardshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     method=True,
     aliases="hardshrink",
-    samples=("nn.functional.hardshrink(randn(2,3))", "hardshrink(randn(3), 0.3)"),
+    samples="(randn(2,3)); hardshrink(randn(3), 0.3)",
 )
 
 
@@ -312,7 +312,7 @@ softshrink = sloped(
     public=True,
     doc="The elements, moved towards 0 by lambd.",
     signature="nn.functional.softshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
-    samples=("nn.functional.softshrink(randn(2,3))", "nn.functional.softshrink(randn(3), 0.2)"),
+    samples="(randn(2,3)); (randn(3), 0.2)",
 )
 
 
@@ -486,11 +486,7 @@ gelu = sloped(
     public=True,
     doc="input times the normal distribution function of input.",
     signature="nn.functional.gelu(Tensor input, *, str approximate='none', Tensor? out=None)",
-    samples=(
-        "nn.functional.gelu(randn(2,3))",
-        "nn.functional.gelu(randn(()))",
-        "nn.functional.gelu(randn(3), approximate='tanh')",
-    ),
+    samples="(randn(2,3)); (randn(())); (randn(3), approximate='tanh')",
 )
 
 
@@ -547,7 +543,7 @@ log_sigmoid_p = sloped(
     "log_sigmoid(Tensor input, *, Tensor? out=None)",
     name="nn.functional.logsigmoid",
     primitives=[log_sigmoid_p],
-    samples=["nn.functional.logsigmoid(randn(2,3))"],
+    samples="(randn(2,3))",
     overlap="any any",
 )
 def logsigmoid(input: Array) -> Any:
@@ -608,21 +604,13 @@ rectifier("hardswish(Tensor input)", hardswish_p, "input * hardsigmoid(input).")
 
 
 # -- composites -----------------------------------------------------------------------------------
-@function(
-    "nn.functional.softsign(Tensor input)",
-    python=True,
-    samples=["nn.functional.softsign(randn(2,3))"],
-)
+@function("nn.functional.softsign(Tensor input)", python=True, samples="(randn(2,3))")
 def softsign(input: Array) -> Any:
     """input / (1 + |input|)."""
     return input / (input.abs() + 1)
 
 
-@function(
-    "nn.functional.tanhshrink(Tensor input)",
-    python=True,
-    samples=["nn.functional.tanhshrink(randn(2,3))"],
-)
+@function("nn.functional.tanhshrink(Tensor input)", python=True, samples="(randn(2,3))")
 def tanhshrink(input: Array) -> Any:
     """input - tanh(input)."""
     return input - input.tanh()
@@ -677,7 +665,7 @@ class glu_backward:
     _glu,
     "GluBackward0",
     signature="nn.functional.glu(Tensor input, int dim=-1)|python -> glu(input, dim)",
-    samples=("nn.functional.glu(randn(2,4))", "nn.functional.glu(randn(4,3), 0)"),
+    samples="(randn(2,4)); (randn(4,3), 0)",
     axes="dim",
 )
 class glu:
@@ -733,10 +721,7 @@ class prelu_kernel:
     method=True,
     aliases="prelu",
     primitives=[prelu_kernel],
-    samples=[
-        "nn.functional.prelu(randn(2,3), rand(1))",
-        "nn.functional.prelu(randn(2,3,2), rand(3))",
-    ],
+    samples="(randn(2,3), rand(1)); (randn(2,3,2), rand(3))",
 )
 def prelu(input: Array, weight: Array) -> Any:
     """The elements, negative ones scaled by a learnt weight."""

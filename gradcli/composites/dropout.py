@@ -74,10 +74,7 @@ def dropped(
     "nn.functional.dropout(Tensor input, float p=0.5, bool training=True, Any inplace=False) "
     "-> dropout(input, p, training=train)",
     python=_check,
-    samples=[
-        "nn.functional.dropout(randn(2,3), 0.5)",
-        "nn.functional.dropout(randn(3), 0.5, False)",
-    ],
+    samples="(randn(2,3), 0.5); (randn(3), 0.5, False)",
 )
 def nn_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """Elements set to zero with probability p, the others scaled to keep the mean."""
@@ -88,7 +85,7 @@ def nn_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     "dropout(Tensor input, float p, bool train)",
     name="dropout",
     method=False,
-    samples=["dropout(randn(2,3), 0.5, True)"],
+    samples="(randn(2,3), 0.5, True)",
 )
 def plain_dropout(input: Array, p: float, train: bool) -> Any:
     """See nn.functional.dropout."""
@@ -126,7 +123,7 @@ of_dimensions(
     "-> alpha_dropout(input, p, training=train)",
     python=_check,
     short=False,
-    samples=["nn.functional.alpha_dropout(randn(2,3), 0.5, True)"],
+    samples="(randn(2,3), 0.5, True)",
 )
 def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """Dropout that keeps mean and variance under SELU."""
@@ -138,7 +135,7 @@ def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     "-> feature_alpha_dropout(input, p, training=train)",
     python=_check,
     short=False,
-    samples=["nn.functional.feature_alpha_dropout(randn(2,3,4), 0.5, True)"],
+    samples="(randn(2,3,4), 0.5, True)",
 )
 def feature_alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """alpha_dropout of whole channels."""

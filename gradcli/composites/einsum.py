@@ -266,13 +266,10 @@ def _from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     method=False,
     numpy=np.einsum,
     primitives=[bmm],
-    samples=[
-        "einsum('ij,jk->ik', randn(2,3), randn(3,4))",
-        "einsum('ii->i', randn(3,3))",
-        "einsum('i,j', randn(2), randn(3))",
-        "einsum('bn,anm,bm->ba', randn(2,3), randn(4,3,5), randn(2,5))",
-        "einsum('...ij->...ji', randn(2,3,4))",
-    ],
+    samples="('ij,jk->ik', randn(2,3), randn(3,4)); ('ii->i', randn(3,3)); "
+    "('i,j', randn(2), randn(3)); "
+    "('bn,anm,bm->ba', randn(2,3), randn(4,3,5), randn(2,5)); "
+    "('...ij->...ji', randn(2,3,4))",
 )
 def einsum(args: tuple[Any, ...]) -> Any:
     """Products summed over the dimensions whose letters the output lacks."""

@@ -394,13 +394,13 @@ def _shift(input: Any, dim: Any, back: bool) -> Any:
     return input.roll(tuple(halves), dims)
 
 
-@function("fft.fftshift(Tensor input, int[1]? dim=None)", samples=["fft.fftshift(randn(5))"])
+@function("fft.fftshift(Tensor input, int[1]? dim=None)", samples="(randn(5))")
 def fftshift(input: Array, dim: Any) -> Any:
     """The zero frequency moved to the middle."""
     return _shift(input, dim, False)
 
 
-@function("fft.ifftshift(Tensor input, int[1]? dim=None)", samples=["fft.ifftshift(randn(5))"])
+@function("fft.ifftshift(Tensor input, int[1]? dim=None)", samples="(randn(5))")
 def ifftshift(input: Array, dim: Any) -> Any:
     """The inverse of fftshift."""
     return _shift(input, dim, True)
@@ -409,7 +409,7 @@ def ifftshift(input: Array, dim: Any) -> Any:
 _FREQUENCIES = f"int n, float d=1.0, *, Tensor out=None, {OPTIONS})"
 
 
-@makes(f"fft_fftfreq({_FREQUENCIES}", name="fft.fftfreq", samples=["fft.fftfreq(5)"])
+@makes(f"fft_fftfreq({_FREQUENCIES}", name="fft.fftfreq", samples="(5)")
 def fftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
     """The frequencies of fft's coefficients."""
     (count,) = nonnegative("fft_fftfreq", (n,))
@@ -417,7 +417,7 @@ def fftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
     return values.astype(kind or dtypes.default.real)
 
 
-@makes(f"fft_rfftfreq({_FREQUENCIES}", name="fft.rfftfreq", samples=["fft.rfftfreq(5)"])
+@makes(f"fft_rfftfreq({_FREQUENCIES}", name="fft.rfftfreq", samples="(5)")
 def rfftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
     """The frequencies of rfft's coefficients."""
     return (np.arange(n // 2 + 1) / (n * d)).astype(kind or dtypes.default.real)

@@ -87,7 +87,7 @@ def slogdet(input: Array) -> Any:
 @function(
     "logdet(Tensor input)",
     primitives=[factorisations.slogdet_p],
-    samples=["logdet(eye(3)*3 + randn(3,3)*0.1)"],
+    samples="(eye(3)*3 + randn(3,3)*0.1)",
 )
 def logdet(input: Array) -> Any:
     """The logarithm of the determinant; NaN where it is negative."""
@@ -174,14 +174,14 @@ triangular_solve = results(
     factorisations.triangular_solve_p,
     doc="(solution, cloned_coefficient): X with A X = input for a triangular A.",
     module=__name__,
-    samples=["triangular_solve(randn(3,2), randn(3,3) + 3*eye(3))"],
+    samples="(randn(3,2), randn(3,3) + 3*eye(3))",
 )
 
 
 @function(
     "linalg.tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
     primitives=[factorisations.inv_ex],
-    samples=["linalg.tensorinv(eye(4).reshape(2,2,4), ind=2)"],
+    samples="(eye(4).reshape(2,2,4), ind=2)",
 )
 def linalg_tensorinv(A: Array, ind: int) -> Any:
     """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
@@ -205,7 +205,7 @@ def linalg_tensorinv(A: Array, ind: int) -> Any:
 @function(
     "linalg.tensorsolve(Tensor input, Tensor other, int[]? dims=None, *, Tensor? out=None)",
     primitives=[factorisations.solve_ex],
-    samples=["linalg.tensorsolve(eye(4).reshape(2,2,4), randn(2,2))"],
+    samples="(eye(4).reshape(2,2,4), randn(2,2))",
 )
 def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
     """X with tensordot(A, X, X.ndim) = B."""
@@ -253,18 +253,14 @@ linalg_qr = results(
     factorisations.qr_p,
     doc="(Q, R) with A = Q @ R.",
     module=__name__,
-    samples=[
-        "linalg.qr(randn(3,2))",
-        "linalg.qr(randn(2,3))",
-        "linalg.qr(randn(2,3), mode='complete')",
-    ],
+    samples="(randn(3,2)); (randn(2,3)); (randn(2,3), mode='complete')",
 )
 
 
 @function(
     "qr(Tensor input, bool some=True, *, Tensor[]? out=None)",
     primitives=[factorisations.qr_p],
-    samples=["qr(randn(3,2))"],
+    samples="(randn(3,2))",
 )
 def qr(input: Array, some: bool) -> Any:
     """(Q, R), see linalg.qr."""
@@ -314,7 +310,7 @@ def linalg_eigvals(A: Array) -> Any:
 @function(
     "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
     primitives=[factorisations.svd_p],
-    samples=["linalg.svd(randn(3,2), full_matrices=False)"],
+    samples="(randn(3,2), full_matrices=False)",
 )
 def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh."""
@@ -329,7 +325,7 @@ def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
 @function(
     "linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
     primitives=[factorisations.svd_p],
-    samples=["linalg.svdvals(randn(3,2))"],
+    samples="(randn(3,2))",
 )
 def linalg_svdvals(A: Array, driver: str | None) -> Any:
     """The singular values, descending."""
@@ -339,7 +335,7 @@ def linalg_svdvals(A: Array, driver: str | None) -> Any:
 @function(
     "svd(Tensor input, bool some=True, bool compute_uv=True, *, Tensor[]? out=None)",
     primitives=[factorisations.svd_p],
-    samples=["svd(randn(3,2))"],
+    samples="(randn(3,2))",
 )
 def svd(input: Array, some: bool, compute_uv: bool) -> Any:
     """(U, S, V), see linalg.svd; V is not transposed."""
@@ -373,7 +369,7 @@ def _as_tensor(limit: Any) -> Any:
     "linalg.pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
     "linalg.pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
     primitives=[factorisations.pinv_p],
-    samples=["linalg.pinv(randn(3,2))", "linalg.pinv(randn(2,3))"],
+    samples="(randn(3,2)); (randn(2,3))",
 )
 def linalg_pinv(
     input: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
@@ -389,7 +385,7 @@ def linalg_pinv(
 @function(
     "pinverse(Tensor input, float rcond=1e-15)",
     primitives=[factorisations.pinv_p],
-    samples=["pinverse(randn(3,2))"],
+    samples="(randn(3,2))",
 )
 def pinverse(input: Array, rcond: float) -> Any:
     """The Moore-Penrose inverses, see linalg.pinv."""
@@ -403,7 +399,7 @@ def pinverse(input: Array, rcond: float) -> Any:
     "hermitian=False, Tensor out=None)",
     "linalg.matrix_rank(Tensor input, Tensor tol, bool hermitian=False, *, Tensor out=None)",
     "linalg.matrix_rank(Tensor input, float tol, bool hermitian=False, *, Tensor out=None)",
-    samples=["linalg.matrix_rank(randn(3,2))"],
+    samples="(randn(3,2))",
 )
 def linalg_matrix_rank(
     input: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
@@ -431,7 +427,7 @@ linalg_lstsq = results(
     factorisations.lstsq_p,
     doc="(solution, residuals, rank, singular_values) of the least-squares problem A X = B.",
     module=__name__,
-    samples=["linalg.lstsq(randn(4,2), randn(4,3))", "linalg.lstsq(randn(4,2), randn(4))"],
+    samples="(randn(4,2), randn(4,3)); (randn(4,2), randn(4))",
 )
 
 
@@ -543,12 +539,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     "linalg.matrix_norm(Tensor input, str ord='fro', int[] dim={-2,-1}, bool "
     "keepdim=False, *, ScalarType? dtype=None, Tensor out=None)",
     primitives=[factorisations.svd_p],
-    samples=[
-        "linalg.matrix_norm(randn(3,2))",
-        "linalg.matrix_norm(randn(3,2), 'nuc')",
-        "linalg.matrix_norm(randn(3,2), 2)",
-        "linalg.matrix_norm(randn(3,2), inf)",
-    ],
+    samples="(randn(3,2)); (randn(3,2), 'nuc'); (randn(3,2), 2); (randn(3,2), inf)",
 )
 def linalg_matrix_norm(
     input: Array, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
@@ -563,11 +554,7 @@ def linalg_matrix_norm(
     "linalg.norm(Tensor input, str ord, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor out=None)",
     primitives=[factorisations.svd_p],
-    samples=[
-        "linalg.norm(randn(3))",
-        "linalg.norm(randn(3,2), 2)",
-        "linalg.norm(randn(3,2), 1, dim=0)",
-    ],
+    samples="(randn(3)); (randn(3,2), 2); (randn(3,2), 1, dim=0)",
 )
 def linalg_norm(
     input: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
@@ -720,10 +707,7 @@ def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
 
 
 # -- Vandermonde matrices -------------------------------------------------------------------------
-@function(
-    "linalg.vander(Tensor x, *, int? N=None)",
-    samples=["linalg.vander(randn(3))", "linalg.vander(randn(3), N=4)"],
-)
+@function("linalg.vander(Tensor x, *, int? N=None)", samples="(randn(3)); (randn(3), N=4)")
 def linalg_vander(x: Array, N: int | None) -> Any:
     """The matrix of powers of x, ascending."""
     kind = _values(x).dtype
@@ -744,7 +728,7 @@ def linalg_vander(x: Array, N: int | None) -> Any:
 @function(
     "vander(Tensor x, int? N=None, bool increasing=False)",
     method=False,
-    samples=["vander(randn(3))", "vander(randn(3), N=2, increasing=True)"],
+    samples="(randn(3)); (randn(3), N=2, increasing=True)",
 )
 def vander(x: Array, N: int | None, increasing: bool) -> Any:
     """The matrix of powers of x, descending unless told otherwise."""

@@ -31,10 +31,7 @@ FAMILY = "nn"
 @function(
     "nn.functional.linear(Tensor input, Tensor weight, Tensor? bias=None)",
     primitives=[addmm],
-    samples=[
-        "nn.functional.linear(randn(2,3), randn(4,3), randn(4))",
-        "nn.functional.linear(randn(2,3), randn(4,3))",
-    ],
+    samples="(randn(2,3), randn(4,3), randn(4)); (randn(2,3), randn(4,3))",
 )
 def linear(input: Array, weight: Array, bias: Array | None) -> Any:
     """input @ weight.T + bias."""
@@ -107,7 +104,7 @@ class trilinear:
     "nn.functional.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)",
     aliases="bilinear",
     primitives=[trilinear],
-    samples=["nn.functional.bilinear(randn(2,3), randn(2,4), randn(5,3,4), randn(5))"],
+    samples="(randn(2,3), randn(2,4), randn(5,3,4), randn(5))",
 )
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Any:
     """input1 @ weight[k] @ input2 for every k, plus bias."""
@@ -253,10 +250,7 @@ def _check_padding(input: Any, weight: Any, padding_idx: Any, *others: Any) -> N
     python=_check_padding,
     short=False,
     primitives=[embedding_p],
-    samples=[
-        "nn.functional.embedding(tensor([[0,2],[1,2]]), randn(4,3))",
-        "nn.functional.embedding(tensor([0,2,1]), randn(4,3), padding_idx=1)",
-    ],
+    samples="(tensor([[0,2],[1,2]]), randn(4,3)); (tensor([0,2,1]), randn(4,3), padding_idx=1)",
 )
 def embedding(
     input: Array,
@@ -289,7 +283,7 @@ class one_hot_p:
 @function(
     "nn.functional.one_hot(Tensor input, int num_classes=-1)",
     primitives=[one_hot_p],
-    samples=["nn.functional.one_hot(tensor([0,2,1]), 3)"],
+    samples="(tensor([0,2,1]), 3)",
 )
 def one_hot(tensor: Array, num_classes: int) -> Any:
     """1 where the class is, 0 elsewhere."""
@@ -427,10 +421,8 @@ def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -
     "bool enable_gqa=False)",
     aliases="scaled_dot_product_attention",
     primitives=[flash_attention, safe_softmax],
-    samples=[
-        "nn.functional.scaled_dot_product_attention(randn(2,3,4), randn(2,5,4), randn(2,5,4))",
-        "nn.functional.scaled_dot_product_attention(randn(2,2,3,4), randn(2,2,5,4), randn(2,2,5,4))",
-    ],
+    samples="(randn(2,3,4), randn(2,5,4), randn(2,5,4)); "
+    "(randn(2,2,3,4), randn(2,2,5,4), randn(2,2,5,4))",
 )
 def scaled_dot_product_attention(
     query: Array,

@@ -506,11 +506,9 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
     "nll_loss(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
     "int ignore_index=-100, Any reduce=None, Any reduction='mean') -> nll_loss_nd",
     primitives=[nll_loss_p, nll_loss2d_p],
-    samples=[
-        "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]))",
-        "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]), weight=rand(3), reduction='sum')",
-        "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]), reduction='none', ignore_index=1)",
-    ],
+    samples="(randn(4,3), tensor([0,2,1,2])); "
+    "(randn(4,3), tensor([0,2,1,2]), weight=rand(3), reduction='sum'); "
+    "(randn(4,3), tensor([0,2,1,2]), reduction='none', ignore_index=1)",
 )
 def nll_loss(
     input: Array, target: Array, weight: Array | None, ignore_index: int, number: int
@@ -579,11 +577,8 @@ def _class_indices(
     "int ignore_index=-100, Any reduce=None, Any reduction='mean', float label_smoothing=0.0)"
     " -> cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)",
     primitives=[nll_loss_p, nll_loss2d_p],
-    samples=[
-        "nn.functional.cross_entropy(randn(4,3), tensor([0,2,1,2]))",
-        "nn.functional.cross_entropy(randn(4,3), rand(4,3))",
-        "nn.functional.cross_entropy(randn(4,3), tensor([0,2,1,2]), label_smoothing=0.2)",
-    ],
+    samples="(randn(4,3), tensor([0,2,1,2])); (randn(4,3), rand(4,3)); "
+    "(randn(4,3), tensor([0,2,1,2]), label_smoothing=0.2)",
 )
 def cross_entropy(
     input: Array,
@@ -683,10 +678,7 @@ class binary_cross_entropy_p:
     "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, "
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
     primitives=[binary_cross_entropy_p],
-    samples=[
-        "nn.functional.binary_cross_entropy(rand(2,3), rand(2,3))",
-        "nn.functional.binary_cross_entropy(rand(2,3), rand(2,3), reduction='none')",
-    ],
+    samples="(rand(2,3), rand(2,3)); (rand(2,3), rand(2,3), reduction='none')",
 )
 def binary_cross_entropy(input: Array, target: Array, weight: Array | None, number: int) -> Any:
     """Minus the log-likelihood of two classes, from probabilities."""
@@ -760,10 +752,7 @@ class binary_cross_entropy_with_logits_p:
     "-> binary_cross_entropy_with_logits(input, target, weight, pos_weight)",
     aliases="binary_cross_entropy_with_logits",
     primitives=[binary_cross_entropy_with_logits_p],
-    samples=[
-        "nn.functional.binary_cross_entropy_with_logits(randn(2,3), rand(2,3))",
-        "nn.functional.binary_cross_entropy_with_logits(randn(2,3), rand(2,3), reduction='sum')",
-    ],
+    samples="(randn(2,3), rand(2,3)); (randn(2,3), rand(2,3), reduction='sum')",
 )
 def binary_cross_entropy_with_logits(
     input: Array, target: Array, weight: Array | None, number: int, pos_weight: Array | None
@@ -823,7 +812,7 @@ class soft_margin_loss_p:
     "soft_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
     primitives=[soft_margin_loss_p],
-    samples=["nn.functional.soft_margin_loss(randn(2,3), sign(randn(2,3)))"],
+    samples="(randn(2,3), sign(randn(2,3)))",
 )
 def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
     """log(1 + exp(-target * input))."""
@@ -932,7 +921,7 @@ class multi_margin_loss_p:
     "multi_margin_loss(Tensor input, Tensor target, int p=1, Scalar margin=1.0, "
     "Tensor? weight=None, Any size_average=None, Any reduce=None, Any reduction='mean')",
     primitives=[multi_margin_loss_p],
-    samples=["nn.functional.multi_margin_loss(randn(4,3), tensor([0,2,1,2]))"],
+    samples="(randn(4,3), tensor([0,2,1,2]))",
 )
 def multi_margin_loss(
     input: Array, target: Array, p: int, margin: float, weight: Array | None, number: int
@@ -1042,7 +1031,7 @@ class multilabel_margin_loss_p:
     "multilabel_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
     primitives=[multilabel_margin_loss_p],
-    samples=["nn.functional.multilabel_margin_loss(randn(2,4), tensor([[1,2,-1,0],[3,-1,0,0]]))"],
+    samples="(randn(2,4), tensor([[1,2,-1,0],[3,-1,0,0]]))",
 )
 def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
     """How far other classes come within a margin of each listed target, summed."""
@@ -1053,7 +1042,7 @@ def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
     "multilabel_soft_margin_loss(Tensor input, Any target, Any weight=None, "
     "Any size_average=None, Any reduce=None, Any reduction='mean') -> log_sigmoid(input)",
     refusal=" is not valid",
-    samples=["nn.functional.multilabel_soft_margin_loss(randn(2,4), round(rand(2,4)))"],
+    samples="(randn(2,4), round(rand(2,4)))",
 )
 def multilabel_soft_margin_loss(
     input: Array, target: Array, weight: Array | None, number: int
@@ -1070,7 +1059,7 @@ def multilabel_soft_margin_loss(
     "hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, Any size_average=None, "
     "Any reduce=None, Any reduction='mean')",
     aliases="hinge_embedding_loss",
-    samples=["nn.functional.hinge_embedding_loss(randn(2,3), sign(randn(2,3)))"],
+    samples="(randn(2,3), sign(randn(2,3)))",
 )
 def hinge_embedding_loss(input: Array, target: Array, margin: float, number: int) -> Any:
     """The input where the target is 1, what it lacks of the margin where it is -1."""
@@ -1086,7 +1075,7 @@ def hinge_embedding_loss(input: Array, target: Array, margin: float, number: int
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
     aliases="margin_ranking_loss",
-    samples=["nn.functional.margin_ranking_loss(randn(3), randn(3), sign(randn(3)))"],
+    samples="(randn(3), randn(3), sign(randn(3)))",
 )
 def margin_ranking_loss(
     input1: Array, input2: Array, target: Array, margin: float, number: int
@@ -1106,7 +1095,7 @@ def margin_ranking_loss(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
     aliases="cosine_embedding_loss",
-    samples=["nn.functional.cosine_embedding_loss(randn(2,3), randn(2,3), sign(randn(2)))"],
+    samples="(randn(2,3), randn(2,3), sign(randn(2)))",
 )
 def cosine_embedding_loss(
     input1: Array, input2: Array, target: Array, margin: float, number: int
@@ -1162,7 +1151,7 @@ def _check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
     "Any reduction='mean')",
     aliases="triplet_margin_loss",
     python=_check_margin(3),
-    samples=["nn.functional.triplet_margin_loss(randn(2,3), randn(2,3), randn(2,3))"],
+    samples="(randn(2,3), randn(2,3), randn(2,3))",
 )
 def triplet_margin_loss(
     anchor: Array,
@@ -1188,7 +1177,7 @@ def triplet_margin_loss(
     "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, "
     "Any distance_function=None, float margin=1.0, Any swap=False, Any reduction='mean')",
     python=_check_margin(4),
-    samples=["nn.functional.triplet_margin_with_distance_loss(randn(2,3), randn(2,3), randn(2,3))"],
+    samples="(randn(2,3), randn(2,3), randn(2,3))",
 )
 def triplet_margin_with_distance_loss(
     anchor: Array,
@@ -1221,10 +1210,8 @@ _KL_MEAN = (
     "Any reduction='mean', bool log_target=False) -> kl_div(input, target)",
     python=True,
     short=False,
-    samples=[
-        "nn.functional.kl_div(randn(2,3), rand(2,3), reduction='batchmean')",
-        "nn.functional.kl_div(randn(2,3), randn(2,3), reduction='sum', log_target=True)",
-    ],
+    samples="(randn(2,3), rand(2,3), reduction='batchmean'); "
+    "(randn(2,3), randn(2,3), reduction='sum', log_target=True)",
 )
 def kl_div(
     input: Array, target: Array, size_average: Any, reduce: Any, reduction: str, log_target: bool
@@ -1249,7 +1236,7 @@ def kl_div(
     "nn.functional.gaussian_nll_loss(Tensor input, Any target, Any var, Any full=False, Any eps=1e-06, "
     "Any reduction='mean')",
     python=True,
-    samples=["nn.functional.gaussian_nll_loss(randn(2,3), randn(2,3), rand(2,3))"],
+    samples="(randn(2,3), randn(2,3), rand(2,3))",
 )
 def gaussian_nll_loss(
     input: Array, target: Array, var: Any, full: bool, eps: float, reduction: str
@@ -1284,7 +1271,7 @@ def gaussian_nll_loss(
     "-> poisson_nll_loss(input, target, log_input, full, eps)",
     aliases="poisson_nll_loss",
     refusal=" is not a valid value for reduction",
-    samples=["nn.functional.poisson_nll_loss(randn(2,3), rand(2,3))"],
+    samples="(randn(2,3), rand(2,3))",
 )
 def poisson_nll_loss(
     input: Array, target: Array, log_input: bool, full: bool, eps: float, number: int

@@ -142,10 +142,7 @@ def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
     "Tensor? static_k=None, Tensor? static_v=None, Any average_attn_weights=True, "
     "Any is_causal=False)",
     python=True,
-    samples=[
-        "nn.functional.multi_head_attention_forward(randn(3,2,4), randn(3,2,4), randn(3,2,4), 4, 2, "
-        "randn(12,4), randn(12), None, None, False, 0.0, randn(4,4), randn(4))"
-    ],
+    samples="(randn(3,2,4), randn(3,2,4), randn(3,2,4), 4, 2, randn(12,4), randn(12), None, None, False, 0.0, randn(4,4), randn(4))",
 )
 def multi_head_attention_forward(
     query: Array,
@@ -278,7 +275,7 @@ def multi_head_attention_forward(
     "nn.functional.gumbel_softmax(Tensor logits, Any tau=1, Any hard=False, Any eps=1e-10, Any dim=-1) "
     "-> empty_like(logits=input)",
     python=True,
-    samples=["nn.functional.gumbel_softmax(randn(2,3))"],
+    samples="(randn(2,3))",
 )
 def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) -> Any:
     """A random, differentiable choice of a class."""
@@ -300,7 +297,7 @@ def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) 
     "Tensor? linear_bias=None, Any weight=None, Any reduction='mean', "
     "Any ignore_index=None, Any label_smoothing=0.0, Any options=None)",
     python=True,
-    samples=["nn.functional.linear_cross_entropy(randn(3,4), randn(5,4), tensor([0,2,4]))"],
+    samples="(randn(3,4), randn(5,4), tensor([0,2,4]))",
 )
 def linear_cross_entropy(
     input: Array,

@@ -167,10 +167,7 @@ def _layers(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: floa
     python=True,
     short=False,
     primitives=[native_layer_norm_p],
-    samples=[
-        "nn.functional.layer_norm(randn(2,3), (3,))",
-        "nn.functional.layer_norm(randn(2,3), (3,), randn(3), randn(3))",
-    ],
+    samples="(randn(2,3), (3,)); (randn(2,3), (3,), randn(3), randn(3))",
 )
 def layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     """The input with mean 0 and variance 1 over the last dimensions."""
@@ -182,7 +179,7 @@ def layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     "float eps=1e-05, bool cudnn_enable=True)",
     name="layer_norm",
     method=False,
-    samples=["layer_norm(randn(2,3), (3,))"],
+    samples="(randn(2,3), (3,))",
 )
 def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     """See nn.functional.layer_norm."""
@@ -194,7 +191,7 @@ def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     "float eps)",
     method=False,
     primitives=[native_layer_norm_p],
-    samples=["native_layer_norm(randn(2,3), (3,), randn(3), randn(3), 1e-5)"],
+    samples="(randn(2,3), (3,), randn(3), randn(3), 1e-5)",
 )
 def native_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     """(output, mean, 1 / std) of layer_norm."""
@@ -205,7 +202,7 @@ def native_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any
     "nn.functional.rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)",
     python=True,
     aliases="rms_norm",
-    samples=["nn.functional.rms_norm(randn(2,3), (3,), randn(3))"],
+    samples="(randn(2,3), (3,), randn(3))",
 )
 def rms_norm(input: Array, normalized_shape: Any, weight: Array | None, eps: float | None) -> Any:
     """The input over its root mean square in the last dimensions."""
@@ -330,7 +327,7 @@ def _check_several(input: Any, num_groups: Any, *others: Any) -> None:
     python=_check_several,
     short=False,
     primitives=[native_group_norm_p],
-    samples=["nn.functional.group_norm(randn(2,4,3), 2, randn(4), randn(4))"],
+    samples="(randn(2,4,3), 2, randn(4), randn(4))",
 )
 def group_norm(input: Array, num_groups: int, *options: Any) -> Any:
     """The input with mean 0 and variance 1 over groups of channels."""
@@ -349,7 +346,7 @@ def _groups(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> 
     "float eps=1e-05, bool cudnn_enabled=True)",
     name="group_norm",
     method=False,
-    samples=["group_norm(randn(2,4,3), 2)"],
+    samples="(randn(2,4,3), 2)",
 )
 def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
     """See nn.functional.group_norm."""
@@ -361,7 +358,7 @@ def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
     "int group, float eps)",
     method=False,
     primitives=[native_group_norm_p],
-    samples=["native_group_norm(randn(2,4,3), randn(4), randn(4), 2, 4, 3, 2, 1e-5)"],
+    samples="(randn(2,4,3), randn(4), randn(4), 2, 4, 3, 2, 1e-5)",
 )
 def native_group_norm(
     input: Array,
@@ -513,10 +510,8 @@ def _normed(*values: Any) -> Any:
     python=_check_batch,
     short=False,
     primitives=[native_batch_norm_p],
-    samples=[
-        "nn.functional.batch_norm(randn(4,3), None, None, randn(3), randn(3), training=True)",
-        "nn.functional.batch_norm(randn(4,3), zeros(3), ones(3), randn(3), randn(3))",
-    ],
+    samples="(randn(4,3), None, None, randn(3), randn(3), training=True); "
+    "(randn(4,3), zeros(3), ones(3), randn(3), randn(3))",
 )
 def batch_norm(
     input: Array, mean: Any, variance: Any, weight: Any, bias: Any, training: bool, *options: float
@@ -539,7 +534,7 @@ def batch_norm(
     "Tensor? running_var, bool training, float momentum, float eps)",
     method=False,
     primitives=[native_batch_norm_p],
-    samples=["native_batch_norm(randn(4,3), randn(3), randn(3), None, None, True, 0.1, 1e-5)"],
+    samples="(randn(4,3), randn(3), randn(3), None, None, True, 0.1, 1e-5)",
 )
 def native_batch_norm(*values: Any) -> Any:
     """(output, mean, 1 / std) of batch_norm."""
@@ -554,7 +549,7 @@ def native_batch_norm(*values: Any) -> Any:
     python=True,
     short=False,
     primitives=[native_batch_norm_p],
-    samples=["nn.functional.instance_norm(randn(2,3,4), weight=randn(3), bias=randn(3))"],
+    samples="(randn(2,3,4), weight=randn(3), bias=randn(3))",
 )
 def instance_norm(
     input: Array,
@@ -598,7 +593,7 @@ def instance_norm(
     "nn.functional.local_response_norm(Tensor input, Any size, Any alpha=0.0001, Any beta=0.75, "
     "Any k=1.0)",
     python=True,
-    samples=["nn.functional.local_response_norm(randn(2,3,4), 2)"],
+    samples="(randn(2,3,4), 2)",
 )
 def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: float) -> Any:
     """The input over a power of the squares of neighbouring channels."""
@@ -626,10 +621,7 @@ def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: f
 @function(
     "nn.functional.normalize(Tensor input, Any p=2.0, Any dim=1, Any eps=1e-12, Any out=None)",
     python=True,
-    samples=[
-        "nn.functional.normalize(randn(2,3))",
-        "nn.functional.normalize(randn(2,3), p=1, dim=0)",
-    ],
+    samples="(randn(2,3)); (randn(2,3), p=1, dim=0)",
 )
 def normalize(input: Array, p: float, dim: Any, eps: float, out: Any) -> Any:
     """The input over its norm along a dimension."""

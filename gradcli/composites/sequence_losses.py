@@ -139,9 +139,7 @@ def _lengths(value: Any) -> tuple[int, ...]:
     python=True,
     short=False,
     primitives=[ctc_loss_p],
-    samples=[
-        "nn.functional.ctc_loss(log_softmax(randn(6,2,5), -1), tensor([[1,2,3],[2,2,1]]), (6,6), (3,2))"
-    ],
+    samples="(log_softmax(randn(6,2,5), -1), tensor([[1,2,3],[2,2,1]]), (6,6), (3,2))",
 )
 def ctc_loss(
     log_probs: Array,
@@ -369,7 +367,7 @@ class embedding_bag_p:
     python=True,
     short=False,
     primitives=[embedding_bag_p],
-    samples=["nn.functional.embedding_bag(tensor([[0,2],[1,2]]), randn(4,3), mode='sum')"],
+    samples="(tensor([[0,2],[1,2]]), randn(4,3), mode='sum')",
 )
 def embedding_bag(
     input: Array,

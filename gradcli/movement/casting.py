@@ -47,7 +47,7 @@ def format_name(memory_format: Any) -> str | None:
     "clone(Tensor input, *, MemoryFormat? memory_format=None)",
     numpy=np.copy,
     primitives=[clone_as],
-    samples=["clone(randn(2,3))"],
+    samples="(randn(2,3))",
 )
 def clone(input: Array, memory_format: Any = None) -> Any:
     """A copy that gradients flow through."""
@@ -59,7 +59,7 @@ def clone(input: Array, memory_format: Any = None) -> Any:
     "contiguous(Tensor input, *, MemoryFormat? memory_format=None)|method",
     primitives=[clone_as],
     numpy=np.ascontiguousarray,
-    samples=["contiguous(randn(2,3))"],
+    samples="(randn(2,3))",
 )
 def contiguous(input: Array, memory_format: Any) -> Any:
     """Itself where its elements lie in order in memory, else a copy that does."""
@@ -74,7 +74,7 @@ class stop_gradient:
     """What the tape holds constant, in a recording that is differentiated again."""
 
 
-@function("detach(Tensor input)", samples=["detach(randn(3))"])
+@function("detach(Tensor input)", samples="(randn(3))")
 def detach(input: Array) -> Any:
     """The same memory, out of the graph."""
     return input.detach()
@@ -136,7 +136,7 @@ _TO = "bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=
     f"to(Tensor input, Tensor tensor, {_TO}",
     "to(Tensor input, Scalar tensor)|method|unlisted",
     primitives=[to_copy],
-    samples=["to(randn(3), float32)"],
+    samples="(randn(3), float32)",
 )
 def to(
     input: Array,
@@ -176,7 +176,7 @@ _PYTHON: dict[Any, Callable[[], Any]] = {
 @function(
     "type_as(Tensor input, Tensor other)|method",
     primitives=[to_copy],
-    samples=["type_as(randn(3), ones(1, dtype=float32))"],
+    samples="(randn(3), ones(1, dtype=float32))",
 )
 def type_as(input: Array, other: Array) -> Any:
     """`input` in the dtype of `other`."""

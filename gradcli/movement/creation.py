@@ -44,7 +44,7 @@ _LEAF = "bool pin_memory=False, bool requires_grad=False)"
 @function(
     f"tensor(Any data, *, ScalarType dtype=None, Device? device=None, {_LEAF}",
     method=False,
-    samples=("tensor([[1.5, 2], [3, 4]])", "tensor(2.5)"),
+    samples="([[1.5, 2], [3, 4]]); (2.5)",
 )
 def tensor(
     data: Any, dtype: Any, device: Any, pin_memory: bool = False, requires_grad: bool = False
@@ -60,7 +60,7 @@ def tensor(
 @function(
     "as_tensor(Any data, *, ScalarType dtype=None, Device? device=None)",
     method=False,
-    samples=("as_tensor([1.5, 2])",),
+    samples="([1.5, 2])",
 )
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """The data as a tensor: itself, or over the same memory, where that is possible."""
@@ -82,7 +82,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     "asarray(Any obj, *, ScalarType? dtype=None, Device? device=None, bool? copy=None, "
     "bool? requires_grad=None)",
     method=False,
-    samples=("asarray([1.5, 2])",),
+    samples="([1.5, 2])",
 )
 def asarray(
     obj: Any, dtype: Any, device: Any, copy: bool | None, requires_grad: bool | None
@@ -175,19 +175,19 @@ def _forward(array: Array) -> Array:
 
 
 # -- filled ---------------------------------------------------------------------------------------
-@makes(f"scalar_tensor(Scalar s, *, {OPTIONS})", samples=("scalar_tensor(3)",))
+@makes(f"scalar_tensor(Scalar s, *, {OPTIONS})", samples="(3)")
 def scalar_tensor(s: Any, kind: Kind | None) -> Array:
     """A 0-d tensor of a number; of the default dtype, whatever the number."""
     return np.asarray(dtypes.checked(s, kind or dtypes.default.real))
 
 
-@makes(f"zeros(int[] size, *, Tensor out=None, {OPTIONS})", samples=("zeros(2, 3)",))
+@makes(f"zeros(int[] size, *, Tensor out=None, {OPTIONS})", samples="(2, 3)")
 def zeros(size: tuple[int, ...], kind: Kind | None) -> Array:
     """Zeros; the size is given as ints or as one sequence."""
     return np.zeros(nonnegative("zeros", size), kind or dtypes.default.real)
 
 
-@makes(f"ones(int[] size, *, Tensor out=None, {OPTIONS})", samples=("ones(2, 3)",))
+@makes(f"ones(int[] size, *, Tensor out=None, {OPTIONS})", samples="(2, 3)")
 def ones(size: tuple[int, ...], kind: Kind | None) -> Array:
     """Ones; the size is given as ints or as one sequence."""
     return np.ones(nonnegative("ones", size), kind or dtypes.default.real)
@@ -195,7 +195,7 @@ def ones(size: tuple[int, ...], kind: Kind | None) -> Array:
 
 @makes(
     f"empty(int[] size, *, MemoryFormat? memory_format=None, Tensor out=None, {OPTIONS})",
-    samples=("empty(2, 3)",),
+    samples="(2, 3)",
 )
 def empty(size: tuple[int, ...], memory_format: Any, kind: Kind | None) -> Array:
     """A tensor to be filled; here it starts with zeros, so that runs repeat."""
@@ -217,8 +217,7 @@ def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind | N
 
 
 @makes(
-    f"full(int[] size, Scalar fill_value, *, Tensor out=None, {OPTIONS})",
-    samples=("full((2, 3), 1.5)",),
+    f"full(int[] size, Scalar fill_value, *, Tensor out=None, {OPTIONS})", samples="((2, 3), 1.5)"
 )
 def full(size: tuple[int, ...], fill_value: Any, kind: Kind | None) -> Array:
     """A tensor of one number, whose type decides the dtype unless given."""
@@ -249,10 +248,7 @@ empty_like = _like(
 )
 
 
-@makes(
-    f"full_like(Tensor input, Scalar fill_value, *, {_LIKE}",
-    samples=("full_like(randn(2, 3), 1.5)",),
-)
+@makes(f"full_like(Tensor input, Scalar fill_value, *, {_LIKE}", samples="(randn(2, 3), 1.5)")
 def full_like(input: Array, fill_value: Any, memory_format: Any, kind: Kind | None) -> Array:
     """One number in the shape, dtype and layout of `input`."""
     return _filled_like(input, fill_value, kind)
@@ -327,7 +323,7 @@ def _dtype(value: Any) -> Kind:
     f"arange(Scalar end, *, Tensor out=None, {OPTIONS})",
     f"arange(Scalar start, Scalar end, *, {OPTIONS})",
     f"arange(Scalar start, Scalar end, Scalar step=1, *, Tensor out=None, {OPTIONS})",
-    samples=("arange(5)", "arange(0, 1, 0.25)"),
+    samples="(5); (0, 1, 0.25)",
 )
 def arange(*, end: Any, kind: Kind | None, start: Any = 0, step: Any = 1) -> Array:
     """Numbers from `start` (0) to before `end` by `step` (1): `arange([start,] end[, step])`."""
@@ -425,14 +421,14 @@ def _spaces(name: str, more: str = "") -> list[str]:
     ]
 
 
-@makes(*_spaces("linspace"), samples=("linspace(0, 1, 5)",))
+@makes(*_spaces("linspace"), samples="(0, 1, 5)")
 def linspace(start: Any, end: Any, steps: int, kind: Kind | None) -> Array:
     """`steps` numbers from `start` to `end`, both included: `linspace(start, end, steps)`."""
     start, end = _spaced("linspace", start, end, steps)
     return _linear(start, end, steps, _spaced_kind("linspace", start, end, kind))
 
 
-@makes(*_spaces("logspace", "float base=10.0, "), samples=("logspace(0, 2, 3)",))
+@makes(*_spaces("logspace", "float base=10.0, "), samples="(0, 2, 3)")
 def logspace(start: Any, end: Any, steps: int, base: float, kind: Kind | None) -> Array:
     """Powers of `base` (10): `base ** linspace(start, end, steps)`."""
     start, end = _spaced("logspace", start, end, steps)
@@ -527,7 +523,7 @@ def _linear(start: Any, end: Any, steps: int, kind: Kind) -> Array:
 @makes(
     f"eye(int n, *, Tensor out=None, {OPTIONS})",
     f"eye(int n, int m, *, Tensor out=None, {OPTIONS})",
-    samples=("eye(3)", "eye(2, 3)"),
+    samples="(3); (2, 3)",
 )
 def eye(*, n: int, kind: Kind | None, m: int | None = None) -> Array:
     """Ones on the diagonal of an n x m (default: n x n) matrix, zeros elsewhere."""

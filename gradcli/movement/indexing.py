@@ -201,10 +201,8 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
     _index_put,
     "IndexPutBackward0",
     inplace=True,
-    samples=(
-        "index_put(randn(3), (tensor([0, 2]),), randn(2))",
-        "index_put(randn(3), (tensor([0, 0]),), randn(2), True)",
-    ),
+    samples="(randn(3), (tensor([0, 2]),), randn(2)); "
+    "(randn(3), (tensor([0, 0]),), randn(2), True)",
     batching=batching_helpers.index_written,
     symbolic="index_put",
     signature=("index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)"),
@@ -251,7 +249,7 @@ class where_of:
     name="where",
     numpy=np.where,
     primitives=[where_of],
-    samples=["where(randn(3) > 0, randn(3), randn(3))", "where(randn(2,3) > 0, randn(3), 0.)"],
+    samples="(randn(3) > 0, randn(3), randn(3)); (randn(2,3) > 0, randn(3), 0.)",
 )
 def choose(condition: Array, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition is true, else `other`; alone: the positions where it is true."""
@@ -311,7 +309,7 @@ class nonzero_of:
     "nonzero(Tensor input, *, bool as_tuple)|unsaid|function",
     "nonzero(Tensor input, *, bool as_tuple)|method",
     primitives=[nonzero_of],
-    samples=["nonzero(tensor([0., 1., 2.]))"],
+    samples="(tensor([0., 1., 2.]))",
 )
 def nonzero(input: Array, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero, one a row; as_tuple: by dim."""
@@ -320,9 +318,7 @@ def nonzero(input: Array, as_tuple: bool = False) -> Any:
     return unbind(nonzero_of(input if input.ndim else input.unsqueeze(0)), 1)
 
 
-@function(
-    "argwhere(Tensor input)", primitives=[nonzero_of], samples=["argwhere(tensor([0., 1., 2.]))"]
-)
+@function("argwhere(Tensor input)", primitives=[nonzero_of], samples="(tensor([0., 1., 2.]))")
 def argwhere(input: Array) -> Any:
     """The positions of the elements that are not zero, one a row."""
     return nonzero_of(input)
@@ -379,7 +375,7 @@ class masked_fill_tensor:
     "masked_fill(Tensor input, Tensor mask, Scalar value)",
     inplace=True,
     primitives=[masked_fill_number, masked_fill_tensor],
-    samples=["masked_fill(randn(3), tensor([True, False, True]), 0.)"],
+    samples="(randn(3), tensor([True, False, True]), 0.)",
 )
 def masked_fill(input: Array, mask: Array, value: Any) -> Any:
     """`value` where the mask is true, else `input`."""
@@ -413,7 +409,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     "MaskedSelectBackward0",
     linearity="linear",
     dynamic="masks",
-    samples=("masked_select(randn(3), tensor([True, False, True]))",),
+    samples="(randn(3), tensor([True, False, True]))",
     batching=batching_helpers.of(batching_helpers.masked, lambda: index_select),
     symbolic="masked_select:",
     writes="apart",
@@ -452,7 +448,7 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     "MaskedScatterBackward0",
     inplace=True,
     batching=batching_helpers.masked_scattered,
-    samples=("masked_scatter(randn(3), tensor([True, False, True]), randn(2))",),
+    samples="(randn(3), tensor([True, False, True]), randn(2))",
 )
 class masked_scatter:
     """The elements where the mask is true replaced by those of `source`, in order."""
@@ -534,10 +530,7 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> 
     _gather,
     "GatherBackward0",
     linearity="linear",
-    samples=(
-        "gather(randn(2,3), 1, tensor([[0, 2], [1, 1]]))",
-        "gather(randn(3), 0, tensor([2, 0, 0]))",
-    ),
+    samples="(randn(2,3), 1, tensor([[0, 2], [1, 1]])); (randn(3), 0, tensor([2, 0, 0]))",
     axes="dim",
     batching=batching_helpers.as_lines("index"),
     signature=(
@@ -649,10 +642,8 @@ class scatter_:
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, str reduce, Tensor? out=None)",
     inplace=True,
     primitives=[scatter_src, scatter_value, scatter_],
-    samples=[
-        "scatter(randn(2,3), 1, tensor([[0], [2]]), randn(2,1))",
-        "scatter(randn(2,3), 1, tensor([[0], [2]]), 9.)",
-    ],
+    samples="(randn(2,3), 1, tensor([[0], [2]]), randn(2,1)); "
+    "(randn(2,3), 1, tensor([[0], [2]]), 9.)",
 )
 def scatter(
     input: Array, dim: int, index: Array, src: Any = None, value: Any = None, *, reduce: Any = None
@@ -679,7 +670,7 @@ def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     "ScatterAddBackward0",
     linearity="linear",
     inplace=True,
-    samples=("scatter_add(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",),
+    samples="(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",
     axes="dim",
     batching=batching_helpers.as_lines("self"),
     signature=("scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)"),
@@ -879,7 +870,7 @@ def _index_select_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, index:
     _index_select,
     "IndexSelectBackward0",
     linearity="linear",
-    samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
+    samples="(randn(2,3), 1, tensor([2, 0, 0]))",
     batching=batching_helpers.of(batching_helpers.selected, lambda: index_p),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
     writes="apart",
@@ -951,7 +942,7 @@ def _added_back(g: Any, source: Any, source_dim: int, dim: int, index: Any, alph
     _index_add,
     "IndexAddBackward0",
     inplace=True,
-    samples=("index_add(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",),
+    samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",
     axes="dim",
     batching=batching_helpers.apart("index"),
     signature=(
@@ -1011,7 +1002,7 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     _index_copy,
     "IndexCopyBackward0",
     inplace=True,
-    samples=("index_copy(randn(3,2), 0, tensor([0, 2]), randn(2,2))",),
+    samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2))",
     axes="dim",
     batching=batching_helpers.apart("index"),
     signature=(
@@ -1091,7 +1082,7 @@ class index_fill_tensor:
     "index_fill(Tensor input, int dim, Tensor index, Scalar value)",
     inplace=True,
     primitives=[index_fill_number, index_fill_tensor],
-    samples=["index_fill(randn(3,2), 0, tensor([0, 2]), 1.)"],
+    samples="(randn(3,2), 0, tensor([0, 2]), 1.)",
 )
 def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
     """One value at the positions of a dim that a vector of indices names."""
@@ -1196,7 +1187,7 @@ def _take(self: Array, index: Array) -> Array:
     _take,
     "TakeBackward0",
     linearity="linear",
-    samples=("take(randn(2,3), tensor([0, 5, 5]))",),
+    samples="(randn(2,3), tensor([0, 5, 5]))",
     batching=batching_helpers.of(batching_helpers.taken, lambda: index_select),
     writes="apart",
 )
@@ -1232,10 +1223,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
     "PutBackward0",
     inplace=True,
     batching=batching_helpers.put,
-    samples=(
-        "put(randn(2,3), tensor([0, 5]), randn(2))",
-        "put(randn(3), tensor([0, 0]), randn(2), True)",
-    ),
+    samples="(randn(2,3), tensor([0, 5]), randn(2)); (randn(3), tensor([0, 0]), randn(2), True)",
     signature="put(Tensor input, Tensor index, Tensor source, bool accumulate=False)",
     writes="apart",
 )
@@ -1252,10 +1240,7 @@ class put:
     "take_along_dim(Tensor input, Tensor indices, int? dim=None, *, Tensor? out=None)",
     numpy=np.take_along_axis,
     primitives=[gather],
-    samples=[
-        "take_along_dim(randn(2,3), tensor([[0], [2]]), 1)",
-        "take_along_dim(randn(3), tensor([2, 0]))",
-    ],
+    samples="(randn(2,3), tensor([[0], [2]]), 1); (randn(3), tensor([2, 0]))",
 )
 def take_along_dim(input: Array, indices: Array, dim: int | None) -> Any:
     """The elements that `indices` names along a dim, both broadcast; without dim: flattened."""
@@ -1306,7 +1291,7 @@ def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
     "SelectScatterBackward0",
     linearity="linear",
     refuses={"C": "select_scatter"},
-    samples=("select_scatter(randn(2,3), randn(3), 0, 1)",),
+    samples="(randn(2,3), randn(3), 0, 1)",
     axes="dim",
     signature="select_scatter(Tensor input, Tensor src, int dim, int index)",
 )
@@ -1329,7 +1314,7 @@ def _slice_scatter(
     "SliceScatterBackward0",
     linearity="linear",
     refuses={"C": "slice_scatter"},
-    samples=("slice_scatter(randn(4), randn(2), 0, 1, 3)",),
+    samples="(randn(4), randn(2), 0, 1, 3)",
     axes="dim",
     signature=(
         "slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? "
@@ -1356,7 +1341,7 @@ def _diagonal_scatter(
     _diagonal_scatter,
     "DiagonalScatterBackward0",
     linearity="linear",
-    samples=("diagonal_scatter(randn(3,3), randn(3))",),
+    samples="(randn(3,3), randn(3))",
     axes="dim1 dim2",
     signature=("diagonal_scatter(Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1)"),
 )
@@ -1388,7 +1373,7 @@ def _as_strided_scatter_back(
     "AsStridedScatterBackward0",
     linearity="linear",
     symbolic="as_strided_scatter",
-    samples=["as_strided_scatter(randn(2,3), randn(2,2), (2,2), (1,2))"],
+    samples="(randn(2,3), randn(2,2), (2,2), (1,2))",
     signature=(
         "as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, "
         "int? storage_offset=None)"

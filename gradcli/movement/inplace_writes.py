@@ -141,7 +141,7 @@ def _either(name: str, parameter: str) -> tuple[str, str]:
     *_either("fill", "value"),
     primitives=[fill_number, fill_tensor],
     method=False,
-    samples=["fill(randn(3), 2.)"],
+    samples="(randn(3), 2.)",
 )
 def fill(input: Array, value: Any) -> Any:
     """A tensor like `input` with one value everywhere."""
@@ -384,10 +384,7 @@ def _reshaping(signature: str, primitive: VjpRules, sample: str, aliases: str = 
 
 _reshaping("t_(Tensor input)|method", t_p, "")
 _reshaping(
-    "transpose_(Tensor input, int dim0, int dim1)|method",
-    transpose_p,
-    "0, 1",
-    aliases="swapdims_",
+    "transpose_(Tensor input, int dim0, int dim1)|method", transpose_p, "0, 1", aliases="swapdims_"
 )
 _reshaping("swapaxes_(Tensor input, int axis0, int axis1)|method", transpose_p, "0, 1")
 _reshaping(

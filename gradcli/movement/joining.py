@@ -84,7 +84,7 @@ def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> li
     aliases="concat concatenate",
     method=False,
     numpy=np.concatenate,
-    samples=("cat([randn(2,3), randn(1,3)])", "cat([randn(2,3), randn(2,2)], dim=-1)"),
+    samples="([randn(2,3), randn(1,3)]); ([randn(2,3), randn(2,2)], dim=-1)",
     axes="dim",
     batching=batching_helpers.concatenated,
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
@@ -123,7 +123,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
     types="common",
     method=False,
     numpy=np.stack,
-    samples=("stack([randn(2,3), randn(2,3)])", "stack([randn(3), randn(3)], dim=-1)"),
+    samples="([randn(2,3), randn(2,3)]); ([randn(3), randn(3)], dim=-1)",
     axes="+dim",
     signature="stack(Tensor[] tensors, int dim=0, *, Tensor out=None)",
     writes="apart",
@@ -272,7 +272,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
     linearity="linear",
     batching=batching_helpers.repeated,
     symbolic="tile: dims",
-    samples=["repeat(randn(2,3), (2,1))", "repeat(randn(3), (2,2))"],
+    samples="(randn(2,3), (2,1)); (randn(3), (2,2))",
     signature="repeat(Tensor input, int[] repeats)|method",
 )
 class repeat:
@@ -285,7 +285,7 @@ class repeat:
     "tile(Tensor input, int[] dims)",
     numpy=np.tile,
     primitives=[repeat],
-    samples=["tile(randn(2,3), (2,))", "tile(randn(3), (2,2))"],
+    samples="(randn(2,3), (2,)); (randn(3), (2,2))",
 )
 def tile(input: Array, dims: Any) -> Any:
     """The tensor repeated along its dims, counted from the last."""
@@ -311,7 +311,7 @@ _REPEATED = "int? dim=None, *, int? output_size=None)"
     f"repeat_interleave(Tensor input, int repeats, {_REPEATED}",
     primitives=[expand_size],
     numpy=np.repeat,
-    samples=["repeat_interleave(randn(2,3), 2)", "repeat_interleave(randn(2,3), 2, dim=1)"],
+    samples="(randn(2,3), 2); (randn(2,3), 2, dim=1)",
 )
 def repeat_interleave(
     repeats: Any, input: Any = None, dim: int | None = None, output_size: int | None = None
@@ -380,7 +380,7 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
     _constant_pad,
     "ConstantPadNdBackward0",  # not linear: the constant it pads with is no tangent's
     method=False,
-    samples=("constant_pad_nd(randn(2,3), (1,2))", "constant_pad_nd(randn(2,3), (-1,2), 3.0)"),
+    samples="(randn(2,3), (1,2)); (randn(2,3), (-1,2), 3.0)",
     batching="leading",
     signature="constant_pad_nd(Tensor input, int[] pad, Scalar value=0)",
 )
@@ -414,7 +414,7 @@ def _filled(made: Any, values: Any) -> Any:
     axes="dims",
     symbolic="flip",
     numpy=np.flip,
-    samples=["flip(randn(2,3), (0,1))"],
+    samples="(randn(2,3), (0,1))",
     signature="flip(Tensor input, int[] dims)",
 )
 class flip:
@@ -423,9 +423,7 @@ class flip:
     self = itself
 
 
-@function(
-    "fliplr(Tensor input)", numpy=np.fliplr, primitives=[flip], samples=["fliplr(randn(2,3))"]
-)
+@function("fliplr(Tensor input)", numpy=np.fliplr, primitives=[flip], samples="(randn(2,3))")
 def fliplr(input: Array) -> Any:
     """Columns in reverse order."""
     if input.ndim < 2:
@@ -433,9 +431,7 @@ def fliplr(input: Array) -> Any:
     return flip(input, (1,))
 
 
-@function(
-    "flipud(Tensor input)", numpy=np.flipud, primitives=[flip], samples=["flipud(randn(2,3))"]
-)
+@function("flipud(Tensor input)", numpy=np.flipud, primitives=[flip], samples="(randn(2,3))")
 def flipud(input: Array) -> Any:
     """Primitives in reverse order."""
     if input.ndim < 1:
@@ -466,7 +462,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
     batching=batching_helpers.rolled,
     symbolic="roll: shifts dims",
     numpy=np.roll,
-    samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"],
+    samples="(randn(2,3), 1); (randn(2,3), (1,2), (0,1))",
     signature="roll(Tensor input, int[1] shifts, int[1] dims=[])",
 )
 class roll:
@@ -500,7 +496,7 @@ def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
     axes="dims",
     symbolic="rot90: k dims",
     numpy=np.rot90,
-    samples=["rot90(randn(2,3))", "rot90(randn(2,3,3), 2, (1,2))"],
+    samples="(randn(2,3)); (randn(2,3,3), 2, (1,2))",
     signature="rot90(Tensor input, int k=1, int[] dims=[0, 1])",
 )
 class rot90:
@@ -528,7 +524,7 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
     linearity="linear",
     inplace=True,
     numpy=np.tril,
-    samples=("tril(randn(3,3))", "tril(randn(2,3,3), -1)"),
+    samples="(randn(3,3)); (randn(2,3,3), -1)",
     batching="leading",
     symbolic="tril: diagonal",
     writes="shared",
@@ -546,7 +542,7 @@ class tril:
     linearity="linear",
     inplace=True,
     numpy=np.triu,
-    samples=("triu(randn(3,3))", "triu(randn(2,3,3), 1)"),
+    samples="(randn(3,3)); (randn(2,3,3), 1)",
     batching="leading",
     symbolic="triu: diagonal",
     writes="shared",
@@ -576,11 +572,7 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     _diag_embed,
     "DiagEmbedBackward0",
     linearity="linear",
-    samples=(
-        "diag_embed(randn(3))",
-        "diag_embed(randn(2,3), 1)",
-        "diag_embed(randn(2,3), 0, 0, 2)",
-    ),
+    samples="(randn(3)); (randn(2,3), 1); (randn(2,3), 0, 0, 2)",
     axes="+dim1 +dim2",
     symbolic="diag_embed",
     signature="diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1)",
@@ -595,7 +587,7 @@ class diag_embed:
     "diag(Tensor input, int diagonal=0, *, Tensor? out=None)",
     numpy=np.diag,
     primitives=[diag_embed],
-    samples=["diag(randn(3))", "diag(randn(3,3), 1)"],
+    samples="(randn(3)); (randn(3,3), 1)",
 )
 def diag(input: Array, diagonal: int) -> Any:
     """The diagonal of a matrix, or the matrix with that diagonal."""
@@ -612,7 +604,7 @@ def diag(input: Array, diagonal: int) -> Any:
     "diagflat(Tensor input, int offset=0)",
     primitives=[diag_embed],
     numpy=np.diagflat,
-    samples=["diagflat(randn(3))", "diagflat(randn(2,2), 1)"],
+    samples="(randn(3)); (randn(2,2), 1)",
 )
 def diagflat(input: Array, offset: int) -> Any:
     """The matrix with all elements on its diagonal."""
@@ -690,7 +682,7 @@ class block_diag_of:
     many=tuple,
     method=False,
     primitives=[block_diag_of],
-    samples=["block_diag(randn(2,3), randn(2), randn(()))"],
+    samples="(randn(2,3), randn(2), randn(()))",
 )
 def block_diag(tensors: Arrays) -> Any:
     """The matrix with the tensors as blocks along its diagonal."""
@@ -710,10 +702,7 @@ def _sequence(given: tuple[Any, ...]) -> Any:
     many=_sequence,
     method=False,
     primitives=[expand_size],
-    samples=[
-        "meshgrid(randn(2), randn(3), indexing='ij')",
-        "meshgrid(randn(2), randn(3), indexing='xy')",
-    ],
+    samples="(randn(2), randn(3), indexing='ij'); (randn(2), randn(3), indexing='xy')",
 )
 def meshgrid(given: Arrays, indexing: str | None) -> Any:
     """The coordinates of a grid: each vector along a dim of its own, repeated along the others."""
@@ -756,7 +745,7 @@ def meshgrid(given: Arrays, indexing: str | None) -> Any:
     many=tuple,
     method=False,
     primitives=[stack],
-    samples=["cartesian_prod(randn(2), randn(3))"],
+    samples="(randn(2), randn(3))",
 )
 def cartesian_prod(given: Arrays) -> Any:
     """All combinations of one element of each vector, as rows."""
@@ -773,7 +762,7 @@ def cartesian_prod(given: Arrays) -> Any:
     "combinations(Tensor input, int r=2, bool with_replacement=False)",
     primitives=[stack],
     method=False,
-    samples=["combinations(randn(4))", "combinations(randn(3), 2, True)"],
+    samples="(randn(4)); (randn(3), 2, True)",
 )
 def combinations(input: Array, r: int, with_replacement: bool) -> Any:
     """All r-element combinations of a vector, as rows."""

@@ -135,12 +135,8 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
     "nn.functional.pad(Tensor input, int[] pad, str mode='constant', float? value=None)",
     python=True,
     primitives=[constant_pad_nd, *_REFLECT.values(), *_REPLICATE.values()],
-    samples=[
-        "nn.functional.pad(randn(2,3), (1,2))",
-        "nn.functional.pad(randn(2,3,4), (1,2), mode='reflect')",
-        "nn.functional.pad(randn(2,3,4), (1,2), mode='replicate')",
-        "nn.functional.pad(randn(2,3,4), (1,2), mode='circular')",
-    ],
+    samples="(randn(2,3), (1,2)); (randn(2,3,4), (1,2), mode='reflect'); "
+    "(randn(2,3,4), (1,2), mode='replicate'); (randn(2,3,4), (1,2), mode='circular')",
 )
 def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
     """The last dimensions padded: pairs of sizes, from the last dimension on."""
@@ -223,7 +219,7 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
     "PixelShuffleBackward0",
     linearity="linear",
     aliases="pixel_shuffle",
-    samples=("nn.functional.pixel_shuffle(randn(2,8,3,3), 2)",),
+    samples="(randn(2,8,3,3), 2)",
     batching="leading",
     signature="nn.functional.pixel_shuffle(Tensor input, int upscale_factor)",
 )
@@ -238,7 +234,7 @@ class pixel_shuffle:
     "PixelUnshuffleBackward0",
     linearity="linear",
     aliases="pixel_unshuffle",
-    samples=("nn.functional.pixel_unshuffle(randn(2,2,4,4), 2)",),
+    samples="(randn(2,2,4,4), 2)",
     batching="leading",
     signature="nn.functional.pixel_unshuffle(Tensor input, int downscale_factor)",
 )
@@ -268,7 +264,7 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
     "ChannelShuffleBackward0",
     linearity="linear",
     aliases="channel_shuffle",
-    samples=("nn.functional.channel_shuffle(randn(1,4,2,2), 2)",),
+    samples="(randn(1,4,2,2), 2)",
     batching="folded",
     signature="nn.functional.channel_shuffle(Tensor input, int groups)",
 )

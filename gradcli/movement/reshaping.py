@@ -131,7 +131,7 @@ view = overloads(
     "view(Tensor input, int[] size)|method -> view_size",
     targets=[dtype_view, view_size],
     primitives=[view_dtype],
-    samples=["view(randn(2,3), 3, 2)", "view(randn(2,3), -1)"],
+    samples="(randn(2,3), 3, 2); (randn(2,3), -1)",
     doc="The same memory in another shape (one size may be -1), or read as another dtype.",
     module=__name__,
 )
@@ -141,11 +141,7 @@ view = overloads(
     "reshape(Tensor input, int[] shape)",
     numpy=np.reshape,
     primitives=[view_size, reshape_alias, reshape_copy],
-    samples=[
-        "reshape(randn(2,3), (3, 2))",
-        "reshape(randn(2,3), (-1,))",
-        "reshape(randn(()), (1,1))",
-    ],
+    samples="(randn(2,3), (3, 2)); (randn(2,3), (-1,)); (randn(()), (1,1))",
 )
 def reshape(input: Array, shape: Any) -> Any:
     """Another shape: a view where the memory allows it, else a copy."""
@@ -161,7 +157,7 @@ def reshape(input: Array, shape: Any) -> Any:
 @function(
     "view_as(Tensor input, Tensor other)",
     primitives=[view_size],
-    samples=["view_as(randn(2,3), randn(3,2))"],
+    samples="(randn(2,3), randn(3,2))",
 )
 def view_as(input: Array, other: Array) -> Any:
     """The same memory in the shape of `other`."""
@@ -171,7 +167,7 @@ def view_as(input: Array, other: Array) -> Any:
 @function(
     "reshape_as(Tensor input, Tensor other)",
     primitives=[view_size],
-    samples=["reshape_as(randn(2,3), randn(3,2))"],
+    samples="(randn(2,3), randn(3,2))",
 )
 def reshape_as(input: Array, other: Array) -> Any:
     """`input` in the shape of `other`."""
@@ -181,7 +177,7 @@ def reshape_as(input: Array, other: Array) -> Any:
 @function(
     "flatten(Tensor input, int start_dim=0, int end_dim=-1)",
     primitives=[view_size],
-    samples=["flatten(randn(2,3,2))", "flatten(randn(2,3,2), 1)", "flatten(randn(()))"],
+    samples="(randn(2,3,2)); (randn(2,3,2), 1); (randn(()))",
 )
 def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
     """Dims `start_dim` to `end_dim` become one."""
@@ -197,9 +193,7 @@ def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
     return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@function(
-    "ravel(Tensor input)", numpy=np.ravel, primitives=[view_size], samples=["ravel(randn(2,3))"]
-)
+@function("ravel(Tensor input)", numpy=np.ravel, primitives=[view_size], samples="(randn(2,3))")
 def ravel(input: Array) -> Any:
     """One dimension."""
     return view_size(input.contiguous() if isinstance(input, Tensor) else input, (-1,))
@@ -209,7 +203,7 @@ def ravel(input: Array) -> Any:
     "unflatten(Tensor input, int dim, int[] sizes)|function",
     "unflatten(Tensor input, int dim, int[] sizes)|method|python -> unflatten(dim, sizes)",
     primitives=[view_size],
-    samples=["unflatten(randn(2,6), 1, (2,3))"],
+    samples="(randn(2,6), 1, (2,3))",
 )
 def unflatten(input: Array, dim: int, sizes: Any) -> Any:
     """One dim becomes several."""
@@ -253,7 +247,7 @@ def _unsqueeze(self: Array, dim: int) -> Array:
     linearity="linear",
     view=True,
     numpy=np.expand_dims,
-    samples=("unsqueeze(randn(2,3), 0)", "unsqueeze(randn(2,3), -1)", "unsqueeze(randn(()), 0)"),
+    samples="(randn(2,3), 0); (randn(2,3), -1); (randn(()), 0)",
     axes="+dim",
     symbolic="unsqueeze",
     signature="unsqueeze(Tensor input, int dim)",
@@ -328,7 +322,7 @@ class squeeze_dims:
     "squeeze(Tensor input, int[] dim)",
     numpy=np.squeeze,
     primitives=[squeeze_all, squeeze_dim, squeeze_dims],
-    samples=["squeeze(randn(1,3,1))", "squeeze(randn(1,3,1), 0)", "squeeze(randn(1,3,1), (0,2))"],
+    samples="(randn(1,3,1)); (randn(1,3,1), 0); (randn(1,3,1), (0,2))",
 )
 def squeeze(input: Array, dim: Any = None) -> Any:
     """Without the dims of size 1: all of them, or those of `dim` that are."""
@@ -352,7 +346,7 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
     view=True,
     aliases="swapdims",
     numpy=np.swapaxes,
-    samples=("transpose(randn(2,3), 0, 1)", "transpose(randn(2,3,4), -1, 0)"),
+    samples="(randn(2,3), 0, 1); (randn(2,3,4), -1, 0)",
     axes="dim0 dim1",
     symbolic="transpose",
     signature="transpose(Tensor input, int dim0, int dim1)",
@@ -366,7 +360,7 @@ class transpose:
 @function(
     "swapaxes(Tensor input, int axis0, int axis1)",
     primitives=[transpose],
-    samples=["swapaxes(randn(2,3), 0, 1)"],
+    samples="(randn(2,3), 0, 1)",
 )
 def swapaxes(input: Array, axis0: int, axis1: int) -> Any:
     """Two dims exchanged: `transpose` under NumPy's name."""
@@ -384,7 +378,7 @@ def _t(self: Array) -> Array:
     "TBackward0",
     linearity="linear",
     view=True,
-    samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))"),
+    samples="(randn(2,3)); (randn(3)); (randn(()))",
     batching=batching_helpers.transposed,
     symbolic="transpose",
 )
@@ -423,7 +417,7 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
     batching=batching_helpers.permuted,
     symbolic="transpose",
     numpy=np.transpose,
-    samples=["permute(randn(2,3,4), (2,0,1))", "permute(randn(2,3,4), (-1,0,1))"],
+    samples="(randn(2,3,4), (2,0,1)); (randn(2,3,4), (-1,0,1))",
     signature="permute(Tensor input, int[] dims)",
 )
 class permute:
@@ -438,7 +432,7 @@ class permute:
     aliases="moveaxis",
     numpy=np.moveaxis,
     primitives=[permute],
-    samples=["movedim(randn(2,3,4), 0, -1)", "movedim(randn(2,3,4), (0,1), (1,0))"],
+    samples="(randn(2,3,4), 0, -1); (randn(2,3,4), (0,1), (1,0))",
 )
 def movedim(input: Array, source: Any, destination: Any) -> Any:
     """Dims moved to other places, the others in their order."""
@@ -493,7 +487,7 @@ def matrix_t(input: Any) -> Any:
 _MT_ON_0D = "Tensor.{} is deprecated on 0-D tensors. Consider using x.conj()."
 
 
-@function("adjoint(Tensor input)", primitives=[transpose], samples=["adjoint(randn(2,3))"])
+@function("adjoint(Tensor input)", primitives=[transpose], samples="(randn(2,3))")
 def adjoint(input: Array) -> Any:
     """The conjugate transpose of the last two dims."""
     if input.ndim < 2:
@@ -524,7 +518,7 @@ expand_size = register(basic_primitives.expand_size, __name__, public=False)
 @function(
     "expand(Tensor input, int[] size, *, bool implicit=False)|method",
     primitives=[expand_size],
-    samples=["expand(randn(3), (2,3))", "expand(randn(2,1), (-1,3))", "expand(randn(()), (2,))"],
+    samples="(randn(3), (2,3)); (randn(2,1), (-1,3)); (randn(()), (2,))",
 )
 def expand(input: Array, size: Any, implicit: bool = False) -> Any:
     """Dims of size 1 repeated, and new ones in front, without a copy; -1 keeps a size."""
@@ -534,7 +528,7 @@ def expand(input: Array, size: Any, implicit: bool = False) -> Any:
 @function(
     "expand_as(Tensor input, Tensor other)",
     primitives=[expand_size],
-    samples=["expand_as(randn(3), randn(2,3))"],
+    samples="(randn(3), randn(2,3))",
 )
 def expand_as(input: Array, other: Array) -> Any:
     """`input` expanded to the shape of `other`."""
@@ -545,7 +539,7 @@ broadcast_to = overloads(
     "broadcast_to(Tensor input, int[] size) -> expand_size",
     targets=[expand_size],
     numpy=np.broadcast_to,
-    samples=["broadcast_to(randn(3), (2,3))"],
+    samples="(randn(3), (2,3))",
     doc="`input` expanded to a shape.",
     module=__name__,
 )
@@ -554,7 +548,7 @@ broadcast_to = overloads(
 @function(
     "sum_to_size(Tensor input, int[] size)|method",
     primitives=[expand_size],
-    samples=["sum_to_size(randn(2,3), (1,3))"],
+    samples="(randn(2,3), (1,3))",
 )
 def sum_to_size(input: Array, size: Any) -> Any:
     """Summed over the dims that would have to be expanded from `size`."""
@@ -574,12 +568,7 @@ def broadcast_shape(shapes: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*shapes)
 
 
-@function(
-    "broadcast_shapes(Any shapes)",
-    many=tuple,
-    method=False,
-    samples=["broadcast_shapes((2,1), (3,))"],
-)
+@function("broadcast_shapes(Any shapes)", many=tuple, method=False, samples="((2,1), (3,))")
 def broadcast_shapes(shapes: Any) -> Any:
     """The shape that tensors of these shapes broadcast to."""
     total: tuple[int, ...] = ()
@@ -612,7 +601,7 @@ def broadcast_shapes(shapes: Any) -> Any:
     many=tuple,
     method=False,
     primitives=[expand_size],
-    samples=["broadcast_tensors(randn(3), randn(2,1))"],
+    samples="(randn(3), randn(2,1))",
 )
 def broadcast_tensors(tensors: Any) -> Any:
     """The tensors, each expanded to their common shape."""
@@ -644,7 +633,7 @@ def _select(self: Array, dim: int, index: int) -> Array:
     "SelectBackward0",
     linearity="linear",
     view=True,
-    samples=("select(randn(2,3), 0, 1)", "select(randn(2,3), -1, -2)", "select(randn(3), 0, 0)"),
+    samples="(randn(2,3), 0, 1); (randn(2,3), -1, -2); (randn(3), 0, 0)",
     axes="dim",
     symbolic="select",
     signature="select(Tensor input, int dim, int index)",
@@ -737,7 +726,7 @@ class slice_backward:
     "narrow(Tensor input, int dim, Tensor start, int length)",
     "narrow(Tensor input, int dim, int start, int length)",
     primitives=[slice_p],
-    samples=["narrow(randn(2,4), 1, 1, 2)"],
+    samples="(randn(2,4), 1, 1, 2)",
 )
 def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
     """`length` positions of a dim, from `start`."""
@@ -782,11 +771,7 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
     linearity="linear",
     view=True,
     numpy=np.diagonal,
-    samples=(
-        "diagonal(randn(3,3))",
-        "diagonal(randn(2,3), 1)",
-        "diagonal(randn(2,3,3), 0, -2, -1)",
-    ),
+    samples="(randn(3,3)); (randn(2,3), 1); (randn(2,3,3), 0, -2, -1)",
     axes="dim1 dim2",
     index="ii",
     symbolic="diagonal",
@@ -823,7 +808,7 @@ class diagonal_backward:
 @function(
     "linalg.diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)",
     primitives=[diagonal],
-    samples=["linalg.diagonal(randn(3,3))"],
+    samples="(randn(3,3))",
 )
 def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Any:
     """A diagonal of the last two dims."""
@@ -851,7 +836,7 @@ def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
     "UnfoldBackward0",
     linearity="linear",
     view=True,
-    samples=("unfold(randn(2,5), 1, 2, 1)", "unfold(randn(6), 0, 3, 2)"),
+    samples="(randn(2,5), 1, 2, 1); (randn(6), 0, 3, 2)",
     axes="dimension",
     signature="unfold(Tensor input, int dimension, int size, int step)",
 )
@@ -954,7 +939,7 @@ def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
     "UnsafeSplitBackward0",
     linearity="linear",
     outputs="list",
-    samples=("unsafe_split(randn(4,2), 2)[0]",),
+    samples="(randn(4,2), 2)[0]",
     axes="dim",
     symbolic="split",
     signature="unsafe_split(Tensor input, int split_size, int dim=0)",
@@ -1009,7 +994,7 @@ def _unsafe_split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any
     "UnsafeSplitWithSizesBackward0",
     linearity="linear",
     outputs="list",
-    samples=("unsafe_split_with_sizes(randn(4,2), (1,3))[0]",),
+    samples="(randn(4,2), (1,3))[0]",
     axes="dim",
     signature="unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
 )
@@ -1022,7 +1007,7 @@ class unsafe_split_with_sizes:
 @function(
     "split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
     primitives=[split_by_sizes],
-    samples=["split_with_sizes(randn(3,2), (1,2))"],
+    samples="(randn(3,2), (1,2))",
 )
 def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
     """Parts of the given sizes along a dim."""
@@ -1034,7 +1019,7 @@ def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
     "split(Any input, Any split_size, Any dim=0)|method",
     python=True,
     primitives=[split_size, split_by_sizes],
-    samples=["split(randn(5,2), 2)", "split(randn(2,3), (1,2), 1)"],
+    samples="(randn(5,2), 2); (randn(2,3), (1,2), 1)",
 )
 def split(tensor: Array, split_size: Any, dim: int) -> Any:
     """Parts of a size (the last may be smaller), or of the given sizes, along a dim."""
@@ -1048,7 +1033,7 @@ split_in = Parser(tuple(f"split(Tensor input, {t}" for t in _IN_PARTS), split_si
 @function(
     "chunk(Tensor input, int chunks, int dim=0)",
     primitives=[split_size, split_by_sizes],
-    samples=["chunk(randn(5,2), 3)", "chunk(randn(2,3), 2, dim=1)"],
+    samples="(randn(5,2), 3); (randn(2,3), 2, dim=1)",
 )
 def chunk(input: Array, chunks: int, dim: int) -> Any:
     """At most `chunks` parts of equal size along a dim."""
@@ -1067,7 +1052,7 @@ def chunk(input: Array, chunks: int, dim: int) -> Any:
 @function(
     "unsafe_chunk(Tensor input, int chunks, int dim=0)",
     primitives=[unsafe_split],
-    samples=["unsafe_chunk(randn(4,2), 2)[0]"],
+    samples="(randn(4,2), 2)[0]",
 )
 def unsafe_chunk(input: Array, chunks: int, dim: int) -> Any:
     """As `chunk`, but the parts are no views."""
@@ -1120,7 +1105,7 @@ tensor_split = overloads(
     doc="A number of parts as equal as can be, or parts that begin at the given indices.",
     module=__name__,
     primitives=[slice_p],
-    samples=["tensor_split(randn(5), 2)", "tensor_split(randn(5,2), (1,3))"],
+    samples="(randn(5), 2); (randn(5,2), (1,3))",
 )
 
 
@@ -1185,7 +1170,7 @@ def _unbind_back(grads: Any, dim: int) -> Any:
     linearity="linear",
     view=True,
     outputs="list",
-    samples=("unbind(randn(2,3))[1]", "unbind(randn(2,3), 1)[0]"),
+    samples="(randn(2,3))[1]; (randn(2,3), 1)[0]",
     axes="dim",
     symbolic="unbind",
     signature="unbind(Tensor input, int dim=0)",
@@ -1286,7 +1271,7 @@ def positions(shape: Any, strides: Any) -> Any:
     view=True,
     batching=batching_helpers.strided,
     symbolic="as_strided:",
-    samples=["as_strided(randn(2,3), (2,2), (1,2))", "as_strided(randn(4), (2,2), (1,1), 1)"],
+    samples="(randn(2,3), (2,2), (1,2)); (randn(4), (2,2), (1,1), 1)",
     signature="as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
 )
 class as_strided:
@@ -1310,7 +1295,7 @@ def _view_as_real(self: Array) -> Array:
     "ViewAsRealBackward0",
     view=True,
     method=False,
-    samples=("view_as_real(randn(2, dtype=complex128))",),
+    samples="(randn(2, dtype=complex128))",
     batching="leading",
 )
 class view_as_real:
@@ -1347,7 +1332,7 @@ def _view_as_complex(self: Array) -> Array:
     "ViewAsComplexBackward0",
     view=True,
     method=False,
-    samples=("view_as_complex(randn(3,2))",),
+    samples="(randn(3,2))",
     batching="leading",
     symbolic="view_as_complex",
 )
@@ -1390,7 +1375,7 @@ class conj_physical_of:
     primitives=[conj_of],
     numpy=np.conjugate,
     name="conj",
-    samples=["conj(randn(2, dtype=complex128))"],
+    samples="(randn(2, dtype=complex128))",
 )
 def conj_(input: Array) -> Any:
     """The complex conjugates; a real tensor itself."""
@@ -1406,26 +1391,26 @@ def conj_(input: Array) -> Any:
     "conj_physical(Tensor input, *, Tensor? out=None)",
     inplace=True,
     primitives=[conj_physical_of],
-    samples=["conj_physical(randn(2, dtype=complex128))"],
+    samples="(randn(2, dtype=complex128))",
 )
 def conj_physical(input: Array) -> Any:
     """The complex conjugates, never lazily; a real tensor itself."""
     return conj_physical_of(input) if is_complex(input) else input
 
 
-@function("is_conj(Tensor input)", samples=["is_conj(randn(2, dtype=complex128))"])
+@function("is_conj(Tensor input)", samples="(randn(2, dtype=complex128))")
 def is_conj(input: Array) -> bool:
     """True for a result of `conj` that `resolve_conj` would copy."""
     return getattr(input, "conjugated", False)
 
 
-@function("resolve_conj(Tensor input)", samples=["resolve_conj(randn(2, dtype=complex128))"])
+@function("resolve_conj(Tensor input)", samples="(randn(2, dtype=complex128))")
 def resolve_conj(input: Array) -> Any:
     """Itself; a copy of a result of `conj`, which is lazy in PyTorch."""
     return input.clone() if is_conj(input) else input
 
 
-@function("resolve_neg(Tensor input)", samples=["resolve_neg(randn(2))"])
+@function("resolve_neg(Tensor input)", samples="(randn(2))")
 def resolve_neg(input: Array) -> Any:
     """Itself: nothing is negated lazily."""
     return input
@@ -1435,7 +1420,7 @@ def resolve_neg(input: Array) -> Any:
     "real(Tensor input)",
     numpy=np.real,
     primitives=[view_as_real],
-    samples=["real(randn(2, dtype=complex128))"],
+    samples="(randn(2, dtype=complex128))",
 )
 def real(input: Array) -> Any:
     """The real parts; a real tensor itself."""
@@ -1449,7 +1434,7 @@ def real(input: Array) -> Any:
     "imag(Tensor input)",
     numpy=np.imag,
     primitives=[view_as_real],
-    samples=["imag(randn(2, dtype=complex128))"],
+    samples="(randn(2, dtype=complex128))",
 )
 def imag(input: Array) -> Any:
     """The imaginary parts of a complex tensor."""

@@ -82,13 +82,13 @@ def fork_rng(devices: Any, enabled: Any) -> Iterator[None]:
 
 
 # -- by size --------------------------------------------------------------------------------------
-@makes(*_drawn("rand(int[] size, *, Tensor out=None"), samples=("rand(2, 3)",))
+@makes(*_drawn("rand(int[] size, *, Tensor out=None"), samples="(2, 3)")
 def rand(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
     """Numbers uniform in [0, 1); the size is given as ints or as one sequence."""
     return random.rand(nonnegative("rand", size), kind or dtypes.default.real, generator)
 
 
-@makes(*_drawn("randn(int[] size, *, Tensor out=None"), samples=("randn(2, 3)",))
+@makes(*_drawn("randn(int[] size, *, Tensor out=None"), samples="(2, 3)")
 def randn(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
     """Standard normal numbers; the size is given as ints or as one sequence."""
     return random.randn(nonnegative("randn", size), kind or dtypes.default.real, generator)
@@ -97,7 +97,7 @@ def randn(*, size: Any, kind: Kind | None, generator: Generator | None = None) -
 @makes(
     *_drawn("randint(int high, int[] size, *, Tensor out=None"),
     *_drawn("randint(int low, int high, int[] size, *, Tensor out=None"),
-    samples=("randint(0, 10, (3,))",),
+    samples="(0, 10, (3,))",
 )
 def randint(
     *, high: int, size: Any, kind: Kind | None, low: int = 0, generator: Generator | None = None
@@ -107,7 +107,7 @@ def randint(
     return random.randint(nonnegative("randint", size), kind, low, high, generator)
 
 
-@makes(*_drawn("randperm(int n, *, Tensor out=None"), samples=("randperm(5)",))
+@makes(*_drawn("randperm(int n, *, Tensor out=None"), samples="(5)")
 def randperm(*, n: int, kind: Kind | None, generator: Generator | None = None) -> Array:
     """The integers below n in random order."""
     return random.randperm(n, kind or np.dtype(np.int64), generator)
@@ -131,7 +131,7 @@ def _normal_like(
 _LIKE = "*, MemoryFormat? memory_format=None"
 
 
-@makes(*_drawn(f"rand_like(Tensor input, {_LIKE}"), samples=("rand_like(randn(2, 3))",))
+@makes(*_drawn(f"rand_like(Tensor input, {_LIKE}"), samples="(randn(2, 3))")
 def rand_like(
     *, input: Array, memory_format: Any, kind: Kind | None, generator: Generator | None = None
 ) -> Array:
@@ -139,7 +139,7 @@ def rand_like(
     return _drawn_like(input.array, kind or input.array.dtype, random.rand, generator)
 
 
-@makes(*_drawn(f"randn_like(Tensor input, {_LIKE}"), samples=("randn_like(randn(2, 3))",))
+@makes(*_drawn(f"randn_like(Tensor input, {_LIKE}"), samples="(randn(2, 3))")
 def randn_like(
     *, input: Array, memory_format: Any, kind: Kind | None, generator: Generator | None = None
 ) -> Array:
@@ -151,7 +151,7 @@ def randn_like(
     *_drawn(f"randint_like(Tensor input, int low, int high, {_LIKE}"),
     *_drawn(f"randint_like(Tensor input, Tensor high, {_LIKE}"),
     *_drawn(f"randint_like(Tensor input, int high, {_LIKE}"),
-    samples=("randint_like(randn(2, 3), 0, 10)",),
+    samples="(randn(2, 3), 0, 10)",
 )
 def randint_like(
     *,
@@ -269,7 +269,7 @@ OF_CHANCES: tuple[Any, ...] = (bernoulli_p,)
     f"normal(float mean, Tensor std, *, {_SOURCE}, Tensor out=None)",
     f"normal(float mean, float std, int[] size, *, {_SOURCE}, Tensor out=None, {OPTIONS})",
     method=False,
-    samples=("normal(0., 1., (3,))",),
+    samples="(0., 1., (3,))",
     primitives=OF_TENSORS,
     overlap="whole whole",
 )
@@ -291,7 +291,7 @@ def normal(
 @function(
     f"bernoulli(Tensor input, *, {_SOURCE}, Tensor out=None)",
     f"bernoulli(Tensor input, float p, *, {_SOURCE})",
-    samples=("bernoulli(rand(2, 3))",),
+    samples="(rand(2, 3))",
     primitives=OF_CHANCES,
     overlap="whole whole",
 )
@@ -306,7 +306,7 @@ def bernoulli(*, input: Array, generator: Generator | None, p: float | None = No
 @function(
     "poisson(Tensor input, Generator? generator=None)",
     method=False,
-    samples=("poisson(rand(2, 3)*5)",),
+    samples="(rand(2, 3)*5)",
     primitives=OF_RATES,
 )
 def poisson(input: Array, generator: Generator | None) -> Any:
@@ -317,7 +317,7 @@ def poisson(input: Array, generator: Generator | None) -> Any:
 @function(
     "multinomial(Tensor input, int num_samples, bool replacement=False, *, "
     f"{_SOURCE}, Tensor out=None)",
-    samples=("multinomial(rand(2, 3), 2)",),
+    samples="(rand(2, 3), 2)",
     primitives=OF_WEIGHTS,
 )
 def multinomial(

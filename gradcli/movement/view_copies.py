@@ -120,24 +120,24 @@ view_copy = _choice(
     "view_copy(Tensor input, ScalarType dtype) -> view_dtype",
     "view_copy(Tensor input, int[] size) -> view_size_copy",
     primitives=[reshaping.view_dtype, view_size_copy],
-    samples=["view_copy(randn(2,3), (3,2))"],
+    samples="(randn(2,3), (3,2))",
 )
 squeeze_copy = _choice(
     "squeeze_copy(Tensor input) -> squeeze_all_copy",
     "squeeze_copy(Tensor input, int dim) -> squeeze_dim_copy",
     "squeeze_copy(Tensor input, int[] dim) -> squeeze_dims_copy",
     primitives=[squeeze_all_copy, squeeze_dim_copy, squeeze_dims_copy],
-    samples=["squeeze_copy(randn(1,3))", "squeeze_copy(randn(1,3), 0)"],
+    samples="(randn(1,3)); (randn(1,3), 0)",
 )
 split_copy = _choice(
     "split_copy(Tensor input, int split_size, int dim=0) -> split_size_copy",
     primitives=[split_size_copy],
-    samples=["split_copy(randn(4), 2)[0]"],
+    samples="(randn(4), 2)[0]",
 )
 split_with_sizes_copy = _choice(
     "split_with_sizes_copy(Tensor input, int[] split_sizes, int dim=0) -> split_by_sizes_copy",
     primitives=[split_by_sizes_copy],
-    samples=["split_with_sizes_copy(randn(4), (1,3))[0]"],
+    samples="(randn(4), (1,3))[0]",
 )
 
 
@@ -145,7 +145,7 @@ split_with_sizes_copy = _choice(
     "expand_copy(Tensor input, int[] size, *, bool implicit=False, Tensor out=None)",
     method=False,
     primitives=[expand_size_copy],
-    samples=["expand_copy(randn(3), (2,3))"],
+    samples="(randn(3), (2,3))",
 )
 def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
     """A copy of `expand`."""
@@ -164,7 +164,7 @@ def _narrow_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, start: int, 
     _narrow_copy,
     "NarrowCopyBackward0",
     linearity="linear",
-    samples=("narrow_copy(randn(4), 0, 1, 2)",),
+    samples="(randn(4), 0, 1, 2)",
     axes="dim",
     signature="narrow_copy(Tensor input, int dim, int start, int length, *, Tensor out=None)",
 )

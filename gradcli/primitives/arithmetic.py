@@ -255,7 +255,7 @@ class div_rounded:
     analytic=True,
     types="float",
     inplace=True,
-    samples=("reciprocal(rand(2,3) + 0.5)", "reciprocal(rand(()) + 0.5)", "reciprocal(randn(0))"),
+    samples="(rand(2,3) + 0.5); (rand(()) + 0.5); (randn(0))",
 )
 class reciprocal:
     """1 / input."""
@@ -270,7 +270,7 @@ class reciprocal:
     inplace=True,
     aliases="negative",
     numpy=np.negative,
-    samples=("neg(randn(2,3))", "neg(randn(()))", "neg(randn(0))"),
+    samples="(randn(2,3)); (randn(())); (randn(0))",
     batching="elementwise",
     symbolic="-self",
 )
@@ -444,7 +444,7 @@ def _remainder_number(self: Array, other: Any) -> Array:
     wide=True,
     inplace=True,
     numbers=True,
-    samples=("floor_divide(tensor([7., -7.]), 2)",),
+    samples="(tensor([7., -7.]), 2)",
     batching="elementwise",
     symbolic="floor_divide(self, other)",
     signature=(
@@ -514,7 +514,7 @@ def _is_number(value: Any) -> bool:
     "rsub(Tensor input, Scalar other, Scalar alpha=1)",
     method=False,
     primitives=[rsub_scalar, rsub_tensor],
-    samples=["rsub(randn(3), 2)"],
+    samples="(randn(3), 2)",
 )
 def rsub(input: Array, other: Any, alpha: Any) -> Any:
     """`other - alpha * input`."""
@@ -560,7 +560,7 @@ def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
     inplace=True,
     numpy=np.power,
     primitives=[pow_number, pow_tensors, pow_base],
-    samples=["pow(randn(3), 2)", "pow(rand(3) + 0.5, randn(3))", "pow(2, randn(3))"],
+    samples="(randn(3), 2); (rand(3) + 0.5, randn(3)); (2, randn(3))",
 )
 def pow(input: Array, exponent: Any) -> Any:
     """`input ** exponent`."""
@@ -577,7 +577,7 @@ def pow(input: Array, exponent: Any) -> Any:
 @function(
     *_either("float_power", "exponent"),
     primitives=[pow_number, pow_tensors],
-    samples=["float_power(rand(3) + 0.5, 2)"],
+    samples="(rand(3) + 0.5, 2)",
 )
 def float_power(input: Any, exponent: Any) -> Any:
     """`input ** exponent`, in double precision."""
@@ -617,7 +617,7 @@ def float_power_(input: Any, exponent: Any) -> Any:
     inplace=True,
     primitives=[remainder_number, remainder_tensors],
     numpy=np.remainder,
-    samples=["remainder(randn(3), 2)", "remainder(randn(3), rand(3) + 0.5)"],
+    samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
 )
 def remainder(input: Array, other: Any) -> Any:
     """Python's modulus: has the sign of `other`."""
@@ -634,7 +634,7 @@ def remainder(input: Array, other: Any) -> Any:
     inplace=True,
     primitives=[pow_number],
     numpy=np.square,
-    samples=["square(randn(2,3))"],
+    samples="(randn(2,3))",
 )
 def square(input: Array) -> Any:
     """`input ** 2`."""
@@ -674,12 +674,7 @@ logical_or = _compare(np.logical_or, "logical_or")
 logical_xor = _compare(np.logical_xor, "logical_xor")
 
 
-@operator(
-    np.logical_not,
-    params="self",
-    samples=("logical_not(tensor([0., 1.]))",),
-    batching="elementwise",
-)
+@operator(np.logical_not, params="self", samples="(tensor([0., 1.]))", batching="elementwise")
 class logical_not:
     """True where zero."""
 
@@ -729,7 +724,7 @@ def _invert(self: Array) -> Array:
     refuses={"fc": "bitwise_not_cpu"},
     inplace=True,
     numpy=np.invert,
-    samples=("bitwise_not(tensor([True, False]))",),
+    samples="(tensor([True, False]))",
     batching="elementwise",
 )
 class bitwise_not:
@@ -752,7 +747,7 @@ def _inverted(x: Tensor) -> Tensor:
     "result_type(Tensor tensor, Scalar other)",
     "result_type(Scalar scalar1, Scalar scalar2)",
     method=False,
-    samples=["result_type(tensor([1, 2]), 1.0)"],
+    samples="(tensor([1, 2]), 1.0)",
 )
 def result_type(**operands: Any) -> dtypes.dtype:
     """The dtype that an operation on the two computes in."""
@@ -766,18 +761,14 @@ def result_type(**operands: Any) -> dtypes.dtype:
 
 
 @function(
-    "promote_types(ScalarType type1, ScalarType type2)",
-    method=False,
-    samples=["promote_types(int32, float32)"],
+    "promote_types(ScalarType type1, ScalarType type2)", method=False, samples="(int32, float32)"
 )
 def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
     """The smallest dtype that holds both."""
     return dtypes.of(dtypes.promote_types(type1.dtype, type2.dtype))
 
 
-@function(
-    "can_cast(ScalarType from_, ScalarType to)", method=False, samples=["can_cast(int32, float32)"]
-)
+@function("can_cast(ScalarType from_, ScalarType to)", method=False, samples="(int32, float32)")
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     """True where a result may be cast: not to a lower category."""
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}

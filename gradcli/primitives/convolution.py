@@ -664,7 +664,7 @@ class col2im:
     "Any stride=1) -> im2col",
     python=True,
     primitives=[im2col],
-    samples=["nn.functional.unfold(randn(2,3,4,4), (2,2))"],
+    samples="(randn(2,3,4,4), (2,2))",
 )
 def unfold(input: Array, *how: Any) -> Any:
     """The blocks of an image as columns."""
@@ -725,7 +725,7 @@ _as_columns = Parser((f"im2col(Tensor input, {_HOW}",), _as_columns_of).function
     "Any stride=1) -> col2im",
     python=True,
     primitives=[col2im],
-    samples=["nn.functional.fold(randn(2,12,9), (4,4), (2,2))"],
+    samples="(randn(2,12,9), (4,4), (2,2))",
 )
 def fold(input: Array, *sizes: Any) -> Any:
     """Columns summed into the image whose blocks they are."""

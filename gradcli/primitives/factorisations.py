@@ -263,10 +263,8 @@ def _solve_triangular_backward(
 @operator(
     _solve_triangular,
     "LinalgSolveTriangularBackward0",
-    samples=(
-        "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(3,2), upper=True)",
-        "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
-    ),
+    samples="(randn(3,3) + 3*eye(3), randn(3,2), upper=True); "
+    "(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
     batching=batching_helpers.last(2, 2),
     signature=(
         "linalg.solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
@@ -522,7 +520,7 @@ def _cholesky(self: Array, upper: bool = False) -> Array:
 @operator(
     _cholesky,
     "CholeskyBackward0",
-    samples=("cholesky(randn(3,3) * 0.1 + eye(3) * 2)", "cholesky(2*eye(3), upper=True)"),
+    samples="(randn(3,3) * 0.1 + eye(3) * 2); (2*eye(3), upper=True)",
     batching="leading",
     signature="cholesky(Tensor input, bool upper=False, *, Tensor out=None)",
 )
@@ -562,7 +560,7 @@ def _cholesky_solve_backward(
 @operator(
     _cholesky_solve,
     "CholeskySolveBackward0",
-    samples=("cholesky_solve(randn(3,2), tril(randn(3,3)) + 3*eye(3))",),
+    samples="(randn(3,2), tril(randn(3,3)) + 3*eye(3))",
     batching=batching_helpers.last(2, 2),
     signature=("cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)"),
 )
@@ -588,7 +586,7 @@ def _cholesky_inverse_backward(g: Any, self: Any, upper: bool, result: Any) -> A
 @operator(
     _cholesky_inverse,
     "CholeskyInverseBackward0",
-    samples=("cholesky_inverse(tril(randn(3,3)) + 3*eye(3))",),
+    samples="(tril(randn(3,3)) + 3*eye(3))",
     batching="leading",
     signature="cholesky_inverse(Tensor input, bool upper=False, *, Tensor out=None)",
 )
@@ -1214,7 +1212,7 @@ def _lu_solve_factor_backward(
     _lu_solve,
     "LinalgLuSolveBackward0",
     batching=batching_helpers.last(2, 1, 2),
-    samples=["linalg.lu_solve(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))"],
+    samples="(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))",
     signature=(
         "linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
         "bool adjoint=False, Tensor? out=None)"
@@ -1250,7 +1248,7 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
     symbolic="matrix_exp:",
     method=True,
     aliases="matrix_exp",
-    samples=["linalg.matrix_exp(randn(3,3))", "matrix_exp(randn(2,2,2))"],
+    samples="(randn(3,3)); matrix_exp(randn(2,2,2))",
     signature="linalg.matrix_exp(Tensor input)",
 )
 class matrix_exp:
@@ -1360,7 +1358,7 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
     _householder_product,
     "LinalgHouseholderProductBackward0",
     name="linalg.householder_product",
-    samples=("linalg.householder_product(randn(3,2), rand(2))",),
+    samples="(randn(3,2), rand(2))",
     batching="leading",
 )
 class householder_product:
@@ -1372,7 +1370,7 @@ class householder_product:
 @function(
     "orgqr(Tensor input, Tensor input2, *, Tensor out=None)",
     primitives=[householder_product],
-    samples=["orgqr(randn(3,2), rand(2))"],
+    samples="(randn(3,2), rand(2))",
 )
 def orgqr(input: Array, input2: Array) -> Any:
     """`linalg.householder_product` under LAPACK's name."""
@@ -1452,7 +1450,7 @@ def _ormqr_backward(
 @operator(
     _ormqr,
     "OrmqrBackward0",
-    samples=("ormqr(randn(3,2), rand(2), randn(3,4))",),
+    samples="(randn(3,2), rand(2), randn(3,4))",
     batching="leading",
     signature=(
         "ormqr(Tensor input, Tensor input2, Tensor input3, bool left=True, bool "

@@ -333,10 +333,8 @@ _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
     "bool? align_corners=None) -> grid_sampler(input, grid, mode, padding_mode, align_corners)",
     python=True,
     primitives=list(_SAMPLERS.values()),
-    samples=[
-        "nn.functional.grid_sample(randn(1,2,4,4), rand(1,3,3,2) - 0.5, align_corners=False)",
-        "nn.functional.grid_sample(randn(1,2,4,4), rand(1,3,3,2), 'bicubic', 'border', True)",
-    ],
+    samples="(randn(1,2,4,4), rand(1,3,3,2) - 0.5, align_corners=False); "
+    "(randn(1,2,4,4), rand(1,3,3,2), 'bicubic', 'border', True)",
 )
 def grid_sample(
     input: Array, grid: Array, mode: str, padding_mode: str, align_corners: bool | None
@@ -402,7 +400,7 @@ class affine_grid_generator:
     "-> affine_grid_generator(theta, size, align_corners)",
     python=True,
     primitives=[affine_grid_generator],
-    samples=["nn.functional.affine_grid(randn(1,2,3), (1,1,3,4))"],
+    samples="(randn(1,2,3), (1,1,3,4))",
 )
 def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
     """The grid that an affine map makes of the places of an image of a size."""

@@ -42,12 +42,7 @@ def adjoint(a: Array) -> Array:
 
 
 def raise_on_failure(
-    name: str,
-    info: Any,
-    reason: str,
-    kind: type[RuntimeError] = LinAlgError,
-    *,
-    made: Any = None,
+    name: str, info: Any, reason: str, kind: type[RuntimeError] = LinAlgError, *, made: Any = None
 ) -> None:
     """Raises an error where LAPACK reports a failure; `{}` in the reason is its number.
 

@@ -213,7 +213,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     "DotBackward0",
     linearity="bilinear",
     types="own",
-    samples=("dot(randn(3), randn(3))", "dot(randn(1), randn(1))", "dot(randn(0), randn(0))"),
+    samples="(randn(3), randn(3)); (randn(1), randn(1)); (randn(0), randn(0))",
     batching=_by(lambda rules: rules.of(rules.dot, lambda: bmm, lambda: mv)),
     symbolic="dot",
 )
@@ -235,7 +235,7 @@ def _vdot(self: Array, other: Array) -> Array:
     types="own",
     batching=_by(lambda rules: rules.of(rules.conjugated_dot, lambda: bmm, lambda: mv)),
     aliases="",
-    samples=("vdot(randn(3), randn(3))", "vdot(tensor([1+2j, 3]), tensor([1j, 2]))"),
+    samples="(randn(3), randn(3)); (tensor([1+2j, 3]), tensor([1j, 2]))",
 )
 class vdot:
     """As `dot`, with the first vector conjugated."""
@@ -261,7 +261,7 @@ def _mv(self: Array, vec: Array) -> Array:
     "MvBackward0",
     linearity="bilinear",
     types="own",
-    samples=("mv(randn(2,3), randn(3))", "mv(randn(0,3), randn(3))", "mv(randn(1,1), randn(1))"),
+    samples="(randn(2,3), randn(3)); (randn(0,3), randn(3)); (randn(1,1), randn(1))",
     batching=_by(lambda rules: rules.of(rules.mv, lambda: bmm, lambda: mm)),
     symbolic="matmul",
 )
@@ -297,11 +297,7 @@ def _mm(self: Array, mat2: Array) -> Array:
     "MmBackward0",
     linearity="bilinear",
     types="own",
-    samples=(
-        "mm(randn(2,3), randn(3,4))",
-        "mm(randn(2,0), randn(0,3))",
-        "mm(randn(1,1), randn(1,1))",
-    ),
+    samples="(randn(2,3), randn(3,4)); (randn(2,0), randn(0,3)); (randn(1,1), randn(1,1))",
     batching=_by(lambda rules: rules.of(rules.mm, lambda: bmm)),
     symbolic="matmul",
     signature=_matrices("mm"),
@@ -330,7 +326,7 @@ def _bmm(self: Array, mat2: Array) -> Array:
     "BmmBackward0",
     linearity="bilinear",
     types="own",
-    samples=("bmm(randn(2,3,4), randn(2,4,5))", "bmm(randn(0,3,4), randn(0,4,5))"),
+    samples="(randn(2,3,4), randn(2,4,5)); (randn(0,3,4), randn(0,4,5))",
     batching=_by(lambda rules: rules.bmm),
     symbolic="matmul",
     signature=_matrices("bmm"),
@@ -396,10 +392,8 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
     analytic=True,
     types="own",
     inplace=True,
-    samples=(
-        "addmm(randn(2,2), randn(2,3), randn(3,2))",
-        "addmm(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
-    ),
+    samples="(randn(2,2), randn(2,3), randn(3,2)); "
+    "(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mm)),
     symbolic="addmm",
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
@@ -429,10 +423,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
     analytic=True,
     types="own",
     inplace=True,
-    samples=(
-        "addmv(randn(2), randn(2,3), randn(3))",
-        "addmv(randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
-    ),
+    samples="(randn(2), randn(2,3), randn(3)); (randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mv)),
     symbolic="addmm",
     signature=_added("addmv", "mat", "vec"),
@@ -478,10 +469,7 @@ def _whole(number: Any, name: str) -> Any:
     "AddrBackward0",
     inplace=True,
     types="common",
-    samples=(
-        "addr(randn(2,3), randn(2), randn(3))",
-        "addr(randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
-    ),
+    samples="(randn(2,3), randn(2), randn(3)); (randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.outer_added),
     signature=_added("addr", "vec1", "vec2"),
 )
@@ -542,10 +530,8 @@ def _addbmm_batch2(
     types="own",
     batching=_by(lambda rules: rules.added_product(lambda: bmm, (0,))),
     inplace=True,
-    samples=(
-        "addbmm(randn(3,5), randn(2,3,4), randn(2,4,5))",
-        "addbmm(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
-    ),
+    samples="(randn(3,5), randn(2,3,4), randn(2,4,5)); "
+    "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     signature=_added("addbmm", "batch1", "batch2"),
 )
 class addbmm:
@@ -573,10 +559,8 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
     "BaddbmmBackward0",
     types="own",
     inplace=True,
-    samples=(
-        "baddbmm(randn(2,3,5), randn(2,3,4), randn(2,4,5))",
-        "baddbmm(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
-    ),
+    samples="(randn(2,3,5), randn(2,3,4), randn(2,4,5)); "
+    "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: bmm)),
     symbolic="addmm",
     signature=_added("baddbmm", "batch1", "batch2", out_dtype=True),
@@ -683,15 +667,9 @@ def _batched(a: Any, b: Any) -> Any:
     numpy=np.matmul,
     aliases="linalg.matmul",
     primitives=[dot, mv, mm, bmm],
-    samples=[
-        "matmul(randn(3), randn(3))",
-        "matmul(randn(2,3), randn(3))",
-        "matmul(randn(3), randn(3,2))",
-        "matmul(randn(2,3), randn(3,2))",
-        "matmul(randn(4,2,3), randn(3,2))",
-        "matmul(randn(4,2,3), randn(4,3,2))",
-        "matmul(randn(4,2,3), randn(3))",
-    ],
+    samples="(randn(3), randn(3)); (randn(2,3), randn(3)); (randn(3), randn(3,2)); "
+    "(randn(2,3), randn(3,2)); (randn(4,2,3), randn(3,2)); (randn(4,2,3), randn(4,3,2)); "
+    "(randn(4,2,3), randn(3))",
 )
 def matmul(input: Array, other: Array) -> Any:
     """The product of vectors, matrices, or broadcast batches of matrices."""
@@ -726,7 +704,7 @@ def by_rank(input: Any, other: Any) -> Any:
     aliases="ger",
     numpy=np.outer,
     overlap="whole whole",
-    samples=["outer(randn(2), randn(3))", "outer(randn(0), randn(3))"],
+    samples="(randn(2), randn(3)); (randn(0), randn(3))",
 )
 def outer(input: Array, vec2: Array) -> Any:
     """The matrix of all products of two vectors' elements."""
@@ -739,11 +717,7 @@ def outer(input: Array, vec2: Array) -> Any:
 @function(
     "inner(Tensor input, Tensor other, *, Tensor? out=None)",
     numpy=np.inner,
-    samples=[
-        "inner(randn(3), randn(3))",
-        "inner(randn(2,3), randn(4,3))",
-        "inner(randn(()), randn(3))",
-    ],
+    samples="(randn(3), randn(3)); (randn(2,3), randn(4,3)); (randn(()), randn(3))",
 )
 def inner(input: Array, other: Array) -> Any:
     """The product summed over the last dimension of both."""
@@ -763,11 +737,8 @@ def inner(input: Array, other: Array) -> Any:
     method=False,
     numpy=np.tensordot,
     primitives=[mm],
-    samples=[
-        "tensordot(randn(2,3), randn(3,4), 1)",
-        "tensordot(randn(2,3), randn(2,3), 2)",
-        "tensordot(randn(2,3,4), randn(4,3,5), dims=([1,2],[1,0]))",
-    ],
+    samples="(randn(2,3), randn(3,4), 1); (randn(2,3), randn(2,3), 2); "
+    "(randn(2,3,4), randn(4,3,5), dims=([1,2],[1,0]))",
 )
 def tensordot(a: Array, b: Array, dims: Any, out: Any) -> Any:
     """The product summed over pairs of dimensions."""
@@ -840,11 +811,7 @@ def _all_contracted(a: Any, b: Any) -> Any:
     "kron(Tensor input, Tensor other, *, Tensor? out=None)",
     numpy=np.kron,
     overlap="whole whole",
-    samples=[
-        "kron(randn(2,2), randn(3,2))",
-        "kron(randn(2), randn(2,3))",
-        "kron(randn(()), randn(3))",
-    ],
+    samples="(randn(2,2), randn(3,2)); (randn(2), randn(2,3)); (randn(()), randn(3))",
 )
 def kron(input: Array, other: Array) -> Any:
     """The Kronecker product: every element of input times the whole of other."""
@@ -881,11 +848,7 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
     "LinalgCrossBackward0",
     linearity="bilinear",
     types="own",
-    samples=(
-        "linalg.cross(randn(3), randn(3))",
-        "linalg.cross(randn(2,3), randn(1,3))",
-        "linalg.cross(randn(3,2), randn(3,2), dim=0)",
-    ),
+    samples="(randn(3), randn(3)); (randn(2,3), randn(1,3)); (randn(3,2), randn(3,2), dim=0)",
     axes="dim",
     signature="linalg.cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
     writes="apart",
@@ -907,7 +870,7 @@ _CROSS_WITHOUT_DIM = (
 @function(
     "cross(Tensor input, Tensor other, int? dim=None, *, Tensor? out=None)",
     primitives=[linalg_cross],
-    samples=["cross(randn(3), randn(3), dim=0)"],
+    samples="(randn(3), randn(3), dim=0)",
 )
 def cross(input: Array, other: Array, dim: int | None) -> Any:
     """The cross product along a dimension of size 3 (by default the first such)."""
@@ -944,7 +907,7 @@ def _diagonal() -> Any:
     "TraceBackward0",
     linearity="linear",
     numpy=np.trace,
-    samples=("trace(randn(3,3))", "trace(randn(2,3))", "trace(randn(0,0))"),
+    samples="(randn(3,3)); (randn(2,3)); (randn(0,0))",
     index="ii",
     batching=_by(lambda rules: rules.of(rules.traced, _diagonal)),
     signature="trace(Tensor input)",
@@ -1036,10 +999,7 @@ def _multi_dot(tensors: Sequence[Any]) -> Any:
 @function(
     "linalg.multi_dot(Tensor[] tensors, *, Tensor? out=None)",
     primitives=[mm],
-    samples=[
-        "linalg.multi_dot([randn(2,3), randn(3,4)])",
-        "linalg.multi_dot([randn(3), randn(3,2), randn(2,4), randn(4)])",
-    ],
+    samples="([randn(2,3), randn(3,4)]); ([randn(3), randn(3,2), randn(2,4), randn(4)])",
 )
 def multi_dot(tensors: Arrays) -> Any:
     """The product of a chain of matrices, in the cheapest order."""
@@ -1051,7 +1011,7 @@ def multi_dot(tensors: Arrays) -> Any:
     many=tuple,
     method=False,
     primitives=[mm],
-    samples=["chain_matmul(randn(2,3), randn(3,4), randn(4,2))"],
+    samples="(randn(2,3), randn(3,4), randn(4,2))",
 )
 def chain_matmul(matrices: Arrays) -> Any:
     """The product of a chain of matrices, in the cheapest order."""
@@ -1068,10 +1028,7 @@ def chain_matmul(matrices: Arrays) -> Any:
 @function(
     "linalg.vecdot(Tensor x, Tensor y, *, int dim=-1, Tensor? out=None)",
     aliases="vecdot",
-    samples=[
-        "linalg.vecdot(randn(2,3), randn(2,3))",
-        "linalg.vecdot(randn(3,2), randn(3,2), dim=0)",
-    ],
+    samples="(randn(2,3), randn(2,3)); (randn(3,2), randn(3,2), dim=0)",
 )
 def vecdot(x: Array, y: Array, dim: int) -> Any:
     """The dot products along a dimension; complex ones conjugate the first."""

@@ -208,7 +208,7 @@ AIRY: tuple[Any, ...] = (airy_row,)
     "special.airy_ai(Tensor x, *, Tensor out=None)",
     method=False,
     primitives=AIRY,
-    samples=("special.airy_ai(randn(3))",),
+    samples="(randn(3))",
 )
 def airy_ai(x: Array) -> Any:
     """Airy's function Ai."""

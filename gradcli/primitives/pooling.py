@@ -767,13 +767,7 @@ def _first(name: str, value: Any, n: int) -> Sizes:
 
 
 def _unpooled(
-    n: int,
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    output_size: Any,
+    n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any
 ) -> Any:
     kernel = _first("kernel_size", kernel_size, n)
     steps = kernel if stride is None else _first("stride", stride, n)

@@ -293,11 +293,8 @@ def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[S
     "Any align_corners=None, Any recompute_scale_factor=None, Any antialias=False)",
     python=True,
     primitives=[*_NEAREST.values(), *_EXACT.values(), *_LINEAR.values(), *_SMOOTH.values()],
-    samples=[
-        "nn.functional.interpolate(randn(2,3,4), scale_factor=2)",
-        "nn.functional.interpolate(randn(2,3,4,4), size=(5,7), mode='bilinear')",
-        "nn.functional.interpolate(randn(2,3,4,4), size=(5,7), mode='bicubic')",
-    ],
+    samples="(randn(2,3,4), scale_factor=2); (randn(2,3,4,4), size=(5,7), mode='bilinear'); "
+    "(randn(2,3,4,4), size=(5,7), mode='bicubic')",
 )
 def interpolate(
     input: Array,
@@ -348,7 +345,7 @@ def interpolate(
     "nn.functional.upsample(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
     "Any align_corners=None)",
     python=True,
-    samples=["nn.functional.upsample(randn(2,3,4), scale_factor=2)"],
+    samples="(randn(2,3,4), scale_factor=2)",
 )
 def upsample(
     input: Array, size: Any, scale_factor: Any, mode: str, align_corners: bool | None
@@ -360,7 +357,7 @@ def upsample(
 @function(
     "nn.functional.upsample_nearest(Tensor input, Any size=None, Any scale_factor=None)",
     python=True,
-    samples=["nn.functional.upsample_nearest(randn(2,3,4,4), scale_factor=2)"],
+    samples="(randn(2,3,4,4), scale_factor=2)",
 )
 def upsample_nearest(input: Array, size: Any, scale_factor: Any) -> Any:
     """See interpolate."""
@@ -370,7 +367,7 @@ def upsample_nearest(input: Array, size: Any, scale_factor: Any) -> Any:
 @function(
     "nn.functional.upsample_bilinear(Tensor input, Any size=None, Any scale_factor=None)",
     python=True,
-    samples=["nn.functional.upsample_bilinear(randn(2,3,4,4), scale_factor=2)"],
+    samples="(randn(2,3,4,4), scale_factor=2)",
 )
 def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
     """interpolate with mode 'bilinear' and aligned corners."""
@@ -385,7 +382,7 @@ def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
     name="_upsample_bilinear2d_aa",
     method=False,
     primitives=[_SMOOTH["bilinear"]],
-    samples=["_upsample_bilinear2d_aa(randn(1,2,4,4), (2,2), False)"],
+    samples="(randn(1,2,4,4), (2,2), False)",
 )
 def upsample_bilinear2d_aa(
     input: Array,

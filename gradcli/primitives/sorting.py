@@ -162,11 +162,7 @@ def _selecting_primitive(
 
 sort_p = _selecting_primitive(_sort, "sort_p", "SortBackward0", "sort:", _placed_back)
 sort_stable_p = _selecting_primitive(
-    _sort_stable,
-    "sort_stable_p",
-    "SortBackward1",
-    "sort: dim descending stable",
-    _placed_back,
+    _sort_stable, "sort_stable_p", "SortBackward1", "sort: dim descending stable", _placed_back
 )
 _sort_type = return_type("sort", "values indices")
 

@@ -152,7 +152,7 @@ class erfcx:
 @function(
     "special.ndtr(Tensor input, *, Tensor out=None)",
     primitives=[erf, mul_scalar, add_scalar],
-    samples=["special.ndtr(randn(3))"],
+    samples="(randn(3))",
     overlap="any any",
 )
 def ndtr(input: Array) -> Any:
@@ -253,7 +253,7 @@ def _trigamma(self: Array) -> Array:
     batching="elementwise",
     symbolic="polygamma",
     aliases="special.polygamma",
-    samples=["polygamma(1, rand(3) + 0.5)", "polygamma(2, rand(3) + 0.5)"],
+    samples="(1, rand(3) + 0.5); (2, rand(3) + 0.5)",
     signature="polygamma(int n, Tensor input, *, Tensor out=None)",
 )
 class polygamma:
@@ -294,7 +294,7 @@ class mvlgamma_p:
     inplace=True,
     aliases="special.multigammaln",
     primitives=[mvlgamma_p],
-    samples=["mvlgamma(rand(3) + 2, 2)"],
+    samples="(rand(3) + 2, 2)",
 )
 def mvlgamma(input: Any, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension p."""
@@ -324,7 +324,7 @@ def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
     refuses={"biuc": "igamma_cpu"},
     inplace=True,
     aliases="special.gammainc",
-    samples=("igamma(tensor([1., 2., 3.]), rand(3) + 0.5)",),
+    samples="(tensor([1., 2., 3.]), rand(3) + 0.5)",
     batching="elementwise",
 )
 class igamma:
@@ -341,7 +341,7 @@ class igamma:
     refuses={"biuc": "igammac_cpu"},
     inplace=True,
     aliases="special.gammaincc",
-    samples=("igammac(tensor([1., 2., 3.]), rand(3) + 0.5)",),
+    samples="(tensor([1., 2., 3.]), rand(3) + 0.5)",
     batching="elementwise",
 )
 class igammac:
@@ -395,7 +395,7 @@ class zeta_number:
     "special.zeta(Scalar self, Tensor other, *, Tensor out=None)",
     "special.zeta(Tensor input, Scalar other, *, Tensor out=None)",
     primitives=[zeta_tensors, zeta_number],
-    samples=["special.zeta(2.5, rand(3) + 1)"],
+    samples="(2.5, rand(3) + 1)",
 )
 def zeta(input: Any, other: Any) -> Any:
     """The Hurwitz zeta function."""
@@ -586,7 +586,7 @@ class xlog1py_by:
     "special.xlog1py(Scalar self, Tensor other, *, Tensor out=None)",
     "special.xlog1py(Tensor input, Scalar other, *, Tensor out=None)",
     primitives=[xlog1py_tensors, xlog1py_of, xlog1py_by],
-    samples=["special.xlog1py(rand(3), rand(3))", "special.xlog1py(2.0, rand(3))"],
+    samples="(rand(3), rand(3)); (2.0, rand(3))",
 )
 def xlog1py(input: Any, other: Any) -> Any:
     """input * log1p(other), 0 where input is 0."""
@@ -615,7 +615,7 @@ frexp = results(
     frexp_p,
     doc="(mantissa, exponent): input = mantissa * 2**exponent.",
     module=__name__,
-    samples=["frexp(rand(3) + 0.5)"],
+    samples="(rand(3) + 0.5)",
 )
 
 
@@ -625,7 +625,7 @@ frexp = results(
     types="common",
     refuses={"biuc": "nextafter_cpu"},
     inplace=True,
-    samples=("nextafter(randn(3), randn(3))",),
+    samples="(randn(3), randn(3))",
 )
 class nextafter:
     """The next number after `input` towards `other`."""

@@ -50,7 +50,7 @@ class Function:
         forms: tuple[str, ...] = (),
         method: bool | None = None,
         inplace: bool = False,
-        samples: Iterable[str] = (),
+        samples: str | Iterable[str] = (),
         primitives: tuple[Primitive, ...] = (),
         parser: Parser | None = None,
         short: bool = True,
@@ -59,7 +59,7 @@ class Function:
         self.name, self.doc, self.short = name, doc, short
         own_family, own_module = _place(module) if module else ("", "")
         self.family, self.module = family or own_family, own_module or family
-        self.aliases, self.samples, self.parser = tuple(aliases.split()), tuple(samples), parser
+        self.aliases, self.samples, self.parser = tuple(aliases.split()), _calls(samples, name), parser
         self.forms = forms
         self.method, self.inplace = "." not in name if method is None else method, inplace
         self.primitives = (target,) if isinstance(target, Primitive) else primitives
@@ -165,6 +165,13 @@ setattr(Function, "__name__", "builtin_function_or_method")
 Function.__module__ = "builtins"
 
 
+def _calls(samples: str | Iterable[str], name: str) -> tuple[str, ...]:
+    """Samples as calls; in a text they are parted by "; ", and the name goes before a parenthesis."""
+    if not isinstance(samples, str):
+        return tuple(samples)
+    return tuple(name * (s[0] == "(") + s for s in samples.split("; "))
+
+
 # -- filling the table ----------------------------------------------------------------------------
 def home(module: str) -> str:
     """A module's name in the index: `movement.casting`."""
@@ -195,7 +202,8 @@ def operator(
     """Decorate a class of VJP rules: define a primitive and enter it under its name.
 
     facts: about the primitive, see `gradcli.core.primitive.operator`, and about its entry:
-    samples: calls in the language, for tests and documentation. public: False if defined by `primitive`.
+    samples: calls in the language, for tests and documentation; "(randn(3)); (randn(2,3), 1)" are calls of
+    the public name. public: False if defined by `primitive`.
     name: the public name, if it is not the class's or the signature's. numpy: the NumPy functions that
     this primitive replaces in VJP rules (a ufunc kernel is always one). scalar_of: the primitive instead of
     which this one is recorded when rules multiply by a Python number. analytic: whether it is
@@ -223,7 +231,7 @@ def _entered(
     primitive: Any,
     module: str,
     *,
-    samples: Iterable[str] = (),
+    samples: str | Iterable[str] = (),
     public: bool = True,
     name: str | None = None,
     numpy: Any = None,
@@ -243,7 +251,6 @@ def _entered(
         if primitive.__class__ is tuple
         else primitive
     )
-    made.samples = tuple(samples)
     made.analytic = made.linearity in ("linear", "bilinear") if analytic is None else analytic
     PRIMITIVES.append(made)
     if scalar_of is not None:
@@ -261,12 +268,13 @@ def _entered(
             forms=forms,
             method=method,
             inplace=inplace,
-            samples=made.samples,
+            samples=samples,
             parser=parser,
         )
-        enter(entry, numpy or made.numpy)
+        made.samples = enter(entry, numpy or made.numpy).samples
     else:
         made.public_name = name or made.public_name
+        made.samples = _calls(samples, made.name)
         if numpy is not None:
             NUMPY[numpy] = made
     return made
