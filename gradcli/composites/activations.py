@@ -138,10 +138,10 @@ def overwriting(
     function(signature, name=name, method=False, short=short, samples=[sample])(call)
 
 
-def backward_p(kernel: Any, node: str, **facts: Any) -> Any:
+def backward_p(*about: Any, **facts: Any) -> Any:
     """The primitive of a derivative that PyTorch has as an operator of its own."""
     facts.setdefault("batching", "along" if "axes" in facts else "elementwise")
-    return operator(kernel, node, public=False, types="own", saves_by_need=False, **facts)
+    return operator(*about, public=False, types="own", saves_by_need=False, **facts)
 
 
 # -- clipped lines --------------------------------------------------------------------------------
@@ -322,20 +322,19 @@ def _elu(self: Array, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) ->
     return where(self < 0, low, self * scale)
 
 
-def _elu_backward(
-    grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
-) -> Array:
-    slope = np.exp(np.minimum(self_or_result, 0) * input_scale) * (alpha * scale * input_scale)
-    return where(self_or_result <= 0, grad_output * slope, grad_output * scale)  # nan: as above 0
-
-
 @backward_p(
-    _elu_backward,
     "EluBackwardBackward0",
     symbolic="grad_output * where(self_or_result > 0, scale, "
     "exp(input_scale * self_or_result) * alpha * scale * input_scale)",
 )
 class elu_backward:
+    def forward(
+        grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
+    ) -> Array:
+        slope = np.exp(np.minimum(self_or_result, 0) * input_scale) * (alpha * scale * input_scale)
+        # nan: as above 0
+        return where(self_or_result <= 0, grad_output * slope, grad_output * scale)
+
     grad_output = itself
     self_or_result = lambda g, grad_output, alpha, scale, input_scale, self_or_result: where(
         self_or_result < 0,
@@ -351,15 +350,14 @@ class elu_p:
     )
 
 
-def _elu_result_backward(
-    grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
-) -> Array:
-    slope = (self_or_result + alpha * scale) * input_scale
-    return where(self_or_result <= 0, grad_output * slope, grad_output * scale)
-
-
-@backward_p(_elu_result_backward, "EluBackwardBackward0")
+@backward_p("EluBackwardBackward0")
 class elu_result_backward:
+    def forward(
+        grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
+    ) -> Array:
+        slope = (self_or_result + alpha * scale) * input_scale
+        return where(self_or_result <= 0, grad_output * slope, grad_output * scale)
+
     grad_output = itself
     self_or_result = lambda g, grad_output, input_scale, self_or_result: where(
         self_or_result < 0, g * grad_output * input_scale, 0.0
@@ -622,47 +620,27 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
     return narrow(x, dim, 0, half), narrow(x, dim, half, half)
 
 
-def _glu(self: Array, dim: int = -1) -> Array:
-    if self.ndim == 0:
-        raise RuntimeError("glu does not support scalars because halving size must be even")
-    at = wrap_dim(dim, self.ndim)
-    if self.shape[at] % 2:
-        raise RuntimeError(
-            f"Halving dimension must be even, but dimension {at} is size {self.shape[at]}"
-        )
-    implemented("glu_cpu", self, "efd")
-    a, b = _halves(self, at)
-    return a / (1 + np.exp(-b))
-
-
-def _glu_backward(grad_output: Array, self: Array, dim: int) -> Array:
-    a, b = _halves(self, dim)
-    s = 1 / (1 + np.exp(-b))
-    return np.concatenate([grad_output * s, grad_output * a * s * (1 - s)], dim)
-
-
-def _glu_double_gate(g: Any, self: Any, dim: int) -> Any:
-    (a, b), (g_a, g_b) = _halves(self, dim), _halves(g, dim)
-    s = sigmoid(b)
-    return g_a * s + g_b * a * s * (1 - s)
-
-
-def _glu_double(g: Any, grad_output: Any, self: Any, dim: int) -> Any:
-    (a, b), (g_a, g_b) = _halves(self, dim), _halves(g, dim)
-    s = sigmoid(b)
-    bend = s * (1 - s)
-    second = g_a * grad_output * bend + g_b * grad_output * a * bend * (1 - 2 * s)
-    return cat([g_b * grad_output * bend, second], dim)
-
-
-@backward_p(_glu_backward, "GluBackwardBackward0", axes="dim")
+@backward_p("GluBackwardBackward0", axes="dim")
 class glu_backward:
-    grad_output = _glu_double_gate
-    self = _glu_double
+    def forward(grad_output: Array, self: Array, dim: int) -> Array:
+        a, b = _halves(self, dim)
+        s = 1 / (1 + np.exp(-b))
+        return np.concatenate([grad_output * s, grad_output * a * s * (1 - s)], dim)
+
+    def grad_output(g: Any, self: Any, dim: int) -> Any:
+        (a, b), (g_a, g_b) = _halves(self, dim), _halves(g, dim)
+        s = sigmoid(b)
+        return g_a * s + g_b * a * s * (1 - s)
+
+    def self(g: Any, grad_output: Any, self: Any, dim: int) -> Any:
+        (a, b), (g_a, g_b) = _halves(self, dim), _halves(g, dim)
+        s = sigmoid(b)
+        bend = s * (1 - s)
+        second = g_a * grad_output * bend + g_b * grad_output * a * bend * (1 - 2 * s)
+        return cat([g_b * grad_output * bend, second], dim)
 
 
 @operator(
-    _glu,
     "GluBackward0",
     signature="nn.functional.glu(Tensor input, int dim=-1)|python -> glu(input, dim)",
     samples="(randn(2,4)); (randn(4,3), 0)",
@@ -671,31 +649,36 @@ class glu_backward:
 class glu:
     """One half of the input times the sigmoid of the other."""
 
+    def forward(self: Array, dim: int = -1) -> Array:
+        if self.ndim == 0:
+            raise RuntimeError("glu does not support scalars because halving size must be even")
+        at = wrap_dim(dim, self.ndim)
+        if self.shape[at] % 2:
+            raise RuntimeError(
+                f"Halving dimension must be even, but dimension {at} is size {self.shape[at]}"
+            )
+        implemented("glu_cpu", self, "efd")
+        a, b = _halves(self, at)
+        return a / (1 + np.exp(-b))
+
     self = glu_backward
 
 
-def _prelu_kernel(self: Array, weight: Array) -> Array:
-    return where(self > 0, self, weight * self)
-
-
-def _prelu_backward(grad_output: Array, self: Array, weight: Array) -> tuple[Array, Array]:
-    above = self > 0
-    return where(above, grad_output, weight * grad_output), where(above, 0, self * grad_output)
-
-
-def _prelu_double(grads: Any, self: Any, weight: Any) -> Any:
-    total = None
-    if grads[0] is not None:
-        total = where(self >= 0, grads[0], weight * grads[0])
-    if grads[1] is not None:
-        part = where(self >= 0, 0.0, self * grads[1])
-        total = part if total is None else total + part
-    return total
-
-
-@backward_p(_prelu_backward, "PreluKernelBackwardBackward0", outputs="grad_input grad_weight")
+@backward_p("PreluKernelBackwardBackward0", outputs="grad_input grad_weight")
 class prelu_backward:
-    grad_output = _prelu_double
+    def forward(grad_output: Array, self: Array, weight: Array) -> tuple[Array, Array]:
+        above = self > 0
+        return where(above, grad_output, weight * grad_output), where(above, 0, self * grad_output)
+
+    def grad_output(grads: Any, self: Any, weight: Any) -> Any:
+        total = None
+        if grads[0] is not None:
+            total = where(self >= 0, grads[0], weight * grads[0])
+        if grads[1] is not None:
+            part = where(self >= 0, 0.0, self * grads[1])
+            total = part if total is None else total + part
+        return total
+
     self = lambda grads, grad_output, self: (
         zeros_like(self) if grads[1] is None else where(self >= 0, 0.0, grad_output * grads[1])
     )
@@ -705,7 +688,6 @@ class prelu_backward:
 
 
 @operator(
-    _prelu_kernel,
     "PreluKernelBackward0",
     types="own",
     public=False,
@@ -713,6 +695,9 @@ class prelu_backward:
     batching="elementwise",
 )
 class prelu_kernel:
+    def forward(self: Array, weight: Array) -> Array:
+        return where(self > 0, self, weight * self)
+
     self__weight = prelu_backward
 
 

@@ -84,52 +84,12 @@ def _minus(value: Any) -> Any:
     return None if value is None else -value
 
 
-def _renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
-    if isinstance(p, complex):
-        raise RuntimeError("renorm: p must be real-valued")
-    if not p > 0:
-        raise RuntimeError("renorm: non-positive-norm not supported")
-    if isinstance(maxnorm, complex):
-        raise RuntimeError("renorm: maxnorm must be real-valued")
-    if not maxnorm >= 0:
-        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
-    if self.ndim < 2:
-        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
-    if self.dtype.kind in "biu":
-        raise RuntimeError(
-            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-            f"{scalar_name(self)}"
-        )
-    norm = norm_of(self, p, _others(self.ndim, dim), True)
-    factor = np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype)
-    return afresh(self * factor, self)
-
-
 def _others(ndim: int, dim: int) -> tuple[int, ...]:
     at = wrap_dim(dim, ndim)
     return tuple([d for d in range(ndim) if d != at])
 
 
-def _renorm_backward(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
-    """In the dtype that PyTorch accumulates in: double precision, single that of half."""
-    over = _others(self.ndim, dim)
-    own = dtype_of(self)
-    wide = np.result_type(own, np.float32 if own == np.float16 else np.float64)
-    part = np.zeros(0, wide).real.dtype
-    into = None if wide == own else dtypes.of(wide)
-    norm = vector_norm_p(self, float(p), over, True, dtype=into)
-    product = conj(self) * g
-    if is_complex(product):
-        product = product.real
-    summed = total(cast(product, part), over, True)
-    slope = norm_backward(summed, self, p, norm, over, True)
-    inverse = np.reciprocal(norm + 1e-7)
-    shrunk = maxnorm * inverse * (g - inverse * slope)
-    return where(norm > maxnorm, cast(shrunk, dtype_of(g)), g)
-
-
 @operator(
-    _renorm,
     "RenormBackward0",
     inplace=True,
     samples=named("renorm", "{0}(randn(2,3), 2, 0, 1.0)", "{0}(randn(2,3), 1, 1, 0.5)"),
@@ -138,7 +98,44 @@ def _renorm_backward(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
 class renorm:
     """Each slice along a dimension, shrunk where its p-norm exceeds `maxnorm`."""
 
-    self = _renorm_backward
+    def forward(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
+        if isinstance(p, complex):
+            raise RuntimeError("renorm: p must be real-valued")
+        if not p > 0:
+            raise RuntimeError("renorm: non-positive-norm not supported")
+        if isinstance(maxnorm, complex):
+            raise RuntimeError("renorm: maxnorm must be real-valued")
+        if not maxnorm >= 0:
+            raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+        if self.ndim < 2:
+            raise RuntimeError(
+                f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions"
+            )
+        if self.dtype.kind in "biu":
+            raise RuntimeError(
+                "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+                f"{scalar_name(self)}"
+            )
+        norm = norm_of(self, p, _others(self.ndim, dim), True)
+        factor = np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype)
+        return afresh(self * factor, self)
+
+    def self(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+        """In the dtype that PyTorch accumulates in: double precision, single that of half."""
+        over = _others(self.ndim, dim)
+        own = dtype_of(self)
+        wide = np.result_type(own, np.float32 if own == np.float16 else np.float64)
+        part = np.zeros(0, wide).real.dtype
+        into = None if wide == own else dtypes.of(wide)
+        norm = vector_norm_p(self, float(p), over, True, dtype=into)
+        product = conj(self) * g
+        if is_complex(product):
+            product = product.real
+        summed = total(cast(product, part), over, True)
+        slope = norm_backward(summed, self, p, norm, over, True)
+        inverse = np.reciprocal(norm + 1e-7)
+        shrunk = maxnorm * inverse * (g - inverse * slope)
+        return where(norm > maxnorm, cast(shrunk, dtype_of(g)), g)
 
 
 def _differences(x1: Any, x2: Any) -> Any:
@@ -157,13 +154,6 @@ def _distances(difference: Any, p: float) -> Any:
     if p == 1:
         return add_reduce(size, axis=-1)
     return add_reduce(size**p, axis=-1) ** (1 / p)
-
-
-def _cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
-    if x1.size and x2.size:
-        implemented("cdist", x1, "fd")
-        expect_alike(x1, x2)
-    return fresh(_distances(_differences(x1, x2), p).astype(x1.dtype, copy=False))
 
 
 def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
@@ -189,37 +179,36 @@ def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
     return np.where(distance == 0, 0, found)
 
 
-def _cdist_slope(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> Array:
-    slopes = _distance_slopes(_differences(x1, x2), grad, p, cdist)
-    return add_reduce(slopes, axis=-2)
-
-
-@operator(
-    _cdist_slope, "CdistBackwardBackward0", public=False, batching=batching_helpers.last(2, 2, 2, 2)
-)
+@operator("CdistBackwardBackward0", public=False, batching=batching_helpers.last(2, 2, 2, 2))
 class cdist_backward:
+    def forward(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> Array:
+        slopes = _distance_slopes(_differences(x1, x2), grad, p, cdist)
+        return add_reduce(slopes, axis=-2)
+
     grad = x1 = x2 = cdist = lambda g: not_differentiable("_cdist_backward")
 
 
-@operator(_cdist, "CdistBackward0", public=False, batching=batching_helpers.last(2, 2))
+@operator("CdistBackward0", public=False, batching=batching_helpers.last(2, 2))
 class _cdist_forward:
+    def forward(x1: Array, x2: Array, p: float = 2.0) -> Array:
+        if x1.size and x2.size:
+            implemented("cdist", x1, "fd")
+            expect_alike(x1, x2)
+        return fresh(_distances(_differences(x1, x2), p).astype(x1.dtype, copy=False))
+
     x1 = lambda g, x1, x2, p, result: cdist_backward(g, x1, x2, p, result)
     x2 = lambda g, x1, x2, p, result: cdist_backward(turned(g), x2, x1, p, turned(result))
 
 
-def _euclidean(x1: Array, x2: Array) -> Array:
-    return _distances(_differences(x1, x2), 2)
-
-
-def _euclidean_backward(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any]:
-    ratio = over(g, result, result)
-    across, down = total(ratio, -1, True), unsqueeze(total(ratio, -2), -1)
-    return x1 * across - ratio @ x2, x2 * down - ratio.mT @ x1
-
-
-@operator(_euclidean, "EuclideanDistBackward0", public=False, batching=batching_helpers.last(2, 2))
+@operator("EuclideanDistBackward0", public=False, batching=batching_helpers.last(2, 2))
 class euclidean_dist:
-    x1__x2 = _euclidean_backward
+    def forward(x1: Array, x2: Array) -> Array:
+        return _distances(_differences(x1, x2), 2)
+
+    def x1__x2(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any]:
+        ratio = over(g, result, result)
+        across, down = total(ratio, -1, True), unsqueeze(total(ratio, -2), -1)
+        return x1 * across - ratio @ x2, x2 * down - ratio.mT @ x1
 
 
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
@@ -276,29 +265,27 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
     return euclidean_dist(*sides).view((*batch, x1.shape[-2], x2.shape[-2]))
 
 
-def _pdist(self: Array, p: float = 2.0) -> Array:
-    if len(self) > 1:
-        implemented("pdist", self, "fd")
-    i, j = np.triu_indices(len(self), 1)
-    return _distances(self[i] - self[j], p)
-
-
-def _pdist_slope(grad: Array, self: Array, p: float, pdist: Array) -> Array:
-    i, j = np.triu_indices(len(self), 1)
-    slopes = _distance_slopes(self[i] - self[j], grad, p, pdist)
-    made = np.zeros_like(self)
-    np.add.at(made, i, slopes)
-    np.subtract.at(made, j, slopes)
-    return made
-
-
-@operator(_pdist_slope, "PdistBackwardBackward0", public=False)
+@operator("PdistBackwardBackward0", public=False)
 class pdist_backward:
+    def forward(grad: Array, self: Array, p: float, pdist: Array) -> Array:
+        i, j = np.triu_indices(len(self), 1)
+        slopes = _distance_slopes(self[i] - self[j], grad, p, pdist)
+        made = np.zeros_like(self)
+        np.add.at(made, i, slopes)
+        np.subtract.at(made, j, slopes)
+        return made
+
     grad = self = pdist = lambda g: not_differentiable("_pdist_backward")
 
 
-@operator(_pdist, "PdistBackward0", public=False)
+@operator("PdistBackward0", public=False)
 class _pdist_forward:
+    def forward(self: Array, p: float = 2.0) -> Array:
+        if len(self) > 1:
+            implemented("pdist", self, "fd")
+        i, j = np.triu_indices(len(self), 1)
+        return _distances(self[i] - self[j], p)
+
     self = lambda g, self, p, result: pdist_backward(g, self, p, result)
 
 
@@ -360,12 +347,11 @@ def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
     return sum_(units[0] * units[1], dim)
 
 
-def _norm_dim(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
-    return afresh(norm_of(self, 2 if p is None else p, dim, keepdim), self)
-
-
-@operator(_norm_dim, "NormBackward1", public=False, axes="dim*", symbolic="norm")
+@operator("NormBackward1", public=False, axes="dim*", symbolic="norm")
 class norm_dim:
+    def forward(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
+        return afresh(norm_of(self, 2 if p is None else p, dim, keepdim), self)
+
     self = lambda g, self, p, dim, keepdim, result: norm_backward(g, self, p, result, dim, keepdim)
 
 

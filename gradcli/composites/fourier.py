@@ -50,35 +50,6 @@ def _by_stride(strides: Any, dim: Any) -> list[int]:
     return sorted(dim, key=lambda d: -strides[d])
 
 
-def _c2c(self: Array, dim: Any, normalization: int, forward: bool) -> Array:
-    count = prod(self.shape[d] for d in dim)
-    if not dim:
-        return self.copy()
-    if forward:
-        out = np.fft.fftn(self, axes=dim)
-    else:
-        out = np.fft.ifftn(self, axes=dim, norm="forward")
-    found = _sized(out, _complex_kind(self), normalization, count)
-    return _in_batches(found, self.strides, _by_stride(self.strides, dim))
-
-
-def _r2c(self: Array, dim: Any, normalization: int, onesided: bool) -> Array:
-    count = prod(self.shape[d] for d in dim)
-    out = np.fft.rfftn(self, axes=dim) if onesided else np.fft.fftn(self, axes=dim)
-    found = _sized(out, _complex_kind(self), normalization, count)
-    return _in_batches(found, self.strides, [*_by_stride(self.strides, dim[:-1]), dim[-1]])
-
-
-def _c2r(self: Array, dim: Any, normalization: int, last_dim_size: int) -> Array:
-    sizes = [self.shape[d] for d in dim[:-1]] + [last_dim_size]
-    out = np.fft.irfftn(self, s=sizes, axes=dim, norm="forward")
-    found = _sized(out, self.real.dtype, normalization, prod(sizes))
-    strides = self.strides
-    if len(dim) > 1:  # the first of two transforms, which PyTorch makes of many dims
-        strides = _in_batches(self, strides, _by_stride(strides, dim[:-1])).strides
-    return _in_batches(found, strides, dim[-1:])
-
-
 def _r2c_backward(g: Any, dim: Any, normalization: int, onesided: bool, size: int) -> Any:
     """The real part of the inverse transform of what was kept, the rest taken as zero."""
     if onesided:
@@ -90,36 +61,59 @@ def _r2c_backward(g: Any, dim: Any, normalization: int, onesided: bool, size: in
     return fft_c2c(g, dim, normalization, False).real
 
 
-def _c2r_backward(g: Any, dim: Any, normalization: int) -> Any:
-    """The transform, with what stands for two coefficients counted twice."""
-    out = fft_r2c(g, dim, normalization, True)
-    size, kept = g.shape[dim[-1]], out.shape[dim[-1]]
-    doubled = size - kept
-    if doubled <= 0:
-        return out
-    weights = np.ones(kept, data(out).real.dtype)
-    weights[1 : 1 + doubled] = 2
-    shape = [1] * out.ndim
-    shape[dim[-1]] = kept
-    weights = weights.reshape(shape)
-    return out * constant(weights, out)
-
-
-@primitive(_c2c, "FftC2CBackward0", linearity="linear", axes="dim")
+@primitive("FftC2CBackward0", linearity="linear", axes="dim")
 class fft_c2c:
+    def forward(self: Array, dim: Any, normalization: int, forward: bool) -> Array:
+        count = prod(self.shape[d] for d in dim)
+        if not dim:
+            return self.copy()
+        if forward:
+            out = np.fft.fftn(self, axes=dim)
+        else:
+            out = np.fft.ifftn(self, axes=dim, norm="forward")
+        found = _sized(out, _complex_kind(self), normalization, count)
+        return _in_batches(found, self.strides, _by_stride(self.strides, dim))
+
     self = lambda g, dim, normalization, forward: fft_c2c(g, dim, normalization, not forward)
 
 
-@primitive(_r2c, "FftR2CBackward0", linearity="linear", analytic=False, axes="dim")
+@primitive("FftR2CBackward0", linearity="linear", analytic=False, axes="dim")
 class fft_r2c:
+    def forward(self: Array, dim: Any, normalization: int, onesided: bool) -> Array:
+        count = prod(self.shape[d] for d in dim)
+        out = np.fft.rfftn(self, axes=dim) if onesided else np.fft.fftn(self, axes=dim)
+        found = _sized(out, _complex_kind(self), normalization, count)
+        return _in_batches(found, self.strides, [*_by_stride(self.strides, dim[:-1]), dim[-1]])
+
     self = lambda g, self, dim, normalization, onesided: _r2c_backward(
         g, dim, normalization, onesided, self.shape[dim[-1]]
     )
 
 
-@primitive(_c2r, "FftC2RBackward0", linearity="linear", analytic=False, axes="dim")
+@primitive("FftC2RBackward0", linearity="linear", analytic=False, axes="dim")
 class fft_c2r:
-    self = _c2r_backward
+    def forward(self: Array, dim: Any, normalization: int, last_dim_size: int) -> Array:
+        sizes = [self.shape[d] for d in dim[:-1]] + [last_dim_size]
+        out = np.fft.irfftn(self, s=sizes, axes=dim, norm="forward")
+        found = _sized(out, self.real.dtype, normalization, prod(sizes))
+        strides = self.strides
+        if len(dim) > 1:  # the first of two transforms, which PyTorch makes of many dims
+            strides = _in_batches(self, strides, _by_stride(strides, dim[:-1])).strides
+        return _in_batches(found, strides, dim[-1:])
+
+    def self(g: Any, dim: Any, normalization: int) -> Any:
+        """The transform, with what stands for two coefficients counted twice."""
+        out = fft_r2c(g, dim, normalization, True)
+        size, kept = g.shape[dim[-1]], out.shape[dim[-1]]
+        doubled = size - kept
+        if doubled <= 0:
+            return out
+        weights = np.ones(kept, data(out).real.dtype)
+        weights[1 : 1 + doubled] = 2
+        shape = [1] * out.ndim
+        shape[dim[-1]] = kept
+        weights = weights.reshape(shape)
+        return out * constant(weights, out)
 
 
 # -- arguments ------------------------------------------------------------------------------------

@@ -67,28 +67,6 @@ def _trilinear(
     return np.einsum(f"{','.join(terms)}->{_letters(n, sumdim)}", i1, i2, i3, optimize=True)
 
 
-def _trilinear_backward(
-    g: Any,
-    i1: Any,
-    i2: Any,
-    i3: Any,
-    expand1: Any,
-    expand2: Any,
-    expand3: Any,
-    sumdim: Any,
-    mask: Any,
-) -> list[Any]:
-    n = (i1.ndim if i1 is not None else 0) + len(expand1)
-    up = _letters(n, sumdim)
-    operands = [(_letters(n, e), x) for e, x in ((expand1, i1), (expand2, i2), (expand3, i3))]
-    grads: list[Any] = [None] * 3
-    for k, (own, _) in enumerate(operands):
-        if mask[k]:
-            (a, x), (b, y) = (operands[j] for j in range(3) if j != k)
-            grads[k] = np.einsum(f"{up},{a},{b}->{own}", g, conj(x), conj(y))
-    return grads
-
-
 @operator(
     _trilinear,
     "TrilinearBackward0",
@@ -97,7 +75,26 @@ def _trilinear_backward(
     batching=batching_helpers.trilinear,
 )
 class trilinear:
-    i1__i2__i3 = _trilinear_backward
+    def i1__i2__i3(
+        g: Any,
+        i1: Any,
+        i2: Any,
+        i3: Any,
+        expand1: Any,
+        expand2: Any,
+        expand3: Any,
+        sumdim: Any,
+        mask: Any,
+    ) -> list[Any]:
+        n = (i1.ndim if i1 is not None else 0) + len(expand1)
+        up = _letters(n, sumdim)
+        operands = [(_letters(n, e), x) for e, x in ((expand1, i1), (expand2, i2), (expand3, i3))]
+        grads: list[Any] = [None] * 3
+        for k, (own, _) in enumerate(operands):
+            if mask[k]:
+                (a, x), (b, y) = (operands[j] for j in range(3) if j != k)
+                grads[k] = np.einsum(f"{up},{a},{b}->{own}", g, conj(x), conj(y))
+        return grads
 
 
 @function(
@@ -176,36 +173,35 @@ def _embedding(
     return weight[indices]
 
 
-def _embedding_backward(
-    grad_output: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
-) -> Array:
-    flat = np.asarray(indices).reshape(-1)
-    rows = grad_output.reshape(flat.size, grad_output.shape[-1])
-    out = np.zeros((num_weights, rows.shape[1]), rows.dtype)
-    if scale_grad_by_freq:
-        counts = np.bincount(flat, minlength=num_weights)
-        rows = rows / counts[flat][:, None].astype(rows.dtype)
-    keep = flat != padding_idx
-    np.add.at(out, flat[keep], rows[keep])
-    return out
-
-
-def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
-    out = index_select(g, 0, indices.reshape((-1,))).reshape((*indices.shape, g.shape[1]))
-    if padding_idx < 0:
-        return out
-    return masked_fill(out, unsqueeze(indices == padding_idx, -1), 0)
-
-
 @operator(
-    _embedding_backward,
     "EmbeddingDenseBackwardBackward0",
     public=False,
     batching=batching_helpers.embedded_back,
     symbolic="slope of embedding",
 )
 class embedding_backward:
-    grad_output = _embedding_double
+    def forward(
+        grad_output: Array,
+        indices: Array,
+        num_weights: int,
+        padding_idx: int,
+        scale_grad_by_freq: bool,
+    ) -> Array:
+        flat = np.asarray(indices).reshape(-1)
+        rows = grad_output.reshape(flat.size, grad_output.shape[-1])
+        out = np.zeros((num_weights, rows.shape[1]), rows.dtype)
+        if scale_grad_by_freq:
+            counts = np.bincount(flat, minlength=num_weights)
+            rows = rows / counts[flat][:, None].astype(rows.dtype)
+        keep = flat != padding_idx
+        np.add.at(out, flat[keep], rows[keep])
+        return out
+
+    def grad_output(g: Any, indices: Any, padding_idx: int) -> Any:
+        out = index_select(g, 0, indices.reshape((-1,))).reshape((*indices.shape, g.shape[1]))
+        if padding_idx < 0:
+            return out
+        return masked_fill(out, unsqueeze(indices == padding_idx, -1), 0)
 
 
 @operator(
@@ -346,20 +342,6 @@ def _attend(query: Any, key: Any, mask: Any, is_causal: bool, scale: float | Non
     return scores, factor
 
 
-def _flash(
-    query: Array,
-    key: Array,
-    value: Array,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    attn_mask: Array | None = None,
-    scale: float | None = None,
-) -> tuple[Array, Array]:
-    scores, _ = _attend(query, key, attn_mask, is_causal, scale)
-    shifted, total, top = _exponentials(scores, -1)
-    return in_its_order((shifted / total) @ value, query), (np.log(total) + top)[..., 0]
-
-
 def _flash_backward(
     grad_out: Array,
     query: Array,
@@ -386,7 +368,6 @@ _flash_gradients = last(
 
 
 @operator(
-    _flash,
     "ScaledDotProductFlashAttentionForCpuBackward0",
     outputs="output logsumexp",
     differentiable=1,
@@ -394,6 +375,19 @@ _flash_gradients = last(
     batching=batching_helpers.attended,
 )
 class flash_attention:
+    def forward(
+        query: Array,
+        key: Array,
+        value: Array,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        attn_mask: Array | None = None,
+        scale: float | None = None,
+    ) -> tuple[Array, Array]:
+        scores, _ = _attend(query, key, attn_mask, is_causal, scale)
+        shifted, total, top = _exponentials(scores, -1)
+        return in_its_order((shifted / total) @ value, query), (np.log(total) + top)[..., 0]
+
     query__key__value = (
         lambda g, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale, mask: (
             _flash_gradients(g, query, key, value, is_causal, attn_mask, scale)

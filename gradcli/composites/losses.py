@@ -175,35 +175,28 @@ def _samples(name: str, *more: str) -> list[str]:
 
 
 # -- losses of a difference -----------------------------------------------------------------------
-def _elementwise(kernel: Any, node: str, *, types: str = "common", **facts: Any) -> Any:
+def _elementwise(*about: Any, types: str = "common", **facts: Any) -> Any:
     """The primitive of a loss that has a value for each element, and reduces them."""
     facts |= {"linearity": "loss", "types": types, "batching": batching_helpers.loss}
-    return operator(kernel, node, public=False, **facts)
+    return operator(*about, public=False, **facts)
 
 
-def _slope(kernel: Any, node: str, **facts: Any) -> Any:
+def _slope(*about: Any, **facts: Any) -> Any:
     """The primitive of such a loss's gradient, which PyTorch has as an operator of its own."""
-    return operator(
-        kernel, node, public=False, types="own", batching=batching_helpers.loss_backward, **facts
-    )
-
-
-def _mse(self: Array, target: Array, reduction: int = 1) -> Array:
-    difference = self - target
-    return reduced(difference * difference, reduction)
-
-
-def _mse_backward(grad_output: Array, self: Array, target: Array, reduction: int) -> Array:
-    scale = 2.0 / max(self.size, 1) if reduction == MEAN else 2.0
-    return scale * (self - target) * grad_output
+    facts["batching"] = batching_helpers.loss_backward
+    return operator(*about, public=False, types="own", **facts)
 
 
 def _mse_double(g: Any, self: Any, reduction: int) -> Any:
     return _spread(2 * g, reduction, self)
 
 
-@_slope(_mse_backward, "MseLossBackwardBackward0")
+@_slope("MseLossBackwardBackward0")
 class mse_loss_backward:
+    def forward(grad_output: Array, self: Array, target: Array, reduction: int) -> Array:
+        scale = 2.0 / max(self.size, 1) if reduction == MEAN else 2.0
+        return scale * (self - target) * grad_output
+
     grad_output = itself
     self = lambda g, grad_output, self, reduction: _mse_double(g * grad_output, self, reduction)
     target = lambda g, grad_output, target, reduction: (
@@ -211,8 +204,12 @@ class mse_loss_backward:
     )
 
 
-@_elementwise(_mse, "MseLossBackward0", refuses={NUMBERS: "mse_cpu"})
+@_elementwise("MseLossBackward0", refuses={NUMBERS: "mse_cpu"})
 class mse_loss_p:
+    def forward(self: Array, target: Array, reduction: int = 1) -> Array:
+        difference = self - target
+        return reduced(difference * difference, reduction)
+
     self = mse_loss_backward
     target = lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction)
 
@@ -245,27 +242,20 @@ def l1_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     return _reweighted(values, weight, input, number)
 
 
-def _smooth_l1(self: Array, target: Array, reduction: int = 1, beta: float = 1.0) -> Array:
-    size = np.abs(self - target)
-    values = where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
-    return reduced(values, reduction)
-
-
-def _smooth_l1_backward(
-    grad_output: Array, self: Array, target: Array, reduction: int, beta: float
-) -> Array:
-    difference = self - target
-    slope = np.clip(difference / beta, -1, 1)
-    return _spread(grad_output, reduction, self) * slope
-
-
 def _smooth_l1_double(g: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
     inside = np.abs(self - target) < beta
     return _spread(where(inside, g / beta, 0.0), reduction, self)
 
 
-@_slope(_smooth_l1_backward, "SmoothL1LossBackwardBackward0")
+@_slope("SmoothL1LossBackwardBackward0")
 class smooth_l1_loss_backward:
+    def forward(
+        grad_output: Array, self: Array, target: Array, reduction: int, beta: float
+    ) -> Array:
+        difference = self - target
+        slope = np.clip(difference / beta, -1, 1)
+        return _spread(grad_output, reduction, self) * slope
+
     grad_output = itself
     self = lambda g, grad_output, self, target, reduction, beta: _smooth_l1_double(
         g * grad_output, self, target, reduction, beta
@@ -275,8 +265,13 @@ class smooth_l1_loss_backward:
     )
 
 
-@_elementwise(_smooth_l1, "SmoothL1LossBackward0", refuses={NUMBERS: "smooth_l1_cpu"})
+@_elementwise("SmoothL1LossBackward0", refuses={NUMBERS: "smooth_l1_cpu"})
 class smooth_l1_loss_p:
+    def forward(self: Array, target: Array, reduction: int = 1, beta: float = 1.0) -> Array:
+        size = np.abs(self - target)
+        values = where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
+        return reduced(values, reduction)
+
     self = smooth_l1_loss_backward
     target = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
         g, target, self, reduction, beta
@@ -301,28 +296,19 @@ def smooth_l1_loss(input: Array, target: Array, number: int, beta: float) -> Any
     return smooth_l1_loss_p(a, b, number, beta)
 
 
-def _huber(self: Array, target: Array, reduction: int = 1, delta: float = 1.0) -> Array:
-    if delta <= 0:
-        raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    size = np.abs(self - target)
-    values = where(size < delta, 0.5 * size * size, delta * (size - 0.5 * delta))
-    return reduced(values, reduction)
-
-
-def _huber_backward(
-    grad_output: Array, self: Array, target: Array, reduction: int, delta: float
-) -> Array:
-    slope = np.clip(self - target, -delta, delta)
-    return _spread(grad_output, reduction, self) * slope
-
-
 def _huber_double(g: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
     inside = np.abs(self - target) < delta
     return _spread(where(inside, g, 0.0), reduction, self)
 
 
-@_slope(_huber_backward, "HuberLossBackwardBackward0")
+@_slope("HuberLossBackwardBackward0")
 class huber_loss_backward:
+    def forward(
+        grad_output: Array, self: Array, target: Array, reduction: int, delta: float
+    ) -> Array:
+        slope = np.clip(self - target, -delta, delta)
+        return _spread(grad_output, reduction, self) * slope
+
     grad_output = itself
     self = lambda g, grad_output, self, target, reduction, delta: _huber_double(
         g * grad_output, self, target, reduction, delta
@@ -332,8 +318,15 @@ class huber_loss_backward:
     )
 
 
-@_elementwise(_huber, "HuberLossBackward0", refuses={NUMBERS: "huber_cpu"})
+@_elementwise("HuberLossBackward0", refuses={NUMBERS: "huber_cpu"})
 class huber_loss_p:
+    def forward(self: Array, target: Array, reduction: int = 1, delta: float = 1.0) -> Array:
+        if delta <= 0:
+            raise RuntimeError("huber_loss does not support non-positive values for delta.")
+        size = np.abs(self - target)
+        values = where(size < delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+        return reduced(values, reduction)
+
     self = huber_loss_backward
     target = lambda g, self, target, reduction, delta: huber_loss_backward(
         g, target, self, reduction, delta
@@ -605,73 +598,59 @@ def _weighted(values: Any, weight: Any, reduction: int, like: Any) -> Any:
     return _spread(values, reduction, like)
 
 
-def _bce(self: Array, target: Array, weight: Array | None = None, reduction: int = 1) -> Array:
-    if not ((self >= 0) & (self <= 1)).all():  # nan neither
-        raise RuntimeError("all elements of input should be between 0 and 1")
-    if not ((target >= 0) & (target <= 1)).all():
-        raise RuntimeError("all elements of target should be between 0 and 1")
-    with np.errstate(divide="ignore"):
-        one, other = np.maximum(np.log(self), -100), np.maximum(np.log1p(-self), -100)
-    values = (target - 1) * other - target * one
-    return reduced(values if weight is None else values * weight, reduction)
-
-
 _EPSILON = 1e-12
 
 
-def _bce_backward(
-    grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int
-) -> Array:
-    least = self.dtype.type(np.float32(_EPSILON))  # PyTorch's constant is of single precision
-    spread = np.maximum((1 - self) * self, least)
-    with np.errstate(all="ignore"):
-        slope = _weighted(grad_output * (self - target) / spread, weight, reduction, self)
-    return slope.astype(self.dtype, copy=False)
-
-
-def _bce_double(
-    g: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int
-) -> Any:
-    near, far = self + _EPSILON, 1 - self + _EPSILON
-    bend = (self * self - 2 * self * target + target) / (near * near * (far * far))
-    return _weighted(bend * (g * grad_output), weight, reduction, self)
-
-
-def _bce_double_gate(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
-    slope = (self - target) / ((self + _EPSILON) * (1 - self + _EPSILON)) * g
-    slope = _weighted(slope, weight, reduction, self)
-    return slope if reduction == NONE else total(slope)
-
-
-def _bce_double_target(g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
-    spread = (1 - self) * self
-    return _weighted(-g * grad_output / at_least(spread, _EPSILON), weight, reduction, self)
-
-
-def _bce_target_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
-    with np.errstate(divide="ignore"):
-        return _weighted(g * (np.log1p(-self) - np.log(self)), weight, reduction, self)
-
-
-@_slope(
-    _bce_backward, "BinaryCrossEntropyBackwardBackward0", symbolic="slope of binary_cross_entropy"
-)
+@_slope("BinaryCrossEntropyBackwardBackward0", symbolic="slope of binary_cross_entropy")
 class binary_cross_entropy_backward:
-    grad_output = _bce_double_gate
-    self = _bce_double
-    target = _bce_double_target
+    def forward(
+        grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int
+    ) -> Array:
+        least = self.dtype.type(np.float32(_EPSILON))  # PyTorch's constant is of single precision
+        spread = np.maximum((1 - self) * self, least)
+        with np.errstate(all="ignore"):
+            slope = _weighted(grad_output * (self - target) / spread, weight, reduction, self)
+        return slope.astype(self.dtype, copy=False)
+
+    def grad_output(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+        slope = (self - target) / ((self + _EPSILON) * (1 - self + _EPSILON)) * g
+        slope = _weighted(slope, weight, reduction, self)
+        return slope if reduction == NONE else total(slope)
+
+    def self(g: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+        near, far = self + _EPSILON, 1 - self + _EPSILON
+        bend = (self * self - 2 * self * target + target) / (near * near * (far * far))
+        return _weighted(bend * (g * grad_output), weight, reduction, self)
+
+    def target(g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
+        spread = (1 - self) * self
+        return _weighted(-g * grad_output / at_least(spread, _EPSILON), weight, reduction, self)
 
 
 @_elementwise(
-    _bce,
     "BinaryCrossEntropyBackward0",
     types="own",
     refuses={NUMBERS: "binary_cross_entropy"},
     symbolic="binary_cross_entropy",
 )
 class binary_cross_entropy_p:
+    def forward(
+        self: Array, target: Array, weight: Array | None = None, reduction: int = 1
+    ) -> Array:
+        if not ((self >= 0) & (self <= 1)).all():  # nan neither
+            raise RuntimeError("all elements of input should be between 0 and 1")
+        if not ((target >= 0) & (target <= 1)).all():
+            raise RuntimeError("all elements of target should be between 0 and 1")
+        with np.errstate(divide="ignore"):
+            one, other = np.maximum(np.log(self), -100), np.maximum(np.log1p(-self), -100)
+        values = (target - 1) * other - target * one
+        return reduced(values if weight is None else values * weight, reduction)
+
     self = binary_cross_entropy_backward
-    target = _bce_target_slope
+
+    def target(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+        with np.errstate(divide="ignore"):
+            return _weighted(g * (np.log1p(-self) - np.log(self)), weight, reduction, self)
 
 
 @loss(
@@ -698,52 +677,40 @@ def binary_cross_entropy(input: Array, target: Array, weight: Array | None, numb
     return binary_cross_entropy_p(input, target, weight, number)
 
 
-def _bce_logits(
-    self: Array,
-    target: Array,
-    weight: Array | None = None,
-    pos_weight: Array | None = None,
-    reduction: int = 1,
-) -> Array:
-    log_sigmoid = np.minimum(self, 0) - np.log1p(np.exp(-np.abs(self)))
-    scale = 1 if pos_weight is None else (pos_weight - 1) * target + 1
-    values = (1 - target) * self - scale * log_sigmoid
-    return reduced(values if weight is None else values * weight, reduction)
-
-
-def _bce_logits_slope(
-    g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
-) -> Any:
-    if pos_weight is None:
-        slope = (sigmoid(self) - target) * g
-    else:
-        t = pos_weight * target
-        slope = ((t + 1 - target) * sigmoid(self) - t) * g
-    return _weighted(slope, weight, reduction, self)
-
-
 def _log_sigmoid(x: Any) -> Any:
     return log_sigmoid_p(x)[0]
 
 
-def _bce_logits_target_slope(
-    g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
-) -> Any:
-    if pos_weight is None:
-        slope = -self * g
-    else:
-        slope = (_log_sigmoid(-self) - pos_weight * _log_sigmoid(self)) * g
-    return _weighted(slope, weight, reduction, self)
-
-
 @_elementwise(
-    _bce_logits,
-    "BinaryCrossEntropyWithLogitsBackward0",
-    refuses={"C": "binary_cross_entropy_with_logits"},
+    "BinaryCrossEntropyWithLogitsBackward0", refuses={"C": "binary_cross_entropy_with_logits"}
 )
 class binary_cross_entropy_with_logits_p:
-    self = _bce_logits_slope
-    target = _bce_logits_target_slope
+    def forward(
+        self: Array,
+        target: Array,
+        weight: Array | None = None,
+        pos_weight: Array | None = None,
+        reduction: int = 1,
+    ) -> Array:
+        log_sigmoid = np.minimum(self, 0) - np.log1p(np.exp(-np.abs(self)))
+        scale = 1 if pos_weight is None else (pos_weight - 1) * target + 1
+        values = (1 - target) * self - scale * log_sigmoid
+        return reduced(values if weight is None else values * weight, reduction)
+
+    def self(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+        if pos_weight is None:
+            slope = (sigmoid(self) - target) * g
+        else:
+            t = pos_weight * target
+            slope = ((t + 1 - target) * sigmoid(self) - t) * g
+        return _weighted(slope, weight, reduction, self)
+
+    def target(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+        if pos_weight is None:
+            slope = -self * g
+        else:
+            slope = (_log_sigmoid(-self) - pos_weight * _log_sigmoid(self)) * g
+        return _weighted(slope, weight, reduction, self)
 
 
 @loss(
@@ -793,19 +760,15 @@ def _refuse_narrow(kind: Any, *operands: Any) -> None:
         )
 
 
-def _soft_margin(self: Array, target: Array, reduction: int = 1) -> Array:
-    with np.errstate(over="ignore"):
-        return reduced(np.log(np.exp(-target * self) + 1), reduction)
-
-
-def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
-    power = np.exp(minus(target) * self)  # overflows where PyTorch's does
-    return _spread(-(target * power * g / (1 + power)), reduction, self)
-
-
-@_elementwise(_soft_margin, "SoftMarginLossBackward0", refuses={"C": "soft_margin_loss"})
+@_elementwise("SoftMarginLossBackward0", refuses={"C": "soft_margin_loss"})
 class soft_margin_loss_p:
-    self = _soft_margin_slope
+    def forward(self: Array, target: Array, reduction: int = 1) -> Array:
+        with np.errstate(over="ignore"):
+            return reduced(np.log(np.exp(-target * self) + 1), reduction)
+
+    def self(g: Any, self: Any, target: Any, reduction: int) -> Any:
+        power = np.exp(minus(target) * self)  # overflows where PyTorch's does
+        return _spread(-(target * power * g / (1 + power)), reduction, self)
 
 
 @loss(
@@ -844,38 +807,6 @@ def _margin_parts(self: Any, target: Any, margin: float) -> tuple[Any, Any, Any]
     return x, y, np.where(z > 0, z, 0)  # nan is no violation
 
 
-def _multi_margin(
-    self: Array,
-    target: Array,
-    p: Any = 1,
-    margin: Any = 1.0,
-    weight: Array | None = None,
-    reduction: int = 1,
-) -> Array:
-    if p not in (1, 2):
-        raise RuntimeError("only p == 1 and p == 2 supported")
-    if self.ndim > 2 or not prod(self.shape[-1:]):
-        raise RuntimeError(_NO_ROWS + str(list(self.shape)))
-    count = self.shape[0] if self.ndim == 2 else 1
-    if target.ndim > 1 or target.size != count:
-        raise RuntimeError(
-            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
-            f"samples (batch size). Expected target size [{count}], but got {list(target.shape)}. Input "
-            f"has shape {list(self.shape)}."
-        )
-    implemented("multi_margin_loss_cpu_kernel", self, "fd")
-    expect_long(target)
-    expect_alike(self, weight)
-    x, y, z = _margin_parts(self, target, margin)
-    values = z**p
-    if weight is not None:
-        values = values * weight[y][:, None]
-    losses = total(values, 1) / x.shape[1]
-    if reduction == NONE:
-        return losses.reshape(target.shape)
-    return total(losses) / x.shape[0] if reduction == MEAN else total(losses)
-
-
 def _multi_margin_backward(
     grad_output: Array,
     self: Array,
@@ -906,14 +837,39 @@ multi_margin_loss_backward = last(
 )
 
 
-@operator(
-    _multi_margin,
-    "MultiMarginLossBackward0",
-    public=False,
-    types="own",
-    batching=batching_helpers.items,
-)
+@operator("MultiMarginLossBackward0", public=False, types="own", batching=batching_helpers.items)
 class multi_margin_loss_p:
+    def forward(
+        self: Array,
+        target: Array,
+        p: Any = 1,
+        margin: Any = 1.0,
+        weight: Array | None = None,
+        reduction: int = 1,
+    ) -> Array:
+        if p not in (1, 2):
+            raise RuntimeError("only p == 1 and p == 2 supported")
+        if self.ndim > 2 or not prod(self.shape[-1:]):
+            raise RuntimeError(_NO_ROWS + str(list(self.shape)))
+        count = self.shape[0] if self.ndim == 2 else 1
+        if target.ndim > 1 or target.size != count:
+            raise RuntimeError(
+                "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+                f"samples (batch size). Expected target size [{count}], but got {list(target.shape)}. Input "
+                f"has shape {list(self.shape)}."
+            )
+        implemented("multi_margin_loss_cpu_kernel", self, "fd")
+        expect_long(target)
+        expect_alike(self, weight)
+        x, y, z = _margin_parts(self, target, margin)
+        values = z**p
+        if weight is not None:
+            values = values * weight[y][:, None]
+        losses = total(values, 1) / x.shape[1]
+        if reduction == NONE:
+            return losses.reshape(target.shape)
+        return total(losses) / x.shape[0] if reduction == MEAN else total(losses)
+
     self = multi_margin_loss_backward
 
 
@@ -971,25 +927,6 @@ def _multilabel_margins(x: Any, y: Any, is_target: Any) -> Any:
     return np.where((y >= 0)[:, :, None] & (is_target == 0)[:, None, :], z, 0)
 
 
-def _multilabel_margin(self: Array, target: Array, reduction: int = 1) -> tuple[Array, Array]:
-    if self.ndim > 2 or not prod(self.shape[-1:]):
-        raise RuntimeError(_NO_ROWS + str(list(self.shape)))
-    if target.shape != self.shape:
-        raise RuntimeError(
-            f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}"
-        )
-    implemented("multilabel_margin_loss_forward_out_frame", self, "fd")
-    x, y, is_target = _multilabel_parts(self, target)
-    z = _multilabel_margins(x, y, is_target)
-    losses = total(np.where(z > 0, z, 0), (1, 2)) / x.shape[1]
-    if reduction == NONE:
-        out = losses.reshape(self.shape[:-1])
-        out = out[()] if not out.ndim else out
-    else:
-        out = losses.mean() if reduction == MEAN else total(losses)
-    return out.astype(self.dtype), is_target.reshape(target.shape)
-
-
 def _multilabel_backward(
     grad_output: Array, self: Array, target: Array, reduction: int, is_target: Array
 ) -> Array:
@@ -1016,7 +953,6 @@ multilabel_margin_loss_backward = last(
 
 
 @operator(
-    _multilabel_margin,
     "MultilabelMarginLossBackward0",
     outputs="output is_target",
     differentiable=1,
@@ -1024,6 +960,24 @@ multilabel_margin_loss_backward = last(
     batching=batching_helpers.items,
 )
 class multilabel_margin_loss_p:
+    def forward(self: Array, target: Array, reduction: int = 1) -> tuple[Array, Array]:
+        if self.ndim > 2 or not prod(self.shape[-1:]):
+            raise RuntimeError(_NO_ROWS + str(list(self.shape)))
+        if target.shape != self.shape:
+            raise RuntimeError(
+                f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}"
+            )
+        implemented("multilabel_margin_loss_forward_out_frame", self, "fd")
+        x, y, is_target = _multilabel_parts(self, target)
+        z = _multilabel_margins(x, y, is_target)
+        losses = total(np.where(z > 0, z, 0), (1, 2)) / x.shape[1]
+        if reduction == NONE:
+            out = losses.reshape(self.shape[:-1])
+            out = out[()] if not out.ndim else out
+        else:
+            out = losses.mean() if reduction == MEAN else total(losses)
+        return out.astype(self.dtype), is_target.reshape(target.shape)
+
     self = multilabel_margin_loss_backward
 
 

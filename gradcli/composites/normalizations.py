@@ -78,53 +78,9 @@ def _check_alike(input: Any, *parameters: Any) -> None:
 
 
 # -- layers ---------------------------------------------------------------------------------------
-def _layer_norm(
-    input: Array,
-    normalized_shape: Any,
-    weight: Array | None = None,
-    bias: Array | None = None,
-    eps: float = 1e-5,
-) -> tuple[Array, Array, Array]:
-    _check_mixed(input, weight, bias)
-    implemented("LayerNormKernelImpl", input, "efd")
-    _check_alike(input, weight, bias)
-    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    mean, rstd = _moments(input, dims, eps)
-    out = input * rstd - mean * rstd
-    if weight is not None:
-        out = out * weight
-    if bias is not None:
-        out = out + bias
-    out = out.astype(input.dtype, copy=False)
-    return afresh(out, input), afresh(mean, input), afresh(rstd, input)
-
-
-def _layer_norm_backward(
-    g: Any,
-    input: Any,
-    normalized_shape: Any,
-    result1: Any,
-    result2: Any,
-    weight: Any,
-    bias: Any,
-    mask: Any,
-) -> tuple[Any, Any, Any]:
-    outer = tuple(range(input.ndim - len(normalized_shape)))
-    dims = tuple(range(len(outer), input.ndim))
-    centered, rstd = _statistics(input, result1, result2, dims)
-    g_input = g_weight = g_bias = None
-    if mask[0]:
-        inner = g if weight is None else g * weight
-        g_input = _normal_backward(inner, centered, rstd, dims)
-    if mask[1]:
-        g_weight = _sum(g * (centered * rstd), outer)
-    if mask[2]:
-        g_bias = _sum(g, outer)
-    return g_input, g_weight, g_bias
 
 
 @operator(
-    _layer_norm,
     "NativeLayerNormBackward0",
     outputs="result0 result1 result2",
     differentiable=1,
@@ -132,7 +88,48 @@ def _layer_norm_backward(
     batching=batching_helpers.layer_normed,
 )
 class native_layer_norm_p:
-    input__weight__bias = _layer_norm_backward
+    def forward(
+        input: Array,
+        normalized_shape: Any,
+        weight: Array | None = None,
+        bias: Array | None = None,
+        eps: float = 1e-5,
+    ) -> tuple[Array, Array, Array]:
+        _check_mixed(input, weight, bias)
+        implemented("LayerNormKernelImpl", input, "efd")
+        _check_alike(input, weight, bias)
+        dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+        mean, rstd = _moments(input, dims, eps)
+        out = input * rstd - mean * rstd
+        if weight is not None:
+            out = out * weight
+        if bias is not None:
+            out = out + bias
+        out = out.astype(input.dtype, copy=False)
+        return afresh(out, input), afresh(mean, input), afresh(rstd, input)
+
+    def input__weight__bias(
+        g: Any,
+        input: Any,
+        normalized_shape: Any,
+        result1: Any,
+        result2: Any,
+        weight: Any,
+        bias: Any,
+        mask: Any,
+    ) -> tuple[Any, Any, Any]:
+        outer = tuple(range(input.ndim - len(normalized_shape)))
+        dims = tuple(range(len(outer), input.ndim))
+        centered, rstd = _statistics(input, result1, result2, dims)
+        g_input = g_weight = g_bias = None
+        if mask[0]:
+            inner = g if weight is None else g * weight
+            g_input = _normal_backward(inner, centered, rstd, dims)
+        if mask[1]:
+            g_weight = _sum(g * (centered * rstd), outer)
+        if mask[2]:
+            g_bias = _sum(g, outer)
+        return g_input, g_weight, g_bias
 
 
 def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
@@ -218,33 +215,6 @@ def rms_norm(input: Array, normalized_shape: Any, weight: Array | None, eps: flo
 
 
 # -- groups ---------------------------------------------------------------------------------------
-def _group_norm(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    N: int,
-    C: int,
-    HxW: int,
-    group: int,
-    eps: float,
-) -> tuple[Array, Array, Array]:
-    _check_mixed(input, weight, bias)
-    implemented("GroupNormKernelImpl", input, "efd")
-    _check_alike(input, weight, bias)
-    if input.size != N * C * HxW:
-        raise RuntimeError(
-            "Expected X.numel() == N * C * HxW to be true, but got false.  (Could this error message "
-            "be improved?  If so, please report an enhancement request to PyTorch.)"
-        )
-    grouped = input.reshape(N, group, C * HxW // group)
-    mean, rstd = _moments(grouped, (2,), eps)
-    out = ((grouped - mean) * rstd).reshape(N, C, HxW)
-    if weight is not None:
-        out = out * weight[:, None]
-    if bias is not None:
-        out = out + bias[:, None]
-    out = out.reshape(input.shape).astype(input.dtype, copy=False)
-    return out, mean.reshape(N, group), rstd.reshape(N, group)
 
 
 def _group_norm_backward(
@@ -279,13 +249,40 @@ def _group_norm_backward(
 
 
 @operator(
-    _group_norm,
     "NativeGroupNormBackward0",
     outputs="result0 result1 result2",
     public=False,
     batching=batching_helpers.group_normed,
 )
 class native_group_norm_p:
+    def forward(
+        input: Array,
+        weight: Array | None,
+        bias: Array | None,
+        N: int,
+        C: int,
+        HxW: int,
+        group: int,
+        eps: float,
+    ) -> tuple[Array, Array, Array]:
+        _check_mixed(input, weight, bias)
+        implemented("GroupNormKernelImpl", input, "efd")
+        _check_alike(input, weight, bias)
+        if input.size != N * C * HxW:
+            raise RuntimeError(
+                "Expected X.numel() == N * C * HxW to be true, but got false.  (Could this error message "
+                "be improved?  If so, please report an enhancement request to PyTorch.)"
+            )
+        grouped = input.reshape(N, group, C * HxW // group)
+        mean, rstd = _moments(grouped, (2,), eps)
+        out = ((grouped - mean) * rstd).reshape(N, C, HxW)
+        if weight is not None:
+            out = out * weight[:, None]
+        if bias is not None:
+            out = out + bias[:, None]
+        out = out.reshape(input.shape).astype(input.dtype, copy=False)
+        return out, mean.reshape(N, group), rstd.reshape(N, group)
+
     input__weight__bias = (
         lambda grads, input, weight, result1, result2, N, C, HxW, group, eps, mask: (
             _group_norm_backward(grads, input, weight, result1, result2, (N, C, HxW, group), mask)
@@ -383,38 +380,6 @@ def _channels(x: Any, ndim: int) -> Any:
     return x.reshape(1, -1, *[1] * (ndim - 2))
 
 
-def _batch_norm(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, Array, Array]:
-    implemented("batch_norm", input, "efd")
-    _check_mixed(input, weight, bias, running_mean, running_var)
-    _check_alike(input, weight, bias, running_mean, running_var)
-    dims = (0, *range(2, input.ndim))
-    if training:
-        mean, rstd = _moments(input, dims, eps)
-        out = (input - mean) * rstd
-        saved = mean.reshape(-1), rstd.reshape(-1)
-        _update(running_mean, running_var, input, dims, momentum)
-    else:
-        if running_mean is None or running_var is None:
-            raise RuntimeError(_NO_STATISTICS)
-        rstd = _channels(1 / np.sqrt(running_var + eps), input.ndim)
-        out = (input - _channels(running_mean, input.ndim)) * rstd
-        saved = np.zeros(0, input.dtype), np.zeros(0, input.dtype)
-    if weight is not None:
-        out = out * _channels(weight, input.ndim)
-    if bias is not None:
-        out = out + _channels(bias, input.ndim)
-    return of_images(out.astype(input.dtype, copy=False), input), *saved
-
-
 def _update(mean: Any, variance: Any, input: Any, dims: tuple[int, ...], momentum: float) -> None:
     """Move the running statistics towards the batch's, in place."""
     middle = mean_along(input, dims)
@@ -426,39 +391,7 @@ def _update(mean: Any, variance: Any, input: Any, dims: tuple[int, ...], momentu
         variance += momentum * (found - variance)
 
 
-def _batch_norm_backward(
-    g: Any,
-    input: Any,
-    weight: Any,
-    running_mean: Any,
-    running_var: Any,
-    training: bool,
-    eps: float,
-    result1: Any,
-    result2: Any,
-    mask: Any,
-) -> tuple[Any, Any, Any]:
-    dims = (0, *range(2, input.ndim))
-    if training:
-        centered, scale = _statistics(
-            input, _channels(result1, input.ndim), _channels(result2, input.ndim), dims
-        )
-    else:
-        scale = _channels((running_var + eps) ** -0.5, input.ndim)
-        centered = input - _channels(running_mean, input.ndim)
-    g_input = g_weight = g_bias = None
-    if mask[0]:
-        inner = g if weight is None else g * _channels(weight, input.ndim)
-        g_input = _normal_backward(inner, centered, scale, dims) if training else inner * scale
-    if mask[1]:
-        g_weight = _sum(g * (centered * scale), dims)
-    if mask[2]:
-        g_bias = _sum(g, dims)
-    return g_input, g_weight, g_bias
-
-
 @operator(
-    _batch_norm,
     "NativeBatchNormBackward0",
     outputs="result0 result1 result2",
     differentiable=1,
@@ -466,7 +399,66 @@ def _batch_norm_backward(
     batching=batching_helpers.batch_normed,
 )
 class native_batch_norm_p:
-    input__weight__bias = _batch_norm_backward
+    def forward(
+        input: Array,
+        weight: Array | None,
+        bias: Array | None,
+        running_mean: Array | None,
+        running_var: Array | None,
+        training: bool,
+        momentum: float,
+        eps: float,
+    ) -> tuple[Array, Array, Array]:
+        implemented("batch_norm", input, "efd")
+        _check_mixed(input, weight, bias, running_mean, running_var)
+        _check_alike(input, weight, bias, running_mean, running_var)
+        dims = (0, *range(2, input.ndim))
+        if training:
+            mean, rstd = _moments(input, dims, eps)
+            out = (input - mean) * rstd
+            saved = mean.reshape(-1), rstd.reshape(-1)
+            _update(running_mean, running_var, input, dims, momentum)
+        else:
+            if running_mean is None or running_var is None:
+                raise RuntimeError(_NO_STATISTICS)
+            rstd = _channels(1 / np.sqrt(running_var + eps), input.ndim)
+            out = (input - _channels(running_mean, input.ndim)) * rstd
+            saved = np.zeros(0, input.dtype), np.zeros(0, input.dtype)
+        if weight is not None:
+            out = out * _channels(weight, input.ndim)
+        if bias is not None:
+            out = out + _channels(bias, input.ndim)
+        return of_images(out.astype(input.dtype, copy=False), input), *saved
+
+    def input__weight__bias(
+        g: Any,
+        input: Any,
+        weight: Any,
+        running_mean: Any,
+        running_var: Any,
+        training: bool,
+        eps: float,
+        result1: Any,
+        result2: Any,
+        mask: Any,
+    ) -> tuple[Any, Any, Any]:
+        dims = (0, *range(2, input.ndim))
+        if training:
+            centered, scale = _statistics(
+                input, _channels(result1, input.ndim), _channels(result2, input.ndim), dims
+            )
+        else:
+            scale = _channels((running_var + eps) ** -0.5, input.ndim)
+            centered = input - _channels(running_mean, input.ndim)
+        g_input = g_weight = g_bias = None
+        if mask[0]:
+            inner = g if weight is None else g * _channels(weight, input.ndim)
+            g_input = _normal_backward(inner, centered, scale, dims) if training else inner * scale
+        if mask[1]:
+            g_weight = _sum(g * (centered * scale), dims)
+        if mask[2]:
+            g_bias = _sum(g, dims)
+        return g_input, g_weight, g_bias
 
 
 def _several_values(size: Any) -> None:

@@ -57,37 +57,6 @@ def _forward_variables(lp: Any, states: Any, steps: int) -> Any:
     return alpha
 
 
-def _ctc(
-    log_probs: Array,
-    targets: Array,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    zero_infinity: bool = False,
-) -> tuple[Array, Array]:
-    implemented("ctc_loss_cpu", log_probs, "fd")
-    batch = log_probs.shape[1]
-    all_states = _labels(targets, target_lengths, blank)
-    for states in all_states:
-        if not 0 <= states.min() <= states.max() < log_probs.shape[2]:
-            # PyTorch reads memory that is not its own.
-            raise RuntimeError(f"targets must be labels, from 0 to {log_probs.shape[2] - 1}")
-    widest = 2 * max(target_lengths, default=0) + 1
-    alphas = np.full((batch, log_probs.shape[0], widest), -np.inf, log_probs.dtype)
-    losses = np.empty(batch, log_probs.dtype)
-    with np.errstate(invalid="ignore"):
-        for i, states in enumerate(all_states):
-            steps = input_lengths[i]
-            alpha = _forward_variables(log_probs[:, i], states, steps)
-            alphas[i, :, : states.size] = alpha
-            if steps == 0:
-                losses[i] = 0 if states.size == 1 else np.inf
-            else:
-                last = alpha[steps - 1]
-                losses[i] = -np.logaddexp(last[-1], last[-2] if last.size > 1 else -np.inf)
-    return losses, alphas
-
-
 def _ctc_backward(
     grad: Array,
     log_probs: Array,
@@ -119,8 +88,38 @@ def _ctc_backward(
 _ctc_loss_backward = last("_ctc_loss_backward", _ctc_backward, "grad log_probs")
 
 
-@operator(_ctc, "CtcLossBackward0", outputs="result0 result1", differentiable=1, public=False)
+@operator("CtcLossBackward0", outputs="result0 result1", differentiable=1, public=False)
 class ctc_loss_p:
+    def forward(
+        log_probs: Array,
+        targets: Array,
+        input_lengths: Any,
+        target_lengths: Any,
+        blank: int = 0,
+        zero_infinity: bool = False,
+    ) -> tuple[Array, Array]:
+        implemented("ctc_loss_cpu", log_probs, "fd")
+        batch = log_probs.shape[1]
+        all_states = _labels(targets, target_lengths, blank)
+        for states in all_states:
+            if not 0 <= states.min() <= states.max() < log_probs.shape[2]:
+                # PyTorch reads memory that is not its own.
+                raise RuntimeError(f"targets must be labels, from 0 to {log_probs.shape[2] - 1}")
+        widest = 2 * max(target_lengths, default=0) + 1
+        alphas = np.full((batch, log_probs.shape[0], widest), -np.inf, log_probs.dtype)
+        losses = np.empty(batch, log_probs.dtype)
+        with np.errstate(invalid="ignore"):
+            for i, states in enumerate(all_states):
+                steps = input_lengths[i]
+                alpha = _forward_variables(log_probs[:, i], states, steps)
+                alphas[i, :, : states.size] = alpha
+                if steps == 0:
+                    losses[i] = 0 if states.size == 1 else np.inf
+                else:
+                    last = alpha[steps - 1]
+                    losses[i] = -np.logaddexp(last[-1], last[-2] if last.size > 1 else -np.inf)
+        return losses, alphas
+
     log_probs = passing(
         _ctc_loss_backward,
         "log_probs targets input_lengths target_lengths result0 result1 blank zero_infinity",
@@ -237,83 +236,36 @@ _parsed = Parser(
 _BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-def _embedding_bag(
-    weight: Array,
-    indices: Array,
-    offsets: Array,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Array | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int = -1,
-) -> tuple[Array, Array, Array, Array]:
-    outside = np.nonzero((indices < 0) | (indices >= weight.shape[0]))[0]
-    if outside.size:
-        place, index = outside[0], indices[outside[0]]
-        if weight.dtype.char in "ef" and mode != 2 and padding_idx < 0:
-            raise RuntimeError(
-                f"Index {place} of input takes value {index} which is not in the valid range "
-                f"[0, {weight.shape[0]})"
-            )
-        raise RuntimeError(
-            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {index}"
-        )
-    _check_offsets(offsets, indices.size, include_last_offset)
-    bags = offsets.shape[0] - bool(include_last_offset)
-    starts = np.asarray(offsets)[:bags]
-    bag_of = np.searchsorted(starts, np.arange(indices.size), side="right") - 1
-    kept = indices != padding_idx
-    sizes = np.bincount(bag_of[kept], minlength=bags)[:bags].astype(indices.dtype)
-    rows = weight[indices]
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights[:, None]
-    out = np.zeros((bags, weight.shape[1]), weight.dtype)
-    if mode == 2:
-        largest = np.full((bags, weight.shape[1]), -1, indices.dtype)
-        for k in np.nonzero(kept)[0]:
-            b = bag_of[k]
-            better = (largest[b] < 0) | (rows[k] > out[b])
-            out[b] = np.where(better, rows[k], out[b])
-            largest[b] = np.where(better, indices[k], largest[b])
-        return out, bag_of.astype(indices.dtype), sizes, np.maximum(largest, 0)
-    np.add.at(out, bag_of[kept], rows[kept])
-    if mode == 1:
-        out = out / np.maximum(sizes, 1)[:, None].astype(weight.dtype)
-    return out, bag_of.astype(indices.dtype), sizes, sizes.copy()
-
-
-def _bag_backward(
-    grad: Array,
-    indices: Array,
-    bag_of: Array,
-    sizes: Array,
-    largest: Array,
-    rows: int,
-    scale_grad_by_freq: bool,
-    mode: int,
-    weights: Array | None,
-    padding_idx: int,
-) -> Array:
-    g = grad
-    out = np.zeros((rows, g.shape[1]), g.dtype)
-    if mode == 2:
-        bags, columns = np.nonzero(np.broadcast_to(sizes[:, None] > 0, g.shape))
-        np.add.at(out, (largest[bags, columns], columns), g[bags, columns])
-        return out
-    kept = indices != padding_idx
-    share = g / np.maximum(sizes, 1)[:, None] if mode == 1 else g
-    parts = share[bag_of]
-    if weights is not None:
-        parts = parts * weights[:, None]
-    if scale_grad_by_freq:
-        parts = parts / np.bincount(indices, minlength=rows)[indices][:, None]
-    np.add.at(out, indices[kept], parts[kept].astype(g.dtype))
-    return out
-
-
-@operator(_bag_backward, "EmbeddingBagBackwardBackward0", public=False)
+@operator("EmbeddingBagBackwardBackward0", public=False)
 class _embedding_bag_backward:
+    def forward(
+        grad: Array,
+        indices: Array,
+        bag_of: Array,
+        sizes: Array,
+        largest: Array,
+        rows: int,
+        scale_grad_by_freq: bool,
+        mode: int,
+        weights: Array | None,
+        padding_idx: int,
+    ) -> Array:
+        g = grad
+        out = np.zeros((rows, g.shape[1]), g.dtype)
+        if mode == 2:
+            bags, columns = np.nonzero(np.broadcast_to(sizes[:, None] > 0, g.shape))
+            np.add.at(out, (largest[bags, columns], columns), g[bags, columns])
+            return out
+        kept = indices != padding_idx
+        share = g / np.maximum(sizes, 1)[:, None] if mode == 1 else g
+        parts = share[bag_of]
+        if weights is not None:
+            parts = parts * weights[:, None]
+        if scale_grad_by_freq:
+            parts = parts / np.bincount(indices, minlength=rows)[indices][:, None]
+        np.add.at(out, indices[kept], parts[kept].astype(g.dtype))
+        return out
+
     grad = weights = lambda g: not_differentiable("_embedding_bag_backward")
 
 
@@ -330,13 +282,57 @@ _embedding_bag_per_sample_weights_backward = last(
 
 
 @operator(
-    _embedding_bag,
     "EmbeddingBagBackward0",
     outputs="result0 result1 result2 result3",
     differentiable=1,
     public=False,
 )
 class embedding_bag_p:
+    def forward(
+        weight: Array,
+        indices: Array,
+        offsets: Array,
+        scale_grad_by_freq: bool = False,
+        mode: int = 0,
+        sparse: bool = False,
+        per_sample_weights: Array | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int = -1,
+    ) -> tuple[Array, Array, Array, Array]:
+        outside = np.nonzero((indices < 0) | (indices >= weight.shape[0]))[0]
+        if outside.size:
+            place, index = outside[0], indices[outside[0]]
+            if weight.dtype.char in "ef" and mode != 2 and padding_idx < 0:
+                raise RuntimeError(
+                    f"Index {place} of input takes value {index} which is not in the valid range "
+                    f"[0, {weight.shape[0]})"
+                )
+            raise RuntimeError(
+                f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {index}"
+            )
+        _check_offsets(offsets, indices.size, include_last_offset)
+        bags = offsets.shape[0] - bool(include_last_offset)
+        starts = np.asarray(offsets)[:bags]
+        bag_of = np.searchsorted(starts, np.arange(indices.size), side="right") - 1
+        kept = indices != padding_idx
+        sizes = np.bincount(bag_of[kept], minlength=bags)[:bags].astype(indices.dtype)
+        rows = weight[indices]
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights[:, None]
+        out = np.zeros((bags, weight.shape[1]), weight.dtype)
+        if mode == 2:
+            largest = np.full((bags, weight.shape[1]), -1, indices.dtype)
+            for k in np.nonzero(kept)[0]:
+                b = bag_of[k]
+                better = (largest[b] < 0) | (rows[k] > out[b])
+                out[b] = np.where(better, rows[k], out[b])
+                largest[b] = np.where(better, indices[k], largest[b])
+            return out, bag_of.astype(indices.dtype), sizes, np.maximum(largest, 0)
+        np.add.at(out, bag_of[kept], rows[kept])
+        if mode == 1:
+            out = out / np.maximum(sizes, 1)[:, None].astype(weight.dtype)
+        return out, bag_of.astype(indices.dtype), sizes, sizes.copy()
+
     weight = (
         lambda g, indices, offsets, result1, result2, result3, weight_sym_argsize_0, scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx: (  # noqa: E501
             _embedding_bag_backward(

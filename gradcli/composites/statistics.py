@@ -24,24 +24,7 @@ from gradcli.system.array_memory import afresh
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
 
-
 # -- without NaN ----------------------------------------------------------------------------------
-def _nansum(self: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    if self.dtype.kind == "c":
-        raise RuntimeError("nansum on CPU does not support complex inputs")
-    kind = numpy_dtype(dtype)
-    if self.dtype.kind == "f":
-        self = np.where(np.isnan(self), self.dtype.type(0), self)
-    elif kind is None:
-        kind = np.dtype(np.int64)
-    wide = np.float32 if kind is None and self.dtype.itemsize == 2 else kind
-    found = add_reduce(self, axis=axes(dim, self.ndim), dtype=wide, keepdims=keepdim)
-    return afresh(found.astype(self.dtype if kind is None else kind, copy=False), self)
-
-
-def _nansum_backward(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
-    g = cast(g, data(self).dtype)
-    return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
 _NAN = ("{0}(tensor([1., nan, 3.]))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), (0, 1), True)")
@@ -49,7 +32,6 @@ _ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tenso
 
 
 @operator(
-    _nansum,
     "NansumBackward0",
     axes="dim*",
     symbolic="nansum: dim keepdim -",
@@ -59,7 +41,21 @@ _ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tenso
 class nansum:
     """The sum of the numbers, without NaN."""
 
-    self = _nansum_backward
+    def forward(self: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+        if self.dtype.kind == "c":
+            raise RuntimeError("nansum on CPU does not support complex inputs")
+        kind = numpy_dtype(dtype)
+        if self.dtype.kind == "f":
+            self = np.where(np.isnan(self), self.dtype.type(0), self)
+        elif kind is None:
+            kind = np.dtype(np.int64)
+        wide = np.float32 if kind is None and self.dtype.itemsize == 2 else kind
+        found = add_reduce(self, axis=axes(dim, self.ndim), dtype=wide, keepdims=keepdim)
+        return afresh(found.astype(self.dtype if kind is None else kind, copy=False), self)
+
+    def self(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+        g = cast(g, data(self).dtype)
+        return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
 @function(
@@ -314,35 +310,37 @@ def corrcoef(input: Array) -> Any:
 
 
 # -- counting into bins ---------------------------------------------------------------------------
-def _histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
-    if bins <= 0:
-        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    refused = {"b": "linspace_cpu", "c": "aminmax_cpu"}.get(self.dtype.kind, "histogram_cpu")
-    implemented(refused, self, "efd")
-    low, high = float(min), float(max)
-    if low == high and self.size:
-        low, high = float(self.min()), float(self.max())
-    if low == high:
-        low, high = low - 1, high + 1
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
-    if low > high:
-        raise RuntimeError("torch.histc: max must be larger than min")
-    flat = self.reshape(-1)
-    flat = flat[(flat >= low) & (flat <= high)]
-    if low == high:  # numbers so large that no step of 1 is seen: all in one bin, as in PyTorch
-        return np.bincount([bins // 2] * flat.size, minlength=bins).astype(self.dtype)
-    places = np.minimum(((flat - low) * bins / (high - low)).astype(np.int64), bins - 1)
-    return np.bincount(places, minlength=bins).astype(self.dtype)
 
 
 @operator(
-    _histc,
     samples=named("histc", "{0}(randn(6), 4)", "{0}(randn(6), bins=4, min=-1, max=1)"),
     signature=("histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0, *, Tensor out=None)"),
 )
 class histc:
     """How many elements fall into each of equally wide bins."""
+
+    def forward(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
+        if bins <= 0:
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
+            )
+        refused = {"b": "linspace_cpu", "c": "aminmax_cpu"}.get(self.dtype.kind, "histogram_cpu")
+        implemented(refused, self, "efd")
+        low, high = float(min), float(max)
+        if low == high and self.size:
+            low, high = float(self.min()), float(self.max())
+        if low == high:
+            low, high = low - 1, high + 1
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+        if low > high:
+            raise RuntimeError("torch.histc: max must be larger than min")
+        flat = self.reshape(-1)
+        flat = flat[(flat >= low) & (flat <= high)]
+        if low == high:  # numbers so large that no step of 1 is seen: all in one bin, as in PyTorch
+            return np.bincount([bins // 2] * flat.size, minlength=bins).astype(self.dtype)
+        places = np.minimum(((flat - low) * bins / (high - low)).astype(np.int64), bins - 1)
+        return np.bincount(places, minlength=bins).astype(self.dtype)
 
 
 @function(
@@ -487,40 +485,41 @@ def bucketize(
 _histogram_type = return_type("histogram", "hist bin_edges")
 
 
-def _histogram(
-    self: Array, weight: Array | None, bins: Any, range: Any, density: bool
-) -> tuple[Array, Array]:
-    implemented("histogramdd" if range is None else "histogram_cpu", self, "fd")
-    limits = None if range is None else tuple(range)
-    if isinstance(bins, int):
-        if bins <= 0:
-            raise RuntimeError(
-                f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
-            )
-        low, high = limits or ((self.min(), self.max()) if self.size else (0, 1))
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise RuntimeError(
-                f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite"
-            )
-        if low > high:
-            raise RuntimeError(
-                "torch.histogramdd: min should not exceed max, but got "
-                f"min {low:g} max {high:g} for dimension 0"
-            )
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        # In the input's own dtype: a value on an edge belongs to the bin that this edge begins.
-        span = resolve("linspace")(float(low), float(high), bins + 1, dtype=dtypes.of(self.dtype))
-        bins = span.array
-    else:  # what lies below, above, or beside a NaN is in no bin
-        inside = (self >= bins[0]) & (self <= bins[-1])
-        self, weight = self[inside], None if weight is None else weight[inside]
-    counts, edges = np.histogram(self, bins, weights=weight, density=density)
-    return counts.astype(self.dtype), edges.astype(self.dtype)
-
-
-@primitive(_histogram, "NotImplemented", outputs="hist bin_edges", batching="dynamic")
+@primitive("NotImplemented", outputs="hist bin_edges", batching="dynamic")
 class histogram_p:
+    def forward(
+        self: Array, weight: Array | None, bins: Any, range: Any, density: bool
+    ) -> tuple[Array, Array]:
+        implemented("histogramdd" if range is None else "histogram_cpu", self, "fd")
+        limits = None if range is None else tuple(range)
+        if isinstance(bins, int):
+            if bins <= 0:
+                raise RuntimeError(
+                    f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
+                )
+            low, high = limits or ((self.min(), self.max()) if self.size else (0, 1))
+            if not (np.isfinite(low) and np.isfinite(high)):
+                raise RuntimeError(
+                    f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite"
+                )
+            if low > high:
+                raise RuntimeError(
+                    "torch.histogramdd: min should not exceed max, but got "
+                    f"min {low:g} max {high:g} for dimension 0"
+                )
+            if low == high:
+                low, high = low - 0.5, high + 0.5
+            # In the input's own dtype: a value on an edge belongs to the bin that this edge begins.
+            span = resolve("linspace")(
+                float(low), float(high), bins + 1, dtype=dtypes.of(self.dtype)
+            )
+            bins = span.array
+        else:  # what lies below, above, or beside a NaN is in no bin
+            inside = (self >= bins[0]) & (self <= bins[-1])
+            self, weight = self[inside], None if weight is None else weight[inside]
+        counts, edges = np.histogram(self, bins, weights=weight, density=density)
+        return counts.astype(self.dtype), edges.astype(self.dtype)
+
     self = lambda g: g
     weight = lambda g: g
 

@@ -61,15 +61,6 @@ def _check_norm(self: Any, order: float, dim: Any, dtype: Any) -> None:
                 )
 
 
-def _vector_norm(
-    self: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Array:
-    dtype = numpy_dtype(dtype)
-    _check_norm(self, ord, dim, dtype)
-    wide = self if dtype is None else self.astype(dtype, copy=False)
-    return afresh(norm_of(wide, ord, dim, keepdim), self)
-
-
 def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     """The p-norm of an array, along dimensions."""
     kind = np.zeros((), self.dtype).real.dtype
@@ -127,8 +118,16 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
     return scaled * over(g, norm ** (p - 1), norm)
 
 
-@primitive(_vector_norm, "LinalgVectorNormBackward0", axes="dim*", symbolic="norm")
+@primitive("LinalgVectorNormBackward0", axes="dim*", symbolic="norm")
 class vector_norm_p:
+    def forward(
+        self: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    ) -> Array:
+        dtype = numpy_dtype(dtype)
+        _check_norm(self, ord, dim, dtype)
+        wide = self if dtype is None else self.astype(dtype, copy=False)
+        return afresh(norm_of(wide, ord, dim, keepdim), self)
+
     self = lambda g, self, ord, result, dim, keepdim: norm_backward(
         g, self, ord, result, () if dim is None else dim, keepdim
     )

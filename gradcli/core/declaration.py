@@ -211,7 +211,9 @@ def _parameters(
         return names, ("tensor",) * len(names), {}, 0
     code = kernel.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    kinds = tuple(_TENSOR_KINDS.get(str(kernel.__annotations__.get(n)), "option") for n in names)
+    # Of a lambda, what a rule differentiates by are the tensors.
+    notes = kernel.__annotations__ or {t: "Array" for rule in rules for t in rule.split("__")}
+    kinds = tuple(_TENSOR_KINDS.get(str(notes.get(n)), "option") for n in names)
     positional = names[: code.co_argcount]
     given = kernel.__defaults__ or ()
     defaults = dict(zip(positional[len(positional) - len(given) :], given, strict=True))

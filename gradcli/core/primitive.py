@@ -560,13 +560,13 @@ VjpRules = Any  # a primitive, which is the class of its rules to a type checker
 
 
 def operator(
-    kernel: Callable[..., Any], node: str | None = None, **facts: Any
+    kernel: Callable[..., Any] | str | None = None, node: str | None = None, **facts: Any
 ) -> Callable[[type], Primitive]:
     """Decorate a class of VJP rules: define a Primitive (see the module's docstring).
 
-    kernel: the function on arrays. node: the name of the node's class, None where nothing is
-    recorded. linearity: "linear", "bilinear" or "elementwise", where the operation is; "loss", where it is
-    elementwise and then reduced as its option `reduction` says. types: how operands are promoted,
+    kernel: the function on arrays, if it is not the class's `forward`; then the node comes first.
+    node: the name of the node's class, None where nothing is recorded. linearity: "linear",
+    "bilinear" or "elementwise", where the operation is; "loss", where it is elementwise and then reduced as its option `reduction` says. types: how operands are promoted,
     "common" or "float"; "own": not at all. params: the tensor arguments of a ufunc kernel without rules.
     outputs: names of the outputs, or "list". differentiable: the first so many outputs are. refuses: for
     NumPy's letters of unsupported dtype kinds (and e for float16), PyTorch's message (or its kernel's
@@ -593,11 +593,13 @@ def operator(
     """
 
     def make(body: type) -> Primitive:
-        rules: dict[str, Callable[..., Any]] = {
+        rules: dict[str, Any] = {
             n: f for n, f in vars(body).items() if isinstance(f, (FunctionType, Primitive))
         }
+        forward = rules.pop("forward", kernel)
+        name = kernel if isinstance(kernel, str) else node
         doc = (body.__doc__ or "").strip()
-        return Primitive(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
+        return Primitive(body.__name__.rstrip("_"), forward, name, rules, doc=doc, **facts)
 
     return make
 

@@ -21,19 +21,15 @@ FAMILY = "shapes"
 
 
 # -- copies ---------------------------------------------------------------------------------------
-def _clone(self: Array, memory_format: str | None = None) -> Array:
-    return formatted(self, memory_format) if isinstance(self, IN_MEMORY) else self
 
 
 @primitive(
-    _clone,
-    "CloneBackward0",
-    linearity="linear",
-    copies=True,
-    batching="elementwise",
-    symbolic="self",
+    "CloneBackward0", linearity="linear", copies=True, batching="elementwise", symbolic="self"
 )
 class clone_as:
+    def forward(self: Array, memory_format: str | None = None) -> Array:
+        return formatted(self, memory_format) if isinstance(self, IN_MEMORY) else self
+
     self = lambda g: g
 
 

@@ -137,10 +137,6 @@ def _masks(key: Any) -> bool:
     return not isinstance(key, slice) and key.dtype.kind == "b"
 
 
-def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
-    return index_put_impl(new_zeros(g, self_sym_sizes), indices, g, True)
-
-
 @primitive(
     _index,
     "IndexBackward0",
@@ -154,7 +150,9 @@ def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
 class index_p:
     """The elements at the given positions of each dim: `x[a, b]`."""
 
-    self = _index_back
+    self = lambda g, self_sym_sizes, indices: index_put_impl(
+        new_zeros(g, self_sym_sizes), indices, g, True
+    )
 
 
 def _index_put(self: Array, indices: Arrays, values: Array, accumulate: bool = False) -> Array:
@@ -291,17 +289,16 @@ def _rank(value: Any) -> tuple[Any, int]:
     return dtype, 2 if value.ndim else 1
 
 
-def _nonzero(self: Array) -> Array:
-    return (
-        np.stack(np.nonzero(np.atleast_1d(self))).T
-        if self.ndim
-        else np.zeros((int(bool(self)), 0), np.int64)
-    )
-
-
-@primitive(_nonzero, params="self", batching="dynamic")
+@primitive(params="self", batching="dynamic")
 class nonzero_of:
     """Positions of the elements that are not zero, one a row."""
+
+    def forward(self: Array) -> Array:
+        return (
+            np.stack(np.nonzero(np.atleast_1d(self))).T
+            if self.ndim
+            else np.zeros((int(bool(self)), 0), np.int64)
+        )
 
 
 @function(
@@ -349,23 +346,21 @@ class masked_fill_number:
     self = lambda g, mask: masked_fill(g, mask, 0)
 
 
-def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
-    if value.ndim:
-        raise RuntimeError(
-            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-            f"{value.ndim} dimension(s)."
-        )
-    return _masked_fill(self, mask, value)
-
-
 @primitive(
-    _masked_fill_tensor,
     "MaskedFillBackward1",
     batching=batching_helpers.of(batching_helpers.filled, lambda: where_of),
     symbolic="masked_fill",
     writes="shared read",
 )
 class masked_fill_tensor:
+    def forward(self: Array, mask: Array, value: Array) -> Array:
+        if value.ndim:
+            raise RuntimeError(
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value.ndim} dimension(s)."
+            )
+        return _masked_fill(self, mask, value)
+
     self = lambda g, mask: masked_fill(g, mask, 0)
     value = lambda g, mask: masked_select(g, mask).sum()
 
@@ -399,11 +394,6 @@ def _masked_select(self: Array, mask: Array) -> Array:
     return np.atleast_1d(self)[np.atleast_1d(mask)]
 
 
-def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
-    shape = tuple(np.broadcast_shapes(tuple(self.shape), tuple(mask.shape)))
-    return masked_scatter(new_zeros(g, shape), mask, g)
-
-
 @operator(
     _masked_select,
     "MaskedSelectBackward0",
@@ -417,34 +407,12 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
 class masked_select:
     """The elements where the mask is true, as a vector."""
 
-    self = _masked_select_back
-
-
-def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
-    if mask.dtype.kind != "b":
-        raise RuntimeError(
-            f"masked_scatter_ only supports boolean masks, but got mask with dtype {scalar_name(mask)}"
-        )
-    if source.dtype != self.dtype:
-        raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got{scalar_name(self)} and "
-            f"{scalar_name(source)}"
-        )
-    _check_broadcast(self, mask)
-    shape = np.broadcast_shapes(self.shape, mask.shape)
-    made = np.asarray(
-        copied(self) if self.shape == shape else np.array(np.broadcast_to(self, shape), order="C")
-    )
-    mask = np.broadcast_to(mask, shape)
-    count = int(np.count_nonzero(mask))
-    if count > source.size:
-        raise RuntimeError("Number of elements of source < number of ones in mask")
-    made[mask] = source.reshape(-1)[:count]
-    return made
+    def self(g: Any, self: Any, mask: Any) -> Any:
+        shape = tuple(np.broadcast_shapes(tuple(self.shape), tuple(mask.shape)))
+        return masked_scatter(new_zeros(g, shape), mask, g)
 
 
 @operator(
-    _masked_scatter,
     "MaskedScatterBackward0",
     inplace=True,
     batching=batching_helpers.masked_scattered,
@@ -453,23 +421,42 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
 class masked_scatter:
     """The elements where the mask is true replaced by those of `source`, in order."""
 
+    def forward(self: Array, mask: Array, source: Array) -> Array:
+        if mask.dtype.kind != "b":
+            raise RuntimeError(
+                f"masked_scatter_ only supports boolean masks, but got mask with dtype {scalar_name(mask)}"
+            )
+        if source.dtype != self.dtype:
+            raise RuntimeError(
+                "masked_scatter: expected self and source to have same dtypes but got"
+                f"{scalar_name(self)} and {scalar_name(source)}"
+            )
+        _check_broadcast(self, mask)
+        shape = np.broadcast_shapes(self.shape, mask.shape)
+        made = np.asarray(
+            copied(self)
+            if self.shape == shape
+            else np.array(np.broadcast_to(self, shape), order="C")
+        )
+        mask = np.broadcast_to(mask, shape)
+        count = int(np.count_nonzero(mask))
+        if count > source.size:
+            raise RuntimeError("Number of elements of source < number of ones in mask")
+        made[mask] = source.reshape(-1)[:count]
+        return made
+
     self = lambda g, mask: masked_fill(g, mask, 0)
     source = lambda g, mask, source_sym_sizes: masked_scatter_backward(g, mask, source_sym_sizes)
 
 
-def _masked_scatter_backward(grad_output: Array, mask: Array, sizes: Any) -> Array:
-    found = _masked_select(grad_output, mask)
-    made = np.zeros(sizes, grad_output.dtype)
-    made.reshape(-1)[: found.size] = found
-    return made
-
-
-@primitive(
-    _masked_scatter_backward,
-    "MaskedScatterBackwardBackward0",
-    batching=batching_helpers.masked_scatter_slope,
-)
+@primitive("MaskedScatterBackwardBackward0", batching=batching_helpers.masked_scatter_slope)
 class masked_scatter_backward:
+    def forward(grad_output: Array, mask: Array, sizes: Any) -> Array:
+        found = _masked_select(grad_output, mask)
+        made = np.zeros(sizes, grad_output.dtype)
+        made.reshape(-1)[: found.size] = found
+        return made
+
     grad_output = lambda g, grad_output_args, mask: masked_scatter(
         new_zeros(g, grad_output_args), mask, g
     )
@@ -522,10 +509,6 @@ def _gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> A
     return source[_places(where, at)].reshape(index.shape)[()]
 
 
-def _gather_back(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
-    return scatter_add(new_zeros(g, tuple(self.shape)), dim, index, g)
-
-
 @operator(
     _gather,
     "GatherBackward0",
@@ -541,7 +524,9 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> 
 class gather:
     """The elements that `index` names along a dim."""
 
-    self = _gather_back
+    self = lambda g, self, dim, index, sparse_grad: scatter_add(
+        new_zeros(g, tuple(self.shape)), dim, index, g
+    )
 
 
 def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) -> tuple[Any, ...]:
@@ -573,15 +558,7 @@ def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) 
     return made, _places(where, at), part
 
 
-def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
-    made, key, part = _scatter_check("scatter", self, dim, index, src)
-    if key is not None:
-        _one(made)[key] = part
-    return made
-
-
 @primitive(
-    _scatter,
     "ScatterBackward0",
     axes="dim",
     batching=batching_helpers.as_lines("self"),
@@ -589,19 +566,17 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     writes="apart",
 )
 class scatter_src:
+    def forward(self: Array, dim: int, index: Array, src: Array) -> Array:
+        made, key, part = _scatter_check("scatter", self, dim, index, src)
+        if key is not None:
+            _one(made)[key] = part
+        return made
+
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
     src = lambda g, dim, index: gather(g, dim, index, False)
 
 
-def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
-    made, key, _ = _scatter_check("scatter", self, dim, index)
-    if key is not None:
-        _one(made)[key] = value
-    return made
-
-
 @primitive(
-    _scatter_value,
     "ScatterBackward1",
     linearity=None,
     axes="dim",
@@ -610,27 +585,26 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     writes="apart",
 )
 class scatter_value:
+    def forward(self: Array, dim: int, index: Array, value: Any) -> Array:
+        made, key, _ = _scatter_check("scatter", self, dim, index)
+        if key is not None:
+            _one(made)[key] = value
+        return made
+
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
 
 
-def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
-    if reduce not in ("add", "multiply"):
-        raise RuntimeError("reduce argument must be either add or multiply.")
-    part = np.broadcast_to(src, index.shape) if not src.ndim else src
-    made, key, part = _scatter_check("scatter", self, dim, index, part.astype(self.dtype))
-    if key is not None:
-        (np.add if reduce == "add" else np.multiply).at(_one(made), key, part)
-    return made
-
-
-@primitive(
-    _scatter_reducing,
-    "NotImplemented",
-    axes="dim",
-    batching=batching_helpers.as_lines("self"),
-    writes="apart",
-)
+@primitive("NotImplemented", axes="dim", batching=batching_helpers.as_lines("self"), writes="apart")
 class scatter_:
+    def forward(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
+        if reduce not in ("add", "multiply"):
+            raise RuntimeError("reduce argument must be either add or multiply.")
+        part = np.broadcast_to(src, index.shape) if not src.ndim else src
+        made, key, part = _scatter_check("scatter", self, dim, index, part.astype(self.dtype))
+        if key is not None:
+            (np.add if reduce == "add" else np.multiply).at(_one(made), key, part)
+        return made
+
     self = lambda g: g
     src = lambda g: g
 
@@ -658,15 +632,7 @@ def scatter(
     return scatter_value(input, dim, index, src) if number else scatter_src(input, dim, index, src)
 
 
-def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
-    made, key, part = _scatter_check("scatter", self, dim, index, src)
-    if key is not None:
-        np.add.at(_one(made), key, part)
-    return made
-
-
 @operator(
-    _scatter_add,
     "ScatterAddBackward0",
     linearity="linear",
     inplace=True,
@@ -678,6 +644,12 @@ def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
 )
 class scatter_add:
     """`src` added to the places that `index` names along a dim."""
+
+    def forward(self: Array, dim: int, index: Array, src: Array) -> Array:
+        made, key, part = _scatter_check("scatter", self, dim, index, src)
+        if key is not None:
+            np.add.at(_one(made), key, part)
+        return made
 
     self = lambda g: g
     src = lambda g, dim, index: gather(g, dim, index, False)
@@ -724,22 +696,6 @@ def _reduced_at(target: Any, key: Any, part: Any, reduce: str, include_self: boo
             np.divide(target, count.astype(target.dtype), out=target)
 
 
-def _scatter_reduce(
-    self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True
-) -> Array:
-    if reduce not in _REDUCERS:
-        raise RuntimeError(
-            "reduce argument must be either sum, prod, mean, amax or amin, got " + reduce
-        )
-    made, key, part = _scatter_check("scatter", self, dim, index, src)
-    least = {"amax": "c", "amin": "c", "mean": "b"}.get(reduce, "")
-    if self.dtype.kind in least:
-        implemented(f"scatter_gather_tensor_cpu_reduce_{reduce}", self, "")
-    if key is not None:
-        _reduced_at(_one(made), key, part, reduce, include_self)
-    return made
-
-
 _ZEROS = (
     "{0}(): Double backward is unsupported for {1} when >1 zeros in {1} are scattered to the same "
     "position in self"
@@ -784,26 +740,7 @@ def _reduce_back(
     return own * shared, theirs * take(shared)
 
 
-def _scatter_reduce_back(
-    g: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, result: Any
-) -> tuple[Any, Any]:
-    if reduce == "sum":
-        grad_self, grad_src = g, gather(g, dim, index, False)
-    else:
-        grad_self, grad_src = _reduce_back(
-            *(g, self, src, result, reduce, include_self),
-            take=lambda value: gather(value, dim, index, False),
-            add=lambda value, more: scatter_add(value, dim, index, more),
-            again=lambda value, src: scatter_reduce(value, dim, index, src, reduce, include_self),
-            words=_ZEROS.format("scatter_reduce", "src"),
-        )
-    if not include_self:
-        grad_self = scatter_value(grad_self, dim, index, 0)
-    return grad_self, grad_src
-
-
 @operator(
-    _scatter_reduce,
     "ScatterReduceBackward0",
     refuses={"C": "scatter_reduce"},
     inplace=True,
@@ -821,7 +758,46 @@ def _scatter_reduce_back(
 class scatter_reduce:
     """`src` reduced into the places that `index` names along a dim."""
 
-    self__src = _scatter_reduce_back
+    def forward(
+        self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True
+    ) -> Array:
+        if reduce not in _REDUCERS:
+            raise RuntimeError(
+                "reduce argument must be either sum, prod, mean, amax or amin, got " + reduce
+            )
+        made, key, part = _scatter_check("scatter", self, dim, index, src)
+        least = {"amax": "c", "amin": "c", "mean": "b"}.get(reduce, "")
+        if self.dtype.kind in least:
+            implemented(f"scatter_gather_tensor_cpu_reduce_{reduce}", self, "")
+        if key is not None:
+            _reduced_at(_one(made), key, part, reduce, include_self)
+        return made
+
+    def self__src(
+        g: Any,
+        self: Any,
+        dim: int,
+        index: Any,
+        src: Any,
+        reduce: str,
+        include_self: bool,
+        result: Any,
+    ) -> tuple[Any, Any]:
+        if reduce == "sum":
+            grad_self, grad_src = g, gather(g, dim, index, False)
+        else:
+            grad_self, grad_src = _reduce_back(
+                *(g, self, src, result, reduce, include_self),
+                take=lambda value: gather(value, dim, index, False),
+                add=lambda value, more: scatter_add(value, dim, index, more),
+                again=lambda value, src: scatter_reduce(
+                    value, dim, index, src, reduce, include_self
+                ),
+                words=_ZEROS.format("scatter_reduce", "src"),
+            )
+        if not include_self:
+            grad_self = scatter_value(grad_self, dim, index, 0)
+        return grad_self, grad_src
 
 
 # -- along a dim, an index a slice ----------------------------------------------------------------
@@ -845,29 +821,7 @@ def _stray(line: Any, n: int, low: int = 0) -> int | None:
     return int(line[np.argmax(out)]) if out.any() else None
 
 
-def _index_select(self: Array, dim: int, index: Array) -> Array:
-    at = wrap_dim(dim, self.ndim)
-    if index.ndim > 1:
-        raise IndexError("index_select(): Index is supposed to be a vector")
-    line = _vector("index_select", index, "int32 or int64")
-    bad = _stray(line, self.shape[at] if self.ndim else 1)
-    if bad is not None:
-        if at > 0 and bad >= 0:
-            raise RuntimeError(
-                f"INDICES element is out of DATA bounds, id={bad} axis_dim={self.shape[at]}"
-            )
-        raise IndexError("index out of range in self")
-    if not self.ndim:
-        return np.asarray(self)
-    return contiguous(np.take(self, line, at))
-
-
-def _index_select_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, index: Any) -> Any:
-    return index_add(new_zeros(g, self_sym_sizes), dim, index, g, alpha=1)
-
-
 @operator(
-    _index_select,
     "IndexSelectBackward0",
     linearity="linear",
     samples="(randn(2,3), 1, tensor([2, 0, 0]))",
@@ -878,7 +832,25 @@ def _index_select_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, index:
 class index_select:
     """The positions of a dim that a vector of indices names."""
 
-    self = _index_select_back
+    def forward(self: Array, dim: int, index: Array) -> Array:
+        at = wrap_dim(dim, self.ndim)
+        if index.ndim > 1:
+            raise IndexError("index_select(): Index is supposed to be a vector")
+        line = _vector("index_select", index, "int32 or int64")
+        bad = _stray(line, self.shape[at] if self.ndim else 1)
+        if bad is not None:
+            if at > 0 and bad >= 0:
+                raise RuntimeError(
+                    f"INDICES element is out of DATA bounds, id={bad} axis_dim={self.shape[at]}"
+                )
+            raise IndexError("index out of range in self")
+        if not self.ndim:
+            return np.asarray(self)
+        return contiguous(np.take(self, line, at))
+
+    self = lambda g, self_sym_sizes, dim, index: index_add(
+        new_zeros(g, self_sym_sizes), dim, index, g, alpha=1
+    )
 
 
 def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tuple[Any, Any, Any]:
@@ -921,25 +893,13 @@ def _target(self: Any, at: int, line: Any, keep: bool = False) -> tuple[Any, Any
     return made, (*(slice(None),) * at, line)
 
 
-def _index_add(self: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1) -> Array:
-    made, key, part = _source_check("index_add_", self, dim, index, source)
-    np.add.at(_one(made), key, part if alpha == 1 else part * alpha)
-    return made
-
-
 def _source_back(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> Any:
     if source_dim:
         return expand(index_select(g, dim, index), tuple(source.shape))
     return index_select(g, dim, index if not index.ndim else index.squeeze(0))
 
 
-def _added_back(g: Any, source: Any, source_dim: int, dim: int, index: Any, alpha: Any) -> Any:
-    found = _source_back(g, source, source_dim, dim, index)
-    return found if alpha == 1 else found * alpha
-
-
 @operator(
-    _index_add,
     "IndexAddBackward0",
     inplace=True,
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",
@@ -954,52 +914,19 @@ def _added_back(g: Any, source: Any, source_dim: int, dim: int, index: Any, alph
 class index_add:
     """`alpha * source` added to the positions of a dim that a vector of indices names."""
 
+    def forward(self: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1) -> Array:
+        made, key, part = _source_check("index_add_", self, dim, index, source)
+        np.add.at(_one(made), key, part if alpha == 1 else part * alpha)
+        return made
+
     self = lambda g: g
-    source = _added_back
 
-
-def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
-    at = wrap_dim(dim, self.ndim)
-    line = _vector("index_copy_", index)
-    if not source.ndim and line.size != 1:
-        raise IndexError(
-            f"index_copy_(): When source is scalar, index should have one element (got {line.size})"
-        )
-    if source.dtype != self.dtype:
-        raise RuntimeError(
-            "index_copy_(): self and source expected to have the same dtype, but got (self) "
-            f"{scalar_name(self)} and (source) {scalar_name(source)}"
-        )
-    if self.ndim and source.ndim and self.ndim != source.ndim:
-        raise IndexError(
-            "index_copy_(): When source and destination are not scalars, their dimensionality must "
-            f"match. Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
-        )
-    if source.ndim and line.size != source.shape[at]:
-        raise IndexError(
-            f"index_copy_(): Number of indices ({line.size}) should be equal to source.size(dim) "
-            f"({source.shape[at]})"
-        )
-    rest = [a.shape[:at] + a.shape[at + 1 :] for a in (self, source)]
-    if rest[0] != rest[1]:
-        sizes = [" ".join(map(str, r)) for r in rest]
-        raise RuntimeError(
-            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
-            f"shape: {sizes[0]} at dimension {at} and source slice shape: {sizes[1]} at dimension 0."
-        )
-    size = self.shape[at] if self.ndim else 1
-    bad = _stray(line, size)
-    if bad is not None:
-        raise IndexError(
-            f"index_copy_(): index {bad} is out of bounds for dimension {at} with size {size}"
-        )
-    made, key = _target(self, at, line)
-    _one(made)[key] = _one(source)
-    return made
+    def source(g: Any, source: Any, source_dim: int, dim: int, index: Any, alpha: Any) -> Any:
+        found = _source_back(g, source, source_dim, dim, index)
+        return found if alpha == 1 else found * alpha
 
 
 @operator(
-    _index_copy,
     "IndexCopyBackward0",
     inplace=True,
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2))",
@@ -1012,6 +939,45 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
 )
 class index_copy:
     """`source` written to the positions of a dim that a vector of indices names."""
+
+    def forward(self: Array, dim: int, index: Array, source: Array) -> Array:
+        at = wrap_dim(dim, self.ndim)
+        line = _vector("index_copy_", index)
+        if not source.ndim and line.size != 1:
+            raise IndexError(
+                f"index_copy_(): When source is scalar, index should have one element (got {line.size})"
+            )
+        if source.dtype != self.dtype:
+            raise RuntimeError(
+                "index_copy_(): self and source expected to have the same dtype, but got (self) "
+                f"{scalar_name(self)} and (source) {scalar_name(source)}"
+            )
+        if self.ndim and source.ndim and self.ndim != source.ndim:
+            raise IndexError(
+                "index_copy_(): When source and destination are not scalars, their dimensionality must "
+                f"match. Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
+            )
+        if source.ndim and line.size != source.shape[at]:
+            raise IndexError(
+                f"index_copy_(): Number of indices ({line.size}) should be equal to source.size(dim) "
+                f"({source.shape[at]})"
+            )
+        rest = [a.shape[:at] + a.shape[at + 1 :] for a in (self, source)]
+        if rest[0] != rest[1]:
+            sizes = [" ".join(map(str, r)) for r in rest]
+            raise RuntimeError(
+                "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+                f"shape: {sizes[0]} at dimension {at} and source slice shape: {sizes[1]} at dimension 0."
+            )
+        size = self.shape[at] if self.ndim else 1
+        bad = _stray(line, size)
+        if bad is not None:
+            raise IndexError(
+                f"index_copy_(): index {bad} is out of bounds for dimension {at} with size {size}"
+            )
+        made, key = _target(self, at, line)
+        _one(made)[key] = _one(source)
+        return made
 
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
     source = _source_back
@@ -1051,21 +1017,11 @@ class index_fill_number:
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
 
 
-def _index_fill_tensor(self: Array, dim: int, index: Array, value: Array) -> Array:
-    if value.ndim:
-        raise RuntimeError(
-            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-            f"{value.ndim} dimension(s)."
-        )
-    return _index_fill(self, dim, index, value.item())
-
-
 def _unique(index: Any) -> Any:
     return constant(np.unique(data(index)), index)
 
 
 @primitive(
-    _index_fill_tensor,
     "IndexFillBackward1",
     axes="dim",
     batching=batching_helpers.filled_at,
@@ -1073,6 +1029,14 @@ def _unique(index: Any) -> Any:
     writes="shared apart read",
 )
 class index_fill_tensor:
+    def forward(self: Array, dim: int, index: Array, value: Array) -> Array:
+        if value.ndim:
+            raise RuntimeError(
+                "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value.ndim} dimension(s)."
+            )
+        return _index_fill(self, dim, index, value.item())
+
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
     value = lambda g, dim, index: index_select(g, dim, _unique(index)).sum()
 
@@ -1091,50 +1055,7 @@ def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
     return index_fill_number(input, dim, index, value)
 
 
-def _index_reduce(
-    self: Array, dim: int, index: Array, source: Array, reduce: str, *, include_self: bool = True
-) -> Array:
-    if reduce not in ("prod", "mean", "amax", "amin"):
-        raise RuntimeError(
-            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
-        )
-    kernels = {"amax": "maximum_cpu", "amin": "minimum_cpu", "mean": "div_floor_cpu"}
-    flat = self.ndim < 2
-    if self.dtype.kind == "c" and (flat or reduce in ("amax", "amin")):
-        implemented("index_func_" if flat else kernels[reduce], self, "")
-    if self.dtype.kind == "b" and reduce == "mean":
-        implemented("index_func_" if flat else kernels[reduce], self, "")
-    made, key, part = _source_check("index_reduce_", self, dim, index, source)
-    _reduced_at(_one(made), key, part, reduce, include_self)
-    return made
-
-
-def _index_reduce_back(
-    g: Any,
-    self: Any,
-    dim: int,
-    index: Any,
-    source: Any,
-    reduce: str,
-    include_self: bool,
-    result: Any,
-) -> tuple[Any, Any]:
-    grad_self, grad_source = _reduce_back(
-        *(g, self, source, result, reduce, include_self),
-        take=lambda value: index_select(value, dim, index),
-        add=lambda value, more: index_add(value, dim, index, more),
-        again=lambda value, source: index_reduce(
-            value, dim, index, source, reduce, include_self=include_self
-        ),
-        words=_ZEROS.format("index_reduce", "source"),
-    )
-    if not include_self:
-        grad_self = index_fill_number(grad_self, dim, index, 0)
-    return grad_self, grad_source
-
-
 @operator(
-    _index_reduce,
     "IndexReduceBackward0",
     refuses={"C": "index_reduce"},
     inplace=True,
@@ -1153,7 +1074,51 @@ def _index_reduce_back(
 class index_reduce:
     """`source` reduced into the positions of a dim that a vector of indices names."""
 
-    self__source = _index_reduce_back
+    def forward(
+        self: Array,
+        dim: int,
+        index: Array,
+        source: Array,
+        reduce: str,
+        *,
+        include_self: bool = True,
+    ) -> Array:
+        if reduce not in ("prod", "mean", "amax", "amin"):
+            raise RuntimeError(
+                f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
+            )
+        kernels = {"amax": "maximum_cpu", "amin": "minimum_cpu", "mean": "div_floor_cpu"}
+        flat = self.ndim < 2
+        if self.dtype.kind == "c" and (flat or reduce in ("amax", "amin")):
+            implemented("index_func_" if flat else kernels[reduce], self, "")
+        if self.dtype.kind == "b" and reduce == "mean":
+            implemented("index_func_" if flat else kernels[reduce], self, "")
+        made, key, part = _source_check("index_reduce_", self, dim, index, source)
+        _reduced_at(_one(made), key, part, reduce, include_self)
+        return made
+
+    def self__source(
+        g: Any,
+        self: Any,
+        dim: int,
+        index: Any,
+        source: Any,
+        reduce: str,
+        include_self: bool,
+        result: Any,
+    ) -> tuple[Any, Any]:
+        grad_self, grad_source = _reduce_back(
+            *(g, self, source, result, reduce, include_self),
+            take=lambda value: index_select(value, dim, index),
+            add=lambda value, more: index_add(value, dim, index, more),
+            again=lambda value, source: index_reduce(
+                value, dim, index, source, reduce, include_self=include_self
+            ),
+            words=_ZEROS.format("index_reduce", "source"),
+        )
+        if not include_self:
+            grad_self = index_fill_number(grad_self, dim, index, 0)
+        return grad_self, grad_source
 
 
 # -- by position in the flattened tensor ----------------------------------------------------------
@@ -1179,12 +1144,7 @@ def _flat_positions(name: str, self: Any, index: Any) -> Any:
     return index
 
 
-def _take(self: Array, index: Array) -> Array:
-    return self.reshape(-1)[_flat_positions("take", self, index)]
-
-
 @operator(
-    _take,
     "TakeBackward0",
     linearity="linear",
     samples="(randn(2,3), tensor([0, 5, 5]))",
@@ -1193,6 +1153,9 @@ def _take(self: Array, index: Array) -> Array:
 )
 class take:
     """The elements at positions of the flattened tensor."""
+
+    def forward(self: Array, index: Array) -> Array:
+        return self.reshape(-1)[_flat_positions("take", self, index)]
 
     self = lambda g, self, index: put(new_zeros(g, tuple(self.shape)), index, g, True)
 
@@ -1281,13 +1244,7 @@ def _placed(name: str, self: Any, part: Any, src: Any, made: Any) -> Any:
     return made
 
 
-def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
-    made = copied(self)
-    return _placed("slice", self, select(made, dim, index), src, made)
-
-
 @operator(
-    _select_scatter,
     "SelectScatterBackward0",
     linearity="linear",
     refuses={"C": "select_scatter"},
@@ -1298,19 +1255,15 @@ def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
 class select_scatter:
     """`input` with one position of a dim replaced by `src`."""
 
+    def forward(self: Array, src: Array, dim: int, index: int) -> Array:
+        made = copied(self)
+        return _placed("slice", self, select(made, dim, index), src, made)
+
     self = lambda g, src_args, dim, index: select_scatter(g, new_zeros(g, src_args), dim, index)
     src = select
 
 
-def _slice_scatter(
-    self: Array, src: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Array:
-    made = copied(self)
-    return _placed("slice", self, slice_p(made, dim, start, end, step), src, made)
-
-
 @operator(
-    _slice_scatter,
     "SliceScatterBackward0",
     linearity="linear",
     refuses={"C": "slice_scatter"},
@@ -1324,21 +1277,19 @@ def _slice_scatter(
 class slice_scatter:
     """`input` with a slice of a dim replaced by `src`."""
 
+    def forward(
+        self: Array, src: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+    ) -> Array:
+        made = copied(self)
+        return _placed("slice", self, slice_p(made, dim, start, end, step), src, made)
+
     self = lambda g, src_args, dim, start, end, step: slice_scatter(
         g, new_zeros(g, src_args), dim, start, end, step
     )
     src = slice_p
 
 
-def _diagonal_scatter(
-    self: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Array:
-    made = copied(self)
-    return _placed("slice", self, diagonal(made, offset, dim1, dim2), src, made)
-
-
 @operator(
-    _diagonal_scatter,
     "DiagonalScatterBackward0",
     linearity="linear",
     samples="(randn(3,3), randn(3))",
@@ -1347,6 +1298,10 @@ def _diagonal_scatter(
 )
 class diagonal_scatter:
     """`input` with a diagonal replaced by `src`."""
+
+    def forward(self: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+        made = copied(self)
+        return _placed("slice", self, diagonal(made, offset, dim1, dim2), src, made)
 
     self = lambda g, src_args, offset, dim1, dim2: diagonal_scatter(
         g, new_zeros(g, src_args), offset, dim1, dim2
@@ -1360,12 +1315,6 @@ def _as_strided_scatter(
     made = np.array(self, order="C") if self.flags.c_contiguous else copied(self)
     part = as_strided_array(made, size, stride, storage_offset)
     return _placed("slice", self, part, src, made)
-
-
-def _as_strided_scatter_back(
-    g: Any, src_args: Any, size: Any, stride: Any, storage_offset: Any
-) -> Any:
-    return as_strided_scatter(contiguous(g), new_zeros(g, src_args), size, stride, storage_offset)
 
 
 @operator(
@@ -1382,7 +1331,9 @@ def _as_strided_scatter_back(
 class as_strided_scatter:
     """`input` with the elements of a strided view replaced by `src`."""
 
-    self = _as_strided_scatter_back
+    self = lambda g, src_args, size, stride, storage_offset: as_strided_scatter(
+        contiguous(g), new_zeros(g, src_args), size, stride, storage_offset
+    )
     src = lambda g, size, stride, storage_offset: as_strided(
         contiguous(g), size, stride, storage_offset
     )

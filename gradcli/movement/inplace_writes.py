@@ -55,16 +55,14 @@ def _copy(self: Array, src: Array) -> Array:
     return _cast(src, self.dtype)
 
 
-def _to_source(g: Any, src_dtype: Any) -> Any:
-    from gradcli.movement.casting import cast_back
-
-    return cast_back(g, src_dtype)
-
-
 @primitive(_copy, "CopyBackwards", lossy=True, batching=batching_helpers.copied)
 class copy_p:
     self = zeros_like
-    src = _to_source
+
+    def src(g: Any, src_dtype: Any) -> Any:
+        from gradcli.movement.casting import cast_back
+
+        return cast_back(g, src_dtype)
 
 
 copy_p.node_type.name = lambda self: "torch::autograd::CopyBackwards"
@@ -160,12 +158,11 @@ def fill_(input: Array, value: Any) -> Any:
     return inplace(primitive, input, value)
 
 
-def _zero(self: Array) -> Array:
-    return np.zeros(self.shape, self.dtype)[()]
-
-
-@primitive(_zero, "ZeroBackward0", batching="elementwise", writes="shared")
+@primitive("ZeroBackward0", batching="elementwise", writes="shared")
 class zero_p:
+    def forward(self: Array) -> Array:
+        return np.zeros(self.shape, self.dtype)[()]
+
     self = zeros_like
 
 
@@ -262,13 +259,12 @@ def resize_as_(input: Array, the_template: Array, memory_format: Any) -> Any:
     return resize_(input, tuple(the_template.shape))
 
 
-def _set(self: Array, source: Array) -> Array:
-    return source
-
-
-@primitive(_set, "NotImplemented")
+@primitive("NotImplemented")
 class set_p:
     """Another's memory, of which PyTorch has no derivative."""
+
+    def forward(self: Array, source: Array) -> Array:
+        return source
 
     self = lambda g: g
     source = lambda g: g

@@ -35,49 +35,9 @@ FAMILY = "shapes"
 
 
 # -- one after the other --------------------------------------------------------------------------
-def _cat(tensors: Arrays, dim: int = 0) -> Array:
-    if not tensors:
-        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    for i, a in enumerate(tensors):
-        if not a.ndim:
-            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    kept = [a for a in tensors if a.shape != (0,)]
-    if not kept:
-        return tensors[0].copy()
-    first = kept[0]
-    at = wrap_dim(dim, first.ndim)
-    for i, a in enumerate(tensors):
-        if a.shape == (0,):
-            continue
-        if a.ndim != first.ndim:
-            raise RuntimeError(
-                f"Tensors must have same number of dimensions: got {first.ndim} and {a.ndim}"
-            )
-        for d in range(a.ndim):
-            if d != at and a.shape[d] != first.shape[d]:
-                raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {at}. Expected size "
-                    f"{first.shape[d]} but got size {a.shape[d]} for tensor number {i} in the list."
-                )
-    return in_order(np.concatenate(kept, at))
-
-
-def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> list[Any]:
-    found: list[Any] = []
-    start = 0
-    at = dim % g.ndim
-    for shape, wanted in zip(tensors_args, mask, strict=True):
-        if shape == (0,):
-            found.append(new_zeros(g, (0,)) if wanted else None)
-            continue
-        end = start + shape[at]
-        found.append(slice_p(g, at, start, end, 1) if wanted else None)
-        start = end
-    return found
 
 
 @operator(
-    _cat,
     "CatBackward0",
     linearity="linear",
     types="common",
@@ -93,7 +53,46 @@ def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> li
 class cat:
     """The tensors one after the other along a dim."""
 
-    tensors = _cat_back
+    def forward(tensors: Arrays, dim: int = 0) -> Array:
+        if not tensors:
+            raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        for i, a in enumerate(tensors):
+            if not a.ndim:
+                raise RuntimeError(
+                    f"zero-dimensional tensor (at position {i}) cannot be concatenated"
+                )
+        kept = [a for a in tensors if a.shape != (0,)]
+        if not kept:
+            return tensors[0].copy()
+        first = kept[0]
+        at = wrap_dim(dim, first.ndim)
+        for i, a in enumerate(tensors):
+            if a.shape == (0,):
+                continue
+            if a.ndim != first.ndim:
+                raise RuntimeError(
+                    f"Tensors must have same number of dimensions: got {first.ndim} and {a.ndim}"
+                )
+            for d in range(a.ndim):
+                if d != at and a.shape[d] != first.shape[d]:
+                    raise RuntimeError(
+                        f"Sizes of tensors must match except in dimension {at}. Expected size "
+                        f"{first.shape[d]} but got size {a.shape[d]} for tensor number {i} in the list."
+                    )
+        return in_order(np.concatenate(kept, at))
+
+    def tensors(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> list[Any]:
+        found: list[Any] = []
+        start = 0
+        at = dim % g.ndim
+        for shape, wanted in zip(tensors_args, mask, strict=True):
+            if shape == (0,):
+                found.append(new_zeros(g, (0,)) if wanted else None)
+                continue
+            end = start + shape[at]
+            found.append(slice_p(g, at, start, end, 1) if wanted else None)
+            start = end
+        return found
 
 
 def _stack(tensors: Arrays, dim: int = 0) -> Array:
@@ -236,38 +235,9 @@ _stacking(
 
 
 # -- repeated -------------------------------------------------------------------------------------
-def _repeat(self: Array, repeats: Any) -> Array:
-    if len(repeats) < self.ndim:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
-            "tensor"
-        )
-    if any(n < 0 for n in repeats):
-        shape = (1,) * (len(repeats) - self.ndim) + self.shape
-        nonnegative("repeat", tuple(n * size for n, size in zip(repeats, shape, strict=True)))
-    return np.tile(self, repeats) if repeats else self.copy()
-
-
-def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ...]) -> Any:
-    if 0 in repeats:
-        return new_zeros(g, self_sym_sizes)
-    lead = g.ndim - len(self_sym_sizes)
-    for _ in range(lead):
-        g = total(g, 0)
-    shape: list[int] = []
-    summed: list[int] = []
-    for n, size in zip(repeats[lead:], self_sym_sizes, strict=True):
-        if n != 1:
-            summed.append(len(shape))
-            shape.append(n)
-        shape.append(size)
-    if not summed:
-        return g
-    return total(reshape(g, tuple(shape)), tuple(summed))
 
 
 @operator(
-    _repeat,
     "RepeatBackward0",
     linearity="linear",
     batching=batching_helpers.repeated,
@@ -278,7 +248,33 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
 class repeat:
     """The tensor repeated along its dims, new ones in front."""
 
-    self = _repeat_back
+    def forward(self: Array, repeats: Any) -> Array:
+        if len(repeats) < self.ndim:
+            raise RuntimeError(
+                "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+                "tensor"
+            )
+        if any(n < 0 for n in repeats):
+            shape = (1,) * (len(repeats) - self.ndim) + self.shape
+            nonnegative("repeat", tuple(n * size for n, size in zip(repeats, shape, strict=True)))
+        return np.tile(self, repeats) if repeats else self.copy()
+
+    def self(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ...]) -> Any:
+        if 0 in repeats:
+            return new_zeros(g, self_sym_sizes)
+        lead = g.ndim - len(self_sym_sizes)
+        for _ in range(lead):
+            g = total(g, 0)
+        shape: list[int] = []
+        summed: list[int] = []
+        for n, size in zip(repeats[lead:], self_sym_sizes, strict=True):
+            if n != 1:
+                summed.append(len(shape))
+                shape.append(n)
+            shape.append(size)
+        if not summed:
+            return g
+        return total(reshape(g, tuple(shape)), tuple(summed))
 
 
 @function(
@@ -355,29 +351,9 @@ def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
 
 
 # -- with a border --------------------------------------------------------------------------------
-def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
-    if len(pad) % 2:
-        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
-    if len(pad) // 2 > self.ndim:
-        raise RuntimeError(
-            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
-            f"length is {len(pad)}while the input has {self.ndim}dimensions."
-        )
-    x = self
-    widths = [(0, 0)] * x.ndim
-    crop = [slice(None)] * x.ndim
-    for i in range(len(pad) // 2):
-        dim = x.ndim - 1 - i
-        before, after = pad[2 * i], pad[2 * i + 1]
-        if x.shape[dim] + min(before, 0) + min(after, 0) < 0:
-            raise RuntimeError("narrow(): length must be non-negative.")
-        widths[dim] = (max(before, 0), max(after, 0))
-        crop[dim] = slice(max(-before, 0), x.shape[dim] - max(-after, 0))
-    return afresh(np.pad(x[tuple(crop)], widths, constant_values=value), x)
 
 
 @operator(
-    _constant_pad,
     "ConstantPadNdBackward0",  # not linear: the constant it pads with is no tangent's
     method=False,
     samples="(randn(2,3), (1,2)); (randn(2,3), (-1,2), 3.0)",
@@ -386,6 +362,26 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
 )
 class constant_pad_nd:
     """The last dimensions lengthened by a constant, or shortened."""
+
+    def forward(self: Array, pad: Any, value: Any = 0) -> Array:
+        if len(pad) % 2:
+            raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+        if len(pad) // 2 > self.ndim:
+            raise RuntimeError(
+                "Length of pad should be no more than twice the number of dimensions of the input. Pad "
+                f"length is {len(pad)}while the input has {self.ndim}dimensions."
+            )
+        x = self
+        widths = [(0, 0)] * x.ndim
+        crop = [slice(None)] * x.ndim
+        for i in range(len(pad) // 2):
+            dim = x.ndim - 1 - i
+            before, after = pad[2 * i], pad[2 * i + 1]
+            if x.shape[dim] + min(before, 0) + min(after, 0) < 0:
+                raise RuntimeError("narrow(): length must be non-negative.")
+            widths[dim] = (max(before, 0), max(after, 0))
+            crop[dim] = slice(max(-before, 0), x.shape[dim] - max(-after, 0))
+        return afresh(np.pad(x[tuple(crop)], widths, constant_values=value), x)
 
     self = lambda g, pad: constant_pad_nd(g, tuple(-n for n in pad), 0)
 
@@ -439,24 +435,7 @@ def flipud(input: Array) -> Any:
     return flip(input, (0,))
 
 
-def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
-    if not shifts:
-        raise RuntimeError("`shifts` required")
-    if not dims and len(shifts) == 1:
-        return in_order(np.roll(self, shifts[0]))
-    if len(shifts) != len(dims):
-        raise RuntimeError(
-            f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
-        )
-    if not self.ndim:
-        sized_dim(dims[0], 0)
-    if not self.size:
-        return self.copy()
-    return in_order(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
-
-
 @operator(
-    _roll,
     "RollBackward0",
     linearity="linear",
     batching=batching_helpers.rolled,
@@ -468,29 +447,25 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
 class roll:
     """Elements moved along dims, round the end."""
 
+    def forward(self: Array, shifts: Any, dims: Any = ()) -> Array:
+        if not shifts:
+            raise RuntimeError("`shifts` required")
+        if not dims and len(shifts) == 1:
+            return in_order(np.roll(self, shifts[0]))
+        if len(shifts) != len(dims):
+            raise RuntimeError(
+                f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
+            )
+        if not self.ndim:
+            sized_dim(dims[0], 0)
+        if not self.size:
+            return self.copy()
+        return in_order(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
+
     self = lambda g, shifts, dims: roll(g, tuple(-n for n in reversed(shifts)), dims[::-1])
 
 
-def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
-    if len(dims) != 2:
-        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
-    if self.ndim < 2:
-        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
-    a, b = (wrap_dim(d, self.ndim) for d in dims)
-    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
-        raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
-        )
-    k %= 4
-    if k == 1:
-        return _flip(self, (b,)).swapaxes(a, b)
-    if k == 2:
-        return _flip(self, (a, b))
-    return _flip(self, (a,)).swapaxes(a, b) if k == 3 else copied(self)
-
-
 @operator(
-    _rot90,
     "Rot90Backward0",
     linearity="linear",
     axes="dims",
@@ -502,24 +477,30 @@ def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
 class rot90:
     """Turned by k quarters in the plane of two dims."""
 
+    def forward(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
+        if len(dims) != 2:
+            raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+        if self.ndim < 2:
+            raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
+        a, b = (wrap_dim(d, self.ndim) for d in dims)
+        if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
+            raise RuntimeError(
+                f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+            )
+        k %= 4
+        if k == 1:
+            return _flip(self, (b,)).swapaxes(a, b)
+        if k == 2:
+            return _flip(self, (a, b))
+        return _flip(self, (a,)).swapaxes(a, b) if k == 3 else copied(self)
+
     self = lambda g, k, dims: rot90(g, -k, dims)
 
 
 # -- triangles and diagonals ----------------------------------------------------------------------
-def _tril(self: Array, diagonal: int = 0) -> Array:
-    if self.ndim < 2:
-        raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    return in_order(np.tril(self, diagonal))
-
-
-def _triu(self: Array, diagonal: int = 0) -> Array:
-    if self.ndim < 2:
-        raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    return in_order(np.triu(self, diagonal))
 
 
 @operator(
-    _tril,
     "TrilBackward0",
     linearity="linear",
     inplace=True,
@@ -533,11 +514,15 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
 class tril:
     """The lower triangle; 0 above."""
 
+    def forward(self: Array, diagonal: int = 0) -> Array:
+        if self.ndim < 2:
+            raise RuntimeError("tril: input tensor must have at least 2 dimensions")
+        return in_order(np.tril(self, diagonal))
+
     self = itself
 
 
 @operator(
-    _triu,
     "TriuBackward0",
     linearity="linear",
     inplace=True,
@@ -550,6 +535,11 @@ class tril:
 )
 class triu:
     """The upper triangle; 0 below."""
+
+    def forward(self: Array, diagonal: int = 0) -> Array:
+        if self.ndim < 2:
+            raise RuntimeError("triu: input tensor must have at least 2 dimensions")
+        return in_order(np.triu(self, diagonal))
 
     self = itself
 
@@ -612,18 +602,6 @@ def diagflat(input: Array, offset: int) -> Any:
     return diag_embed(flat, offset, -2, -1)
 
 
-def _block_diag(tensors: Arrays) -> Array:
-    blocks = []
-    for i, a in enumerate(tensors):
-        if a.ndim > 2:
-            raise RuntimeError(
-                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
-                f"{a.ndim} dimensions"
-            )
-        blocks.append(a.reshape((1,) * (2 - a.ndim) + a.shape))
-    return _with_blocks(blocks)
-
-
 def _with_blocks(blocks: list[Array]) -> Array:
     """Matrices along a diagonal, or as many of each."""
     sizes = [sum(b.shape[d] for b in blocks) for d in (-2, -1)]
@@ -646,35 +624,39 @@ def _block_diag_of_batches(primitive: Any, operands: list[Any], level: BatchLeve
     )
 
 
-def _block_diag_back(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[Any]:
-    found: list[Any] = []
-    full = [(1,) * (2 - len(s)) + tuple(s) for s in tensors_args]
-    rows = [0, *accumulate(s[0] for s in full)]
-    columns = [0, *accumulate(s[1] for s in full)]
-    for i, (shape, wanted) in enumerate(zip(tensors_args, mask, strict=True)):
-        if not wanted:
-            found.append(None)
-            continue
-        part: Any = slice_p(
-            slice_p(g, 0, rows[i], rows[i + 1], 1), 1, columns[i], columns[i + 1], 1
-        )
-        if len(shape) == 1:
-            part = squeeze_dim(part, -1)
-        elif not shape:
-            part = squeeze_dim(squeeze_dim(part, -1), -1)
-        found.append(part)
-    return found
-
-
 @primitive(
-    _block_diag,
-    "BlockDiagBackward0",
-    linearity="linear",
-    types="common",
-    batching=_block_diag_of_batches,
+    "BlockDiagBackward0", linearity="linear", types="common", batching=_block_diag_of_batches
 )
 class block_diag_of:
-    tensors = _block_diag_back
+    def forward(tensors: Arrays) -> Array:
+        blocks = []
+        for i, a in enumerate(tensors):
+            if a.ndim > 2:
+                raise RuntimeError(
+                    f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                    f"{a.ndim} dimensions"
+                )
+            blocks.append(a.reshape((1,) * (2 - a.ndim) + a.shape))
+        return _with_blocks(blocks)
+
+    def tensors(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[Any]:
+        found: list[Any] = []
+        full = [(1,) * (2 - len(s)) + tuple(s) for s in tensors_args]
+        rows = [0, *accumulate(s[0] for s in full)]
+        columns = [0, *accumulate(s[1] for s in full)]
+        for i, (shape, wanted) in enumerate(zip(tensors_args, mask, strict=True)):
+            if not wanted:
+                found.append(None)
+                continue
+            part: Any = slice_p(
+                slice_p(g, 0, rows[i], rows[i + 1], 1), 1, columns[i], columns[i + 1], 1
+            )
+            if len(shape) == 1:
+                part = squeeze_dim(part, -1)
+            elif not shape:
+                part = squeeze_dim(squeeze_dim(part, -1), -1)
+            found.append(part)
+        return found
 
 
 @function(

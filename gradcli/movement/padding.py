@@ -171,51 +171,9 @@ def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
 
 
 # -- pixels ---------------------------------------------------------------------------------------
-def _pixel_shuffle(self: Array, upscale_factor: int) -> Array:
-    r = upscale_factor
-    if self.ndim < 3:
-        raise RuntimeError(
-            "pixel_shuffle expects input to have at least 3 dimensions, but got input with "
-            f"{self.ndim} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    *lead, c, h, w = self.shape
-    if c % (r * r):
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-            f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
-        )
-    k = len(lead)
-    parts = self.reshape(*lead, c // (r * r), r, r, h, w)
-    order = (*range(k), k, k + 3, k + 1, k + 4, k + 2)
-    return of_images(parts.transpose(order).copy().reshape(*lead, c // (r * r), h * r, w * r), self)
-
-
-def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
-    r = downscale_factor
-    if self.ndim < 3:
-        raise RuntimeError(
-            "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
-            f"{self.ndim} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    *lead, c, h, w = self.shape
-    for name, size, at in (("height", h, -2), ("width", w, -1)):
-        if size % r:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
-                f"input.size({at})={size} is not divisible by {r}"
-            )
-    k = len(lead)
-    parts = self.reshape(*lead, c, h // r, r, w // r, r)
-    order = (*range(k), k, k + 2, k + 4, k + 1, k + 3)
-    return of_images(parts.transpose(order).copy().reshape(*lead, c * r * r, h // r, w // r), self)
 
 
 @operator(
-    _pixel_shuffle,
     "PixelShuffleBackward0",
     linearity="linear",
     aliases="pixel_shuffle",
@@ -226,11 +184,32 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
 class pixel_shuffle:
     """Channels rearranged into a larger image."""
 
+    def forward(self: Array, upscale_factor: int) -> Array:
+        r = upscale_factor
+        if self.ndim < 3:
+            raise RuntimeError(
+                "pixel_shuffle expects input to have at least 3 dimensions, but got input with "
+                f"{self.ndim} dimension(s)"
+            )
+        if r <= 0:
+            raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+        *lead, c, h, w = self.shape
+        if c % (r * r):
+            raise RuntimeError(
+                "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+                f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
+            )
+        k = len(lead)
+        parts = self.reshape(*lead, c // (r * r), r, r, h, w)
+        order = (*range(k), k, k + 3, k + 1, k + 4, k + 2)
+        return of_images(
+            parts.transpose(order).copy().reshape(*lead, c // (r * r), h * r, w * r), self
+        )
+
     self = lambda g, upscale_factor: pixel_unshuffle(g, upscale_factor)
 
 
 @operator(
-    _pixel_unshuffle,
     "PixelUnshuffleBackward0",
     linearity="linear",
     aliases="pixel_unshuffle",
@@ -241,26 +220,33 @@ class pixel_shuffle:
 class pixel_unshuffle:
     """An image rearranged into more channels."""
 
+    def forward(self: Array, downscale_factor: int) -> Array:
+        r = downscale_factor
+        if self.ndim < 3:
+            raise RuntimeError(
+                "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
+                f"{self.ndim} dimension(s)"
+            )
+        if r <= 0:
+            raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+        *lead, c, h, w = self.shape
+        for name, size, at in (("height", h, -2), ("width", w, -1)):
+            if size % r:
+                raise RuntimeError(
+                    f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
+                    f"input.size({at})={size} is not divisible by {r}"
+                )
+        k = len(lead)
+        parts = self.reshape(*lead, c, h // r, r, w // r, r)
+        order = (*range(k), k, k + 2, k + 4, k + 1, k + 3)
+        return of_images(
+            parts.transpose(order).copy().reshape(*lead, c * r * r, h // r, w // r), self
+        )
+
     self = lambda g, downscale_factor: pixel_shuffle(g, downscale_factor)
 
 
-def _channel_shuffle(self: Array, groups: int) -> Array:
-    if self.ndim <= 2:
-        raise RuntimeError(
-            "channel_shuffle expects input with > 2 dims, but got input with sizes "
-            f"{list(self.shape)}"
-        )
-    c = self.shape[1]
-    if groups <= 0 or c % groups:
-        raise RuntimeError(
-            f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
-        )
-    parts = self.reshape(self.shape[0], groups, c // groups, *self.shape[2:])
-    return of_images(parts.swapaxes(1, 2).copy().reshape(self.shape), self)
-
-
 @operator(
-    _channel_shuffle,
     "ChannelShuffleBackward0",
     linearity="linear",
     aliases="channel_shuffle",
@@ -270,6 +256,20 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
 )
 class channel_shuffle:
     """Channels dealt out over groups."""
+
+    def forward(self: Array, groups: int) -> Array:
+        if self.ndim <= 2:
+            raise RuntimeError(
+                "channel_shuffle expects input with > 2 dims, but got input with sizes "
+                f"{list(self.shape)}"
+            )
+        c = self.shape[1]
+        if groups <= 0 or c % groups:
+            raise RuntimeError(
+                f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
+            )
+        parts = self.reshape(self.shape[0], groups, c // groups, *self.shape[2:])
+        return of_images(parts.swapaxes(1, 2).copy().reshape(self.shape), self)
 
     self = lambda g, groups: channel_shuffle(g, g.shape[1] // groups)
 

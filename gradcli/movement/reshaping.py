@@ -79,43 +79,39 @@ class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-def _unsafe_view(self: Array, size: Any) -> Array:
-    return self.reshape(infer_shape(size, self.size))
-
-
-@primitive(
-    _unsafe_view, "UnsafeViewBackward0", linearity="linear", sizes="size", symbolic="reshape"
-)
+@primitive("UnsafeViewBackward0", linearity="linear", sizes="size", symbolic="reshape")
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
+
+    def forward(self: Array, size: Any) -> Array:
+        return self.reshape(infer_shape(size, self.size))
 
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-def _view_dtype(self: Array, dtype: Any) -> Array:
-    wanted, own = dtype.dtype.itemsize, self.dtype.itemsize
-    if wanted == own:
-        return self.view(dtype.dtype)
-    if not self.ndim:
-        raise RuntimeError(
-            f"self.dim() cannot be 0 to view {scalar_name(self)} as {dtype} (different element sizes)"
-        )
-    if wanted > own and self.shape[-1] * own % wanted:
-        raise RuntimeError(
-            f"self.size(-1) must be divisible by {wanted // own} to view {scalar_name(self)} as "
-            f"{dtype} (different element sizes), but got {self.shape[-1]}"
-        )
-    if self.strides[-1] != own and self.shape[-1] != 1:
-        raise RuntimeError(
-            f"self.stride(-1) must be 1 to view {scalar_name(self)} as {dtype} (different element "
-            f"sizes), but got {self.strides[-1] // own}"
-        )
-    return self.view(dtype.dtype)
-
-
-@primitive(_view_dtype, samples=("view(randn(2,3), float32)",), batching="leading")
+@primitive(samples=("view(randn(2,3), float32)",), batching="leading")
 class view_dtype:
     """The bytes read as another dtype: the same memory, but never part of a graph."""
+
+    def forward(self: Array, dtype: Any) -> Array:
+        wanted, own = dtype.dtype.itemsize, self.dtype.itemsize
+        if wanted == own:
+            return self.view(dtype.dtype)
+        if not self.ndim:
+            raise RuntimeError(
+                f"self.dim() cannot be 0 to view {scalar_name(self)} as {dtype} (different element sizes)"
+            )
+        if wanted > own and self.shape[-1] * own % wanted:
+            raise RuntimeError(
+                f"self.size(-1) must be divisible by {wanted // own} to view {scalar_name(self)} as "
+                f"{dtype} (different element sizes), but got {self.shape[-1]}"
+            )
+        if self.strides[-1] != own and self.shape[-1] != 1:
+            raise RuntimeError(
+                f"self.stride(-1) must be 1 to view {scalar_name(self)} as {dtype} (different element "
+                f"sizes), but got {self.strides[-1] // own}"
+            )
+        return self.view(dtype.dtype)
 
 
 def dtype_view(input: Array, dtype: dtypes.dtype) -> Any:
@@ -268,18 +264,6 @@ def _squeezed(array: Any, gone: Any) -> Any:
     return strided(array, [shape[i] for i in keep], [array.strides[i] for i in keep])
 
 
-def _squeeze(self: Array) -> Array:
-    return _squeezed(self, range(self.ndim))
-
-
-def _squeeze_dim(self: Array, dim: int) -> Array:
-    return _squeezed(self, (wrap_dim(dim, self.ndim),))
-
-
-def _squeeze_dims(self: Array, dim: Any) -> Array:
-    return _squeezed(self, unique_dims(dim, self.ndim))
-
-
 def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     """The gradient of a squeeze: the dims of size 1 back where they were."""
     ndim = len(sizes)
@@ -291,7 +275,6 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
 
 
 @primitive(
-    _squeeze,
     "SqueezeBackward0",
     linearity="linear",
     view=True,
@@ -299,20 +282,25 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     symbolic="reshape",
 )
 class squeeze_all:
+    def forward(self: Array) -> Array:
+        return _squeezed(self, range(self.ndim))
+
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@primitive(
-    _squeeze_dim, "SqueezeBackward1", linearity="linear", view=True, axes="dim", symbolic="reshape"
-)
+@primitive("SqueezeBackward1", linearity="linear", view=True, axes="dim", symbolic="reshape")
 class squeeze_dim:
+    def forward(self: Array, dim: int) -> Array:
+        return _squeezed(self, (wrap_dim(dim, self.ndim),))
+
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@primitive(
-    _squeeze_dims, "SqueezeBackward2", linearity="linear", view=True, axes="dim", symbolic="reshape"
-)
+@primitive("SqueezeBackward2", linearity="linear", view=True, axes="dim", symbolic="reshape")
 class squeeze_dims:
+    def forward(self: Array, dim: Any) -> Array:
+        return _squeezed(self, unique_dims(dim, self.ndim))
+
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
 
 
@@ -388,29 +376,7 @@ class t:
     self = itself
 
 
-def _permute(self: Array, dims: Any) -> Array:
-    if len(dims) != self.ndim:
-        raise RuntimeError(
-            "permute(sparse_coo): number of dimensions in the tensor input does not match the length "
-            f"of the desired ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to "
-            f"len(dims) = {len(dims)}"
-        )
-    order = [wrap_dim(d, self.ndim) for d in dims]
-    if len(set(order)) != len(order):
-        raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return self.transpose(order) if order else self[...]
-
-
-def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
-    ndim = len(dims)
-    back = [0] * ndim
-    for i, d in enumerate(dims):
-        back[d % ndim] = i
-    return permute(g, tuple(back))
-
-
 @operator(
-    _permute,
     "PermuteBackward0",
     linearity="linear",
     view=True,
@@ -423,7 +389,24 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
 class permute:
     """The dims in another order."""
 
-    self = _permute_back
+    def forward(self: Array, dims: Any) -> Array:
+        if len(dims) != self.ndim:
+            raise RuntimeError(
+                "permute(sparse_coo): number of dimensions in the tensor input does not match the length "
+                f"of the desired ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to "
+                f"len(dims) = {len(dims)}"
+            )
+        order = [wrap_dim(d, self.ndim) for d in dims]
+        if len(set(order)) != len(order):
+            raise RuntimeError("permute(): duplicate dims are not allowed.")
+        return self.transpose(order) if order else self[...]
+
+    def self(g: Any, dims: tuple[int, ...]) -> Any:
+        ndim = len(dims)
+        back = [0] * ndim
+        for i, d in enumerate(dims):
+            back[d % ndim] = i
+        return permute(g, tuple(back))
 
 
 @function(
@@ -644,14 +627,7 @@ class select:
     self = lambda g, self_sym_sizes, dim, index: select_backward(g, self_sym_sizes, dim, index)
 
 
-def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int) -> Array:
-    made = new_zeros(grad_output, input_sizes)
-    made[_at(dim % len(input_sizes), index)] = grad_output
-    return made
-
-
 @primitive(
-    _select_backward,
     "SelectBackwardBackward0",
     linearity="linear",
     sizes="input_sizes",
@@ -659,6 +635,11 @@ def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int)
     symbolic="select_scatter",
 )
 class select_backward:
+    def forward(grad_output: Array, input_sizes: Any, dim: int, index: int) -> Array:
+        made = new_zeros(grad_output, input_sizes)
+        made[_at(dim % len(input_sizes), index)] = grad_output
+        return made
+
     grad_output = select
 
 
@@ -700,18 +681,7 @@ def part(value: Any, dim: int, start: Any, end: Any) -> Any:
     return slice_p(value, dim, start, end, 1)
 
 
-def _slice_backward(
-    grad_output: Array, input_sizes: Any, dim: int, start: int, end: int, step: int
-) -> Array:
-    made = new_zeros(grad_output, input_sizes)
-    at = dim % len(input_sizes)
-    start, end = bounds(input_sizes[at], start, end)
-    made[_at(at, slice(start, end, step))] = grad_output
-    return made
-
-
 @primitive(
-    _slice_backward,
     "SliceBackwardBackward0",
     linearity="linear",
     sizes="input_sizes",
@@ -719,6 +689,15 @@ def _slice_backward(
     symbolic="slice_scatter",
 )
 class slice_backward:
+    def forward(
+        grad_output: Array, input_sizes: Any, dim: int, start: int, end: int, step: int
+    ) -> Array:
+        made = new_zeros(grad_output, input_sizes)
+        at = dim % len(input_sizes)
+        start, end = bounds(input_sizes[at], start, end)
+        made[_at(at, slice(start, end, step))] = grad_output
+        return made
+
     grad_output = slice_p
 
 
@@ -785,16 +764,7 @@ class diagonal:
     )
 
 
-def _diagonal_backward(
-    grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int
-) -> Array:
-    made = new_zeros(grad_output, input_sizes)
-    _diagonal(made, offset, dim1, dim2)[...] = grad_output
-    return made
-
-
 @primitive(
-    _diagonal_backward,
     "DiagonalBackwardBackward0",
     linearity="linear",
     sizes="input_sizes",
@@ -802,6 +772,11 @@ def _diagonal_backward(
     symbolic="diagonal_scatter",
 )
 class diagonal_backward:
+    def forward(grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int) -> Array:
+        made = new_zeros(grad_output, input_sizes)
+        _diagonal(made, offset, dim1, dim2)[...] = grad_output
+        return made
+
     grad_output = diagonal
 
 
@@ -848,19 +823,7 @@ class unfold:
     )
 
 
-def _unfold_backward(grad_in: Array, input_sizes: Any, dim: int, size: int, step: int) -> Array:
-    made = np.zeros(input_sizes, grad_in.dtype)
-    windows = _unfold(made, dim, size, step)
-    if step >= size or windows.ndim == 1:
-        windows[...] = grad_in
-        return made
-    for k in range(size):  # the k-th positions of all windows never overlap
-        windows[..., k] += grad_in[..., k]
-    return made
-
-
 @primitive(
-    _unfold_backward,
     "UnfoldBackwardBackward0",
     linearity="linear",
     sizes="input_sizes",
@@ -868,6 +831,16 @@ def _unfold_backward(grad_in: Array, input_sizes: Any, dim: int, size: int, step
     symbolic="slope of windows",
 )
 class unfold_backward:
+    def forward(grad_in: Array, input_sizes: Any, dim: int, size: int, step: int) -> Array:
+        made = np.zeros(input_sizes, grad_in.dtype)
+        windows = _unfold(made, dim, size, step)
+        if step >= size or windows.ndim == 1:
+            windows[...] = grad_in
+            return made
+        for k in range(size):  # the k-th positions of all windows never overlap
+            windows[..., k] += grad_in[..., k]
+        return made
+
     grad_in = lambda g, dim, size, step: unfold(g, dim, size, step)
 
 
@@ -930,12 +903,7 @@ def _copies(parts: Any) -> Any:
     return [p.copy() for p in parts]
 
 
-def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
-    return _copies(_split(self, split_size, dim))
-
-
 @operator(
-    _unsafe_split,
     "UnsafeSplitBackward0",
     linearity="linear",
     outputs="list",
@@ -946,6 +914,9 @@ def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
 )
 class unsafe_split:
     """As `split`, but the parts are no views."""
+
+    def forward(self: Array, split_size: int, dim: int = 0) -> Any:
+        return _copies(_split(self, split_size, dim))
 
     self = _split_back
 
@@ -985,12 +956,7 @@ class split_by_sizes:
     self = _joined
 
 
-def _unsafe_split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
-    return _copies(_split_with_sizes(self, split_sizes, dim))
-
-
 @operator(
-    _unsafe_split_with_sizes,
     "UnsafeSplitWithSizesBackward0",
     linearity="linear",
     outputs="list",
@@ -1000,6 +966,9 @@ def _unsafe_split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any
 )
 class unsafe_split_with_sizes:
     """As `split_with_sizes`, but the parts are no views."""
+
+    def forward(self: Array, split_sizes: Any, dim: int = 0) -> Any:
+        return _copies(_split_with_sizes(self, split_sizes, dim))
 
     self = _joined
 
@@ -1157,13 +1126,6 @@ def _unbind(self: Array, dim: int = 0) -> Any:
     return [self[_at(at, i)] for i in range(self.shape[at])]
 
 
-def _unbind_back(grads: Any, dim: int) -> Any:
-    like = next(g for g in grads if g is not None)
-    return resolve("stack")(
-        [new_zeros(like, tuple(like.shape)) if g is None else g for g in grads], dim
-    )
-
-
 @operator(
     _unbind,
     "UnbindBackward0",
@@ -1178,7 +1140,11 @@ def _unbind_back(grads: Any, dim: int) -> Any:
 class unbind:
     """The positions of a dim, each without it."""
 
-    self = _unbind_back
+    def self(grads: Any, dim: int) -> Any:
+        like = next(g for g in grads if g is not None)
+        return resolve("stack")(
+            [new_zeros(like, tuple(like.shape)) if g is None else g for g in grads], dim
+        )
 
 
 # -- memory as it is ------------------------------------------------------------------------------
@@ -1197,44 +1163,6 @@ def _alias(self: Array) -> Array:
 )
 class alias:
     self = lambda g: g
-
-
-def _as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
-    return as_strided_array(self, size, stride, storage_offset)
-
-
-def _as_strided_back(
-    g: Any, self_geometry: Any, size: Any, stride: Any, storage_offset: Any
-) -> Any:
-    """The gradient of a strided view: put in memory as it lies, then read as the input lies there."""
-    shape, strides, offset = self_geometry
-    if 0 in shape or 0 in size:
-        return new_zeros(g, shape)
-    start = offset if storage_offset is None else storage_offset
-    low = min(start, offset)
-    start, offset = start - low, offset - low
-    for d in reversed(range(len(size))):  # elements of one place are summed
-        if size[d] == 1:
-            g = squeeze_dim(g, d)
-        elif not stride[d]:
-            g = total(g, d)
-    kept = [(n, s) for n, s in zip(size, stride, strict=True) if n != 1 and s]
-    size, stride = tuple(n for n, _ in kept), tuple(s for _, s in kept)
-    memory = new_zeros(g, (max(start + _extent(size, stride), offset + _extent(shape, strides)),))
-    if _overlapping(size, stride):
-        where = (positions(size, stride) + start).reshape(-1)
-        memory = memory_add(memory, constant(where, g), g.reshape(-1))
-    elif unrecorded(g):
-        as_strided_array(memory, size, stride, start)[...] = g
-    else:
-        as_strided(memory, size, stride, start).copy_(g)
-    if _overlapping(shape, strides):
-        shared = np.bincount(
-            (positions(shape, strides) + offset).reshape(-1), minlength=memory.shape[0]
-        )
-        shared = np.maximum(shared, 1).astype(dtype_of(g))
-        memory = memory / constant(shared, g)
-    return as_strided(memory, shape, strides, offset)
 
 
 def memory_add(memory: Any, where: Any, values: Any) -> Any:
@@ -1265,7 +1193,6 @@ def positions(shape: Any, strides: Any) -> Any:
 
 
 @operator(
-    _as_strided,
     "AsStridedBackward0",
     linearity="linear",
     view=True,
@@ -1277,21 +1204,47 @@ def positions(shape: Any, strides: Any) -> Any:
 class as_strided:
     """The memory of `input` read with the given size and strides, counted in elements."""
 
-    self = _as_strided_back
+    def forward(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
+        return as_strided_array(self, size, stride, storage_offset)
+
+    def self(g: Any, self_geometry: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+        """The gradient of a strided view: put in memory as it lies, then read as the input lies there."""
+        shape, strides, offset = self_geometry
+        if 0 in shape or 0 in size:
+            return new_zeros(g, shape)
+        start = offset if storage_offset is None else storage_offset
+        low = min(start, offset)
+        start, offset = start - low, offset - low
+        for d in reversed(range(len(size))):  # elements of one place are summed
+            if size[d] == 1:
+                g = squeeze_dim(g, d)
+            elif not stride[d]:
+                g = total(g, d)
+        kept = [(n, s) for n, s in zip(size, stride, strict=True) if n != 1 and s]
+        size, stride = tuple(n for n, _ in kept), tuple(s for _, s in kept)
+        memory = new_zeros(
+            g, (max(start + _extent(size, stride), offset + _extent(shape, strides)),)
+        )
+        if _overlapping(size, stride):
+            where = (positions(size, stride) + start).reshape(-1)
+            memory = memory_add(memory, constant(where, g), g.reshape(-1))
+        elif unrecorded(g):
+            as_strided_array(memory, size, stride, start)[...] = g
+        else:
+            as_strided(memory, size, stride, start).copy_(g)
+        if _overlapping(shape, strides):
+            shared = np.bincount(
+                (positions(shape, strides) + offset).reshape(-1), minlength=memory.shape[0]
+            )
+            shared = np.maximum(shared, 1).astype(dtype_of(g))
+            memory = memory / constant(shared, g)
+        return as_strided(memory, shape, strides, offset)
 
 
 # -- complex numbers as pairs ---------------------------------------------------------------------
-def _view_as_real(self: Array) -> Array:
-    if self.dtype.kind != "c":
-        raise RuntimeError("view_as_real is only supported for complex tensors")
-    if isinstance(self, np.generic):  # whose real part is a number of its own
-        self = np.asarray(self)
-    real = self.real
-    return strided(real, (*self.shape, 2), (*self.strides, real.dtype.itemsize))
 
 
 @operator(
-    _view_as_real,
     "ViewAsRealBackward0",
     view=True,
     method=False,
@@ -1300,6 +1253,14 @@ def _view_as_real(self: Array) -> Array:
 )
 class view_as_real:
     """Real and imaginary parts as a last dim of size 2."""
+
+    def forward(self: Array) -> Array:
+        if self.dtype.kind != "c":
+            raise RuntimeError("view_as_real is only supported for complex tensors")
+        if isinstance(self, np.generic):  # whose real part is a number of its own
+            self = np.asarray(self)
+        real = self.real
+        return strided(real, (*self.shape, 2), (*self.strides, real.dtype.itemsize))
 
     self = lambda g: view_as_complex(contiguous(g))
 

@@ -180,45 +180,41 @@ def _standard(mean: Array, std: Array, kind: Kind, generator: Generator | None) 
     return values * np.asarray(std).astype(kind) + np.asarray(mean).astype(kind)
 
 
-def _normal_mean(mean: Array, *, std: Any = 1.0, generator: Any = None) -> Array:
-    if not std >= 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    return random.normal(np.shape(mean), mean.dtype, 0.0, std, generator) + mean
-
-
-def _normal_std(std: Array, *, mean: Any = 0.0, generator: Any = None) -> Array:
-    return _standard(mean, std, std.dtype, generator)
-
-
-def _normal_both(mean: Array, std: Array, *, generator: Any = None) -> Array:
-    return _standard(mean, std, mean.dtype, generator)
-
-
-def _bernoulli(input: Array, *, generator: Any = None) -> Array:
-    if input.dtype.kind != "f":
-        word = scalar_name(input)
-        raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{word}'")
-    return random.bernoulli(np.shape(input), input.dtype, np.asarray(input), generator)
-
-
-@primitive(_normal_mean, "NormalBackward1", batching="random")
+@primitive("NormalBackward1", batching="random")
 class normal_mean:
+    def forward(mean: Array, *, std: Any = 1.0, generator: Any = None) -> Array:
+        if not std >= 0:
+            raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+        return random.normal(np.shape(mean), mean.dtype, 0.0, std, generator) + mean
+
     mean = lambda g, mean_sym_sizes: zeros_like(g)
 
 
-@primitive(_normal_std, "NormalBackward2", batching="random")
+@primitive("NormalBackward2", batching="random")
 class normal_std:
+    def forward(std: Array, *, mean: Any = 0.0, generator: Any = None) -> Array:
+        return _standard(mean, std, std.dtype, generator)
+
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@primitive(_normal_both, "NormalBackward3", batching="random")
+@primitive("NormalBackward3", batching="random")
 class normal_both:
+    def forward(mean: Array, std: Array, *, generator: Any = None) -> Array:
+        return _standard(mean, std, mean.dtype, generator)
+
     mean = lambda g, mean_sym_sizes: zeros_like(g)
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@primitive(_bernoulli, "BernoulliBackward0", batching="random")
+@primitive("BernoulliBackward0", batching="random")
 class bernoulli_p:
+    def forward(input: Array, *, generator: Any = None) -> Array:
+        if input.dtype.kind != "f":
+            word = scalar_name(input)
+            raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{word}'")
+        return random.bernoulli(np.shape(input), input.dtype, np.asarray(input), generator)
+
     input = zeros_like
 
 
@@ -228,33 +224,30 @@ def _poisson(input: Array, *, generator: Any = None) -> Array:
     return random.poisson(np.asarray(input), generator)
 
 
-def _multinomial(
-    input: Array, *, num_samples: Any, replacement: bool = False, generator: Any = None
-) -> Array:
-    if input.dtype.kind != "f":
-        word = scalar_name(input)
-        raise RuntimeError(
-            f"multinomial only supports floating-point dtypes for input, got: {word}"
-        )
-    if not 1 <= input.ndim <= 2:
-        raise RuntimeError("prob_dist must be 1 or 2 dim")
-    if num_samples <= 0:
-        raise RuntimeError("cannot sample n_sample <= 0 samples")
-    if not replacement and num_samples > input.shape[-1]:
-        raise RuntimeError(
-            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
-        )
-    return random.multinomial(np.asarray(input), num_samples, replacement, generator)
-
-
 @primitive(_poisson, "PoissonBackward0", batching="random")
 class poisson_row:
     input = zeros_like
 
 
-@primitive(_multinomial, batching="random")
+@primitive(batching="random")
 class multinomial_row:
-    pass
+    def forward(
+        input: Array, *, num_samples: Any, replacement: bool = False, generator: Any = None
+    ) -> Array:
+        if input.dtype.kind != "f":
+            word = scalar_name(input)
+            raise RuntimeError(
+                f"multinomial only supports floating-point dtypes for input, got: {word}"
+            )
+        if not 1 <= input.ndim <= 2:
+            raise RuntimeError("prob_dist must be 1 or 2 dim")
+        if num_samples <= 0:
+            raise RuntimeError("cannot sample n_sample <= 0 samples")
+        if not replacement and num_samples > input.shape[-1]:
+            raise RuntimeError(
+                "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+            )
+        return random.multinomial(np.asarray(input), num_samples, replacement, generator)
 
 
 OF_TENSORS: tuple[Any, ...] = (normal_mean, normal_std, normal_both)
@@ -334,18 +327,17 @@ def _overwritten(self: Array, *, values: Any) -> Array:
     return values
 
 
-def _overwritten_by(self: Array, p: Array, *, values: Any) -> Array:
-    return values
-
-
 def _overwriting(name: str, node: str) -> Any:
     """A primitive that forgets what was there."""
     body = type(name, (), {"self": zeros_like, "__module__": __name__})
     return primitive(_overwritten, node)(body)
 
 
-@primitive(_overwritten_by, "BernoulliBackward1")
+@primitive("BernoulliBackward1")
 class bernoulli_tensor:
+    def forward(self: Array, p: Array, *, values: Any) -> Array:
+        return values
+
     self = zeros_like
     p = zeros_like
 

@@ -108,7 +108,7 @@ split_size_copy = _copy_of(reshaping.split_size)
 split_by_sizes_copy = _copy_of(reshaping.split_by_sizes)
 
 
-def _choice(*signatures: str, primitives: list[VjpRules], samples: list[str]) -> Callable[..., Any]:
+def _choice(*signatures: str, primitives: list[VjpRules], samples: str) -> Callable[..., Any]:
     """`NAME_copy` of a view that several primitives make."""
     doc = f"A copy of `{signatures[0].partition('_copy(')[0]}`."
     texts = [s.replace(")", ", *, Tensor out=None)") for s in signatures]
@@ -152,16 +152,7 @@ def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
     return expand_size_copy(input, size)
 
 
-def _narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
-    return in_order(reshaping.narrow(self, dim, start, length)).copy()
-
-
-def _narrow_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, start: int, length: int) -> Any:
-    return reshaping.slice_backward(g, self_sym_sizes, dim, start, start + length, 1)
-
-
 @operator(
-    _narrow_copy,
     "NarrowCopyBackward0",
     linearity="linear",
     samples="(randn(4), 0, 1, 2)",
@@ -171,4 +162,9 @@ def _narrow_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, start: int, 
 class narrow_copy:
     """A copy of `narrow`."""
 
-    self = _narrow_back
+    def forward(self: Array, dim: int, start: int, length: int) -> Array:
+        return in_order(reshaping.narrow(self, dim, start, length)).copy()
+
+    self = lambda g, self_sym_sizes, dim, start, length: reshaping.slice_backward(
+        g, self_sym_sizes, dim, start, start + length, 1
+    )

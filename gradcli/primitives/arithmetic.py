@@ -46,46 +46,12 @@ def _samples(name: str, *more: str) -> tuple[str, ...]:
 
 
 # -- kernels --------------------------------------------------------------------------------------
-def _sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    if is_one(alpha):
-        return applied(np.subtract, self, other)
-    return self - factor(alpha, self.dtype) * other
-
-
-def _rsub(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    bools = self.dtype.kind == "b", type(other) is bool
-    if any(bools):
-        raise RuntimeError(TWO_BOOLS if all(bools) else BOOL_OPERAND)
-    self = meeting(self, other)
-    wide = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
-    other = dtypes.constant(other, wide)
-    difference = other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
-    return difference.astype(self.dtype, copy=False)
 
 
 TWO_BOOLS = (
     "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
     "`logical_xor()` operator instead."
 )
-
-
-def _neg(self: Array) -> Array:
-    if self.dtype.kind == "b":
-        raise RuntimeError(MINUS_BOOL)
-    return -self
-
-
-# C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
-def _div_scalar(self: Array, other: Any) -> Array:
-    return self / other
-
-
-def _add_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    return meeting(self, other) + other * alpha
-
-
-def _sub_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    return meeting(self, other) - other * alpha
 
 
 def _scaled(g: Any, alpha: Any) -> Any:
@@ -107,7 +73,6 @@ add = register(
 
 
 @operator(
-    _sub,
     "SubBackward0",
     plain="-",
     real={"other": "-g if alpha == 1 else -g * alpha"},
@@ -134,6 +99,11 @@ add = register(
 class sub:
     """Difference, `input - alpha * other`."""
 
+    def forward(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+        if is_one(alpha):
+            return applied(np.subtract, self, other)
+        return self - factor(alpha, self.dtype) * other
+
     self = lambda g: g
     other = lambda g, alpha: _scaled(-g, alpha)
 
@@ -142,29 +112,38 @@ class sub:
 _SHIFT: Any = {"linearity": "elementwise", "types": "own", "analytic": True}
 
 
-@primitive(_add_scalar, "AddBackward1", **_SHIFT, scalar_of=add, symbolic="plus")
+@primitive("AddBackward1", **_SHIFT, scalar_of=add, symbolic="plus")
 class add_scalar:
+    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+        return meeting(self, other) + other * alpha
+
     self = lambda g: g
 
 
-@primitive(_sub_scalar, "SubBackward1", **_SHIFT, scalar_of=sub, symbolic="minus")
+@primitive("SubBackward1", **_SHIFT, scalar_of=sub, symbolic="minus")
 class sub_scalar:
+    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+        return meeting(self, other) - other * alpha
+
     self = lambda g: g
 
 
-@primitive(
-    _rsub, "RsubBackward1", **_SHIFT, samples=("2 - randn(3)",), symbolic="other - alpha * self"
-)
+@primitive("RsubBackward1", **_SHIFT, samples=("2 - randn(3)",), symbolic="other - alpha * self")
 class rsub_scalar:
+    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+        bools = self.dtype.kind == "b", type(other) is bool
+        if any(bools):
+            raise RuntimeError(TWO_BOOLS if all(bools) else BOOL_OPERAND)
+        self = meeting(self, other)
+        wide = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
+        other = dtypes.constant(other, wide)
+        difference = other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
+        return difference.astype(self.dtype, copy=False)
+
     self = lambda g, alpha: -_scaled(g, alpha)
 
 
-def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    return other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
-
-
 @primitive(
-    _rsub_tensor,
     "RsubBackward0",
     linearity="linear",
     types="numbers",
@@ -174,6 +153,9 @@ def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     symbolic="other - alpha * self",
 )
 class rsub_tensor:
+    def forward(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+        return other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
+
     self = lambda g, alpha: -_scaled(g, alpha)
     other = lambda g: g
 
@@ -209,7 +191,6 @@ class div_true:
 
 
 @primitive(
-    _div_scalar,
     "DivBackward1",
     linearity="linear",
     types="float",
@@ -218,6 +199,10 @@ class div_true:
     symbolic="self / other",
 )
 class div_scalar:
+    # C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
+    def forward(self: Array, other: Any) -> Array:
+        return self / other
+
     self = lambda g, other: g / conj(other)
 
 
@@ -264,7 +249,6 @@ class reciprocal:
 
 
 @operator(
-    _neg,
     "NegBackward0",
     linearity="linear",
     inplace=True,
@@ -276,6 +260,11 @@ class reciprocal:
 )
 class neg:
     """Minus the elements."""
+
+    def forward(self: Array) -> Array:
+        if self.dtype.kind == "b":
+            raise RuntimeError(MINUS_BOOL)
+        return -self
 
     self = lambda g: -g
 
@@ -300,64 +289,7 @@ def _pow(base: Any, exponent: Any) -> Any:
         )
 
 
-def _pow_number(self: Array, exponent: Any) -> Array:
-    _check_integer_power(self, exponent)
-    if self.dtype.kind in "fc" and not isinstance(exponent, complex):
-        if exponent == 1:
-            return self * 1
-        if exponent == 2:
-            return self * self
-        if exponent == 0.5:
-            return np.sqrt(self)
-        if exponent == -1:
-            return 1 / self
-        if exponent == -0.5:
-            return 1 / np.sqrt(self)
-    self = meeting(self, exponent)
-    if self.dtype.kind == "b":
-        return self if exponent else np.ones_like(self)[()]
-    return _pow(self, dtypes.checked(exponent, self.dtype))
-
-
-def _pow_tensors(self: Array, exponent: Array) -> Array:
-    return _pow(self, exponent)
-
-
-def _pow_base(self: Any, exponent: Array) -> Array:
-    exponent = meeting(exponent, self)
-    if self == 1 and not isinstance(self, bool):
-        return np.ones_like(exponent)[()]
-    if exponent.dtype.kind in "biu":
-        self = dtypes.constant(self, exponent.dtype)
-    return afresh(_pow(self, exponent), exponent)
-
-
-def _pow_backward(g: Any, self: Any, exponent: Any) -> Any:
-    if exponent == 0:
-        return zeros_like(g)
-    if exponent == 0.5:  # 1/sqrt, which keeps the sign at -0
-        return g * conj(exponent * pow_number(self, -0.5))
-    return g * conj(exponent * self ** (exponent - 1))
-
-
-def _pow_backward_self(g: Any, self: Any, exponent: Any) -> Any:
-    return np.where(exponent == 0.0, 0.0, g * conj(exponent * self ** (exponent - 1)))
-
-
-def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
-    if is_complex(exponent):
-        still = (self == 0) & ((exponent.real > 0) | ((exponent.real == 0) & (exponent.imag == 0)))
-    else:
-        still = (self == 0) & (exponent >= 0)
-    if is_complex(result) and not is_complex(self):
-        self = self + 0j  # a negative base has a logarithm too
-    elif dtype_of(self) != dtype_of(result):
-        self = cast(self, dtype_of(result))
-    return g * conj(np.where(still, 0.0, result * np.log(self)))
-
-
 @primitive(
-    _pow_number,
     "PowBackward0",
     linearity="elementwise",
     analytic=True,
@@ -365,11 +297,33 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
     symbolic="self ** exponent",
 )
 class pow_number:
-    self = _pow_backward
+    def forward(self: Array, exponent: Any) -> Array:
+        _check_integer_power(self, exponent)
+        if self.dtype.kind in "fc" and not isinstance(exponent, complex):
+            if exponent == 1:
+                return self * 1
+            if exponent == 2:
+                return self * self
+            if exponent == 0.5:
+                return np.sqrt(self)
+            if exponent == -1:
+                return 1 / self
+            if exponent == -0.5:
+                return 1 / np.sqrt(self)
+        self = meeting(self, exponent)
+        if self.dtype.kind == "b":
+            return self if exponent else np.ones_like(self)[()]
+        return _pow(self, dtypes.checked(exponent, self.dtype))
+
+    def self(g: Any, self: Any, exponent: Any) -> Any:
+        if exponent == 0:
+            return zeros_like(g)
+        if exponent == 0.5:  # 1/sqrt, which keeps the sign at -0
+            return g * conj(exponent * pow_number(self, -0.5))
+        return g * conj(exponent * self ** (exponent - 1))
 
 
 @primitive(
-    _pow_tensors,
     "PowBackward1",
     linearity="elementwise",
     refuses={"b": "pow"},
@@ -377,34 +331,55 @@ class pow_number:
     symbolic="self ** exponent",
 )
 class pow_tensors:
-    self = _pow_backward_self
-    exponent = _pow_backward_exponent
+    def forward(self: Array, exponent: Array) -> Array:
+        return _pow(self, exponent)
 
+    self = lambda g, self, exponent: np.where(
+        exponent == 0.0, 0.0, g * conj(exponent * self ** (exponent - 1))
+    )
 
-def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
-    log: Any
-    if self == 0:
-        slope = result * float("-inf")
-        still = exponent.real >= 0 if is_complex(exponent) else exponent >= 0
-        return g * conj(np.where(still, 0.0, slope))
-    if isinstance(self, complex) or is_complex(g):
-        import cmath
-
-        log = cmath.log(self)
-    else:
-        log = math.log(self) if self > 0 else float("nan")
-    return g * conj(result * log)
+    def exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+        if is_complex(exponent):
+            still = (self == 0) & (
+                (exponent.real > 0) | ((exponent.real == 0) & (exponent.imag == 0))
+            )
+        else:
+            still = (self == 0) & (exponent >= 0)
+        if is_complex(result) and not is_complex(self):
+            self = self + 0j  # a negative base has a logarithm too
+        elif dtype_of(self) != dtype_of(result):
+            self = cast(self, dtype_of(result))
+        return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 
 @primitive(
-    _pow_base,
     "PowBackward2",
     linearity="elementwise",
     samples=("pow(2, randn(3))",),
     symbolic="self ** exponent",
 )
 class pow_base:
-    exponent = _pow_base_rule
+    def forward(self: Any, exponent: Array) -> Array:
+        exponent = meeting(exponent, self)
+        if self == 1 and not isinstance(self, bool):
+            return np.ones_like(exponent)[()]
+        if exponent.dtype.kind in "biu":
+            self = dtypes.constant(self, exponent.dtype)
+        return afresh(_pow(self, exponent), exponent)
+
+    def exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+        log: Any
+        if self == 0:
+            slope = result * float("-inf")
+            still = exponent.real >= 0 if is_complex(exponent) else exponent >= 0
+            return g * conj(np.where(still, 0.0, slope))
+        if isinstance(self, complex) or is_complex(g):
+            import cmath
+
+            log = cmath.log(self)
+        else:
+            log = math.log(self) if self > 0 else float("nan")
+        return g * conj(result * log)
 
 
 # -- division with remainder ----------------------------------------------------------------------
@@ -430,10 +405,6 @@ def _remainder(self: Array, other: Array) -> Array:
     # NumPy gives a remainder of 0 the sign of the divisor, PyTorch leaves fmod's.
     rest = np.fmod(self, other)
     return where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
-
-
-def _remainder_number(self: Array, other: Any) -> Array:
-    return _remainder(self, dtypes.constant(other, self.dtype))
 
 
 @operator(
@@ -472,24 +443,19 @@ class remainder_tensors:
     other = lambda g, self, other: -g * div_rounded(cast(self, dtype_of(g)), other, "floor")
 
 
-@primitive(
-    _remainder_number,
-    "RemainderBackward0",
-    batching="elementwise",
-    symbolic="remainder(self, other)",
-)
+@primitive("RemainderBackward0", batching="elementwise", symbolic="remainder(self, other)")
 class remainder_number:
+    def forward(self: Array, other: Any) -> Array:
+        return _remainder(self, dtypes.constant(other, self.dtype))
+
     self = lambda g: g
 
 
-def _remainder_of(self: Any, other: Array) -> Array:
-    return _remainder(dtypes.constant(self, other.dtype), other)
-
-
-@primitive(
-    _remainder_of, "NotImplemented", batching="elementwise", symbolic="remainder(self, other)"
-)
+@primitive("NotImplemented", batching="elementwise", symbolic="remainder(self, other)")
 class remainder_:
+    def forward(self: Any, other: Array) -> Array:
+        return _remainder(dtypes.constant(self, other.dtype), other)
+
     other = lambda g: g
 
 
@@ -715,12 +681,7 @@ bitwise_left_shift = _shift(np.left_shift, "left")
 bitwise_right_shift = _shift(np.right_shift, "right")
 
 
-def _invert(self: Array) -> Array:
-    return ~self
-
-
 @operator(
-    _invert,
     refuses={"fc": "bitwise_not_cpu"},
     inplace=True,
     numpy=np.invert,
@@ -729,6 +690,9 @@ def _invert(self: Array) -> Array:
 )
 class bitwise_not:
     """Bitwise not."""
+
+    def forward(self: Array) -> Array:
+        return ~self
 
 
 def _inverted(x: Tensor) -> Tensor:

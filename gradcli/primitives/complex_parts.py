@@ -49,13 +49,6 @@ def _combined(real: Array, imag: Array) -> Array:
     return as_operands(out, real, imag) if out.ndim else out[()]
 
 
-def _polar(abs: Array, angle: Array) -> Array:
-    _check_parts("polar", "abs", abs, angle)
-    if abs.dtype.itemsize == 2:
-        raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
-    return _combined(abs * np.cos(angle), abs * np.sin(angle))
-
-
 _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), rand(0))")
 
 
@@ -76,7 +69,6 @@ class complex_:
 
 
 @operator(
-    _polar,
     "PolarBackward0",
     method=False,
     samples=tuple(s.format("polar") for s in _PARTS),
@@ -84,6 +76,12 @@ class complex_:
 )
 class polar:
     """Complex numbers with the given absolute values and angles."""
+
+    def forward(abs: Array, angle: Array) -> Array:
+        _check_parts("polar", "abs", abs, angle)
+        if abs.dtype.itemsize == 2:
+            raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
+        return _combined(abs * np.cos(angle), abs * np.sin(angle))
 
     abs = lambda g, result: (g.conj() * sgn(result)).real
     angle = lambda g, result: (g.conj() * (result * 1j)).real

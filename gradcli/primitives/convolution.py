@@ -159,29 +159,6 @@ def _convolution(
     return found
 
 
-def _convolution_backward(
-    g: Any,
-    input: Any,
-    weight: Any,
-    bias_sym_sizes_opt: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    mask: Any,
-) -> tuple[Any, Any, Any]:
-    g_input = g_weight = g_bias = None
-    if mask[0] or mask[1]:
-        g_input, g_weight = convolution_gradients(
-            g, input, weight, stride, padding, dilation, transposed, output_padding, groups
-        )
-    if mask[2]:
-        g_bias = total(g, (0, *range(2, g.ndim)))
-    return (g_input if mask[0] else None), (g_weight if mask[1] else None), g_bias
-
-
 def _gradients(
     grad_output: Array,
     input: Array,
@@ -253,7 +230,27 @@ class convolution_gradients:
     symbolic="a convolution",
 )
 class convolution:
-    input__weight__bias = _convolution_backward
+    def input__weight__bias(
+        g: Any,
+        input: Any,
+        weight: Any,
+        bias_sym_sizes_opt: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        transposed: bool,
+        output_padding: Any,
+        groups: int,
+        mask: Any,
+    ) -> tuple[Any, Any, Any]:
+        g_input = g_weight = g_bias = None
+        if mask[0] or mask[1]:
+            g_input, g_weight = convolution_gradients(
+                g, input, weight, stride, padding, dilation, transposed, output_padding, groups
+            )
+        if mask[2]:
+            g_bias = total(g, (0, *range(2, g.ndim)))
+        return (g_input if mask[0] else None), (g_weight if mask[1] else None), g_bias
 
 
 # -- functions ------------------------------------------------------------------------------------
@@ -608,32 +605,16 @@ def _blocks(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) ->
     )
 
 
-def _im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
-    implemented("im2col_out_cpu", self, "efdFD?")
-    images = self[None] if self.ndim == 3 else self
-    columns = _columns_of(images, kernel_size, dilation, padding, stride)
-    if prod(kernel_size) == 1:
-        columns = columns.copy()  # which were a view of the images
-    return columns[0] if self.ndim == 3 else columns
-
-
-def _col2im(
-    self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
-) -> Array:
-    implemented("col2im_out_cpu", self, "efdFD?")
-    if self.ndim == 2:
-        return _image_of(self[None], output_size, kernel_size, dilation, padding, stride)[0]
-    return _image_of(self, output_size, kernel_size, dilation, padding, stride)
-
-
-@operator(
-    _im2col,
-    "Im2ColBackward0",
-    linearity="linear",
-    public=False,
-    batching=batching_helpers.images(4),
-)
+@operator("Im2ColBackward0", linearity="linear", public=False, batching=batching_helpers.images(4))
 class im2col:
+    def forward(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+        implemented("im2col_out_cpu", self, "efdFD?")
+        images = self[None] if self.ndim == 3 else self
+        columns = _columns_of(images, kernel_size, dilation, padding, stride)
+        if prod(kernel_size) == 1:
+            columns = columns.copy()  # which were a view of the images
+        return columns[0] if self.ndim == 3 else columns
+
     self = (
         lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: (  # noqa: E501
             col2im(
@@ -648,14 +629,16 @@ class im2col:
     )
 
 
-@operator(
-    _col2im,
-    "Col2ImBackward0",
-    linearity="linear",
-    public=False,
-    batching=batching_helpers.images(3),
-)
+@operator("Col2ImBackward0", linearity="linear", public=False, batching=batching_helpers.images(3))
 class col2im:
+    def forward(
+        self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+    ) -> Array:
+        implemented("col2im_out_cpu", self, "efdFD?")
+        if self.ndim == 2:
+            return _image_of(self[None], output_size, kernel_size, dilation, padding, stride)[0]
+        return _image_of(self, output_size, kernel_size, dilation, padding, stride)
+
     self = im2col
 
 

@@ -237,38 +237,38 @@ argmin = _arg("argmin", "The index of the first smallest element.")
 
 
 # -- extrema, both at once; counting --------------------------------------------------------------
-def _aminmax(self: Array, *, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
-    if self.dtype.kind == "c":
-        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(self)}'")
-    axis = None if dim is None else wrap_dim(dim, self.ndim)
-    if not self.size:
-        if axis is None:
-            raise RuntimeError(
-                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
-                "identity."
-            )
-        if not self.shape[axis]:
-            raise IndexError(f"aminmax: Expected reduction dim {axis} to have non-zero size.")
-    at = axis if self.ndim else None
-    least, most = (
-        reduce(self, axis=at, keepdims=keepdim) for reduce in (minimum_reduce, maximum_reduce)
-    )
-    return afresh(least, self), afresh(most, self)
 
 
-def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, min: Any, max: Any) -> Any:
-    dims = () if dim is None else (dim,)
-    parts = [
-        extreme_backward(part, self, value, dims, keepdim)
-        for part, value in zip(g, (min, max), strict=True)
-        if part is not None
-    ]
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-
-@primitive(_aminmax, "AminmaxBackward0", outputs="min max", axes="dim", writes="apart")
+@primitive("AminmaxBackward0", outputs="min max", axes="dim", writes="apart")
 class aminmax_p:
-    self = _aminmax_backward
+    def forward(
+        self: Array, *, dim: int | None = None, keepdim: bool = False
+    ) -> tuple[Array, Array]:
+        if self.dtype.kind == "c":
+            raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(self)}'")
+        axis = None if dim is None else wrap_dim(dim, self.ndim)
+        if not self.size:
+            if axis is None:
+                raise RuntimeError(
+                    "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                    "identity."
+                )
+            if not self.shape[axis]:
+                raise IndexError(f"aminmax: Expected reduction dim {axis} to have non-zero size.")
+        at = axis if self.ndim else None
+        least, most = (
+            reduce(self, axis=at, keepdims=keepdim) for reduce in (minimum_reduce, maximum_reduce)
+        )
+        return afresh(least, self), afresh(most, self)
+
+    def self(g: Any, self: Any, dim: Any, keepdim: bool, min: Any, max: Any) -> Any:
+        dims = () if dim is None else (dim,)
+        parts = [
+            extreme_backward(part, self, value, dims, keepdim)
+            for part, value in zip(g, (min, max), strict=True)
+            if part is not None
+        ]
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 aminmax = results(

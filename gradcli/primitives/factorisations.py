@@ -125,13 +125,6 @@ def _real(a: Any) -> Any:
 
 
 # -- inverses and solves --------------------------------------------------------------------------
-def _inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
-    name = "linalg.inv_ex" if check_errors else "linalg.inv"
-    check_inputs(name, A)
-    inverse, info = lapack.inverse(A)
-    if check_errors:
-        raise_on_failure(name, info, INVERSE_FAILED)
-    return inverse, info
 
 
 INVERSE_FAILED = (
@@ -145,13 +138,7 @@ CHOLESKY_FAILED = (
 )
 
 
-def _inv_backward(g: Any, inverse: Any) -> Any:
-    h = mH(inverse)
-    return -matmul(h, matmul(g, h))
-
-
 @primitive(
-    _inv_ex,
     "LinalgInvExBackward0",
     outputs="inverse info",
     differentiable=1,
@@ -159,7 +146,17 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
     symbolic="linalg.inv",
 )
 class inv_ex:
-    A = _inv_backward
+    def forward(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
+        name = "linalg.inv_ex" if check_errors else "linalg.inv"
+        check_inputs(name, A)
+        inverse, info = lapack.inverse(A)
+        if check_errors:
+            raise_on_failure(name, info, INVERSE_FAILED)
+        return inverse, info
+
+    def A(g: Any, inverse: Any) -> Any:
+        h = mH(inverse)
+        return -matmul(h, matmul(g, h))
 
 
 def _factored(A: Any) -> tuple[Any, Any]:
@@ -171,57 +168,7 @@ def is_vector(A: Any, B: Any) -> bool:
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
-def _solve_ex(
-    A: Array, B: Array, *, left: bool = True, check_errors: bool = False
-) -> tuple[Array, Array, Array, Array]:
-    name = "linalg.solve"
-    check_floating(name, A)
-    if A.dtype != B.dtype:
-        raise RuntimeError(
-            f"{name}: Expected A and B to have the same dtype, but found A of type "
-            f"{scalar_name(A)} and B of type "
-            f"{scalar_name(B)} instead"
-        )
-    check_square(name, A)
-    vector = is_vector(A, B)
-    rhs = B[..., None] if vector else B
-    if rhs.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
-    _check_sides(name, A, rhs, left)
-    lu, pivots = lapack.lu_factor(A)
-    info = lapack.first_zero(lu)
-    if info.any():
-        result = lapack.solve_lu(lu, pivots, rhs, left=left)
-    elif left:
-        result = lapack.by_columns(lapack.solve(A, rhs))
-    else:
-        result = lapack.by_columns(lapack.solve(A.mT, rhs.mT)).mT
-    if check_errors:
-        raise_on_failure("linalg.solve_ex", info, SOLVE_FAILED)
-    return (result[..., 0] if vector else result), lu, pivots, info
-
-
-def _solve_backward(
-    g: Any, A: Any, LU: Any, pivots: Any, result: Any, left: bool, mask: Any
-) -> tuple[Any, Any]:
-    """g_B solves with the adjoint; g_A is minus g_B times the result."""
-    vector = is_vector(A, result)
-    column = _column if vector else (lambda x: x)
-    if unrecorded(g):
-        g_b = lapack.solve_lu(LU, pivots, column(g), left=left, adjoint_=True)
-    else:
-        g_b = solve_ex(mH(A), column(g), left=left)[0]
-    g_a = None
-    if mask[0]:
-        h = mH(column(result))
-        g_a = -(matmul(g_b, h) if left else matmul(h, g_b))
-    if not mask[1]:
-        return g_a, None
-    return g_a, (g_b.squeeze(-1) if vector else g_b)
-
-
 @primitive(
-    _solve_ex,
     "LinalgSolveExBackward0",
     outputs="result LU pivots info",
     differentiable=1,
@@ -229,39 +176,55 @@ def _solve_backward(
     symbolic="linalg.solve",
 )
 class solve_ex:
-    A__B = _solve_backward
+    def forward(
+        A: Array, B: Array, *, left: bool = True, check_errors: bool = False
+    ) -> tuple[Array, Array, Array, Array]:
+        name = "linalg.solve"
+        check_floating(name, A)
+        if A.dtype != B.dtype:
+            raise RuntimeError(
+                f"{name}: Expected A and B to have the same dtype, but found A of type "
+                f"{scalar_name(A)} and B of type "
+                f"{scalar_name(B)} instead"
+            )
+        check_square(name, A)
+        vector = is_vector(A, B)
+        rhs = B[..., None] if vector else B
+        if rhs.ndim < 2:
+            raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+        _check_sides(name, A, rhs, left)
+        lu, pivots = lapack.lu_factor(A)
+        info = lapack.first_zero(lu)
+        if info.any():
+            result = lapack.solve_lu(lu, pivots, rhs, left=left)
+        elif left:
+            result = lapack.by_columns(lapack.solve(A, rhs))
+        else:
+            result = lapack.by_columns(lapack.solve(A.mT, rhs.mT)).mT
+        if check_errors:
+            raise_on_failure("linalg.solve_ex", info, SOLVE_FAILED)
+        return (result[..., 0] if vector else result), lu, pivots, info
 
-
-def _solve_triangular(
-    self: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Array:
-    name = "linalg.solve_triangular"
-    check_square(name, self)
-    check_matrix(name, B, "B")
-    _check_sides(name, self, B, left)
-    implemented("triangular_solve_cpu", self, "fdFD")
-    if self.dtype != B.dtype:  # PyTorch copies B into a result of A's dtype
-        B = np.real(B) if self.dtype.kind == "f" else B
-        B = B.astype(self.dtype)
-    return lapack.by_columns(
-        lapack.solve_triangular(self, B, upper=upper, left=left, unit=unitriangular)
-    )
-
-
-def _solve_triangular_backward(
-    g: Any, self: Any, result: Any, upper: bool, left: bool, unitriangular: bool, mask: Any
-) -> tuple[Any, Any]:
-    g_b = solve_triangular(mH(self), g, upper=not upper, left=left, unitriangular=unitriangular)
-    g_a = None
-    if mask[0]:
-        h = mH(result)
-        g_a = -(matmul(g_b, h) if left else matmul(h, g_b))
-        g_a = triu(g_a, int(unitriangular)) if upper else tril(g_a, -int(unitriangular))
-    return g_a, (g_b if mask[1] else None)
+    def A__B(
+        g: Any, A: Any, LU: Any, pivots: Any, result: Any, left: bool, mask: Any
+    ) -> tuple[Any, Any]:
+        """g_B solves with the adjoint; g_A is minus g_B times the result."""
+        vector = is_vector(A, result)
+        column = _column if vector else (lambda x: x)
+        if unrecorded(g):
+            g_b = lapack.solve_lu(LU, pivots, column(g), left=left, adjoint_=True)
+        else:
+            g_b = solve_ex(mH(A), column(g), left=left)[0]
+        g_a = None
+        if mask[0]:
+            h = mH(column(result))
+            g_a = -(matmul(g_b, h) if left else matmul(h, g_b))
+        if not mask[1]:
+            return g_a, None
+        return g_a, (g_b.squeeze(-1) if vector else g_b)
 
 
 @operator(
-    _solve_triangular,
     "LinalgSolveTriangularBackward0",
     samples="(randn(3,3) + 3*eye(3), randn(3,2), upper=True); "
     "(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
@@ -274,7 +237,31 @@ def _solve_triangular_backward(
 class solve_triangular:
     """X with A X = B (left) or X A = B, reading one triangle of A."""
 
-    self__B = _solve_triangular_backward
+    def forward(
+        self: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False
+    ) -> Array:
+        name = "linalg.solve_triangular"
+        check_square(name, self)
+        check_matrix(name, B, "B")
+        _check_sides(name, self, B, left)
+        implemented("triangular_solve_cpu", self, "fdFD")
+        if self.dtype != B.dtype:  # PyTorch copies B into a result of A's dtype
+            B = np.real(B) if self.dtype.kind == "f" else B
+            B = B.astype(self.dtype)
+        return lapack.by_columns(
+            lapack.solve_triangular(self, B, upper=upper, left=left, unit=unitriangular)
+        )
+
+    def self__B(
+        g: Any, self: Any, result: Any, upper: bool, left: bool, unitriangular: bool, mask: Any
+    ) -> tuple[Any, Any]:
+        g_b = solve_triangular(mH(self), g, upper=not upper, left=left, unitriangular=unitriangular)
+        g_a = None
+        if mask[0]:
+            h = mH(result)
+            g_a = -(matmul(g_b, h) if left else matmul(h, g_b))
+            g_a = triu(g_a, int(unitriangular)) if upper else tril(g_a, -int(unitriangular))
+        return g_a, (g_b if mask[1] else None)
 
 
 def _check_solved(name: str, b: Any, a: Any) -> None:
@@ -297,61 +284,60 @@ def _check_solved(name: str, b: Any, a: Any) -> None:
         )
 
 
-def _triangular_solve(
-    self: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> tuple[Array, Array]:
-    for name, value in (("b", self), ("A", A)):
-        if value.ndim < 2:
-            raise RuntimeError(
-                f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
-                f"{value.ndim} dimensions instead"
-            )
-    _check_solved("triangular_solve", self, A)
-    implemented("triangular_solve_cpu", A, "fdFD")
-    a = A.mT if transpose else A
-    solution = lapack.solve_triangular(a, self, upper=upper != transpose, unit=unitriangular)
-    batch = np.broadcast_shapes(A.shape[:-2], self.shape[:-2])
-    clone = np.broadcast_to(A, (*batch, *A.shape[-2:])).copy()
-    return lapack.by_columns(solution), lapack.by_columns(clone)
-
-
-def _triangular_solve_backward(
-    grads: Any,
-    self: Any,
-    A: Any,
-    solution: Any,
-    upper: bool,
-    transpose: bool,
-    unitriangular: bool,
-    mask: Any,
-) -> tuple[Any, Any]:
-    g, g_clone = grads
-    g_b = g_a = None
-    if g is None and g_clone is not None:
-        g_b = new_zeros(solution, tuple(solution.shape))
-        g_a = new_zeros(A, tuple(A.shape))
-    if g is not None:
-        g_b = triangular_solve_p(g, conj(A), upper, not transpose, unitriangular)[0]
-        if mask[1]:
-            if transpose:
-                g_a = -matmul(conj(solution), g_b.mT)
-            else:
-                g_a = -matmul(g_b, mH(solution))
-            k = int(unitriangular)
-            g_a = triu(g_a, k) if upper else tril(g_a, -k)
-    if g_clone is not None and mask[1]:
-        g_a = g_clone if g_a is None else g_a + g_clone
-    return (g_b if mask[0] else None), g_a
-
-
 @primitive(
-    _triangular_solve,
     "TriangularSolveBackward0",
     outputs="solution cloned_coefficient",
     batching=batching_helpers.last(2, 2),
 )
 class triangular_solve_p:
-    self__A = _triangular_solve_backward
+    def forward(
+        self: Array,
+        A: Array,
+        upper: bool = True,
+        transpose: bool = False,
+        unitriangular: bool = False,
+    ) -> tuple[Array, Array]:
+        for name, value in (("b", self), ("A", A)):
+            if value.ndim < 2:
+                raise RuntimeError(
+                    f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
+                    f"{value.ndim} dimensions instead"
+                )
+        _check_solved("triangular_solve", self, A)
+        implemented("triangular_solve_cpu", A, "fdFD")
+        a = A.mT if transpose else A
+        solution = lapack.solve_triangular(a, self, upper=upper != transpose, unit=unitriangular)
+        batch = np.broadcast_shapes(A.shape[:-2], self.shape[:-2])
+        clone = np.broadcast_to(A, (*batch, *A.shape[-2:])).copy()
+        return lapack.by_columns(solution), lapack.by_columns(clone)
+
+    def self__A(
+        grads: Any,
+        self: Any,
+        A: Any,
+        solution: Any,
+        upper: bool,
+        transpose: bool,
+        unitriangular: bool,
+        mask: Any,
+    ) -> tuple[Any, Any]:
+        g, g_clone = grads
+        g_b = g_a = None
+        if g is None and g_clone is not None:
+            g_b = new_zeros(solution, tuple(solution.shape))
+            g_a = new_zeros(A, tuple(A.shape))
+        if g is not None:
+            g_b = triangular_solve_p(g, conj(A), upper, not transpose, unitriangular)[0]
+            if mask[1]:
+                if transpose:
+                    g_a = -matmul(conj(solution), g_b.mT)
+                else:
+                    g_a = -matmul(g_b, mH(solution))
+                k = int(unitriangular)
+                g_a = triu(g_a, k) if upper else tril(g_a, -k)
+        if g_clone is not None and mask[1]:
+            g_a = g_clone if g_a is None else g_a + g_clone
+        return (g_b if mask[0] else None), g_a
 
 
 # -- determinants ---------------------------------------------------------------------------------
@@ -360,39 +346,8 @@ def _sign_of(pivots: Any) -> Any:
     return 1 - 2 * (swaps % 2)
 
 
-def _det(A: Array) -> tuple[Array, Array, Array]:
-    check_inputs("linalg.det", A)
-    lu, pivots = _factored(A)
-    result = lu.diagonal(0, -2, -1).prod(-1) * _sign_of(pivots).astype(A.dtype)
-    return result, lu, pivots
-
-
 def _scaled_identity(scale: Any, pivots: Any) -> Any:
     return diag_embed(expand(_column(scale), pivots.shape)).mT
-
-
-def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
-    if unrecorded(g):
-        scale = g * conj(result)
-        scale = np.asarray(scale) if isinstance(scale, np.generic) else scale
-        d = _scaled_identity(scale, pivots)
-        diagonal = LU.diagonal(0, -2, -1)
-        zero = diagonal == 0
-        if hasattr(zero, "guard") or zero.any():  # a plan's array tells nobody
-            eps = np.finfo(_real(LU)).eps
-            LU = LU + diag_embed(np.where(zero, eps, 0).astype(LU.dtype))
-        return lapack.solve_adjoint(A, LU, pivots, d)
-    d = _scaled_identity(g * conj(result), pivots)
-    small = np.abs(numbers(result)) < 100 * np.finfo(_real(numbers(A))).eps
-    if not anywhere(small):
-        return solve_ex(mH(A), d)[0]
-    singular = _det_backward_singular(g, A)
-    if not anywhere(~small):
-        return singular
-    mask = wrap(small[..., None, None])
-    eye = wrap(np.eye(A.shape[-1], dtype=A.array.dtype))
-    regular = solve_ex(mH(where(mask, eye, A)), d)[0]
-    return where(mask, singular, regular)
 
 
 def _det_backward_singular(g: Any, A: Any) -> Any:
@@ -415,7 +370,6 @@ def _without(s: Any, i: int) -> Any:
 
 
 @primitive(
-    _det,
     "LinalgDetBackward0",
     outputs="result LU pivots",
     differentiable=1,
@@ -423,7 +377,34 @@ def _without(s: Any, i: int) -> Any:
     symbolic="det[0]:",
 )
 class det_p:
-    A = _det_backward
+    def forward(A: Array) -> tuple[Array, Array, Array]:
+        check_inputs("linalg.det", A)
+        lu, pivots = _factored(A)
+        result = lu.diagonal(0, -2, -1).prod(-1) * _sign_of(pivots).astype(A.dtype)
+        return result, lu, pivots
+
+    def A(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
+        if unrecorded(g):
+            scale = g * conj(result)
+            scale = np.asarray(scale) if isinstance(scale, np.generic) else scale
+            d = _scaled_identity(scale, pivots)
+            diagonal = LU.diagonal(0, -2, -1)
+            zero = diagonal == 0
+            if hasattr(zero, "guard") or zero.any():  # a plan's array tells nobody
+                eps = np.finfo(_real(LU)).eps
+                LU = LU + diag_embed(np.where(zero, eps, 0).astype(LU.dtype))
+            return lapack.solve_adjoint(A, LU, pivots, d)
+        d = _scaled_identity(g * conj(result), pivots)
+        small = np.abs(numbers(result)) < 100 * np.finfo(_real(numbers(A))).eps
+        if not anywhere(small):
+            return solve_ex(mH(A), d)[0]
+        singular = _det_backward_singular(g, A)
+        if not anywhere(~small):
+            return singular
+        mask = wrap(small[..., None, None])
+        eye = wrap(np.eye(A.shape[-1], dtype=A.array.dtype))
+        regular = solve_ex(mH(where(mask, eye, A)), d)[0]
+        return where(mask, singular, regular)
 
 
 def _units(values: Any, size: Any) -> Any:
@@ -433,37 +414,7 @@ def _units(values: Any, size: Any) -> Any:
     return np.where(np.isnan(values), values.dtype.type(0), np.sign(values))
 
 
-def _slogdet(A: Array) -> tuple[Array, Array, Array, Array]:
-    check_inputs("linalg.slogdet", A)
-    lu, pivots = _factored(A)
-    diagonal = lu.diagonal(0, -2, -1)
-    size = np.abs(diagonal)
-    with np.errstate(all="ignore"):
-        logabsdet = np.log(size).sum(-1)
-        unit = _units(diagonal, size)
-    sign = (unit.prod(-1) * _sign_of(pivots)).astype(A.dtype)
-    return sign[()], logabsdet, lu, pivots
-
-
-def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> Any:
-    g_sign, g = grads[:2]
-    if is_complex(A):
-        if g_sign is not None:
-            # In this order: a Python complex times a NumPy scalar would be Python's again.
-            turn = (conj(g_sign) * sign).imag * 1j
-            g = -turn if g is None else g - turn
-    elif g is None:
-        return None
-    d = _scaled_identity(g, pivots)
-    if is_complex(A) and not is_complex(d):
-        d = cast(d, dtype_of(A))
-    if unrecorded(g):
-        return lapack.solve_adjoint(A, LU, pivots, d)
-    return solve_ex(mH(A), d)[0]
-
-
 @primitive(
-    _slogdet,
     "LinalgSlogdetBackward0",
     outputs="sign logabsdet LU pivots",
     differentiable=2,
@@ -471,19 +422,35 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     symbolic="linalg.slogdet:",
 )
 class slogdet_p:
-    A = _slogdet_backward
+    def forward(A: Array) -> tuple[Array, Array, Array, Array]:
+        check_inputs("linalg.slogdet", A)
+        lu, pivots = _factored(A)
+        diagonal = lu.diagonal(0, -2, -1)
+        size = np.abs(diagonal)
+        with np.errstate(all="ignore"):
+            logabsdet = np.log(size).sum(-1)
+            unit = _units(diagonal, size)
+        sign = (unit.prod(-1) * _sign_of(pivots)).astype(A.dtype)
+        return sign[()], logabsdet, lu, pivots
+
+    def A(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> Any:
+        g_sign, g = grads[:2]
+        if is_complex(A):
+            if g_sign is not None:
+                # In this order: a Python complex times a NumPy scalar would be Python's again.
+                turn = (conj(g_sign) * sign).imag * 1j
+                g = -turn if g is None else g - turn
+        elif g is None:
+            return None
+        d = _scaled_identity(g, pivots)
+        if is_complex(A) and not is_complex(d):
+            d = cast(d, dtype_of(A))
+        if unrecorded(g):
+            return lapack.solve_adjoint(A, LU, pivots, d)
+        return solve_ex(mH(A), d)[0]
 
 
 # -- Cholesky -------------------------------------------------------------------------------------
-def _cholesky_ex(
-    A: Array, *, upper: bool = False, check_errors: bool = False
-) -> tuple[Array, Array]:
-    name = "linalg.cholesky_ex" if check_errors else "linalg.cholesky"
-    check_inputs(name, A)
-    factor, info = lapack.cholesky(A, upper)
-    if check_errors:
-        raise_on_failure(name, info, CHOLESKY_FAILED)
-    return factor, info
 
 
 def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
@@ -496,7 +463,6 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
 
 
 @primitive(
-    _cholesky_ex,
     "LinalgCholeskyExBackward0",
     outputs="L info",
     differentiable=1,
@@ -504,6 +470,16 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     symbolic="linalg.cholesky",
 )
 class cholesky_ex_p:
+    def forward(
+        A: Array, *, upper: bool = False, check_errors: bool = False
+    ) -> tuple[Array, Array]:
+        name = "linalg.cholesky_ex" if check_errors else "linalg.cholesky"
+        check_inputs(name, A)
+        factor, info = lapack.cholesky(A, upper)
+        if check_errors:
+            raise_on_failure(name, info, CHOLESKY_FAILED)
+        return factor, info
+
     A = _cholesky_backward
 
 
@@ -545,18 +521,6 @@ def _cholesky_solve(self: Array, input2: Array, upper: bool = False) -> Array:
     return lapack.by_columns(lapack.solve_triangular(second, x, upper=True))
 
 
-def _cholesky_solve_backward(
-    g: Any, self: Any, input2: Any, result: Any, upper: bool, mask: Any
-) -> tuple[Any, Any]:
-    g_b = cholesky_solve(g, input2, upper)
-    g_l = None
-    if mask[1]:
-        common = matmul(g_b, mH(result))
-        common = common + mH(common)
-        g_l = -(matmul(input2, common) if upper else matmul(common, input2))
-    return (g_b if mask[0] else None), g_l
-
-
 @operator(
     _cholesky_solve,
     "CholeskySolveBackward0",
@@ -567,24 +531,19 @@ def _cholesky_solve_backward(
 class cholesky_solve:
     """X with A X = input, from the Cholesky factor of A."""
 
-    self__input2 = _cholesky_solve_backward
-
-
-def _cholesky_inverse(self: Array, upper: bool = False) -> Array:
-    check_square("cholesky_inverse", self)
-    implemented("cholesky_inverse_out_cpu", self, "fdFD")
-    raise_on_failure("cholesky_inverse", lapack.first_zero(self), INVERSE_FAILED)
-    return _cholesky_solve(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
-
-
-def _cholesky_inverse_backward(g: Any, self: Any, upper: bool, result: Any) -> Any:
-    common = g + mH(g)
-    common = matmul(result, matmul(common, result))
-    return -(matmul(self, common) if upper else matmul(common, self))
+    def self__input2(
+        g: Any, self: Any, input2: Any, result: Any, upper: bool, mask: Any
+    ) -> tuple[Any, Any]:
+        g_b = cholesky_solve(g, input2, upper)
+        g_l = None
+        if mask[1]:
+            common = matmul(g_b, mH(result))
+            common = common + mH(common)
+            g_l = -(matmul(input2, common) if upper else matmul(common, input2))
+        return (g_b if mask[0] else None), g_l
 
 
 @operator(
-    _cholesky_inverse,
     "CholeskyInverseBackward0",
     samples="(tril(randn(3,3)) + 3*eye(3))",
     batching="leading",
@@ -593,19 +552,19 @@ def _cholesky_inverse_backward(g: Any, self: Any, upper: bool, result: Any) -> A
 class cholesky_inverse:
     """The inverse of A from its Cholesky factor."""
 
-    self = _cholesky_inverse_backward
+    def forward(self: Array, upper: bool = False) -> Array:
+        check_square("cholesky_inverse", self)
+        implemented("cholesky_inverse_out_cpu", self, "fdFD")
+        raise_on_failure("cholesky_inverse", lapack.first_zero(self), INVERSE_FAILED)
+        return _cholesky_solve(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
+
+    def self(g: Any, self: Any, upper: bool, result: Any) -> Any:
+        common = g + mH(g)
+        common = matmul(result, matmul(common, result))
+        return -(matmul(self, common) if upper else matmul(common, self))
 
 
 # -- QR -------------------------------------------------------------------------------------------
-def _qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
-    if mode not in ("reduced", "complete", "r"):
-        raise RuntimeError(
-            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
-            "'complete'"
-        )
-    check_matrix("linalg.qr", A)
-    check_floating("linalg.qr", A)
-    return lapack.qr(A, mode)
 
 
 def _halve_diagonal(x: Any) -> Any:
@@ -617,53 +576,52 @@ def _halve_diagonal(x: Any) -> Any:
     return x * weights.astype(_real(numbers(x)))
 
 
-def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
-    g_q, g_r = grads
-    if mode == "r":
-        raise RuntimeError(
-            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
-            "use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
-        )
-    m, n = Q.shape[-2], R.shape[-1]
-    if mode == "complete" and m > n:
-        raise RuntimeError(
-            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
-        )
-    g: Any = None
-    if g_r is not None:
-        g = matmul(g_r, mH(R))
-    if g_q is not None:
-        inner = matmul(mH(Q), g_q)
-        g = -inner if g is None else g - inner
-    if m >= n:
-        upper = triu(g)
-        out = matmul(Q, _halve_diagonal(upper + mH(upper)))
-        if g_q is not None:
-            out = out + g_q
-        return solve_triangular(mH(R), out, upper=False, left=False)
-    skew = -g
-    skew = tril(skew - mH(skew))
-    if is_complex(skew):
-        skew = _halve_diagonal(skew)
-    out = solve_triangular(mH(narrow(R, -1, 0, m)), matmul(Q, skew), upper=False, left=False)
-    out = cat([out, new_zeros(out, (*out.shape[:-1], n - m))], -1)
-    return out if g_r is None else out + matmul(Q, g_r)
-
-
-@primitive(_qr, "LinalgQrBackward0", outputs="Q R", batching="leading", symbolic="linalg.qr: mode")
+@primitive("LinalgQrBackward0", outputs="Q R", batching="leading", symbolic="linalg.qr: mode")
 class qr_p:
-    A = _qr_backward
+    def forward(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
+        if mode not in ("reduced", "complete", "r"):
+            raise RuntimeError(
+                f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+                "'complete'"
+            )
+        check_matrix("linalg.qr", A)
+        check_floating("linalg.qr", A)
+        return lapack.qr(A, mode)
+
+    def A(grads: Any, Q: Any, R: Any, mode: str) -> Any:
+        g_q, g_r = grads
+        if mode == "r":
+            raise RuntimeError(
+                "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
+                "use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
+            )
+        m, n = Q.shape[-2], R.shape[-1]
+        if mode == "complete" and m > n:
+            raise RuntimeError(
+                "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
+            )
+        g: Any = None
+        if g_r is not None:
+            g = matmul(g_r, mH(R))
+        if g_q is not None:
+            inner = matmul(mH(Q), g_q)
+            g = -inner if g is None else g - inner
+        if m >= n:
+            upper = triu(g)
+            out = matmul(Q, _halve_diagonal(upper + mH(upper)))
+            if g_q is not None:
+                out = out + g_q
+            return solve_triangular(mH(R), out, upper=False, left=False)
+        skew = -g
+        skew = tril(skew - mH(skew))
+        if is_complex(skew):
+            skew = _halve_diagonal(skew)
+        out = solve_triangular(mH(narrow(R, -1, 0, m)), matmul(Q, skew), upper=False, left=False)
+        out = cat([out, new_zeros(out, (*out.shape[:-1], n - m))], -1)
+        return out if g_r is None else out + matmul(Q, g_r)
 
 
 # -- eigenvalues ----------------------------------------------------------------------------------
-def _eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
-    check_inputs("linalg.eigh", A)
-    if UPLO.upper() not in ("L", "U"):
-        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    if not compute_v:
-        return lapack.eigh(A, UPLO.upper())[0], np.zeros(0, A.dtype)
-    values, vectors = lapack.eigh(A, UPLO.upper())
-    return values, lapack.by_columns(vectors)
 
 
 def _phase_matters(name: str, diagonal: Any) -> None:
@@ -716,24 +674,24 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
 
 
 @primitive(
-    _eigh,
     "LinalgEighBackward0",
     outputs="eigenvalues eigenvectors",
     batching="leading",
     symbolic="linalg.eigh: UPLO -",
 )
 class eigh_p:
+    def forward(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
+        check_inputs("linalg.eigh", A)
+        if UPLO.upper() not in ("L", "U"):
+            raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+        if not compute_v:
+            return lapack.eigh(A, UPLO.upper())[0], np.zeros(0, A.dtype)
+        values, vectors = lapack.eigh(A, UPLO.upper())
+        return values, lapack.by_columns(vectors)
+
     A = lambda grads, eigenvalues, eigenvectors: _eig_backward(
         grads, eigenvalues, eigenvectors, True
     )
-
-
-def _eig(self: Array) -> tuple[Array, Array]:
-    check_square("linalg.eig", self)
-    check_floating("linalg.eig", self)
-    kind = np.result_type(self.dtype, np.complex64)
-    values, vectors = lapack.eig(self)
-    return values.astype(kind), lapack.by_columns(vectors.astype(kind))
 
 
 def _to_real(g: Any, complex_input: bool) -> Any:
@@ -741,75 +699,29 @@ def _to_real(g: Any, complex_input: bool) -> Any:
 
 
 @primitive(
-    _eig,
     "LinalgEigBackward0",
     outputs="eigenvalues eigenvectors",
     batching="leading",
     symbolic="linalg.eig:",
 )
 class eig_p:
+    def forward(self: Array) -> tuple[Array, Array]:
+        check_square("linalg.eig", self)
+        check_floating("linalg.eig", self)
+        kind = np.result_type(self.dtype, np.complex64)
+        values, vectors = lapack.eig(self)
+        return values.astype(kind), lapack.by_columns(vectors.astype(kind))
+
     self = lambda grads, eigenvalues, eigenvectors, self_dtype: _to_real(
         _eig_backward(grads, eigenvalues, eigenvectors, False), self_dtype.kind == "c"
     )
 
 
 # -- singular values ------------------------------------------------------------------------------
-def _svd(
-    A: Array, full_matrices: bool = True, compute_uv: bool = True
-) -> tuple[Array, Array, Array]:
-    check_matrix("linalg.svd", A)
-    check_floating("linalg.svd", A)
-    if not compute_uv:
-        empty = np.zeros(0, A.dtype)
-        return empty, lapack.svdvals(A), empty
-    u, s, vh = lapack.svd(A, full_matrices)
-    return lapack.by_columns(u), s, lapack.by_columns(vh)
 
 
 def _skew(x: Any) -> Any:
     return x - mH(x)
-
-
-def _svd_backward(
-    grads: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, S_sym_argsize_minus_1: int
-) -> Any:
-    g_u, g_s, g_vh = grads
-    if full_matrices:
-        size = S_sym_argsize_minus_1
-        U, Vh = narrow(U, -1, 0, size), narrow(Vh, -2, 0, size)
-        g_u = None if g_u is None else narrow(g_u, -1, 0, size)
-        g_vh = None if g_vh is None else narrow(g_vh, -2, 0, size)
-    m, n = U.shape[-2], Vh.shape[-1]
-    if g_u is None and g_vh is None:
-        if m >= n:
-            return matmul(U, _column(g_s) * Vh)
-        return matmul(U * _row(g_s), Vh)
-    uu = None if g_u is None else _skew(matmul(mH(U), g_u))
-    vv = None if g_vh is None else _skew(matmul(Vh, mH(g_vh)))
-    if is_complex(U):
-        _check_phases(uu, vv)
-    squares = _gaps(S * S)
-    if uu is None:
-        inner = _column(S) * (vv / squares)
-    elif vv is None:
-        inner = (uu / squares) * _row(S)
-    else:
-        inner = (uu * _row(S) + _column(S) * vv) / squares
-    if g_s is not None:
-        inner = inner + diag_embed(g_s)
-    if is_complex(U) and uu is not None and vv is not None:
-        inner = inner + diag_embed(uu.diagonal(0, -2, -1) / (2.0 * S))
-    if m > n and g_u is not None:
-        out = matmul(U, inner)
-        over = g_u / _row(S)
-        out = out + over - matmul(U, matmul(mH(U), over))
-        return matmul(out, Vh)
-    if m < n and g_vh is not None:
-        out = matmul(inner, Vh)
-        over = g_vh / _column(S)
-        out = out + over - matmul(matmul(over, mH(Vh)), Vh)
-        return matmul(U, out)
-    return matmul(U, matmul(inner, Vh)) if m >= n else matmul(matmul(U, inner), Vh)
 
 
 def _check_phases(uu: Any, vv: Any) -> None:
@@ -827,14 +739,63 @@ def _check_phases(uu: Any, vv: Any) -> None:
 
 
 @primitive(
-    _svd,
     "LinalgSvdBackward0",
     outputs="U S Vh",
     batching="leading",
     symbolic="linalg.svd: full_matrices -",
 )
 class svd_p:
-    A = _svd_backward
+    def forward(
+        A: Array, full_matrices: bool = True, compute_uv: bool = True
+    ) -> tuple[Array, Array, Array]:
+        check_matrix("linalg.svd", A)
+        check_floating("linalg.svd", A)
+        if not compute_uv:
+            empty = np.zeros(0, A.dtype)
+            return empty, lapack.svdvals(A), empty
+        u, s, vh = lapack.svd(A, full_matrices)
+        return lapack.by_columns(u), s, lapack.by_columns(vh)
+
+    def A(
+        grads: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, S_sym_argsize_minus_1: int
+    ) -> Any:
+        g_u, g_s, g_vh = grads
+        if full_matrices:
+            size = S_sym_argsize_minus_1
+            U, Vh = narrow(U, -1, 0, size), narrow(Vh, -2, 0, size)
+            g_u = None if g_u is None else narrow(g_u, -1, 0, size)
+            g_vh = None if g_vh is None else narrow(g_vh, -2, 0, size)
+        m, n = U.shape[-2], Vh.shape[-1]
+        if g_u is None and g_vh is None:
+            if m >= n:
+                return matmul(U, _column(g_s) * Vh)
+            return matmul(U * _row(g_s), Vh)
+        uu = None if g_u is None else _skew(matmul(mH(U), g_u))
+        vv = None if g_vh is None else _skew(matmul(Vh, mH(g_vh)))
+        if is_complex(U):
+            _check_phases(uu, vv)
+        squares = _gaps(S * S)
+        if uu is None:
+            inner = _column(S) * (vv / squares)
+        elif vv is None:
+            inner = (uu / squares) * _row(S)
+        else:
+            inner = (uu * _row(S) + _column(S) * vv) / squares
+        if g_s is not None:
+            inner = inner + diag_embed(g_s)
+        if is_complex(U) and uu is not None and vv is not None:
+            inner = inner + diag_embed(uu.diagonal(0, -2, -1) / (2.0 * S))
+        if m > n and g_u is not None:
+            out = matmul(U, inner)
+            over = g_u / _row(S)
+            out = out + over - matmul(U, matmul(mH(U), over))
+            return matmul(out, Vh)
+        if m < n and g_vh is not None:
+            out = matmul(inner, Vh)
+            over = g_vh / _column(S)
+            out = out + over - matmul(matmul(over, mH(Vh)), Vh)
+            return matmul(U, out)
+        return matmul(U, matmul(inner, Vh)) if m >= n else matmul(matmul(U, inner), Vh)
 
 
 # -- pseudo-inverses and least squares ------------------------------------------------------------
@@ -910,98 +871,97 @@ class pinv_p:
     self = _pinv_backward
 
 
-def _lstsq(
-    self: Array, b: Array, rcond: float | None = None, *, driver: str | None = None
-) -> tuple[Array, Array, Array, Array]:
-    name = "torch.linalg.lstsq"
-    if self.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-    if b.ndim < 1:
-        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
-    if self.dtype != b.dtype:
-        raise RuntimeError(
-            f"{name}: Expected input and other to have the same dtype, but got input's dtype "
-            f"{scalar_name(self)} and other's dtype "
-            f"{scalar_name(b)}"
-        )
-    if driver not in (None, "gels", "gelsd", "gelss", "gelsy"):
-        raise RuntimeError(
-            f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
-        )
-    if not 0 <= self.ndim - b.ndim <= 1:
-        raise RuntimeError(
-            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - "
-            "other.dim()) <= 1"
-        )
-    if self.dtype.char not in "fdFD":
-        raise RuntimeError("This function doesn't handle types other than float and double")
-    m, n = self.shape[-2:]
-    vector = is_vector(self, b)
-    rhs = b[..., None] if vector else b
-    if rhs.shape[-2] != m:
-        raise RuntimeError(f"{name}: input.size(-2) should match other.size(-{1 if vector else 2})")
-    driver = driver or "gelsy"
-    rtol = np.finfo(self.dtype).eps * max(m, n) if rcond is None else rcond
-    if np.isnan(self).any() or np.isnan(b).any():
-        raise lapack.LinAlgError(f"{name}: The input or other contains NaN, which has no solution.")
-    u, s, vh = lapack.svd(self, False)
-    limit = 0.0 if driver == "gels" else rtol * s.max(-1, keepdims=True, initial=0)
-    keep = s > limit
-    inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
-    x = lapack.adjoint(vh) @ (inverse[..., None] * (lapack.adjoint(u) @ rhs))
-    if not lapack.is_finite(rhs):
-        x = np.full_like(x, np.nan)
-    empty = np.zeros(0, s.dtype)
-    rank = keep.sum(-1)
-    residuals = empty
-    if driver != "gelsy" and m > n and (rank == n).all():
-        residuals = add_reduce(np.abs(self @ x - rhs) ** 2, -2)
-    # PyTorch's is a part of the memory that held the right-hand sides.
-    held = np.zeros((*x.shape[:-2], x.shape[-1], max(m, n)), x.dtype).swapaxes(-1, -2)
-    held[..., :n, :] = x
-    solution = held[..., :n, :]
-    return (
-        solution[..., 0] if vector else solution,
-        residuals,
-        np.zeros(0, np.int64) if driver == "gels" else np.asarray(rank, np.int64),
-        s if driver in ("gelsd", "gelss") else empty,
-    )
-
-
-def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> tuple[Any, Any]:
-    g_x, g_r = grads[0], grads[1]
-    vector = is_vector(self, b)
-    column = _column if vector else (lambda x: x)
-    g_a = g_b = None
-    if g_x is not None:
-        pinv = pinv_p(self)
-        if mask[0]:
-            g_pinv = matmul(column(g_x), mH(column(b)))
-            g_a = _pinv_backward(g_pinv, pinv, self)
-        if mask[1]:
-            g_b = matmul(mH(pinv), column(g_x))
-            g_b = g_b.squeeze(-1) if vector else g_b
-    if g_r is not None and 0 not in g_r.shape:
-        difference = matmul(self, column(solution)) - column(b)
-        if mask[0]:
-            extra = 2 * matmul(_row(g_r) * difference, mH(column(solution)))
-            g_a = extra if g_a is None else g_a + extra
-        if mask[1]:
-            extra = -2 * _row(g_r) * difference
-            extra = extra.squeeze(-1) if vector else extra
-            g_b = extra if g_b is None else g_b + extra
-    return g_a, g_b
-
-
 @primitive(
-    _lstsq,
     "LinalgLstsqBackward0",
     outputs="solution residuals rank singular_values",
     differentiable=2,
     batching=batching_helpers.least_squares,
 )
 class lstsq_p:
-    self__b = _lstsq_backward
+    def forward(
+        self: Array, b: Array, rcond: float | None = None, *, driver: str | None = None
+    ) -> tuple[Array, Array, Array, Array]:
+        name = "torch.linalg.lstsq"
+        if self.ndim < 2:
+            raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+        if b.ndim < 1:
+            raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+        if self.dtype != b.dtype:
+            raise RuntimeError(
+                f"{name}: Expected input and other to have the same dtype, but got input's dtype "
+                f"{scalar_name(self)} and other's dtype "
+                f"{scalar_name(b)}"
+            )
+        if driver not in (None, "gels", "gelsd", "gelss", "gelsy"):
+            raise RuntimeError(
+                f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+            )
+        if not 0 <= self.ndim - b.ndim <= 1:
+            raise RuntimeError(
+                f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - "
+                "other.dim()) <= 1"
+            )
+        if self.dtype.char not in "fdFD":
+            raise RuntimeError("This function doesn't handle types other than float and double")
+        m, n = self.shape[-2:]
+        vector = is_vector(self, b)
+        rhs = b[..., None] if vector else b
+        if rhs.shape[-2] != m:
+            raise RuntimeError(
+                f"{name}: input.size(-2) should match other.size(-{1 if vector else 2})"
+            )
+        driver = driver or "gelsy"
+        rtol = np.finfo(self.dtype).eps * max(m, n) if rcond is None else rcond
+        if np.isnan(self).any() or np.isnan(b).any():
+            raise lapack.LinAlgError(
+                f"{name}: The input or other contains NaN, which has no solution."
+            )
+        u, s, vh = lapack.svd(self, False)
+        limit = 0.0 if driver == "gels" else rtol * s.max(-1, keepdims=True, initial=0)
+        keep = s > limit
+        inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
+        x = lapack.adjoint(vh) @ (inverse[..., None] * (lapack.adjoint(u) @ rhs))
+        if not lapack.is_finite(rhs):
+            x = np.full_like(x, np.nan)
+        empty = np.zeros(0, s.dtype)
+        rank = keep.sum(-1)
+        residuals = empty
+        if driver != "gelsy" and m > n and (rank == n).all():
+            residuals = add_reduce(np.abs(self @ x - rhs) ** 2, -2)
+        # PyTorch's is a part of the memory that held the right-hand sides.
+        held = np.zeros((*x.shape[:-2], x.shape[-1], max(m, n)), x.dtype).swapaxes(-1, -2)
+        held[..., :n, :] = x
+        solution = held[..., :n, :]
+        return (
+            solution[..., 0] if vector else solution,
+            residuals,
+            np.zeros(0, np.int64) if driver == "gels" else np.asarray(rank, np.int64),
+            s if driver in ("gelsd", "gelss") else empty,
+        )
+
+    def self__b(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> tuple[Any, Any]:
+        g_x, g_r = grads[0], grads[1]
+        vector = is_vector(self, b)
+        column = _column if vector else (lambda x: x)
+        g_a = g_b = None
+        if g_x is not None:
+            pinv = pinv_p(self)
+            if mask[0]:
+                g_pinv = matmul(column(g_x), mH(column(b)))
+                g_a = _pinv_backward(g_pinv, pinv, self)
+            if mask[1]:
+                g_b = matmul(mH(pinv), column(g_x))
+                g_b = g_b.squeeze(-1) if vector else g_b
+        if g_r is not None and 0 not in g_r.shape:
+            difference = matmul(self, column(solution)) - column(b)
+            if mask[0]:
+                extra = 2 * matmul(_row(g_r) * difference, mH(column(solution)))
+                g_a = extra if g_a is None else g_a + extra
+            if mask[1]:
+                extra = -2 * _row(g_r) * difference
+                extra = extra.squeeze(-1) if vector else extra
+                g_b = extra if g_b is None else g_b + extra
+        return g_a, g_b
 
 
 # -- LU -------------------------------------------------------------------------------------------
@@ -1014,17 +974,6 @@ def _lu_inputs(name: str, A: Any, pivot: bool) -> None:
     check_floating(name, A)
     if not pivot:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
-
-
-def _lu_factor_ex(
-    A: Array, *, pivot: bool = True, check_errors: bool = False
-) -> tuple[Array, Array, Array]:
-    _lu_inputs("linalg.lu_factor", A, pivot)
-    lu, pivots = lapack.lu_factor(A)
-    info = lapack.first_zero(lu)
-    if check_errors:
-        raise_on_failure("torch.linalg.lu_factor_ex", info, LU_FAILED, RuntimeError)
-    return lu, pivots, info
 
 
 LU_FAILED = (
@@ -1085,50 +1034,38 @@ def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     return matmul(P, solve_triangular(mH(L), out, upper=True, unitriangular=True))
 
 
-def _lu_factor_backward(g: Any, LU: Any, pivots: Any, pivot: bool) -> Any:
-    lower, upper, p = lu_unpack_p(LU, pivots)
-    k = min(LU.shape[-2:])
-    g_l = tril(narrow(g, -1, 0, k), -1)
-    g_u = triu(narrow(g, -2, 0, k))
-    return _lu_backward(g_l, g_u, p, lower, upper)
-
-
 @primitive(
-    _lu_factor_ex,
-    "LinalgLuFactorExBackward0",
-    outputs="LU pivots info",
-    differentiable=1,
-    batching="leading",
+    "LinalgLuFactorExBackward0", outputs="LU pivots info", differentiable=1, batching="leading"
 )
 class lu_factor_ex_p:
-    A = _lu_factor_backward
+    def forward(
+        A: Array, *, pivot: bool = True, check_errors: bool = False
+    ) -> tuple[Array, Array, Array]:
+        _lu_inputs("linalg.lu_factor", A, pivot)
+        lu, pivots = lapack.lu_factor(A)
+        info = lapack.first_zero(lu)
+        if check_errors:
+            raise_on_failure("torch.linalg.lu_factor_ex", info, LU_FAILED, RuntimeError)
+        return lu, pivots, info
+
+    def A(g: Any, LU: Any, pivots: Any, pivot: bool) -> Any:
+        lower, upper, p = lu_unpack_p(LU, pivots)
+        k = min(LU.shape[-2:])
+        g_l = tril(narrow(g, -1, 0, k), -1)
+        g_u = triu(narrow(g, -2, 0, k))
+        return _lu_backward(g_l, g_u, p, lower, upper)
 
 
-def _lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
-    _lu_inputs("linalg.lu", A, pivot)
-    p, lower, upper = lapack.unpack(*lapack.lu_factor(A))
-    return lower, upper, p
-
-
-@primitive(_lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, batching="leading")
+@primitive("LinalgLuBackward0", outputs="L U P", differentiable=2, batching="leading")
 class lu_p:
     """(L, U, P): PyTorch numbers only the outputs that have gradients."""
 
+    def forward(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
+        _lu_inputs("linalg.lu", A, pivot)
+        p, lower, upper = lapack.unpack(*lapack.lu_factor(A))
+        return lower, upper, p
+
     A = lambda grads, P, L, U, pivot: _lu_backward(grads[0], grads[1], P, L, U)
-
-
-def _lu_unpack(
-    LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
-) -> tuple[Array, Array, Array]:
-    if unpack_pivots and ((LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])).any():
-        raise RuntimeError(
-            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
-            "pass the result of lu_factor?"
-        )
-    p, lower, upper = lapack.unpack(LU_data, LU_pivots)
-    empty = np.zeros(0, LU_data.dtype)
-    factors = (lower, upper) if unpack_data else (empty, empty)
-    return *factors, (p if unpack_pivots else empty)
 
 
 def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
@@ -1146,70 +1083,27 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@primitive(_lu_unpack, "LuUnpackBackward0", outputs="L U P", differentiable=2, batching="leading")
+@primitive("LuUnpackBackward0", outputs="L U P", differentiable=2, batching="leading")
 class lu_unpack_p:
+    def forward(
+        LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
+    ) -> tuple[Array, Array, Array]:
+        if unpack_pivots and ((LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])).any():
+            raise RuntimeError(
+                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
+                "pass the result of lu_factor?"
+            )
+        p, lower, upper = lapack.unpack(LU_data, LU_pivots)
+        empty = np.zeros(0, LU_data.dtype)
+        factors = (lower, upper) if unpack_data else (empty, empty)
+        return *factors, (p if unpack_pivots else empty)
+
     LU_data = lambda grads, LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1: (
         _lu_unpack_backward(grads[:2], LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1)
     )
 
 
-def _lu_solve(
-    LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False
-) -> Array:
-    name = "linalg.lu_solve"
-    check_floating(name, LU)
-    if LU.dtype != B.dtype:
-        raise RuntimeError(
-            f"{name}: Expected LU and B to have the same dtype, but found LU of type "
-            f"{scalar_name(LU)} and B of type {scalar_name(B)} instead"
-        )
-    if pivots.dtype != np.int32:
-        raise RuntimeError(
-            f"{name}: Expected pivots to be a Tensor of torch.int32 but got {dtypes.of(pivots.dtype)}"
-        )
-    check_square(name, LU, "LU")
-    check_matrix(name, B, "B")
-    _check_sides(name, LU, B, left)
-    if pivots.shape[-1:] != LU.shape[-1:]:
-        raise RuntimeError(
-            f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
-        )
-    if pivots.shape[:-1] != LU.shape[:-2]:
-        raise RuntimeError(
-            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
-            f"shape {list(pivots.shape)} instead"
-        )
-    if (pivots < 1).any():
-        raise RuntimeError(
-            "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the "
-            "result of lu_factor?"
-        )
-    if (pivots > LU.shape[-1]).any():
-        raise RuntimeError(
-            "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly "
-            "pass the result of lu_factor?"
-        )
-    return lapack.solve_lu(LU, pivots, B, left=left, adjoint_=adjoint)
-
-
-def _lu_solve_factor_backward(
-    g: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoint: bool
-) -> Any:
-    lower, upper, p = lu_unpack_p(LU, pivots)
-    x = result if left else mH(result)
-    if left != adjoint:
-        r = matmul(-(g if left else mH(g)), mH(x))
-        r = solve_triangular(mH(upper), r, upper=False)
-        g_l = solve_triangular(mH(lower), matmul(r, mH(upper)), upper=True, unitriangular=True)
-        return tril(g_l, -1) + triu(r)
-    r = -matmul(matmul(matmul(p.mT, x), mH(g) if left else g), p)
-    r = solve_triangular(mH(lower), r, upper=True, left=False, unitriangular=True)
-    g_u = solve_triangular(mH(upper), matmul(mH(lower), r), upper=False, left=False)
-    return tril(r, -1) + triu(g_u)
-
-
 @operator(
-    _lu_solve,
     "LinalgLuSolveBackward0",
     batching=batching_helpers.last(2, 1, 2),
     samples="(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))",
@@ -1221,28 +1115,64 @@ def _lu_solve_factor_backward(
 class lu_solve:
     """X with A X = B from the packed factors of A."""
 
-    LU = _lu_solve_factor_backward
+    def forward(
+        LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False
+    ) -> Array:
+        name = "linalg.lu_solve"
+        check_floating(name, LU)
+        if LU.dtype != B.dtype:
+            raise RuntimeError(
+                f"{name}: Expected LU and B to have the same dtype, but found LU of type "
+                f"{scalar_name(LU)} and B of type {scalar_name(B)} instead"
+            )
+        if pivots.dtype != np.int32:
+            raise RuntimeError(
+                f"{name}: Expected pivots to be a Tensor of torch.int32 but got {dtypes.of(pivots.dtype)}"
+            )
+        check_square(name, LU, "LU")
+        check_matrix(name, B, "B")
+        _check_sides(name, LU, B, left)
+        if pivots.shape[-1:] != LU.shape[-1:]:
+            raise RuntimeError(
+                f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
+            )
+        if pivots.shape[:-1] != LU.shape[:-2]:
+            raise RuntimeError(
+                f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
+                f"shape {list(pivots.shape)} instead"
+            )
+        if (pivots < 1).any():
+            raise RuntimeError(
+                "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the "
+                "result of lu_factor?"
+            )
+        if (pivots > LU.shape[-1]).any():
+            raise RuntimeError(
+                "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly "
+                "pass the result of lu_factor?"
+            )
+        return lapack.solve_lu(LU, pivots, B, left=left, adjoint_=adjoint)
+
+    def LU(g: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoint: bool) -> Any:
+        lower, upper, p = lu_unpack_p(LU, pivots)
+        x = result if left else mH(result)
+        if left != adjoint:
+            r = matmul(-(g if left else mH(g)), mH(x))
+            r = solve_triangular(mH(upper), r, upper=False)
+            g_l = solve_triangular(mH(lower), matmul(r, mH(upper)), upper=True, unitriangular=True)
+            return tril(g_l, -1) + triu(r)
+        r = -matmul(matmul(matmul(p.mT, x), mH(g) if left else g), p)
+        r = solve_triangular(mH(lower), r, upper=True, left=False, unitriangular=True)
+        g_u = solve_triangular(mH(upper), matmul(mH(lower), r), upper=False, left=False)
+        return tril(r, -1) + triu(g_u)
+
     B = lambda g, LU, pivots, left, adjoint: lu_solve(LU, pivots, g, left=left, adjoint=not adjoint)
 
 
 # -- the exponential ------------------------------------------------------------------------------
-def _matrix_exp(self: Array) -> Array:
-    check_square("linalg.matrix_exp", self)
-    check_floating("linalg.matrix_exp", self)
-    return lapack.expm(self)
-
-
-def _matrix_exp_backward(g: Any, self: Any) -> Any:
-    """The differential at the adjoint: a corner of the exponential of a block matrix."""
-    a = mH(self)
-    n = a.shape[-1]
-    top = cat([a, g], -1)
-    bottom = cat([new_zeros(a, tuple(a.shape)), a], -1)
-    return matrix_exp(cat([top, bottom], -2))[..., :n, n:]
 
 
 @operator(
-    _matrix_exp,
     "LinalgMatrixExpBackward0",
     batching="leading",
     symbolic="matrix_exp:",
@@ -1254,40 +1184,21 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
 class matrix_exp:
     """The exponentials of square matrices."""
 
-    self = _matrix_exp_backward
+    def forward(self: Array) -> Array:
+        check_square("linalg.matrix_exp", self)
+        check_floating("linalg.matrix_exp", self)
+        return lapack.expm(self)
+
+    def self(g: Any, self: Any) -> Any:
+        """The differential at the adjoint: a corner of the exponential of a block matrix."""
+        a = mH(self)
+        n = a.shape[-1]
+        top = cat([a, g], -1)
+        bottom = cat([new_zeros(a, tuple(a.shape)), a], -1)
+        return matrix_exp(cat([top, bottom], -2))[..., :n, n:]
 
 
 # -- Householder reflectors -----------------------------------------------------------------------
-def _householder_product(input: Array, tau: Array) -> Array:
-    name = "torch.linalg.householder_product"
-    if input.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-    if input.shape[-2] < input.shape[-1]:
-        raise RuntimeError(
-            f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
-        )
-    if not tau.ndim:
-        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
-    if input.shape[-1] < tau.shape[-1]:
-        raise RuntimeError(
-            f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
-        )
-    if tau.ndim != input.ndim - 1:
-        raise RuntimeError(
-            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
-            f"{tau.ndim} and input.ndim is equal to {input.ndim}"
-        )
-    if tau.shape[:-1] != input.shape[:-2]:
-        raise RuntimeError(
-            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
-            f"{list(tau.shape[:-1])}"
-        )
-    if input.dtype != tau.dtype:
-        raise RuntimeError(
-            f"{name}: tau dtype {scalar_name(tau)} does not match input dtype {scalar_name(input)}"
-        )
-    implemented("orgqr_cpu", input, "fdFD")
-    return lapack.householder_product(input, tau)
 
 
 def _reflected(v: Any, tau: Any, x: Any) -> Any:
@@ -1334,15 +1245,6 @@ def _assembled(g_v: list[Any], input: Any) -> Any:
     return tril(cat(columns, -1), -1) if columns else new_zeros(input, tuple(input.shape))
 
 
-def _householder_backward(g: Any, input: Any, result: Any, tau: Any, mask: Any) -> tuple[Any, Any]:
-    if 0 in input.shape or 0 in tau.shape:
-        return None, None
-    m, n = input.shape[-2:]
-    eye = constant(np.eye(m, n, dtype=dtype_of(input)), input)
-    x = expand(eye, (*input.shape[:-2], m, n))
-    return _orthogonal_backward(g, x, input, tau)[:2]
-
-
 def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any, Any]:
     starts: list[Any] = []
     for i in reversed(range(tau.shape[-1])):
@@ -1355,7 +1257,6 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
 
 
 @operator(
-    _householder_product,
     "LinalgHouseholderProductBackward0",
     name="linalg.householder_product",
     samples="(randn(3,2), rand(2))",
@@ -1364,7 +1265,44 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
 class householder_product:
     """The first columns of a product of Householder reflectors."""
 
-    input__tau = _householder_backward
+    def forward(input: Array, tau: Array) -> Array:
+        name = "torch.linalg.householder_product"
+        if input.ndim < 2:
+            raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+        if input.shape[-2] < input.shape[-1]:
+            raise RuntimeError(
+                f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
+            )
+        if not tau.ndim:
+            raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+        if input.shape[-1] < tau.shape[-1]:
+            raise RuntimeError(
+                f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+            )
+        if tau.ndim != input.ndim - 1:
+            raise RuntimeError(
+                f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+                f"{tau.ndim} and input.ndim is equal to {input.ndim}"
+            )
+        if tau.shape[:-1] != input.shape[:-2]:
+            raise RuntimeError(
+                f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
+                f"{list(tau.shape[:-1])}"
+            )
+        if input.dtype != tau.dtype:
+            raise RuntimeError(
+                f"{name}: tau dtype {scalar_name(tau)} does not match input dtype {scalar_name(input)}"
+            )
+        implemented("orgqr_cpu", input, "fdFD")
+        return lapack.householder_product(input, tau)
+
+    def input__tau(g: Any, input: Any, result: Any, tau: Any, mask: Any) -> tuple[Any, Any]:
+        if 0 in input.shape or 0 in tau.shape:
+            return None, None
+        m, n = input.shape[-2:]
+        eye = constant(np.eye(m, n, dtype=dtype_of(input)), input)
+        x = expand(eye, (*input.shape[:-2], m, n))
+        return _orthogonal_backward(g, x, input, tau)[:2]
 
 
 @function(
@@ -1417,38 +1355,7 @@ def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
             )
 
 
-def _ormqr(
-    self: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False
-) -> Array:
-    _check_ormqr(self, input2, input3, left)
-    if 0 in self.shape or 0 in input3.shape:
-        return input3.copy()
-    implemented("ormqr_cpu", self, "fdFD")
-    m = self.shape[-2]
-    full = np.zeros((*self.shape[:-1], m), self.dtype)
-    full[..., : self.shape[-1]] = self[..., :m]
-    q = lapack.householder_product(full, input2)
-    q = lapack.adjoint(q) if transpose else q
-    return lapack.by_columns(q @ input3 if left else input3 @ q)
-
-
-def _ormqr_backward(
-    g: Any, self: Any, input2: Any, input3: Any, result: Any, left: bool, transpose: bool, mask: Any
-) -> tuple[Any, Any, Any]:
-    """Every case as Q times something: <g, Q^H C> is <C, Q g>, and C Q is the adjoint of Q^H C^H."""
-    g_other = ormqr(self, input2, g, left, not transpose)
-    if 0 in self.shape or 0 in input3.shape:
-        return None, None, g_other
-    if left:
-        pair = (g, input3) if not transpose else (input3, g)
-    else:
-        pair = (mH(input3), mH(g)) if not transpose else (mH(g), mH(input3))
-    g_v, g_tau, _ = _orthogonal_backward(pair[0], pair[1], self, input2)
-    return g_v, g_tau, g_other
-
-
 @operator(
-    _ormqr,
     "OrmqrBackward0",
     samples="(randn(3,2), rand(2), randn(3,4))",
     batching="leading",
@@ -1460,4 +1367,37 @@ def _ormqr_backward(
 class ormqr:
     """A matrix times the orthogonal matrix of Householder reflectors."""
 
-    self__input2__input3 = _ormqr_backward
+    def forward(
+        self: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False
+    ) -> Array:
+        _check_ormqr(self, input2, input3, left)
+        if 0 in self.shape or 0 in input3.shape:
+            return input3.copy()
+        implemented("ormqr_cpu", self, "fdFD")
+        m = self.shape[-2]
+        full = np.zeros((*self.shape[:-1], m), self.dtype)
+        full[..., : self.shape[-1]] = self[..., :m]
+        q = lapack.householder_product(full, input2)
+        q = lapack.adjoint(q) if transpose else q
+        return lapack.by_columns(q @ input3 if left else input3 @ q)
+
+    def self__input2__input3(
+        g: Any,
+        self: Any,
+        input2: Any,
+        input3: Any,
+        result: Any,
+        left: bool,
+        transpose: bool,
+        mask: Any,
+    ) -> tuple[Any, Any, Any]:
+        """Every case as Q times something: <g, Q^H C> is <C, Q g>, and C Q is the adjoint of Q^H C^H."""
+        g_other = ormqr(self, input2, g, left, not transpose)
+        if 0 in self.shape or 0 in input3.shape:
+            return None, None, g_other
+        if left:
+            pair = (g, input3) if not transpose else (input3, g)
+        else:
+            pair = (mH(input3), mH(g)) if not transpose else (mH(g), mH(input3))
+        g_v, g_tau, _ = _orthogonal_backward(pair[0], pair[1], self, input2)
+        return g_v, g_tau, g_other

@@ -368,23 +368,7 @@ def _base_grid(size: Any, align: bool, kind: Any) -> Any:
     return np.stack([*places, np.ones(prod(size[2:]))], -1).astype(kind)
 
 
-def _affine_grid(theta: Array, size: Any, align_corners: bool) -> Array:
-    base = _base_grid(size, align_corners, theta.dtype)
-    out = base @ theta.swapaxes(1, 2)
-    return out.reshape(size[0], *size[2:], len(size) - 2)
-
-
-def _affine_backward(g: Any, size: Any, align_corners: bool) -> Any:
-    kind = dtype_of(g)
-    base = _base_grid(size, align_corners, kind)
-    n = len(size) - 2
-    rows = g.reshape(size[0], base.shape[0], n)
-    whole = np.broadcast_to(base.T, (size[0], *base.T.shape))
-    return transposed(bmm(constant(whole, g), rows), 1, 2)
-
-
 @operator(
-    _affine_grid,
     "AffineGridGeneratorBackward0",
     linearity="linear",
     public=False,
@@ -392,7 +376,18 @@ def _affine_backward(g: Any, size: Any, align_corners: bool) -> Any:
     sizes="size",
 )
 class affine_grid_generator:
-    theta = _affine_backward
+    def forward(theta: Array, size: Any, align_corners: bool) -> Array:
+        base = _base_grid(size, align_corners, theta.dtype)
+        out = base @ theta.swapaxes(1, 2)
+        return out.reshape(size[0], *size[2:], len(size) - 2)
+
+    def theta(g: Any, size: Any, align_corners: bool) -> Any:
+        kind = dtype_of(g)
+        base = _base_grid(size, align_corners, kind)
+        n = len(size) - 2
+        rows = g.reshape(size[0], base.shape[0], n)
+        whole = np.broadcast_to(base.T, (size[0], *base.T.shape))
+        return transposed(bmm(constant(whole, g), rows), 1, 2)
 
 
 @function(

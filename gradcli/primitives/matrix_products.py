@@ -224,13 +224,7 @@ class dot:
     tensor = lambda g, self: g * conj(self)
 
 
-def _vdot(self: Array, other: Array) -> Array:
-    _refuse_dot(self, other)
-    return np.vdot(self, other)
-
-
 @operator(
-    _vdot,
     "VdotBackward0",
     types="own",
     batching=_by(lambda rules: rules.of(rules.conjugated_dot, lambda: bmm, lambda: mv)),
@@ -240,24 +234,15 @@ def _vdot(self: Array, other: Array) -> Array:
 class vdot:
     """As `dot`, with the first vector conjugated."""
 
+    def forward(self: Array, other: Array) -> Array:
+        _refuse_dot(self, other)
+        return np.vdot(self, other)
+
     self = lambda g, other: conj(g) * other
     other = lambda g, self: g * self
 
 
-def _mv(self: Array, vec: Array) -> Array:
-    if (
-        self.ndim != 2
-        or vec.ndim != 1
-        or self.shape[1] != vec.shape[0]
-        or self.dtype is not vec.dtype
-        or self.dtype.kind == "b"
-    ):
-        _refuse_mv(self, vec, np.empty(self.shape[:1], vec.dtype))
-    return self.dot(vec)
-
-
 @operator(
-    _mv,
     "MvBackward0",
     linearity="bilinear",
     types="own",
@@ -267,6 +252,17 @@ def _mv(self: Array, vec: Array) -> Array:
 )
 class mv:
     """The product of a matrix and a vector."""
+
+    def forward(self: Array, vec: Array) -> Array:
+        if (
+            self.ndim != 2
+            or vec.ndim != 1
+            or self.shape[1] != vec.shape[0]
+            or self.dtype is not vec.dtype
+            or self.dtype.kind == "b"
+        ):
+            _refuse_mv(self, vec, np.empty(self.shape[:1], vec.dtype))
+        return self.dot(vec)
 
     self = lambda g, vec: _ger(g, conj(vec))
     vec = lambda g, self: _t(conj(self)).dot(g) if isinstance(g, ARRAYS) else mv(_t(conj(self)), g)
@@ -280,20 +276,7 @@ def _matrices(name: str) -> tuple[str, ...]:
     )
 
 
-def _mm(self: Array, mat2: Array) -> Array:
-    if (
-        self.ndim != 2
-        or mat2.ndim != 2
-        or self.shape[1] != mat2.shape[0]
-        or self.dtype is not mat2.dtype
-        or self.dtype.kind == "b"
-    ):
-        _refuse_mm(self, mat2)
-    return matrices_dot(self, mat2)
-
-
 @operator(
-    _mm,
     "MmBackward0",
     linearity="bilinear",
     types="own",
@@ -305,6 +288,17 @@ def _mm(self: Array, mat2: Array) -> Array:
 class mm:
     """The product of two matrices."""
 
+    def forward(self: Array, mat2: Array) -> Array:
+        if (
+            self.ndim != 2
+            or mat2.ndim != 2
+            or self.shape[1] != mat2.shape[0]
+            or self.dtype is not mat2.dtype
+            or self.dtype.kind == "b"
+        ):
+            _refuse_mm(self, mat2)
+        return matrices_dot(self, mat2)
+
     self = lambda g, mat2, self_sym_sizes, self_sym_strides: _mm_mat1(
         g, mat2, self_sym_sizes, self_sym_strides
     )
@@ -313,16 +307,7 @@ class mm:
     )
 
 
-def _bmm(self: Array, mat2: Array) -> Array:
-    odd = self.dtype is not mat2.dtype or self.dtype.kind == "b" or not self.ndim == mat2.ndim == 3
-    if odd or self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
-        _refuse_bmm(self, mat2)
-        return (self @ mat2).astype(mat2.dtype)  # empty, so the dtypes do not matter
-    return self @ mat2
-
-
 @operator(
-    _bmm,
     "BmmBackward0",
     linearity="bilinear",
     types="own",
@@ -333,6 +318,17 @@ def _bmm(self: Array, mat2: Array) -> Array:
 )
 class bmm:
     """The products of two batches of matrices."""
+
+    def forward(self: Array, mat2: Array) -> Array:
+        odd = (
+            self.dtype is not mat2.dtype
+            or self.dtype.kind == "b"
+            or not self.ndim == mat2.ndim == 3
+        )
+        if odd or self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
+            _refuse_bmm(self, mat2)
+            return (self @ mat2).astype(mat2.dtype)  # empty, so the dtypes do not matter
+        return self @ mat2
 
     self = lambda g, mat2: bmm(g, conj(_batch_t(mat2)))
     mat2 = lambda g, self: bmm(conj(_batch_t(self)), g)
@@ -410,15 +406,7 @@ class addmm:
     )
 
 
-def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    _refuse_mv(mat, vec, self)
-    if self.dtype.kind == "c" and beta == 1:
-        self = self * self.dtype.type(1)  # as BLAS does, which turns infinity times 0 into NaN
-    return _mix(self, mat.dot(vec), beta, alpha)
-
-
 @operator(
-    _addmv,
     "AddmvBackward0",
     analytic=True,
     types="own",
@@ -431,28 +419,15 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
 
+    def forward(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+        _refuse_mv(mat, vec, self)
+        if self.dtype.kind == "c" and beta == 1:
+            self = self * self.dtype.type(1)  # as BLAS does, which turns infinity times 0 into NaN
+        return _mix(self, mat.dot(vec), beta, alpha)
+
     self = _scaled
     mat = lambda g, vec, alpha: _scaled(_ger(g, conj(vec)), alpha)
     vec = lambda g, mat, alpha: _scaled(mv(conj(_t(mat)), g), alpha)
-
-
-def _addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    for i, vec in enumerate((vec1, vec2), 1):
-        if vec.ndim != 1:
-            raise RuntimeError(f"addr: Expected 1-D argument vec{i}, but got {vec.ndim}-D")
-    if self.dtype.kind in "biu":
-        beta, alpha = _whole(beta, "beta"), _whole(alpha, "alpha")
-    if isinstance(alpha, bool) and self.dtype.kind != "b":
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(beta, bool) and self.dtype.kind != "b":
-        raise RuntimeError("Boolean beta only supported for Boolean results.")
-    if self.dtype.kind == "b":
-        product = (vec1[:, None] & vec2) & bool(alpha)
-        return (expanded(self, product.shape) & True) | product if beta else product
-    beta, alpha = (dtypes.checked(number, self.dtype) for number in (beta, alpha))
-    product = (alpha * vec1)[:, None] * vec2
-    self = expanded(self, product.shape)
-    return product if beta == 0 else as_operands(beta * self + product, self)
 
 
 def _whole(number: Any, name: str) -> Any:
@@ -465,7 +440,6 @@ def _whole(number: Any, name: str) -> Any:
 
 
 @operator(
-    _addr,
     "AddrBackward0",
     inplace=True,
     types="common",
@@ -476,56 +450,30 @@ def _whole(number: Any, name: str) -> Any:
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
 
+    def forward(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+        for i, vec in enumerate((vec1, vec2), 1):
+            if vec.ndim != 1:
+                raise RuntimeError(f"addr: Expected 1-D argument vec{i}, but got {vec.ndim}-D")
+        if self.dtype.kind in "biu":
+            beta, alpha = _whole(beta, "beta"), _whole(alpha, "alpha")
+        if isinstance(alpha, bool) and self.dtype.kind != "b":
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+        if isinstance(beta, bool) and self.dtype.kind != "b":
+            raise RuntimeError("Boolean beta only supported for Boolean results.")
+        if self.dtype.kind == "b":
+            product = (vec1[:, None] & vec2) & bool(alpha)
+            return (expanded(self, product.shape) & True) | product if beta else product
+        beta, alpha = (dtypes.checked(number, self.dtype) for number in (beta, alpha))
+        product = (alpha * vec1)[:, None] * vec2
+        self = expanded(self, product.shape)
+        return product if beta == 0 else as_operands(beta * self + product, self)
+
     self = _scaled
     vec1 = lambda g, vec2, alpha: _scaled(mv(g, conj(vec2)), alpha)
     vec2 = lambda g, vec1, alpha: _scaled(mv(_t(g), conj(vec1)), alpha)
 
 
-def _addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    _check_sizes((batch1, 1), (batch2, 2))
-    _check_batches(batch1, batch2)
-    if batch1.shape[0] != batch2.shape[0]:
-        raise RuntimeError(
-            "batch1 and batch2 must have same number of batches, got "
-            f"{batch1.shape[0]} and {batch2.shape[0]}"
-        )
-    if batch1.shape[2] != batch2.shape[1]:
-        raise RuntimeError(
-            f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
-            f"{batch2.shape[1]}x{batch2.shape[2]})"
-        )
-    if batch1.shape[0]:
-        _refuse_mixed(self, batch1, batch2)
-        _no_bool("addmm_impl_cpu_", batch1)
-    return _mix(self, add_reduce(batch1 @ batch2, 0, batch1.dtype), beta, alpha)
-
-
-def _addbmm_batch1(
-    g: Any,
-    batch2: Any,
-    batch1_sym_argsize_0: int,
-    batch1_sym_argsize_1: int,
-    batch2_sym_argsize_2: int,
-    alpha: Any,
-) -> Any:
-    sizes = batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2
-    return _scaled(bmm(expand(unsqueeze(g, 0), sizes), conj(_batch_t(batch2))), alpha)
-
-
-def _addbmm_batch2(
-    g: Any,
-    batch1: Any,
-    batch1_sym_argsize_0: int,
-    batch1_sym_argsize_1: int,
-    batch2_sym_argsize_2: int,
-    alpha: Any,
-) -> Any:
-    sizes = batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2
-    return _scaled(bmm(conj(_batch_t(batch1)), expand(unsqueeze(g, 0), sizes)), alpha)
-
-
 @operator(
-    _addbmm,
     "AddbmmBackward0",
     types="own",
     batching=_by(lambda rules: rules.added_product(lambda: bmm, (0,))),
@@ -537,25 +485,52 @@ def _addbmm_batch2(
 class addbmm:
     """`beta * input + alpha * sum(batch1[i] @ batch2[i])`."""
 
+    def forward(
+        self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1
+    ) -> Array:
+        _check_sizes((batch1, 1), (batch2, 2))
+        _check_batches(batch1, batch2)
+        if batch1.shape[0] != batch2.shape[0]:
+            raise RuntimeError(
+                "batch1 and batch2 must have same number of batches, got "
+                f"{batch1.shape[0]} and {batch2.shape[0]}"
+            )
+        if batch1.shape[2] != batch2.shape[1]:
+            raise RuntimeError(
+                f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
+                f"{batch2.shape[1]}x{batch2.shape[2]})"
+            )
+        if batch1.shape[0]:
+            _refuse_mixed(self, batch1, batch2)
+            _no_bool("addmm_impl_cpu_", batch1)
+        return _mix(self, add_reduce(batch1 @ batch2, 0, batch1.dtype), beta, alpha)
+
     self = _scaled
-    batch1 = _addbmm_batch1
-    batch2 = _addbmm_batch2
 
+    def batch1(
+        g: Any,
+        batch2: Any,
+        batch1_sym_argsize_0: int,
+        batch1_sym_argsize_1: int,
+        batch2_sym_argsize_2: int,
+        alpha: Any,
+    ) -> Any:
+        sizes = batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2
+        return _scaled(bmm(expand(unsqueeze(g, 0), sizes), conj(_batch_t(batch2))), alpha)
 
-def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    _check_sizes((batch1, 0), (batch1, 1), (batch2, 2))
-    _no_bool("baddbmm", batch1, batch2)
-    _refuse_bmm(batch1, batch2)
-    if self.dtype != batch1.dtype:
-        raise RuntimeError(
-            f"Input dtypes must be the same, got: input {c_type(self)}, batch1: {c_type(batch1)}, "
-            f"batch2: {c_type(batch2)}"
-        )
-    return _mix(self, batch1 @ batch2, beta, alpha)
+    def batch2(
+        g: Any,
+        batch1: Any,
+        batch1_sym_argsize_0: int,
+        batch1_sym_argsize_1: int,
+        batch2_sym_argsize_2: int,
+        alpha: Any,
+    ) -> Any:
+        sizes = batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2
+        return _scaled(bmm(conj(_batch_t(batch1)), expand(unsqueeze(g, 0), sizes)), alpha)
 
 
 @operator(
-    _baddbmm,
     "BaddbmmBackward0",
     types="own",
     inplace=True,
@@ -568,32 +543,43 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
 
+    def forward(
+        self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1
+    ) -> Array:
+        _check_sizes((batch1, 0), (batch1, 1), (batch2, 2))
+        _no_bool("baddbmm", batch1, batch2)
+        _refuse_bmm(batch1, batch2)
+        if self.dtype != batch1.dtype:
+            raise RuntimeError(
+                f"Input dtypes must be the same, got: input {c_type(self)}, batch1: {c_type(batch1)}, "
+                f"batch2: {c_type(batch2)}"
+            )
+        return _mix(self, batch1 @ batch2, beta, alpha)
+
     self = _scaled
     batch1 = lambda g, batch2, alpha: _scaled(bmm(g, conj(_batch_t(batch2))), alpha)
     batch2 = lambda g, batch1, alpha: _scaled(bmm(conj(_batch_t(batch1)), g), alpha)
 
 
 # -- shapes that only products make ---------------------------------------------------------------
-def _as_new_shape(self: Array, size: Any) -> Array:
-    return self.reshape(size)
 
 
-@primitive(
-    _as_new_shape, "UnsafeViewBackward0", linearity="linear", sizes="size", symbolic="reshape"
-)
+@primitive("UnsafeViewBackward0", linearity="linear", sizes="size", symbolic="reshape")
 class unsafe_view:
     """A fresh result in another shape."""
+
+    def forward(self: Array, size: Any) -> Array:
+        return self.reshape(size)
 
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-def _squeeze_own(self: Array, dim: int) -> Array:
-    return self.reshape(self.shape[:dim] + self.shape[dim + 1 :])
-
-
-@primitive(_squeeze_own, "SqueezeBackward4", linearity="linear", axes="dim", symbolic="reshape")
+@primitive("SqueezeBackward4", linearity="linear", axes="dim", symbolic="reshape")
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
+
+    def forward(self: Array, dim: int) -> Array:
+        return self.reshape(self.shape[:dim] + self.shape[dim + 1 :])
 
     self = lambda g, dim, self_sym_sizes: unsqueeze(g, dim)
 
@@ -823,28 +809,7 @@ def kron(input: Array, other: Array) -> Any:
     return unsafe_view(left * right, tuple(m * n for m, n in zip(a, b, strict=True)))
 
 
-def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
-    if self.ndim != other.ndim:
-        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    at = sized_dim(dim, self.ndim)
-    if self.shape[at] != 3 or other.shape[at] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[at]} and "
-            f"{other.shape[at]}"
-        )
-    refusal = mismatch([self.shape, other.shape])
-    if refusal is not None:
-        raise refusal
-    _no_bool("cross", self)
-    expect_alike(self, other)
-    a = [self.take(i, at) for i in range(3)]
-    b = [other.take(i, at) for i in range(3)]
-    parts = [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
-    return np.stack(parts, at)
-
-
 @operator(
-    _cross,
     "LinalgCrossBackward0",
     linearity="bilinear",
     types="own",
@@ -855,6 +820,27 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
 )
 class linalg_cross:
     """The cross product of vectors of three elements."""
+
+    def forward(self: Array, other: Array, *, dim: int = -1) -> Array:
+        if self.ndim != other.ndim:
+            raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+        at = sized_dim(dim, self.ndim)
+        if self.shape[at] != 3 or other.shape[at] != 3:
+            raise RuntimeError(
+                f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[at]} and "
+                f"{other.shape[at]}"
+            )
+        refusal = mismatch([self.shape, other.shape])
+        if refusal is not None:
+            raise refusal
+        _no_bool("cross", self)
+        expect_alike(self, other)
+        a = [self.take(i, at) for i in range(3)]
+        b = [other.take(i, at) for i in range(3)]
+        parts = [
+            a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)
+        ]
+        return np.stack(parts, at)
 
     self = lambda g, other, dim: linalg_cross(conj(other), g, dim=dim)
     other = lambda g, self, dim: linalg_cross(g, conj(self), dim=dim)
@@ -883,17 +869,6 @@ def cross(input: Array, other: Array, dim: int | None) -> Any:
 
 
 # -- the trace ------------------------------------------------------------------------------------
-def _trace(self: Array) -> Array:
-    if self.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
-    _no_bool("trace", self)
-    return self.trace(dtype=np.int64 if self.dtype.kind in "biu" else self.dtype)
-
-
-def _trace_backward(g: Any, self_sym_sizes: tuple[int, ...]) -> Any:
-    n, m = self_sym_sizes
-    diagonal = constant(np.arange(min(n, m)) * (m + 1), g)
-    return resolve("index_fill")(new_zeros(g, (n * m,)), 0, diagonal, g).reshape((n, m))
 
 
 def _diagonal() -> Any:
@@ -903,7 +878,6 @@ def _diagonal() -> Any:
 
 
 @operator(
-    _trace,
     "TraceBackward0",
     linearity="linear",
     numpy=np.trace,
@@ -915,7 +889,16 @@ def _diagonal() -> Any:
 class trace:
     """The sum of the main diagonal."""
 
-    self = _trace_backward
+    def forward(self: Array) -> Array:
+        if self.ndim != 2:
+            raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+        _no_bool("trace", self)
+        return self.trace(dtype=np.int64 if self.dtype.kind in "biu" else self.dtype)
+
+    def self(g: Any, self_sym_sizes: tuple[int, ...]) -> Any:
+        n, m = self_sym_sizes
+        diagonal = constant(np.arange(min(n, m)) * (m + 1), g)
+        return resolve("index_fill")(new_zeros(g, (n * m,)), 0, diagonal, g).reshape((n, m))
 
 
 # -- chains of products ---------------------------------------------------------------------------

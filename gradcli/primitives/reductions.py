@@ -82,11 +82,6 @@ def _mean(self: Array, *, dtype: Any = None) -> Array:
     return _average(self, None, None, False, numpy_dtype(dtype))
 
 
-def _mean_dim(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    found = _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
-    return afresh(found, self)
-
-
 def mean_backward(
     g: Any, self_sym_sizes: tuple[int, ...], dim: Any, self_sym_numel: int, keepdim: bool
 ) -> Any:
@@ -106,8 +101,12 @@ class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@primitive(_mean_dim, "MeanBackward1", linearity="linear", axes="dim", symbolic="mean")
+@primitive("MeanBackward1", linearity="linear", axes="dim", symbolic="mean")
 class mean_dim:
+    def forward(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
+        found = _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
+        return afresh(found, self)
+
     self = mean_backward
 
 
@@ -135,11 +134,6 @@ def _prod(self: Array, *, dtype: Any = None) -> Array:
     return _multiplied(self, None, False, numpy_dtype(dtype))
 
 
-def _prod_dim(self: Array, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    found = _multiplied(self, axes((dim,), self.ndim), keepdim, numpy_dtype(dtype))
-    return afresh(found, self)
-
-
 def _products_without(self: Any, dim: int) -> Any:
     """For each position along `dim`, the product of the elements at the others."""
     from gradcli.primitives.scans import cumprod
@@ -159,40 +153,38 @@ def _prod_safe_backward(g: Any, self: Any, dim: int) -> Any:
     return g * conj(_products_without(self, dim))
 
 
-def _prod_backward(g: Any, self: Any, result: Any) -> Any:
-    self = cast(self, data(g).dtype)
-    if not self.ndim:
-        return g
-    zeros = zeros_in(self)
-    if not zeros:
-        return g * conj(result / self)
-    if zeros > 1 and unrecorded(self):
-        return np.zeros_like(self)
-    return _prod_safe_backward(g, self.reshape((-1,)), 0).reshape(tuple(self.shape))
-
-
-def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:
-    self = cast(self, data(g).dtype)
-    if not self.ndim:
-        return g
-    dim = dim % self.ndim
-    if not keepdim:
-        g, result = unsqueeze(g, dim), unsqueeze(result, dim)
-    return by_zeros(
-        self, lambda: g * conj(result / self), lambda: _prod_safe_backward(g, self, dim)
-    )
-
-
 @primitive(
     _prod, "ProdBackward0", batching=batching_helpers.whole(lambda: prod_dim), symbolic="prod: -"
 )
 class prod_all:
-    self = _prod_backward
+    def self(g: Any, self: Any, result: Any) -> Any:
+        self = cast(self, data(g).dtype)
+        if not self.ndim:
+            return g
+        zeros = zeros_in(self)
+        if not zeros:
+            return g * conj(result / self)
+        if zeros > 1 and unrecorded(self):
+            return np.zeros_like(self)
+        return _prod_safe_backward(g, self.reshape((-1,)), 0).reshape(tuple(self.shape))
 
 
-@primitive(_prod_dim, "ProdBackward1", axes="dim", symbolic="prod: dim keepdim -")
+@primitive("ProdBackward1", axes="dim", symbolic="prod: dim keepdim -")
 class prod_dim:
-    self = _prod_dim_backward
+    def forward(self: Array, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Array:
+        found = _multiplied(self, axes((dim,), self.ndim), keepdim, numpy_dtype(dtype))
+        return afresh(found, self)
+
+    def self(g: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:
+        self = cast(self, data(g).dtype)
+        if not self.ndim:
+            return g
+        dim = dim % self.ndim
+        if not keepdim:
+            g, result = unsqueeze(g, dim), unsqueeze(result, dim)
+        return by_zeros(
+            self, lambda: g * conj(result / self), lambda: _prod_safe_backward(g, self, dim)
+        )
 
 
 prod = overloads(

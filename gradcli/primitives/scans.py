@@ -196,46 +196,11 @@ def _log_add(a: Any, b: Any) -> Any:
     return np.where(np.isneginf(larger.real), larger, larger + np.log(1 + np.exp(smaller - larger)))
 
 
-def _logcumsumexp(self: Array, dim: int) -> Array:
-    axis = wrap_dim(dim, self.ndim)
-    if self.dtype.kind not in "fc":
-        raise NotImplementedError(
-            f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self)}'"
-        )
-    if not self.ndim or not self.size:
-        return self.copy()[()]
-    with np.errstate(all="ignore"):
-        if self.dtype.kind == "f":
-            wide = self.astype(np.float32) if self.dtype.itemsize == 2 else self
-            found = np.logaddexp.accumulate(wide, axis=axis) + 0  # -0 comes out as 0
-            return afresh(found.astype(self.dtype, copy=False), self)
-        found = np.moveaxis(self.copy(), axis, 0)
-        for k in range(1, len(found)):
-            found[k] = _log_add(found[k - 1], found[k])
-        return in_order(np.moveaxis(found, 0, axis))
-
-
 def _reversed_logcumsumexp(value: Any, dim: int) -> Any:
     return flip(logcumsumexp(flip(value, dim), dim), dim)
 
 
-def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
-    if not g.ndim or not data(g).size:
-        return g
-    if is_complex(g):
-        found = _reversed_logcumsumexp(np.log(conj(g)) - result, dim) + self
-        return conj(np.exp(found))
-    lowest = np.finfo(data(g).dtype).min
-    logs = np.log(np.abs(where(g == 0, 1, g)))  # finite slopes where neither part takes it
-    parts = [
-        np.exp(_reversed_logcumsumexp(where(sign, logs, lowest) - result, dim) + self)
-        for sign in (g > 0, g < 0)
-    ]
-    return parts[0] - parts[1]
-
-
 @operator(
-    _logcumsumexp,
     "LogcumsumexpBackward0",
     samples=named("logcumsumexp", *ALONG, "{0}(randn(0), 0)"),
     axes="dim",
@@ -244,4 +209,34 @@ def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
 class logcumsumexp:
     """The logarithm of the running sum of exponentials."""
 
-    self = _logcumsumexp_backward
+    def forward(self: Array, dim: int) -> Array:
+        axis = wrap_dim(dim, self.ndim)
+        if self.dtype.kind not in "fc":
+            raise NotImplementedError(
+                f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self)}'"
+            )
+        if not self.ndim or not self.size:
+            return self.copy()[()]
+        with np.errstate(all="ignore"):
+            if self.dtype.kind == "f":
+                wide = self.astype(np.float32) if self.dtype.itemsize == 2 else self
+                found = np.logaddexp.accumulate(wide, axis=axis) + 0  # -0 comes out as 0
+                return afresh(found.astype(self.dtype, copy=False), self)
+            found = np.moveaxis(self.copy(), axis, 0)
+            for k in range(1, len(found)):
+                found[k] = _log_add(found[k - 1], found[k])
+            return in_order(np.moveaxis(found, 0, axis))
+
+    def self(g: Any, self: Any, result: Any, dim: int) -> Any:
+        if not g.ndim or not data(g).size:
+            return g
+        if is_complex(g):
+            found = _reversed_logcumsumexp(np.log(conj(g)) - result, dim) + self
+            return conj(np.exp(found))
+        lowest = np.finfo(data(g).dtype).min
+        logs = np.log(np.abs(where(g == 0, 1, g)))  # finite slopes where neither part takes it
+        parts = [
+            np.exp(_reversed_logcumsumexp(where(sign, logs, lowest) - result, dim) + self)
+            for sign in (g > 0, g < 0)
+        ]
+        return parts[0] - parts[1]

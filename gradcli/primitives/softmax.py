@@ -34,23 +34,6 @@ _TURNED = 8192  # rows that are transposed at once
 
 
 # -- logsumexp and softmax ------------------------------------------------------------------------
-def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
-    axis = axes(dim, self.ndim)
-    if not self.size:
-        with np.errstate(all="ignore"):
-            return np.log(add_reduce(self, axis=axis, keepdims=keepdim))
-    if are_few(self, axis) and self.flags.c_contiguous and self.dtype.char in "fd":
-        found = _logsumexp_of_few(self.reshape(-1, self.shape[-1])).reshape(self.shape[:-1])
-        return found[..., None] if keepdim else found
-    largest = maximum_reduce(self.real, axis=axis, keepdims=True)
-    largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
-    with np.errstate(all="ignore"):
-        shifted = self - largest
-        powers = donated(np.exp, shifted, shifted)
-        found = np.log(sum_over_few(powers, axis=axis, keepdims=True)) + largest
-    if not keepdim:
-        found = found.squeeze(axis) if axis is not None else found.reshape(())
-    return found[()] if not found.ndim else afresh(found, self)
 
 
 def _logsumexp_of_few(rows: Any) -> Any:
@@ -74,24 +57,34 @@ def _logsumexp_of_few(rows: Any) -> Any:
     return found
 
 
-def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
-    if not keepdim and self.ndim:
-        g, result = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(result, dim, self.ndim)
-    shifted = self - result
-    powers = conj(donated(np.exp, shifted, shifted))
-    return donated(np.multiply, powers, g, powers)
-
-
 @operator(
-    _logsumexp,
-    "LogsumexpBackward0",
-    types="float",
-    public=False,
-    axes="dim",
-    symbolic="logsumexp: dim keepdim",
+    "LogsumexpBackward0", types="float", public=False, axes="dim", symbolic="logsumexp: dim keepdim"
 )
 class logsumexp_p:
-    self = _logsumexp_backward
+    def forward(self: Array, dim: Any, keepdim: bool = False) -> Array:
+        axis = axes(dim, self.ndim)
+        if not self.size:
+            with np.errstate(all="ignore"):
+                return np.log(add_reduce(self, axis=axis, keepdims=keepdim))
+        if are_few(self, axis) and self.flags.c_contiguous and self.dtype.char in "fd":
+            found = _logsumexp_of_few(self.reshape(-1, self.shape[-1])).reshape(self.shape[:-1])
+            return found[..., None] if keepdim else found
+        largest = maximum_reduce(self.real, axis=axis, keepdims=True)
+        largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
+        with np.errstate(all="ignore"):
+            shifted = self - largest
+            powers = donated(np.exp, shifted, shifted)
+            found = np.log(sum_over_few(powers, axis=axis, keepdims=True)) + largest
+        if not keepdim:
+            found = found.squeeze(axis) if axis is not None else found.reshape(())
+        return found[()] if not found.ndim else afresh(found, self)
+
+    def self(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+        if not keepdim and self.ndim:
+            g, result = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(result, dim, self.ndim)
+        shifted = self - result
+        powers = conj(donated(np.exp, shifted, shifted))
+        return donated(np.multiply, powers, g, powers)
 
 
 @function(

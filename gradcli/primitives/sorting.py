@@ -244,14 +244,6 @@ def _median_of(self: Any, skip: bool) -> Any:
     return np.partition(flat, at)[at]
 
 
-def _median(self: Array) -> Array:
-    return _median_of(self, False)
-
-
-def _nanmedian(self: Array) -> Array:
-    return _median_of(self, True)
-
-
 def _occurrence(self: Any, axis: int, rank: int) -> Any:
     """The index of this rank in the stable order of each slice."""
     value = _ranked(self, axis, rank)
@@ -287,13 +279,19 @@ def _median_along(name: str, skip: bool) -> Any:
     return kernel
 
 
-@primitive(_median, "MedianBackward0", symbolic="median:")
+@primitive("MedianBackward0", symbolic="median:")
 class median_all:
+    def forward(self: Array) -> Array:
+        return _median_of(self, False)
+
     self = shared_evenly
 
 
-@primitive(_nanmedian, "NanmedianBackward0")
+@primitive("NanmedianBackward0")
 class nanmedian_all:
+    def forward(self: Array) -> Array:
+        return _median_of(self, True)
+
     self = shared_evenly
 
 

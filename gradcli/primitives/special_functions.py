@@ -262,31 +262,22 @@ class polygamma:
     self = lambda g, n, self: g * polygamma(n + 1, self)
 
 
-def _mvlgamma(self: Array, p: int) -> Array:
-    if p < 1:
-        raise RuntimeError("p has to be greater than or equal to 1")
-    implemented("arange_cpu", self, "efd")
-    i = np.arange(-p / 2 + 0.5, 0.5, 0.5).astype(self.dtype)
-    total = _lgamma(np.asarray(self)[..., None] + i).sum(-1)
-    return afresh(total + self.dtype.type(p * (p - 1) / 4 * log(pi)), np.asarray(self))
-
-
-def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
-    i = np.arange(-p / 2 + 0.5, 0.5, 0.5)
-    steps = constant(i.astype(dtype_of(self)), self)
-    return g * digamma(steps + unsqueeze(self, -1)).sum(-1)
-
-
 @operator(
-    _mvlgamma,
-    "MvlgammaBackward0",
-    types="float",
-    public=False,
-    batching="elementwise",
-    symbolic="mvlgamma: p",
+    "MvlgammaBackward0", types="float", public=False, batching="elementwise", symbolic="mvlgamma: p"
 )
 class mvlgamma_p:
-    self = _mvlgamma_backward
+    def forward(self: Array, p: int) -> Array:
+        if p < 1:
+            raise RuntimeError("p has to be greater than or equal to 1")
+        implemented("arange_cpu", self, "efd")
+        i = np.arange(-p / 2 + 0.5, 0.5, 0.5).astype(self.dtype)
+        total = _lgamma(np.asarray(self)[..., None] + i).sum(-1)
+        return afresh(total + self.dtype.type(p * (p - 1) / 4 * log(pi)), np.asarray(self))
+
+    def self(g: Any, self: Any, p: int) -> Any:
+        i = np.arange(-p / 2 + 0.5, 0.5, 0.5)
+        steps = constant(i.astype(dtype_of(self)), self)
+        return g * digamma(steps + unsqueeze(self, -1)).sum(-1)
 
 
 @function(
@@ -374,19 +365,13 @@ class zeta_tensors:
     other = lambda g, self, other: g * -self * zeta(self + 1.0, other)
 
 
-def _zeta_of(self: Any, other: Array) -> Array:
-    return _zeta(other.dtype.type(self), other)
-
-
 @primitive(
-    _zeta_of,
-    "SpecialZetaBackward1",
-    symbolic=_ZETA,
-    types="float",
-    refuses=_NO_ZETA,
-    batching="elementwise",
+    "SpecialZetaBackward1", symbolic=_ZETA, types="float", refuses=_NO_ZETA, batching="elementwise"
 )
 class zeta_number:
+    def forward(self: Any, other: Array) -> Array:
+        return _zeta(other.dtype.type(self), other)
+
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
 
 
@@ -596,17 +581,16 @@ def xlog1py(input: Any, other: Any) -> Any:
 
 
 # -- parts of floating-point numbers --------------------------------------------------------------
-def _frexp(self: Array) -> Any:
-    if self.dtype.kind != "f":
-        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    mantissa, exponent = np.frexp(self)
-    return mantissa, np.asarray(exponent, np.int32)[()]
 
 
-@primitive(
-    _frexp, "FrexpBackward0", outputs="mantissa exponent", differentiable=1, batching="elementwise"
-)
+@primitive("FrexpBackward0", outputs="mantissa exponent", differentiable=1, batching="elementwise")
 class frexp_p:
+    def forward(self: Array) -> Any:
+        if self.dtype.kind != "f":
+            raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+        mantissa, exponent = np.frexp(self)
+        return mantissa, np.asarray(exponent, np.int32)[()]
+
     self = lambda g, exponent: g / np.exp2(exponent)
 
 

@@ -74,27 +74,6 @@ def _squares(values: Any) -> Any:
     return np.multiply(values, values, out=values if type(values) is np.ndarray else None)
 
 
-def _var(self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Array:
-    return _spread("var", self, dim, correction, keepdim)[0]
-
-
-def _std(self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Array:
-    return np.sqrt(_spread("std", self, dim, correction, keepdim)[0])
-
-
-def _var_mean(
-    self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
-) -> tuple[Array, Array]:
-    return _both(*_spread("var_mean", self, dim, correction, keepdim), self)
-
-
-def _std_mean(
-    self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
-) -> tuple[Array, Array]:
-    variance, middle = _both(*_spread("std_mean", self, dim, correction, keepdim), self)
-    return np.sqrt(variance), middle
-
-
 def _var_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     correction = 1 if correction is None else correction
     if not self.ndim or dim is None:
@@ -133,42 +112,51 @@ def _with_mean(slope: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
     return middle if slope is None else slope + middle
 
 
-def _var_mean_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    slope = None if g[0] is None else _var_backward(g[0], self, dim, correction, keepdim)
-    return _with_mean(slope, g[1], self, dim, keepdim)
-
-
-def _std_mean_backward(
-    g: Any, self: Any, result0: Any, dim: Any, correction: Any, keepdim: bool
-) -> Any:
-    slope = None
-    if g[0] is not None:
-        slope = _std_backward(g[0], self, result0, dim, correction, keepdim)
-    return _with_mean(slope, g[1], self, dim, keepdim)
-
-
-@primitive(_var, "VarBackward0", axes="dim*", symbolic="var")
+@primitive("VarBackward0", axes="dim*", symbolic="var")
 class var_correction:
+    def forward(
+        self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+    ) -> Array:
+        return _spread("var", self, dim, correction, keepdim)[0]
+
     self = _var_backward
 
 
-@primitive(_std, "StdBackward0", axes="dim*", symbolic="std")
+@primitive("StdBackward0", axes="dim*", symbolic="std")
 class std_correction:
+    def forward(
+        self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+    ) -> Array:
+        return np.sqrt(_spread("std", self, dim, correction, keepdim)[0])
+
     self = _std_backward
 
 
-@primitive(
-    _var_mean, "VarMeanBackward0", outputs="result0 result1", axes="dim*", symbolic="var_mean"
-)
+@primitive("VarMeanBackward0", outputs="result0 result1", axes="dim*", symbolic="var_mean")
 class var_mean_correction:
-    self = _var_mean_backward
+    def forward(
+        self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+    ) -> tuple[Array, Array]:
+        return _both(*_spread("var_mean", self, dim, correction, keepdim), self)
+
+    def self(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+        slope = None if g[0] is None else _var_backward(g[0], self, dim, correction, keepdim)
+        return _with_mean(slope, g[1], self, dim, keepdim)
 
 
-@primitive(
-    _std_mean, "StdMeanBackward0", outputs="result0 result1", axes="dim*", symbolic="std_mean"
-)
+@primitive("StdMeanBackward0", outputs="result0 result1", axes="dim*", symbolic="std_mean")
 class std_mean_correction:
-    self = _std_mean_backward
+    def forward(
+        self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+    ) -> tuple[Array, Array]:
+        variance, middle = _both(*_spread("std_mean", self, dim, correction, keepdim), self)
+        return np.sqrt(variance), middle
+
+    def self(g: Any, self: Any, result0: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+        slope = None
+        if g[0] is not None:
+            slope = _std_backward(g[0], self, result0, dim, correction, keepdim)
+        return _with_mean(slope, g[1], self, dim, keepdim)
 
 
 def _variance(name: str, primitive: VjpRules, doc: str, numpy: Any = None) -> Any:

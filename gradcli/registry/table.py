@@ -59,7 +59,11 @@ class Function:
         self.name, self.doc, self.short = name, doc, short
         own_family, own_module = _place(module) if module else ("", "")
         self.family, self.module = family or own_family, own_module or family
-        self.aliases, self.samples, self.parser = tuple(aliases.split()), _calls(samples, name), parser
+        self.aliases, self.samples, self.parser = (
+            tuple(aliases.split()),
+            _calls(samples, name),
+            parser,
+        )
         self.forms = forms
         self.method, self.inplace = "." not in name if method is None else method, inplace
         self.primitives = (target,) if isinstance(target, Primitive) else primitives
@@ -197,9 +201,9 @@ def enter(entry: Function, numpy: Any = None) -> Function:
 
 
 def operator(
-    kernel: Callable[..., Any], node: str | None = None, **facts: Any
+    kernel: Callable[..., Any] | str | None = None, node: str | None = None, **facts: Any
 ) -> Callable[[type], Primitive]:
-    """Decorate a class of VJP rules: define a primitive and enter it under its name.
+    """Decorate a class of a kernel and VJP rules: define a primitive and enter it under its name.
 
     facts: about the primitive, see `gradcli.core.primitive.operator`, and about its entry:
     samples: calls in the language, for tests and documentation; "(randn(3)); (randn(2,3), 1)" are calls of
@@ -216,7 +220,7 @@ def operator(
 
 
 def primitive(
-    kernel: Callable[..., Any], node: str | None = None, **facts: Any
+    kernel: Callable[..., Any] | str | None = None, node: str | None = None, **facts: Any
 ) -> Callable[[type], Primitive]:
     """Decorate a class of VJP rules: define a primitive without a public function. facts: see `operator`."""
     return operator(kernel, node, public=False, **facts)
