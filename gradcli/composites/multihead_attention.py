@@ -142,7 +142,8 @@ def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
     "Tensor? static_k=None, Tensor? static_v=None, Any average_attn_weights=True, "
     "Any is_causal=False)",
     python=True,
-    samples="(randn(3,2,4), randn(3,2,4), randn(3,2,4), 4, 2, randn(12,4), randn(12), None, None, False, 0.0, randn(4,4), randn(4))",
+    samples="(randn(3,2,4), randn(3,2,4), randn(3,2,4), 4, 2, randn(12,4), randn(12), None, None, "
+    "False, 0.0, randn(4,4), randn(4))",
 )
 def multi_head_attention_forward(
     query: Array,

@@ -566,8 +566,9 @@ def operator(
 
     kernel: the function on arrays, if it is not the class's `forward`; then the node comes first.
     node: the name of the node's class, None where nothing is recorded. linearity: "linear",
-    "bilinear" or "elementwise", where the operation is; "loss", where it is elementwise and then reduced as its option `reduction` says. types: how operands are promoted,
-    "common" or "float"; "own": not at all. params: the tensor arguments of a ufunc kernel without rules.
+    "bilinear" or "elementwise", where the operation is; "loss", where it is elementwise and then
+    reduced as its option `reduction` says. types: how operands are promoted, "common" or "float";
+    "own": not at all. params: the tensor arguments of a ufunc kernel without rules.
     outputs: names of the outputs, or "list". differentiable: the first so many outputs are. refuses: for
     NumPy's letters of unsupported dtype kinds (and e for float16), PyTorch's message (or its kernel's
     name, or an error); for C, the name if complex numbers are not recorded. numbers: users may pass

@@ -83,9 +83,7 @@ class reshape_alias:
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
-    def forward(self: Array, size: Any) -> Array:
-        return self.reshape(infer_shape(size, self.size))
-
+    forward = lambda self, size: self.reshape(infer_shape(size, self.size))
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
@@ -282,9 +280,7 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     symbolic="reshape",
 )
 class squeeze_all:
-    def forward(self: Array) -> Array:
-        return _squeezed(self, range(self.ndim))
-
+    forward = lambda self: _squeezed(self, range(self.ndim))
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
@@ -298,9 +294,7 @@ class squeeze_dim:
 
 @primitive("SqueezeBackward2", linearity="linear", view=True, axes="dim", symbolic="reshape")
 class squeeze_dims:
-    def forward(self: Array, dim: Any) -> Array:
-        return _squeezed(self, unique_dims(dim, self.ndim))
-
+    forward = lambda self, dim: _squeezed(self, unique_dims(dim, self.ndim))
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
 
 

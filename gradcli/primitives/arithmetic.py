@@ -200,9 +200,7 @@ class div_true:
 )
 class div_scalar:
     # C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
-    def forward(self: Array, other: Any) -> Array:
-        return self / other
-
+    forward = lambda self, other: self / other
     self = lambda g, other: g / conj(other)
 
 
@@ -331,9 +329,7 @@ class pow_number:
     symbolic="self ** exponent",
 )
 class pow_tensors:
-    def forward(self: Array, exponent: Array) -> Array:
-        return _pow(self, exponent)
-
+    forward = lambda self, exponent: _pow(self, exponent)
     self = lambda g, self, exponent: np.where(
         exponent == 0.0, 0.0, g * conj(exponent * self ** (exponent - 1))
     )
@@ -445,17 +441,13 @@ class remainder_tensors:
 
 @primitive("RemainderBackward0", batching="elementwise", symbolic="remainder(self, other)")
 class remainder_number:
-    def forward(self: Array, other: Any) -> Array:
-        return _remainder(self, dtypes.constant(other, self.dtype))
-
+    forward = lambda self, other: _remainder(self, dtypes.constant(other, self.dtype))
     self = lambda g: g
 
 
 @primitive("NotImplemented", batching="elementwise", symbolic="remainder(self, other)")
 class remainder_:
-    def forward(self: Any, other: Array) -> Array:
-        return _remainder(dtypes.constant(self, other.dtype), other)
-
+    forward = lambda self, other: _remainder(dtypes.constant(self, other.dtype), other)
     other = lambda g: g
 
 

@@ -236,9 +236,7 @@ def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     symbolic="grad_output * (1 - output * output)",
 )
 class tanh_backward:
-    def forward(grad_output: Array, output: Array) -> Array:
-        return in_parts(_tanh_slope, grad_output, output)
-
+    forward = lambda grad_output, output: in_parts(_tanh_slope, grad_output, output)
     grad_output = lambda g, output: tanh_backward(g, conj(output))
     output = lambda g, output, grad_output: conj(g) * (-2 * conj(output) * grad_output)
 
@@ -381,9 +379,7 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     symbolic="grad_output * output * (1 - output)",
 )
 class sigmoid_backward:
-    def forward(grad_output: Array, output: Array) -> Array:
-        return in_parts(_sigmoid_slope, grad_output, output)
-
+    forward = lambda grad_output, output: in_parts(_sigmoid_slope, grad_output, output)
     grad_output = lambda g, output: sigmoid_backward(g, conj(output))
     output = lambda g, output, grad_output: conj(g) * grad_output * (-2 * conj(output) + 1)
 
@@ -883,9 +879,7 @@ class logaddexp2:
     symbolic="fmod(self, other)",
 )
 class fmod_number:
-    def forward(self: Array, other: Any) -> Array:
-        return np.fmod(self, dtypes.checked(other, self.dtype))
-
+    forward = lambda self, other: np.fmod(self, dtypes.checked(other, self.dtype))
     self = lambda g: g
 
 
@@ -936,9 +930,7 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     symbolic="copysign(self, other)",
 )
 class copysign_tensors:
-    def forward(self: Array, other: Array) -> Array:
-        return np.copysign(self, other)
-
+    forward = lambda self, other: np.copysign(self, other)
     self = _copysign_backward
     other = lambda g, result: zeros_like(result)
 
@@ -951,9 +943,7 @@ class copysign_tensors:
     symbolic="copysign(self, other)",
 )
 class copysign_number:
-    def forward(self: Array, other: Any) -> Array:
-        return np.copysign(self, self.dtype.type(other))
-
+    forward = lambda self, other: np.copysign(self, self.dtype.type(other))
     self = _copysign_backward
 
 

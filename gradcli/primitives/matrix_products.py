@@ -568,9 +568,7 @@ class baddbmm:
 class unsafe_view:
     """A fresh result in another shape."""
 
-    def forward(self: Array, size: Any) -> Array:
-        return self.reshape(size)
-
+    forward = lambda self, size: self.reshape(size)
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 

@@ -369,9 +369,7 @@ class zeta_tensors:
     "SpecialZetaBackward1", symbolic=_ZETA, types="float", refuses=_NO_ZETA, batching="elementwise"
 )
 class zeta_number:
-    def forward(self: Any, other: Array) -> Array:
-        return _zeta(other.dtype.type(self), other)
-
+    forward = lambda self, other: _zeta(other.dtype.type(self), other)
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
 
 
