@@ -540,7 +540,6 @@ log_sigmoid_p = sloped(
 @function(
     "log_sigmoid(Tensor input, *, Tensor? out=None)",
     name="nn.functional.logsigmoid",
-    primitives=[log_sigmoid_p],
     samples="(randn(2,3))",
     overlap="any any",
 )
@@ -703,7 +702,6 @@ class prelu_kernel:
     "nn.functional.prelu(Tensor input, Tensor weight)",
     method=True,
     aliases="prelu",
-    primitives=[prelu_kernel],
     samples="(randn(2,3), rand(1)); (randn(2,3,2), rand(3))",
 )
 def prelu(input: Array, weight: Array) -> Any:

@@ -109,6 +109,7 @@ _INTEGRALS = (
     ),
     method=False,
     samples=named("trapezoid", *_INTEGRALS),
+    primitives=(),
 )
 def trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
     """The integral by the trapezoidal rule, of samples at `x` or every `dx`."""
@@ -134,6 +135,7 @@ def _without(shape: Any, dim: int) -> tuple[int, ...]:
     "cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)",
     method=False,
     samples=named("cumulative_trapezoid", *_INTEGRALS),
+    primitives=(),
 )
 def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
     """The running integral by the trapezoidal rule."""

@@ -292,7 +292,6 @@ class _pdist_forward:
     "pdist(Tensor input, float p=2)",
     method=False,
     aliases="nn.functional.pdist",
-    primitives=[_pdist_forward],
     samples=named("pdist", "{0}(randn(4,3))", "{0}(randn(4,3), 1.0)", "{0}(randn(4,3), 3.0)"),
 )
 def pdist(input: Array, p: float) -> Any:

@@ -30,7 +30,6 @@ FAMILY = "nn"
 # -- linear maps ----------------------------------------------------------------------------------
 @function(
     "nn.functional.linear(Tensor input, Tensor weight, Tensor? bias=None)",
-    primitives=[addmm],
     samples="(randn(2,3), randn(4,3), randn(4)); (randn(2,3), randn(4,3))",
 )
 def linear(input: Array, weight: Array, bias: Array | None) -> Any:
@@ -100,7 +99,6 @@ class trilinear:
 @function(
     "nn.functional.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)",
     aliases="bilinear",
-    primitives=[trilinear],
     samples="(randn(2,3), randn(2,4), randn(5,3,4), randn(5))",
 )
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Any:
@@ -245,7 +243,6 @@ def _check_padding(input: Any, weight: Any, padding_idx: Any, *others: Any) -> N
     "-> embedding(weight, input=indices, padding_idx, scale_grad_by_freq, sparse)",
     python=_check_padding,
     short=False,
-    primitives=[embedding_p],
     samples="(tensor([[0,2],[1,2]]), randn(4,3)); (tensor([0,2,1]), randn(4,3), padding_idx=1)",
 )
 def embedding(
@@ -276,11 +273,7 @@ class one_hot_p:
     """1 where the class is, 0 elsewhere."""
 
 
-@function(
-    "nn.functional.one_hot(Tensor input, int num_classes=-1)",
-    primitives=[one_hot_p],
-    samples="(tensor([0,2,1]), 3)",
-)
+@function("nn.functional.one_hot(Tensor input, int num_classes=-1)", samples="(tensor([0,2,1]), 3)")
 def one_hot(tensor: Array, num_classes: int) -> Any:
     """1 where the class is, 0 elsewhere."""
     # How many there are may be read off the values, of which nothing else follows.

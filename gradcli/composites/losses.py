@@ -217,7 +217,6 @@ class mse_loss_p:
 @loss(
     "mse_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean', Any weight=None)",
-    primitives=[mse_loss_p],
     samples=_samples("mse_loss"),
 )
 def mse_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
@@ -281,7 +280,6 @@ class smooth_l1_loss_p:
 @loss(
     "smooth_l1_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean', float beta=1.0) -> smooth_l1_loss(input, target, reduction, beta)",
-    primitives=[smooth_l1_loss_p],
     samples=_samples(
         "smooth_l1_loss", "nn.functional.smooth_l1_loss(randn(3), randn(3), beta=0.5)"
     ),
@@ -336,7 +334,6 @@ class huber_loss_p:
 @loss(
     "huber_loss(Tensor input, Tensor target, Any reduction='mean', float delta=1.0, "
     "Any weight=None)",
-    primitives=[huber_loss_p],
     samples=_samples("huber_loss", "nn.functional.huber_loss(randn(3), randn(3), delta=0.4)"),
 )
 def huber_loss(input: Array, target: Array, number: int, delta: float, weight: Any) -> Any:
@@ -656,7 +653,6 @@ class binary_cross_entropy_p:
 @loss(
     "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, "
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
-    primitives=[binary_cross_entropy_p],
     samples="(rand(2,3), rand(2,3)); (rand(2,3), rand(2,3), reduction='none')",
 )
 def binary_cross_entropy(input: Array, target: Array, weight: Array | None, number: int) -> Any:
@@ -718,7 +714,6 @@ class binary_cross_entropy_with_logits_p:
     "Any size_average=None, Any reduce=None, Any reduction='mean', Tensor? pos_weight=None) "
     "-> binary_cross_entropy_with_logits(input, target, weight, pos_weight)",
     aliases="binary_cross_entropy_with_logits",
-    primitives=[binary_cross_entropy_with_logits_p],
     samples="(randn(2,3), rand(2,3)); (randn(2,3), rand(2,3), reduction='sum')",
 )
 def binary_cross_entropy_with_logits(
@@ -774,7 +769,6 @@ class soft_margin_loss_p:
 @loss(
     "soft_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
-    primitives=[soft_margin_loss_p],
     samples="(randn(2,3), sign(randn(2,3)))",
 )
 def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
@@ -876,7 +870,6 @@ class multi_margin_loss_p:
 @loss(
     "multi_margin_loss(Tensor input, Tensor target, int p=1, Scalar margin=1.0, "
     "Tensor? weight=None, Any size_average=None, Any reduce=None, Any reduction='mean')",
-    primitives=[multi_margin_loss_p],
     samples="(randn(4,3), tensor([0,2,1,2]))",
 )
 def multi_margin_loss(
@@ -984,7 +977,6 @@ class multilabel_margin_loss_p:
 @loss(
     "multilabel_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
-    primitives=[multilabel_margin_loss_p],
     samples="(randn(2,4), tensor([[1,2,-1,0],[3,-1,0,0]]))",
 )
 def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
@@ -1014,6 +1006,7 @@ def multilabel_soft_margin_loss(
     "Any reduce=None, Any reduction='mean')",
     aliases="hinge_embedding_loss",
     samples="(randn(2,3), sign(randn(2,3)))",
+    primitives=(),
 )
 def hinge_embedding_loss(input: Array, target: Array, margin: float, number: int) -> Any:
     """The input where the target is 1, what it lacks of the margin where it is -1."""
@@ -1030,6 +1023,7 @@ def hinge_embedding_loss(input: Array, target: Array, margin: float, number: int
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
     aliases="margin_ranking_loss",
     samples="(randn(3), randn(3), sign(randn(3)))",
+    primitives=(),
 )
 def margin_ranking_loss(
     input1: Array, input2: Array, target: Array, margin: float, number: int
@@ -1050,6 +1044,7 @@ def margin_ranking_loss(
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
     aliases="cosine_embedding_loss",
     samples="(randn(2,3), randn(2,3), sign(randn(2)))",
+    primitives=(),
 )
 def cosine_embedding_loss(
     input1: Array, input2: Array, target: Array, margin: float, number: int
@@ -1106,6 +1101,7 @@ def _check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
     aliases="triplet_margin_loss",
     python=_check_margin(3),
     samples="(randn(2,3), randn(2,3), randn(2,3))",
+    primitives=(),
 )
 def triplet_margin_loss(
     anchor: Array,
@@ -1132,6 +1128,7 @@ def triplet_margin_loss(
     "Any distance_function=None, float margin=1.0, Any swap=False, Any reduction='mean')",
     python=_check_margin(4),
     samples="(randn(2,3), randn(2,3), randn(2,3))",
+    primitives=(),
 )
 def triplet_margin_with_distance_loss(
     anchor: Array,
@@ -1226,6 +1223,7 @@ def gaussian_nll_loss(
     aliases="poisson_nll_loss",
     refusal=" is not a valid value for reduction",
     samples="(randn(2,3), rand(2,3))",
+    primitives=(),
 )
 def poisson_nll_loss(
     input: Array, target: Array, log_input: bool, full: bool, eps: float, number: int

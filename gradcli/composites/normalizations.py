@@ -200,6 +200,7 @@ def native_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any
     python=True,
     aliases="rms_norm",
     samples="(randn(2,3), (3,), randn(3))",
+    primitives=(),
 )
 def rms_norm(input: Array, normalized_shape: Any, weight: Array | None, eps: float | None) -> Any:
     """The input over its root mean square in the last dimensions."""
@@ -354,7 +355,6 @@ def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, "
     "int group, float eps)",
     method=False,
-    primitives=[native_group_norm_p],
     samples="(randn(2,4,3), randn(4), randn(4), 2, 4, 3, 2, 1e-5)",
 )
 def native_group_norm(
@@ -540,7 +540,6 @@ def native_batch_norm(*values: Any) -> Any:
     "use_input_stats, momentum, eps)",
     python=True,
     short=False,
-    primitives=[native_batch_norm_p],
     samples="(randn(2,3,4), weight=randn(3), bias=randn(3))",
 )
 def instance_norm(

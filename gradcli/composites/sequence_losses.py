@@ -362,7 +362,6 @@ class embedding_bag_p:
     "per_sample_weights, include_last_offset, padding_idx)",
     python=True,
     short=False,
-    primitives=[embedding_bag_p],
     samples="(tensor([[0,2],[1,2]]), randn(4,3), mode='sum')",
 )
 def embedding_bag(

@@ -58,11 +58,7 @@ class nansum:
         return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
-@function(
-    f"nanmean(Tensor input, {_ALONG}",
-    primitives=[nansum, div_true],
-    samples=named("nanmean", *_NAN),
-)
+@function(f"nanmean(Tensor input, {_ALONG}", samples=named("nanmean", *_NAN))
 def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The mean of the numbers, without NaN."""
     given = data(input)
@@ -90,7 +86,6 @@ count_p = primitive(_count_nonzero, axes="dim*")(type("count_nonzero", (), {}))
 @function(
     "count_nonzero(Tensor input, int? dim=None)",
     "count_nonzero(Tensor input, int[] dim)",
-    primitives=[count_p],
     numpy=np.count_nonzero,
     samples=named("count_nonzero", "{0}(tensor([0., 1., 2.]))", "{0}(randn(2,3), dim=1)"),
 )
@@ -180,7 +175,6 @@ _CONSECUTIVE = f"Tensor input, {_REPETITIONS}, int? dim=None)"
     f"_return_output({_UNIQUE}|function -> _unique2(input)",
     f"unique({_UNIQUE}|method -> _unique2(input)",
     python=True,
-    primitives=[unique_2, unique_dim],
     samples=named("unique", "{0}(tensor([3., 1., 3.]))"),
 )
 def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
@@ -201,7 +195,6 @@ def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool
     f"_consecutive_return_output({_CONSECUTIVE}|function -> unique_consecutive(input)",
     f"unique_consecutive({_CONSECUTIVE}|method -> unique_consecutive(input)",
     python=True,
-    primitives=[unique_consecutive_p],
     samples=named("unique_consecutive", "{0}(tensor([3., 3., 1., 3.]))"),
 )
 def unique_consecutive(input: Array, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
@@ -244,6 +237,7 @@ def _check_flat(name: str, input: Any) -> None:
 @function(
     "cov(Tensor input, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None)",
     samples=named("cov", "{0}(randn(2,3))", "{0}(randn(4))", "{0}(randn(2,3), correction=0)"),
+    primitives=(),
 )
 def cov(input: Array, correction: int, fweights: Array | None, aweights: Array | None) -> Any:
     """The covariances of the rows; columns are observations."""
@@ -529,7 +523,6 @@ class histogram_p:
     "Tensor[] out=None)",
     "histogram(Tensor input, int bins=100, *, float[]? range=None, Tensor? weight=None, "
     "bool density=False, Tensor[] out=None)",
-    primitives=[histogram_p],
     samples=named("histogram", "{0}(randn(6), 4)", "{0}(randn(6), 4, range=(-1., 1.))"),
 )
 def histogram(

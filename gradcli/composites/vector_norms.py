@@ -150,7 +150,6 @@ _NORMS = ("{0}(randn(2,3))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), 3, 1)", "{0}
 @function(
     "linalg.vector_norm(Tensor input, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor? out=None)",
-    primitives=[vector_norm_p],
     samples=named("linalg.vector_norm", _NORMS, ("{0}(randn(2,3), 0.5, keepdim=True)",)),
 )
 def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -164,7 +163,6 @@ def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     "norm(Tensor input, Any p='fro', int[1]? dim=None, bool keepdim=False, ScalarType? dtype=None)"
     "|method -> linalg_vector_norm(input, p=ord, dim, keepdim)",
     python=True,
-    primitives=[vector_norm_p],
     samples=named("norm", _NORMS, ("{0}(randn(2,3), p='fro', dim=1)", "{0}(randn(()))")),
 )
 def norm(input: Array, p: Any, dim: Any, keepdim: bool, *rest: Any) -> Any:

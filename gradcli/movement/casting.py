@@ -42,7 +42,6 @@ def format_name(memory_format: Any) -> str | None:
 @function(
     "clone(Tensor input, *, MemoryFormat? memory_format=None)",
     numpy=np.copy,
-    primitives=[clone_as],
     samples="(randn(2,3))",
 )
 def clone(input: Array, memory_format: Any = None) -> Any:
@@ -53,7 +52,6 @@ def clone(input: Array, memory_format: Any = None) -> Any:
 
 @function(
     "contiguous(Tensor input, *, MemoryFormat? memory_format=None)|method",
-    primitives=[clone_as],
     numpy=np.ascontiguousarray,
     samples="(randn(2,3))",
 )

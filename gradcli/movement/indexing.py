@@ -246,7 +246,6 @@ class where_of:
     "where(Tensor condition, Scalar self, Scalar other)|function",
     name="where",
     numpy=np.where,
-    primitives=[where_of],
     samples="(randn(3) > 0, randn(3), randn(3)); (randn(2,3) > 0, randn(3), 0.)",
 )
 def choose(condition: Array, input: Any = None, other: Any = None) -> Any:
@@ -315,7 +314,7 @@ def nonzero(input: Array, as_tuple: bool = False) -> Any:
     return unbind(nonzero_of(input if input.ndim else input.unsqueeze(0)), 1)
 
 
-@function("argwhere(Tensor input)", primitives=[nonzero_of], samples="(tensor([0., 1., 2.]))")
+@function("argwhere(Tensor input)", samples="(tensor([0., 1., 2.]))")
 def argwhere(input: Array) -> Any:
     """The positions of the elements that are not zero, one a row."""
     return nonzero_of(input)
@@ -369,7 +368,6 @@ class masked_fill_tensor:
     "masked_fill(Tensor input, Tensor mask, Tensor value)",
     "masked_fill(Tensor input, Tensor mask, Scalar value)",
     inplace=True,
-    primitives=[masked_fill_number, masked_fill_tensor],
     samples="(randn(3), tensor([True, False, True]), 0.)",
 )
 def masked_fill(input: Array, mask: Array, value: Any) -> Any:
@@ -615,7 +613,6 @@ class scatter_:
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, Tensor? out=None)",
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, str reduce, Tensor? out=None)",
     inplace=True,
-    primitives=[scatter_src, scatter_value, scatter_],
     samples="(randn(2,3), 1, tensor([[0], [2]]), randn(2,1)); "
     "(randn(2,3), 1, tensor([[0], [2]]), 9.)",
 )
@@ -1045,7 +1042,6 @@ class index_fill_tensor:
     "index_fill(Tensor input, int dim, Tensor index, Tensor value)",
     "index_fill(Tensor input, int dim, Tensor index, Scalar value)",
     inplace=True,
-    primitives=[index_fill_number, index_fill_tensor],
     samples="(randn(3,2), 0, tensor([0, 2]), 1.)",
 )
 def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:

@@ -72,7 +72,6 @@ copy_p.node_type.name = lambda self: "torch::autograd::CopyBackwards"
     "copy_(Tensor input, Tensor other, bool non_blocking=False)|method",
     "copy_(Tensor input, Tensor other, bool async=False)|method|deprecated",
     name="copy_",
-    primitives=[copy_p],
     samples=["zeros(3).copy_(randn(3))"],
 )
 def copy_(input: Array, other: Array, *flags: bool, **_: bool) -> Any:
@@ -135,23 +134,13 @@ def _either(name: str, parameter: str) -> tuple[str, str]:
     return f"{name}(Tensor input, Tensor {parameter})", f"{name}(Tensor input, Scalar {parameter})"
 
 
-@function(
-    *_either("fill", "value"),
-    primitives=[fill_number, fill_tensor],
-    method=False,
-    samples="(randn(3), 2.)",
-)
+@function(*_either("fill", "value"), method=False, samples="(randn(3), 2.)")
 def fill(input: Array, value: Any) -> Any:
     """A tensor like `input` with one value everywhere."""
     return (fill_tensor if isinstance(value, Tensor) else fill_number)(input, value)
 
 
-@function(
-    *_either("fill_", "value"),
-    name="fill_",
-    primitives=[fill_number_in_place, fill_tensor_in_place],
-    samples=["zeros(3).fill_(2.)"],
-)
+@function(*_either("fill_", "value"), name="fill_", samples=["zeros(3).fill_(2.)"])
 def fill_(input: Array, value: Any) -> Any:
     """Write one value over all elements."""
     primitive = fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place
@@ -164,7 +153,7 @@ class zero_p:
     self = zeros_like
 
 
-@function("zero_(Tensor input)", name="zero_", primitives=[zero_p], samples=["randn(3).zero_()"])
+@function("zero_(Tensor input)", name="zero_", samples=["randn(3).zero_()"])
 def zero_(input: Array) -> Any:
     """Write 0 over all elements."""
     return inplace(zero_p, input)
@@ -276,7 +265,6 @@ _PLACE = "int storage_offset, int[] size, int[] stride=None)|method"
     "set_(Tensor input, Tensor source)|method",
     f"set_(Tensor input, Tensor source, {_PLACE}",
     name="set_",
-    primitives=[set_p],
     samples=["zeros(2).set_(ones(3))"],
 )
 def set_(
@@ -392,7 +380,6 @@ _reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_p, "0")
     "squeeze_(Tensor input, int dim)|method",
     "squeeze_(Tensor input, int[] dim)|method",
     name="squeeze_",
-    primitives=[squeeze_all_p, squeeze_dim_p, squeeze_dims_p],
     samples=["randn(1,3).squeeze_()", "randn(1,3).squeeze_(0)"],
 )
 def squeeze_(input: Array, dim: Any = None) -> Any:

@@ -278,10 +278,7 @@ class repeat:
 
 
 @function(
-    "tile(Tensor input, int[] dims)",
-    numpy=np.tile,
-    primitives=[repeat],
-    samples="(randn(2,3), (2,)); (randn(3), (2,2))",
+    "tile(Tensor input, int[] dims)", numpy=np.tile, samples="(randn(2,3), (2,)); (randn(3), (2,2))"
 )
 def tile(input: Array, dims: Any) -> Any:
     """The tensor repeated along its dims, counted from the last."""
@@ -419,7 +416,7 @@ class flip:
     self = itself
 
 
-@function("fliplr(Tensor input)", numpy=np.fliplr, primitives=[flip], samples="(randn(2,3))")
+@function("fliplr(Tensor input)", numpy=np.fliplr, samples="(randn(2,3))")
 def fliplr(input: Array) -> Any:
     """Columns in reverse order."""
     if input.ndim < 2:
@@ -427,7 +424,7 @@ def fliplr(input: Array) -> Any:
     return flip(input, (1,))
 
 
-@function("flipud(Tensor input)", numpy=np.flipud, primitives=[flip], samples="(randn(2,3))")
+@function("flipud(Tensor input)", numpy=np.flipud, samples="(randn(2,3))")
 def flipud(input: Array) -> Any:
     """Primitives in reverse order."""
     if input.ndim < 1:
@@ -576,7 +573,6 @@ class diag_embed:
 @function(
     "diag(Tensor input, int diagonal=0, *, Tensor? out=None)",
     numpy=np.diag,
-    primitives=[diag_embed],
     samples="(randn(3)); (randn(3,3), 1)",
 )
 def diag(input: Array, diagonal: int) -> Any:
@@ -663,7 +659,6 @@ class block_diag_of:
     "block_diag(Tensor[] tensors)",
     many=tuple,
     method=False,
-    primitives=[block_diag_of],
     samples="(randn(2,3), randn(2), randn(()))",
 )
 def block_diag(tensors: Arrays) -> Any:
@@ -723,11 +718,7 @@ def meshgrid(given: Arrays, indexing: str | None) -> Any:
 
 
 @function(
-    "cartesian_prod(Tensor[] tensors)",
-    many=tuple,
-    method=False,
-    primitives=[stack],
-    samples="(randn(2), randn(3))",
+    "cartesian_prod(Tensor[] tensors)", many=tuple, method=False, samples="(randn(2), randn(3))"
 )
 def cartesian_prod(given: Arrays) -> Any:
     """All combinations of one element of each vector, as rows."""
@@ -742,7 +733,6 @@ def cartesian_prod(given: Arrays) -> Any:
 
 @function(
     "combinations(Tensor input, int r=2, bool with_replacement=False)",
-    primitives=[stack],
     method=False,
     samples="(randn(4)); (randn(3), 2, True)",
 )

@@ -134,7 +134,6 @@ view = overloads(
 @function(
     "reshape(Tensor input, int[] shape)",
     numpy=np.reshape,
-    primitives=[view_size, reshape_alias, reshape_copy],
     samples="(randn(2,3), (3, 2)); (randn(2,3), (-1,)); (randn(()), (1,1))",
 )
 def reshape(input: Array, shape: Any) -> Any:
@@ -148,11 +147,7 @@ def reshape(input: Array, shape: Any) -> Any:
     return reshape_copy(input.contiguous(), shape)
 
 
-@function(
-    "view_as(Tensor input, Tensor other)",
-    primitives=[view_size],
-    samples="(randn(2,3), randn(3,2))",
-)
+@function("view_as(Tensor input, Tensor other)", samples="(randn(2,3), randn(3,2))")
 def view_as(input: Array, other: Array) -> Any:
     """The same memory in the shape of `other`."""
     return view_size(input, tuple(other.shape))
@@ -187,7 +182,7 @@ def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
     return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@function("ravel(Tensor input)", numpy=np.ravel, primitives=[view_size], samples="(randn(2,3))")
+@function("ravel(Tensor input)", numpy=np.ravel, samples="(randn(2,3))")
 def ravel(input: Array) -> Any:
     """One dimension."""
     return view_size(input.contiguous() if isinstance(input, Tensor) else input, (-1,))
@@ -196,7 +191,6 @@ def ravel(input: Array) -> Any:
 @function(
     "unflatten(Tensor input, int dim, int[] sizes)|function",
     "unflatten(Tensor input, int dim, int[] sizes)|method|python -> unflatten(dim, sizes)",
-    primitives=[view_size],
     samples="(randn(2,6), 1, (2,3))",
 )
 def unflatten(input: Array, dim: int, sizes: Any) -> Any:
@@ -303,7 +297,6 @@ class squeeze_dims:
     "squeeze(Tensor input, int dim)",
     "squeeze(Tensor input, int[] dim)",
     numpy=np.squeeze,
-    primitives=[squeeze_all, squeeze_dim, squeeze_dims],
     samples="(randn(1,3,1)); (randn(1,3,1), 0); (randn(1,3,1), (0,2))",
 )
 def squeeze(input: Array, dim: Any = None) -> Any:
@@ -339,11 +332,7 @@ class transpose:
     self = itself
 
 
-@function(
-    "swapaxes(Tensor input, int axis0, int axis1)",
-    primitives=[transpose],
-    samples="(randn(2,3), 0, 1)",
-)
+@function("swapaxes(Tensor input, int axis0, int axis1)", samples="(randn(2,3), 0, 1)")
 def swapaxes(input: Array, axis0: int, axis1: int) -> Any:
     """Two dims exchanged: `transpose` under NumPy's name."""
     return transpose(input, axis0, axis1)
@@ -464,7 +453,7 @@ def matrix_t(input: Any) -> Any:
 _MT_ON_0D = "Tensor.{} is deprecated on 0-D tensors. Consider using x.conj()."
 
 
-@function("adjoint(Tensor input)", primitives=[transpose], samples="(randn(2,3))")
+@function("adjoint(Tensor input)", samples="(randn(2,3))")
 def adjoint(input: Array) -> Any:
     """The conjugate transpose of the last two dims."""
     if input.ndim < 2:
@@ -494,7 +483,6 @@ expand_size = register(basic_primitives.expand_size, __name__, public=False)
 
 @function(
     "expand(Tensor input, int[] size, *, bool implicit=False)|method",
-    primitives=[expand_size],
     samples="(randn(3), (2,3)); (randn(2,1), (-1,3)); (randn(()), (2,))",
 )
 def expand(input: Array, size: Any, implicit: bool = False) -> Any:
@@ -502,11 +490,7 @@ def expand(input: Array, size: Any, implicit: bool = False) -> Any:
     return expand_size(input, size)
 
 
-@function(
-    "expand_as(Tensor input, Tensor other)",
-    primitives=[expand_size],
-    samples="(randn(3), randn(2,3))",
-)
+@function("expand_as(Tensor input, Tensor other)", samples="(randn(3), randn(2,3))")
 def expand_as(input: Array, other: Array) -> Any:
     """`input` expanded to the shape of `other`."""
     return expand_size(input, tuple(other.shape))
@@ -698,7 +682,6 @@ class slice_backward:
 @function(
     "narrow(Tensor input, int dim, Tensor start, int length)",
     "narrow(Tensor input, int dim, int start, int length)",
-    primitives=[slice_p],
     samples="(randn(2,4), 1, 1, 2)",
 )
 def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
@@ -775,9 +758,7 @@ class diagonal_backward:
 
 
 @function(
-    "linalg.diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)",
-    primitives=[diagonal],
-    samples="(randn(3,3))",
+    "linalg.diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)", samples="(randn(3,3))"
 )
 def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Any:
     """A diagonal of the last two dims."""
@@ -968,9 +949,7 @@ class unsafe_split_with_sizes:
 
 
 @function(
-    "split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
-    primitives=[split_by_sizes],
-    samples="(randn(3,2), (1,2))",
+    "split_with_sizes(Tensor input, int[] split_sizes, int dim=0)", samples="(randn(3,2), (1,2))"
 )
 def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
     """Parts of the given sizes along a dim."""
@@ -994,9 +973,7 @@ split_in = Parser(tuple(f"split(Tensor input, {t}" for t in _IN_PARTS), split_si
 
 
 @function(
-    "chunk(Tensor input, int chunks, int dim=0)",
-    primitives=[split_size, split_by_sizes],
-    samples="(randn(5,2), 3); (randn(2,3), 2, dim=1)",
+    "chunk(Tensor input, int chunks, int dim=0)", samples="(randn(5,2), 3); (randn(2,3), 2, dim=1)"
 )
 def chunk(input: Array, chunks: int, dim: int) -> Any:
     """At most `chunks` parts of equal size along a dim."""
@@ -1326,11 +1303,7 @@ class conj_physical_of:
 
 
 @function(
-    "conj(Tensor input)",
-    primitives=[conj_of],
-    numpy=np.conjugate,
-    name="conj",
-    samples="(randn(2, dtype=complex128))",
+    "conj(Tensor input)", numpy=np.conjugate, name="conj", samples="(randn(2, dtype=complex128))"
 )
 def conj_(input: Array) -> Any:
     """The complex conjugates; a real tensor itself."""
@@ -1345,7 +1318,6 @@ def conj_(input: Array) -> Any:
 @function(
     "conj_physical(Tensor input, *, Tensor? out=None)",
     inplace=True,
-    primitives=[conj_physical_of],
     samples="(randn(2, dtype=complex128))",
 )
 def conj_physical(input: Array) -> Any:

@@ -390,11 +390,7 @@ _filling(
 )
 
 
-@function(
-    f"normal_(Tensor input, float mean=0, float std=1, *, {_SOURCE})|method",
-    name="normal_",
-    primitives=(NORMAL,),
-)
+@function(f"normal_(Tensor input, float mean=0, float std=1, *, {_SOURCE})|method", name="normal_")
 def normal_(input: Array, mean: float, std: float, generator: Generator | None) -> Tensor:
     """Fill with normal numbers."""
     array = input.array
@@ -407,7 +403,6 @@ def normal_(input: Array, mean: float, std: float, generator: Generator | None) 
     f"random_(Tensor input, int from, int? to, *, {_SOURCE})|method",
     f"random_(Tensor input, int to, *, {_SOURCE})|method",
     name="random_",
-    primitives=(RANDOM, RANDOM_TO, RANDOM_FROM),
 )
 def random_(*, input: Array, generator: Generator | None, **bounds: int | None) -> Tensor:
     """Fill with integers: over the dtype's range, below one bound, or in [from, to)."""

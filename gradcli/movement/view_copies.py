@@ -144,7 +144,6 @@ split_with_sizes_copy = _choice(
 @function(
     "expand_copy(Tensor input, int[] size, *, bool implicit=False, Tensor out=None)",
     method=False,
-    primitives=[expand_size_copy],
     samples="(randn(3), (2,3))",
 )
 def expand_copy(input: Array, size: Any, implicit: bool) -> Any:

@@ -498,7 +498,6 @@ def rsub(input: Array, other: Any, alpha: Any) -> Any:
         "true_divide(Tensor input, Scalar other)",
     ),
     numpy=np.divide,
-    primitives=[div_true, div_rounded],
     samples=[*_samples("div"), "div(randn(3), 2, rounding_mode='floor')"],
 )
 def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
@@ -517,7 +516,6 @@ def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
     *_either("pow", "exponent"),
     inplace=True,
     numpy=np.power,
-    primitives=[pow_number, pow_tensors, pow_base],
     samples="(randn(3), 2); (rand(3) + 0.5, randn(3)); (2, randn(3))",
 )
 def pow(input: Array, exponent: Any) -> Any:
@@ -590,7 +588,6 @@ def remainder(input: Array, other: Any) -> Any:
 @function(
     "square(Tensor input, *, Tensor out=None)",
     inplace=True,
-    primitives=[pow_number],
     numpy=np.square,
     samples="(randn(2,3))",
 )

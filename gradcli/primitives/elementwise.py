@@ -585,7 +585,6 @@ class round_to:
     "round(Tensor input, *, Tensor? out=None)",
     "round(Tensor input, *, int decimals, Tensor? out=None)",
     inplace=True,
-    primitives=[round_whole, round_to],
     aliases="special.round",
     forms=("special.round(Tensor input, *, int decimals=0, Tensor? out=None)",),
     samples="(randn(2,3)); (randn(3), decimals=1)",
@@ -670,7 +669,6 @@ class clamp_tensors:
     "clamp(Tensor input, Scalar? min=None, Scalar? max=None, *, Tensor? out=None)",
     inplace=True,
     aliases="clip",
-    primitives=[clamp_numbers, clamp_tensors],
     numpy=np.clip,
     samples="(randn(2,3), -0.5, 0.5); (randn(3), min=0); (randn(3), max=0); "
     "(randn(3), randn(3) - 1, randn(3) + 1)",
@@ -907,7 +905,6 @@ def _div_trunc(a: Any, b: Any) -> Any:
     "fmod(Tensor input, Tensor other, *, Tensor? out=None)",
     "fmod(Tensor input, Scalar other, *, Tensor? out=None)",
     inplace=True,
-    primitives=[fmod_number, fmod_tensors],
     numpy=np.fmod,
     samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
 )
@@ -951,7 +948,6 @@ class copysign_number:
     "copysign(Tensor input, Tensor other, *, Tensor? out=None)",
     "copysign(Tensor input, Scalar other, *, Tensor? out=None)",
     inplace=True,
-    primitives=[copysign_tensors, copysign_number],
     numpy=np.copysign,
     samples="(randn(3), randn(3)); (randn(3), -1)",
 )
@@ -1023,7 +1019,6 @@ class lerp_tensor:
     "lerp(Tensor input, Tensor end, Tensor weight, *, Tensor? out=None)",
     "lerp(Tensor input, Tensor end, Scalar weight, *, Tensor? out=None)",
     inplace=True,
-    primitives=[lerp_number, lerp_tensor],
     samples="(randn(3), randn(3), 0.3); (randn(3), randn(3), rand(3))",
 )
 def lerp(input: Array, end: Array, weight: Any) -> Any:
@@ -1098,7 +1093,6 @@ class addcdiv_:
     "addcdiv(Tensor input, Scalar value, Tensor tensor1, Tensor tensor2, *, Tensor out=None)|deprecated",
     "addcdiv(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor out=None)",
     inplace=True,
-    primitives=[addcdiv_],
     samples="(randn(3), randn(3), rand(3) + 0.5, value=2)",
 )
 def addcdiv(input: Array, tensor1: Array, tensor2: Array, value: Any) -> Any:
@@ -1347,7 +1341,6 @@ class heaviside_:
 
 @function(
     "heaviside(Tensor input, Tensor values, *, Tensor? out=None)",
-    primitives=[heaviside_],
     inplace=True,
     samples="(randn(3), zeros(3))",
 )
@@ -1429,7 +1422,6 @@ class xlogy_by:
     "xlogy(Tensor input, Scalar other, *, Tensor out=None)",
     inplace=True,
     aliases="special.xlogy",
-    primitives=[xlogy_tensors, xlogy_of, xlogy_by],
     samples="(rand(3), rand(3) + 0.5); (2, rand(3) + 0.5); (rand(3), 2)",
 )
 def xlogy(input: Any, other: Any) -> Any:

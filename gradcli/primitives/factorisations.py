@@ -1305,11 +1305,7 @@ class householder_product:
         return _orthogonal_backward(g, x, input, tau)[:2]
 
 
-@function(
-    "orgqr(Tensor input, Tensor input2, *, Tensor out=None)",
-    primitives=[householder_product],
-    samples="(randn(3,2), rand(2))",
-)
+@function("orgqr(Tensor input, Tensor input2, *, Tensor out=None)", samples="(randn(3,2), rand(2))")
 def orgqr(input: Array, input2: Array) -> Any:
     """`linalg.householder_product` under LAPACK's name."""
     return householder_product(input, input2)

@@ -796,6 +796,7 @@ def _all_contracted(a: Any, b: Any) -> Any:
     numpy=np.kron,
     overlap="whole whole",
     samples="(randn(2,2), randn(3,2)); (randn(2), randn(2,3)); (randn(()), randn(3))",
+    primitives=(),
 )
 def kron(input: Array, other: Array) -> Any:
     """The Kronecker product: every element of input times the whole of other."""
@@ -853,7 +854,6 @@ _CROSS_WITHOUT_DIM = (
 
 @function(
     "cross(Tensor input, Tensor other, int? dim=None, *, Tensor? out=None)",
-    primitives=[linalg_cross],
     samples="(randn(3), randn(3), dim=0)",
 )
 def cross(input: Array, other: Array, dim: int | None) -> Any:
@@ -1010,6 +1010,7 @@ def chain_matmul(matrices: Arrays) -> Any:
     "linalg.vecdot(Tensor x, Tensor y, *, int dim=-1, Tensor? out=None)",
     aliases="vecdot",
     samples="(randn(2,3), randn(2,3)); (randn(3,2), randn(3,2), dim=0)",
+    primitives=(),
 )
 def vecdot(x: Array, y: Array, dim: int) -> Any:
     """The dot products along a dimension; complex ones conjugate the first."""

@@ -90,7 +90,6 @@ class logsumexp_p:
 @function(
     "logsumexp(Tensor input, int[1] dim, bool keepdim=False, *, Tensor out=None)",
     aliases="special.logsumexp",
-    primitives=[logsumexp_p],
     samples=named("logsumexp", DIMS, TUPLES),
 )
 def logsumexp(input: Array, dim: Any, keepdim: bool) -> Any:

@@ -170,7 +170,6 @@ _sort_type = return_type("sort", "values indices")
 @function(
     "sort(Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensor[]? out=None)",
     "sort(Tensor input, int dim=-1, bool descending=False, *, Tensor[]? out=None)",
-    primitives=[sort_p, sort_stable_p],
     overlap="whole whole",
     samples=named("sort", "{0}(randn(2,3))", *ALONG, "{0}(randn(4), descending=True)"),
 )
@@ -185,6 +184,7 @@ def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
     "argsort(Tensor input, *, bool stable, int dim=-1, bool descending=False, Tensor? out=None)",
     "argsort(Tensor input, int dim=-1, bool descending=False)",
     samples=named("argsort", "{0}(randn(2,3))", "{0}(randn(4), descending=True)"),
+    primitives=(),
 )
 def argsort(input: Array, dim: int, descending: bool, stable: Any = False) -> Any:
     """The indices that sort the elements along a dimension."""
@@ -200,7 +200,6 @@ def _indices_only(found: Any) -> Tensor:
 
 @function(
     "msort(Tensor input, *, Tensor? out=None)",
-    primitives=[sort_p],
     overlap="whole whole",
     samples=named("msort", "{0}(randn(2,3))", "{0}(randn(4))"),
 )

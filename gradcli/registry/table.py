@@ -298,7 +298,7 @@ def _overlap(primitives: tuple[Primitive, ...], inplace: bool) -> str:
 def function(
     *signatures: str,
     name: str | None = None,
-    primitives: Iterable[VjpRules] = (),
+    primitives: Iterable[VjpRules] | None = None,
     python: Python = False,
     adapt: Adapt | None = None,
     many: Gather | None = None,
@@ -308,7 +308,8 @@ def function(
     """Enter a Python function over primitives.
 
     signatures: PyTorch's; the body is called with a value for each parameter, in order (see
-    `gradcli.registry.schema`, also for python and many). primitives: those it may record. adapt: called at
+    `gradcli.registry.schema`, also for python and many). primitives: those it may record, if they are not
+    those that its body names. adapt: called at
     the first call with the body and the parameters' names, returns the function to call instead. doc: for
     a body without a docstring. about: short: whether the language may omit `nn.functional.`, False if
     PyTorch has another function of the short name; overlap: how operands may share memory with `out`, if
@@ -316,9 +317,11 @@ def function(
     as for `operator`.
     """
 
-    recorded = tuple(primitives)
-
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
+        named = (
+            map(body.__globals__.get, body.__code__.co_names) if primitives is None else primitives
+        )
+        recorded = tuple(each for each in named if isinstance(each, Primitive))
         if writes := next((r.writes for r in recorded if r.writes), ""):
             body.writes = writes  # type: ignore[attr-defined]
         parser = Parser(signatures, body, python, adapt=adapt, many=many)
