@@ -29,7 +29,7 @@ from gradcli.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.registry.schema import Python
-from gradcli.registry.table import Array, Primitive, function, operator
+from gradcli.registry.table import Array, Primitive, function, operator, primitive
 from gradcli.system.array_memory import afresh
 from gradcli.system.dtypes import scalar_name
 
@@ -601,13 +601,13 @@ rectifier("hardswish(Tensor input)", hardswish_p, "input * hardsigmoid(input).")
 
 
 # -- composites -----------------------------------------------------------------------------------
-@function("nn.functional.softsign(Tensor input)", python=True, samples="(randn(2,3))")
+@function("nn.functional.softsign(Tensor input)|python", samples="(randn(2,3))")
 def softsign(input: Array) -> Any:
     """input / (1 + |input|)."""
     return input / (input.abs() + 1)
 
 
-@function("nn.functional.tanhshrink(Tensor input)", python=True, samples="(randn(2,3))")
+@function("nn.functional.tanhshrink(Tensor input)|python", samples="(randn(2,3))")
 def tanhshrink(input: Array) -> Any:
     """input - tanh(input)."""
     return input - input.tanh()
@@ -686,12 +686,8 @@ class prelu_backward:
     )
 
 
-@operator(
-    "PreluKernelBackward0",
-    types="own",
-    public=False,
-    refuses={NUMBERS: "prelu_cpu"},
-    batching="elementwise",
+@primitive(
+    "PreluKernelBackward0", types="own", refuses={NUMBERS: "prelu_cpu"}, batching="elementwise"
 )
 class prelu_kernel:
     forward = lambda self, weight: where(self > 0, self, weight * self)

@@ -30,10 +30,8 @@ _SWITCHES = ("check_device", "check_dtype", "check_layout")
 @function(
     "assert_close(Any actual, Any expected, *, Any allow_subclasses=True, Any rtol=None, "
     "Any atol=None, Any equal_nan=False, Any check_device=True, Any check_dtype=True, "
-    "Any check_layout=True, Any check_stride=False, Any msg=None)",
+    "Any check_layout=True, Any check_stride=False, Any msg=None)|python|function",
     name="testing.assert_close",
-    python=True,
-    method=False,
 )
 def assert_close(actual: Any, expected: Any, *options: Any) -> None:
     """Raise AssertionError, which says where and how far, unless values are close.

@@ -47,13 +47,13 @@ for _name in ("synchronize", "get_device_name", "get_device_properties", "set_de
     _refuses(f"cuda.{_name}", _DEVICE)
 
 
-@function("get_default_device()", python=True, method=False)
+@function("get_default_device()|python|function")
 def get_default_device() -> device:
     """The device that tensors are made on: the CPU."""
     return cpu
 
 
-@function("set_default_device(Any device)", python=True, method=False)
+@function("set_default_device(Any device)|python|function")
 def set_default_device(device: Any) -> None:
     """The CPU, or None for it, is taken; any other device refused."""
     if device is not None:

@@ -100,14 +100,13 @@ _INTEGRALS = (
 
 
 @function(
-    "trapezoid(Tensor y, Tensor x, *, int dim=-1)",
-    "trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)",
+    "trapezoid(Tensor y, Tensor x, *, int dim=-1)|function",
+    "trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)|function",
     aliases="trapz",
     forms=(
         "trapz(Tensor y, *, float dx=1, int dim=-1)",
         "trapz(Tensor y, Tensor x, *, int dim=-1)",
     ),
-    method=False,
     samples=named("trapezoid", *_INTEGRALS),
     primitives=(),
 )
@@ -131,9 +130,8 @@ def _without(shape: Any, dim: int) -> tuple[int, ...]:
 
 
 @function(
-    "cumulative_trapezoid(Tensor y, Tensor x, *, int dim=-1)",
-    "cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)",
-    method=False,
+    "cumulative_trapezoid(Tensor y, Tensor x, *, int dim=-1)|function",
+    "cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)|function",
     samples=named("cumulative_trapezoid", *_INTEGRALS),
     primitives=(),
 )

@@ -31,7 +31,7 @@ from gradcli.registry.rule_helpers import (
     where,
 )
 from gradcli.registry.sample_calls import named
-from gradcli.registry.table import Array, function, operator
+from gradcli.registry.table import Array, function, operator, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import afresh, fresh
 from gradcli.system.cascaded_sums import add_reduce
@@ -91,7 +91,7 @@ def _others(ndim: int, dim: int) -> tuple[int, ...]:
 
 @operator(
     "RenormBackward0",
-    inplace=True,
+    "inplace",
     samples=named("renorm", "{0}(randn(2,3), 2, 0, 1.0)", "{0}(randn(2,3), 1, 1, 0.5)"),
     signature="renorm(Tensor input, Scalar p, int dim, Scalar maxnorm, *, Tensor out=None)",
 )
@@ -179,7 +179,7 @@ def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
     return np.where(distance == 0, 0, found)
 
 
-@operator("CdistBackwardBackward0", public=False, batching=batching_helpers.last(2, 2, 2, 2))
+@primitive("CdistBackwardBackward0", batching=batching_helpers.last(2, 2, 2, 2))
 class cdist_backward:
     def forward(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> Array:
         slopes = _distance_slopes(_differences(x1, x2), grad, p, cdist)
@@ -188,7 +188,7 @@ class cdist_backward:
     grad = x1 = x2 = cdist = lambda g: not_differentiable("_cdist_backward")
 
 
-@operator("CdistBackward0", public=False, batching=batching_helpers.last(2, 2))
+@primitive("CdistBackward0", batching=batching_helpers.last(2, 2))
 class _cdist_forward:
     def forward(x1: Array, x2: Array, p: float = 2.0) -> Array:
         if x1.size and x2.size:
@@ -200,7 +200,7 @@ class _cdist_forward:
     x2 = lambda g, x1, x2, p, result: cdist_backward(turned(g), x2, x1, p, turned(result))
 
 
-@operator("EuclideanDistBackward0", public=False, batching=batching_helpers.last(2, 2))
+@primitive("EuclideanDistBackward0", batching=batching_helpers.last(2, 2))
 class euclidean_dist:
     forward = lambda x1, x2: _distances(_differences(x1, x2), 2)
 
@@ -215,9 +215,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
 
 @function(
     "cdist(Tensor x1, Tensor x2, float p=2.0, "
-    "Any compute_mode='use_mm_for_euclid_dist_if_necessary')",
-    python=True,
-    method=False,
+    "Any compute_mode='use_mm_for_euclid_dist_if_necessary')|python|function",
     primitives=[_cdist_forward, euclidean_dist],
     samples=named(
         "cdist",
@@ -264,7 +262,7 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
     return euclidean_dist(*sides).view((*batch, x1.shape[-2], x2.shape[-2]))
 
 
-@operator("PdistBackwardBackward0", public=False)
+@primitive("PdistBackwardBackward0")
 class pdist_backward:
     def forward(grad: Array, self: Array, p: float, pdist: Array) -> Array:
         i, j = np.triu_indices(len(self), 1)
@@ -277,7 +275,7 @@ class pdist_backward:
     grad = self = pdist = lambda g: not_differentiable("_pdist_backward")
 
 
-@operator("PdistBackward0", public=False)
+@primitive("PdistBackward0")
 class _pdist_forward:
     def forward(self: Array, p: float = 2.0) -> Array:
         if len(self) > 1:
@@ -289,8 +287,7 @@ class _pdist_forward:
 
 
 @function(
-    "pdist(Tensor input, float p=2)",
-    method=False,
+    "pdist(Tensor input, float p=2)|function",
     aliases="nn.functional.pdist",
     samples=named("pdist", "{0}(randn(4,3))", "{0}(randn(4,3), 1.0)", "{0}(randn(4,3), 3.0)"),
 )
@@ -318,8 +315,7 @@ def _at_least(norm: Any, eps: float) -> Any:
 
 
 @function(
-    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)",
-    method=False,
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)|function",
     aliases="nn.functional.cosine_similarity",
     samples=named("cosine_similarity", "{0}(randn(2,3), randn(2,3))", "{0}(randn(3), randn(3), 0)"),
 )
@@ -345,7 +341,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
     return sum_(units[0] * units[1], dim)
 
 
-@operator("NormBackward1", public=False, axes="dim*", symbolic="norm")
+@primitive("NormBackward1", axes="dim*", symbolic="norm")
 class norm_dim:
     def forward(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
         return afresh(norm_of(self, 2 if p is None else p, dim, keepdim), self)

@@ -82,9 +82,8 @@ def nn_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
 
 
 @function(
-    "dropout(Tensor input, float p, bool train)",
+    "dropout(Tensor input, float p, bool train)|function",
     name="dropout",
-    method=False,
     samples="(randn(2,3), 0.5, True)",
 )
 def plain_dropout(input: Array, p: float, train: bool) -> Any:

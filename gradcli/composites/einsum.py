@@ -261,9 +261,8 @@ def _from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 @function(
-    "einsum(Any args)",
+    "einsum(Any args)|function",
     many=tuple,
-    method=False,
     numpy=np.einsum,
     primitives=[bmm],
     samples="('ij,jk->ik', randn(2,3), randn(3,4)); ('ii->i', randn(3,3)); "

@@ -685,9 +685,8 @@ def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
 
 @function(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
-    "bool unpack_pivots=True, *, Tensor[]? out=None)",
+    "bool unpack_pivots=True, *, Tensor[]? out=None)|function",
     primitives=[factorisations.lu_unpack_p],
-    method=False,
     samples=[f"lu_unpack(*linalg.lu_factor({_REGULAR}))"],
 )
 def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> Any:
@@ -726,8 +725,7 @@ def linalg_vander(x: Array, N: int | None) -> Any:
 
 
 @function(
-    "vander(Tensor x, int? N=None, bool increasing=False)",
-    method=False,
+    "vander(Tensor x, int? N=None, bool increasing=False)|function",
     samples="(randn(3)); (randn(3), N=2, increasing=True)",
 )
 def vander(x: Array, N: int | None, increasing: bool) -> Any:

@@ -19,7 +19,7 @@ from gradcli.registry.derivative_pairs import last
 from gradcli.registry.rule_helpers import conj, implemented, masked_fill, total, unsqueeze
 from gradcli.registry.rule_helpers import numbers as decided
 from gradcli.registry.schema import checked
-from gradcli.registry.table import Array, function, operator, primitive
+from gradcli.registry.table import Array, function, primitive
 from gradcli.system.array_memory import in_its_order
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import c_type, scalar_name, tensor_name
@@ -66,11 +66,10 @@ def _trilinear(
     return np.einsum(f"{','.join(terms)}->{_letters(n, sumdim)}", i1, i2, i3, optimize=True)
 
 
-@operator(
+@primitive(
     _trilinear,
     "TrilinearBackward0",
     refuses={"C": "_trilinear"},
-    public=False,
     batching=batching_helpers.trilinear,
 )
 class trilinear:
@@ -171,9 +170,8 @@ def _embedding(
     return weight[indices]
 
 
-@operator(
+@primitive(
     "EmbeddingDenseBackwardBackward0",
-    public=False,
     batching=batching_helpers.embedded_back,
     symbolic="slope of embedding",
 )
@@ -202,11 +200,10 @@ class embedding_backward:
         return masked_fill(out, unsqueeze(indices == padding_idx, -1), 0)
 
 
-@operator(
+@primitive(
     _embedding,
     "EmbeddingBackward0",
     refuses={"C": "embedding"},
-    public=False,
     batching=batching_helpers.embedded,
     symbolic="embedding of rows",
 )
@@ -318,7 +315,7 @@ def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
     return inner - result * total(inner, dim, True)
 
 
-@operator(_safe_softmax, "SafeSoftmaxBackward0", public=False, axes="dim", symbolic="softmax: dim")
+@primitive(_safe_softmax, "SafeSoftmaxBackward0", axes="dim", symbolic="softmax: dim")
 class safe_softmax:
     self = _softmax_slope
 
@@ -360,11 +357,10 @@ _flash_gradients = last(
 )
 
 
-@operator(
+@primitive(
     "ScaledDotProductFlashAttentionForCpuBackward0",
     outputs="output logsumexp",
     differentiable=1,
-    public=False,
     batching=batching_helpers.attended,
 )
 class flash_attention:

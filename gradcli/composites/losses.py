@@ -43,7 +43,7 @@ from gradcli.registry.rule_helpers import (
     zeros_like,
 )
 from gradcli.registry.schema import Python
-from gradcli.registry.table import Array, function, operator, resolve
+from gradcli.registry.table import Array, function, operator, primitive, resolve
 from gradcli.system import dtypes
 from gradcli.system.dtypes import scalar_name
 
@@ -831,7 +831,7 @@ multi_margin_loss_backward = last(
 )
 
 
-@operator("MultiMarginLossBackward0", public=False, types="own", batching=batching_helpers.items)
+@primitive("MultiMarginLossBackward0", types="own", batching=batching_helpers.items)
 class multi_margin_loss_p:
     def forward(
         self: Array,
@@ -945,11 +945,10 @@ multilabel_margin_loss_backward = last(
 )
 
 
-@operator(
+@primitive(
     "MultilabelMarginLossBackward0",
     outputs="output is_target",
     differentiable=1,
-    public=False,
     batching=batching_helpers.items,
 )
 class multilabel_margin_loss_p:
@@ -1158,8 +1157,7 @@ _KL_MEAN = (
 
 @function(
     "nn.functional.kl_div(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
-    "Any reduction='mean', bool log_target=False) -> kl_div(input, target)",
-    python=True,
+    "Any reduction='mean', bool log_target=False)|python -> kl_div(input, target)",
     short=False,
     samples="(randn(2,3), rand(2,3), reduction='batchmean'); "
     "(randn(2,3), randn(2,3), reduction='sum', log_target=True)",

@@ -140,8 +140,7 @@ def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
     "Any need_weights=True, Tensor? attn_mask=None, Any use_separate_proj_weight=False, "
     "Any q_proj_weight=None, Any k_proj_weight=None, Any v_proj_weight=None, "
     "Tensor? static_k=None, Tensor? static_v=None, Any average_attn_weights=True, "
-    "Any is_causal=False)",
-    python=True,
+    "Any is_causal=False)|python",
     samples="(randn(3,2,4), randn(3,2,4), randn(3,2,4), 4, 2, randn(12,4), randn(12), None, None, "
     "False, 0.0, randn(4,4), randn(4))",
 )
@@ -296,8 +295,7 @@ def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) 
 @function(
     "nn.functional.linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *, "
     "Tensor? linear_bias=None, Any weight=None, Any reduction='mean', "
-    "Any ignore_index=None, Any label_smoothing=0.0, Any options=None)",
-    python=True,
+    "Any ignore_index=None, Any label_smoothing=0.0, Any options=None)|python",
     samples="(randn(3,4), randn(5,4), tensor([0,2,4]))",
 )
 def linear_cross_entropy(

@@ -19,7 +19,7 @@ from gradcli.registry.rule_helpers import (
     unrecorded,
 )
 from gradcli.registry.rule_helpers import mean as mean_along
-from gradcli.registry.table import Array, function, operator, resolve
+from gradcli.registry.table import Array, function, primitive, resolve
 from gradcli.system.array_memory import afresh
 
 FAMILY = "nn"
@@ -80,11 +80,10 @@ def _check_alike(input: Any, *parameters: Any) -> None:
 # -- layers ---------------------------------------------------------------------------------------
 
 
-@operator(
+@primitive(
     "NativeLayerNormBackward0",
     outputs="result0 result1 result2",
     differentiable=1,
-    public=False,
     batching=batching_helpers.layer_normed,
 )
 class native_layer_norm_p:
@@ -173,9 +172,8 @@ def layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
 
 @function(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-    "float eps=1e-05, bool cudnn_enable=True)",
+    "float eps=1e-05, bool cudnn_enable=True)|function",
     name="layer_norm",
-    method=False,
     samples="(randn(2,3), (3,))",
 )
 def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
@@ -185,8 +183,7 @@ def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
 
 @function(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, "
-    "float eps)",
-    method=False,
+    "float eps)|function",
     primitives=[native_layer_norm_p],
     samples="(randn(2,3), (3,), randn(3), randn(3), 1e-5)",
 )
@@ -249,10 +246,9 @@ def _group_norm_backward(
     return g_input, g_weight, g_bias
 
 
-@operator(
+@primitive(
     "NativeGroupNormBackward0",
     outputs="result0 result1 result2",
-    public=False,
     batching=batching_helpers.group_normed,
 )
 class native_group_norm_p:
@@ -341,9 +337,8 @@ def _groups(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> 
 
 @function(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
-    "float eps=1e-05, bool cudnn_enabled=True)",
+    "float eps=1e-05, bool cudnn_enabled=True)|function",
     name="group_norm",
-    method=False,
     samples="(randn(2,4,3), 2)",
 )
 def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
@@ -353,8 +348,7 @@ def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
 
 @function(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, "
-    "int group, float eps)",
-    method=False,
+    "int group, float eps)|function",
     samples="(randn(2,4,3), randn(4), randn(4), 2, 4, 3, 2, 1e-5)",
 )
 def native_group_norm(
@@ -391,11 +385,10 @@ def _update(mean: Any, variance: Any, input: Any, dims: tuple[int, ...], momentu
         variance += momentum * (found - variance)
 
 
-@operator(
+@primitive(
     "NativeBatchNormBackward0",
     outputs="result0 result1 result2",
     differentiable=1,
-    public=False,
     batching=batching_helpers.batch_normed,
 )
 class native_batch_norm_p:
@@ -523,8 +516,7 @@ def batch_norm(
 
 @function(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
-    "Tensor? running_var, bool training, float momentum, float eps)",
-    method=False,
+    "Tensor? running_var, bool training, float momentum, float eps)|function",
     primitives=[native_batch_norm_p],
     samples="(randn(4,3), randn(3), randn(3), None, None, True, 0.1, 1e-5)",
 )
@@ -582,8 +574,7 @@ def instance_norm(
 # -- neighbours and norms -------------------------------------------------------------------------
 @function(
     "nn.functional.local_response_norm(Tensor input, Any size, Any alpha=0.0001, Any beta=0.75, "
-    "Any k=1.0)",
-    python=True,
+    "Any k=1.0)|python",
     samples="(randn(2,3,4), 2)",
 )
 def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: float) -> Any:

@@ -14,7 +14,7 @@ from gradcli.registry.binder import Parser
 from gradcli.registry.derivative_pairs import last, passing
 from gradcli.registry.dimensions import not_differentiable
 from gradcli.registry.rule_helpers import implemented, total
-from gradcli.registry.table import Array, function, operator, resolve
+from gradcli.registry.table import Array, function, primitive, resolve
 from gradcli.system.dtypes import scalar_name
 
 FAMILY = "losses"
@@ -88,7 +88,7 @@ def _ctc_backward(
 _ctc_loss_backward = last("_ctc_loss_backward", _ctc_backward, "grad log_probs")
 
 
-@operator("CtcLossBackward0", outputs="result0 result1", differentiable=1, public=False)
+@primitive("CtcLossBackward0", outputs="result0 result1", differentiable=1)
 class ctc_loss_p:
     def forward(
         log_probs: Array,
@@ -134,8 +134,7 @@ def _lengths(value: Any) -> tuple[int, ...]:
 
 @function(
     "nn.functional.ctc_loss(Any log_probs, Any targets, Any input_lengths, Any target_lengths, "
-    "Any blank=0, Any reduction='mean', Any zero_infinity=False)",
-    python=True,
+    "Any blank=0, Any reduction='mean', Any zero_infinity=False)|python",
     short=False,
     primitives=[ctc_loss_p],
     samples="(log_softmax(randn(6,2,5), -1), tensor([[1,2,3],[2,2,1]]), (6,6), (3,2))",
@@ -236,7 +235,7 @@ _parsed = Parser(
 _BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-@operator("EmbeddingBagBackwardBackward0", public=False)
+@primitive("EmbeddingBagBackwardBackward0")
 class _embedding_bag_backward:
     def forward(
         grad: Array,
@@ -281,12 +280,7 @@ _embedding_bag_per_sample_weights_backward = last(
 )
 
 
-@operator(
-    "EmbeddingBagBackward0",
-    outputs="result0 result1 result2 result3",
-    differentiable=1,
-    public=False,
-)
+@primitive("EmbeddingBagBackward0", outputs="result0 result1 result2 result3", differentiable=1)
 class embedding_bag_p:
     def forward(
         weight: Array,

@@ -438,11 +438,10 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
 
 @function(
     "searchsorted(Tensor sorted_sequence, Tensor input, *, bool out_int32=False, bool "
-    "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)",
+    "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)|function",
     "searchsorted(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool "
-    "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)",
+    "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)|function",
     samples=named("searchsorted", "{0}(tensor([1., 3., 5.]), tensor([0., 3., 6.]))"),
-    method=False,
 )
 def searchsorted(
     sorted_sequence: Array,
@@ -461,10 +460,9 @@ def searchsorted(
 
 @function(
     "bucketize(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False, "
-    "Tensor out=None)",
-    "bucketize(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False)",
+    "Tensor out=None)|function",
+    "bucketize(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False)|function",
     samples=named("bucketize", "{0}(tensor([0., 3., 6.]), tensor([1., 3., 5.]))"),
-    method=False,
 )
 def bucketize(
     input: Any, boundaries: Array, *, out_int32: bool = False, right: bool = False

@@ -560,15 +560,15 @@ VjpRules = Any  # a primitive, which is the class of its rules to a type checker
 
 
 def operator(
-    kernel: Callable[..., Any] | str | None = None, node: str | None = None, **facts: Any
+    kernel: Callable[..., Any] | None, node: str | None = None, **facts: Any
 ) -> Callable[[type], Primitive]:
     """Decorate a class of VJP rules: define a Primitive (see the module's docstring).
 
-    kernel: the function on arrays, if it is not the class's `forward`; then the node comes first.
-    node: the name of the node's class, None where nothing is recorded. linearity: "linear",
-    "bilinear" or "elementwise", where the operation is; "loss", where it is elementwise and then
-    reduced as its option `reduction` says. types: how operands are promoted, "common" or "float";
-    "own": not at all. params: the tensor arguments of a ufunc kernel without rules.
+    kernel: the function on arrays; None if the class has it, as `forward`. node: the name of the node's
+    class, None where nothing is recorded. linearity: "linear", "bilinear" or "elementwise", where the
+    operation is; "loss", where it is elementwise and then reduced as its option `reduction` says. types:
+    how operands are promoted, "common" or "float"; "own": not at all. params: the tensor arguments of a
+    ufunc kernel without rules.
     outputs: names of the outputs, or "list". differentiable: the first so many outputs are. refuses: for
     NumPy's letters of unsupported dtype kinds (and e for float16), PyTorch's message (or its kernel's
     name, or an error); for C, the name if complex numbers are not recorded. numbers: users may pass
@@ -598,9 +598,8 @@ def operator(
             n: f for n, f in vars(body).items() if isinstance(f, (FunctionType, Primitive))
         }
         forward = rules.pop("forward", kernel)
-        name = kernel if isinstance(kernel, str) else node
         doc = (body.__doc__ or "").strip()
-        return Primitive(body.__name__.rstrip("_"), forward, name, rules, doc=doc, **facts)
+        return Primitive(body.__name__.rstrip("_"), forward, node, rules, doc=doc, **facts)
 
     return make
 

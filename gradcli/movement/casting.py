@@ -23,9 +23,7 @@ FAMILY = "shapes"
 # -- copies ---------------------------------------------------------------------------------------
 
 
-@primitive(
-    "CloneBackward0", linearity="linear", copies=True, batching="elementwise", symbolic="self"
-)
+@primitive("CloneBackward0", "linear copies", batching="elementwise", symbolic="self")
 class clone_as:
     def forward(self: Array, memory_format: str | None = None) -> Array:
         return formatted(self, memory_format) if isinstance(self, IN_MEMORY) else self
@@ -96,8 +94,7 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
 @primitive(
     _to_copy,
     "ToCopyBackward0",
-    linearity="linear",
-    copies=True,
+    "linear copies",
     analytic=False,
     batching="elementwise",
     symbolic="to",

@@ -58,8 +58,7 @@ def tensor(
 
 
 @function(
-    "as_tensor(Any data, *, ScalarType dtype=None, Device? device=None)",
-    method=False,
+    "as_tensor(Any data, *, ScalarType dtype=None, Device? device=None)|function",
     samples="([1.5, 2])",
 )
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -80,8 +79,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 @function(
     "asarray(Any obj, *, ScalarType? dtype=None, Device? device=None, bool? copy=None, "
-    "bool? requires_grad=None)",
-    method=False,
+    "bool? requires_grad=None)|function",
     samples="([1.5, 2])",
 )
 def asarray(
@@ -109,9 +107,7 @@ def asarray(
     return finish("asarray", array, bool(requires_grad), device)
 
 
-@function(
-    "from_dlpack(Any ext_tensor, *, Any device=None, Any copy=None)", python=True, method=False
-)
+@function("from_dlpack(Any ext_tensor, *, Any device=None, Any copy=None)|python|function")
 def from_dlpack(ext_tensor: Any, device: Any, copy: Any) -> Tensor:
     """A tensor over the memory of another package's array (`__dlpack__`); a copy where copy is True."""
     if device is not None:
@@ -153,7 +149,7 @@ def _writeable(array: Array) -> Array:
     return as_strided(np.asarray(holder), array.shape, array.strides)
 
 
-@function("from_numpy(Any ndarray)", python=True, method=False)
+@function("from_numpy(Any ndarray)|python|function")
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor over the memory of a NumPy array."""
     if not isinstance(ndarray, np.ndarray):

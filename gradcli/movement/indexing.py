@@ -140,7 +140,7 @@ def _masks(key: Any) -> bool:
 @primitive(
     _index,
     "IndexBackward0",
-    linearity="linear",
+    "linear",
     dynamic="masks",
     name="index",
     samples=("randn(3)[[0,2]]",),
@@ -198,7 +198,7 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
 @operator(
     _index_put,
     "IndexPutBackward0",
-    inplace=True,
+    "inplace",
     samples="(randn(3), (tensor([0, 2]),), randn(2)); "
     "(randn(3), (tensor([0, 0]),), randn(2), True)",
     batching=batching_helpers.index_written,
@@ -232,7 +232,7 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@primitive(_where, "WhereBackward0", linearity="linear", batching="elementwise", symbolic="where")
+@primitive(_where, "WhereBackward0", "linear", batching="elementwise", symbolic="where")
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -336,8 +336,8 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
 @primitive(
     _masked_fill,
     "MaskedFillBackward0",
+    "own_order",
     batching="elementwise",
-    own_order=True,
     symbolic="masked_fill",
     writes="shared read",
 )
@@ -365,9 +365,8 @@ class masked_fill_tensor:
 
 
 @function(
-    "masked_fill(Tensor input, Tensor mask, Tensor value)",
-    "masked_fill(Tensor input, Tensor mask, Scalar value)",
-    inplace=True,
+    "masked_fill(Tensor input, Tensor mask, Tensor value)|inplace",
+    "masked_fill(Tensor input, Tensor mask, Scalar value)|inplace",
     samples="(randn(3), tensor([True, False, True]), 0.)",
 )
 def masked_fill(input: Array, mask: Array, value: Any) -> Any:
@@ -395,7 +394,7 @@ def _masked_select(self: Array, mask: Array) -> Array:
 @operator(
     _masked_select,
     "MaskedSelectBackward0",
-    linearity="linear",
+    "linear",
     dynamic="masks",
     samples="(randn(3), tensor([True, False, True]))",
     batching=batching_helpers.of(batching_helpers.masked, lambda: index_select),
@@ -412,7 +411,7 @@ class masked_select:
 
 @operator(
     "MaskedScatterBackward0",
-    inplace=True,
+    "inplace",
     batching=batching_helpers.masked_scattered,
     samples="(randn(3), tensor([True, False, True]), randn(2))",
 )
@@ -510,7 +509,7 @@ def _gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> A
 @operator(
     _gather,
     "GatherBackward0",
-    linearity="linear",
+    "linear",
     samples="(randn(2,3), 1, tensor([[0, 2], [1, 1]])); (randn(3), 0, tensor([2, 0, 0]))",
     axes="dim",
     batching=batching_helpers.as_lines("index"),
@@ -631,8 +630,7 @@ def scatter(
 
 @operator(
     "ScatterAddBackward0",
-    linearity="linear",
-    inplace=True,
+    "linear inplace",
     samples="(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",
     axes="dim",
     batching=batching_helpers.as_lines("self"),
@@ -739,8 +737,8 @@ def _reduce_back(
 
 @operator(
     "ScatterReduceBackward0",
+    "inplace",
     refuses={"C": "scatter_reduce"},
-    inplace=True,
     samples=tuple(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
     ),
@@ -820,7 +818,7 @@ def _stray(line: Any, n: int, low: int = 0) -> int | None:
 
 @operator(
     "IndexSelectBackward0",
-    linearity="linear",
+    "linear",
     samples="(randn(2,3), 1, tensor([2, 0, 0]))",
     batching=batching_helpers.of(batching_helpers.selected, lambda: index_p),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
@@ -898,7 +896,7 @@ def _source_back(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> 
 
 @operator(
     "IndexAddBackward0",
-    inplace=True,
+    "inplace",
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",
     axes="dim",
     batching=batching_helpers.apart("index"),
@@ -925,7 +923,7 @@ class index_add:
 
 @operator(
     "IndexCopyBackward0",
-    inplace=True,
+    "inplace",
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2))",
     axes="dim",
     batching=batching_helpers.apart("index"),
@@ -1039,9 +1037,8 @@ class index_fill_tensor:
 
 
 @function(
-    "index_fill(Tensor input, int dim, Tensor index, Tensor value)",
-    "index_fill(Tensor input, int dim, Tensor index, Scalar value)",
-    inplace=True,
+    "index_fill(Tensor input, int dim, Tensor index, Tensor value)|inplace",
+    "index_fill(Tensor input, int dim, Tensor index, Scalar value)|inplace",
     samples="(randn(3,2), 0, tensor([0, 2]), 1.)",
 )
 def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
@@ -1053,8 +1050,8 @@ def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
 
 @operator(
     "IndexReduceBackward0",
+    "inplace",
     refuses={"C": "index_reduce"},
-    inplace=True,
     samples=tuple(
         f"index_reduce(randn(3,2), 0, tensor([0, 2, 0]), randn(3,2), '{r}')"
         for r in ("prod", "mean", "amax", "amin")
@@ -1142,7 +1139,7 @@ def _flat_positions(name: str, self: Any, index: Any) -> Any:
 
 @operator(
     "TakeBackward0",
-    linearity="linear",
+    "linear",
     samples="(randn(2,3), tensor([0, 5, 5]))",
     batching=batching_helpers.of(batching_helpers.taken, lambda: index_select),
     writes="apart",
@@ -1180,7 +1177,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
 @operator(
     _put,
     "PutBackward0",
-    inplace=True,
+    "inplace",
     batching=batching_helpers.put,
     samples="(randn(2,3), tensor([0, 5]), randn(2)); (randn(3), tensor([0, 0]), randn(2), True)",
     signature="put(Tensor input, Tensor index, Tensor source, bool accumulate=False)",
@@ -1242,7 +1239,7 @@ def _placed(name: str, self: Any, part: Any, src: Any, made: Any) -> Any:
 
 @operator(
     "SelectScatterBackward0",
-    linearity="linear",
+    "linear",
     refuses={"C": "select_scatter"},
     samples="(randn(2,3), randn(3), 0, 1)",
     axes="dim",
@@ -1261,7 +1258,7 @@ class select_scatter:
 
 @operator(
     "SliceScatterBackward0",
-    linearity="linear",
+    "linear",
     refuses={"C": "slice_scatter"},
     samples="(randn(4), randn(2), 0, 1, 3)",
     axes="dim",
@@ -1287,7 +1284,7 @@ class slice_scatter:
 
 @operator(
     "DiagonalScatterBackward0",
-    linearity="linear",
+    "linear",
     samples="(randn(3,3), randn(3))",
     axes="dim1 dim2",
     signature=("diagonal_scatter(Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1)"),
@@ -1316,7 +1313,7 @@ def _as_strided_scatter(
 @operator(
     _as_strided_scatter,
     "AsStridedScatterBackward0",
-    linearity="linear",
+    "linear",
     symbolic="as_strided_scatter",
     samples="(randn(2,3), randn(2,2), (2,2), (1,2))",
     signature=(

@@ -55,7 +55,7 @@ def _copy(self: Array, src: Array) -> Array:
     return _cast(src, self.dtype)
 
 
-@primitive(_copy, "CopyBackwards", lossy=True, batching=batching_helpers.copied)
+@primitive(_copy, "CopyBackwards", "lossy", batching=batching_helpers.copied)
 class copy_p:
     self = zeros_like
 
@@ -119,8 +119,8 @@ class fill_number_in_place:
 @primitive(
     _fill_tensor,
     "FillBackward3",
+    "discrete",
     batching=batching_helpers.apart("value"),
-    discrete=True,
     symbolic="fill",
     writes="read",
 )

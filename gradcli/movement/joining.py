@@ -39,7 +39,7 @@ FAMILY = "shapes"
 
 @operator(
     "CatBackward0",
-    linearity="linear",
+    "linear",
     types="common",
     aliases="concat concatenate",
     method=False,
@@ -118,7 +118,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
 @operator(
     _stack,
     "StackBackward0",
-    linearity="linear",
+    "linear",
     types="common",
     method=False,
     numpy=np.stack,
@@ -239,7 +239,7 @@ _stacking(
 
 @operator(
     "RepeatBackward0",
-    linearity="linear",
+    "linear",
     batching=batching_helpers.repeated,
     symbolic="tile: dims",
     samples="(randn(2,3), (2,1)); (randn(3), (2,2))",
@@ -403,7 +403,7 @@ def _filled(made: Any, values: Any) -> Any:
 @operator(
     _flip,
     "FlipBackward0",
-    linearity="linear",
+    "linear",
     axes="dims",
     symbolic="flip",
     numpy=np.flip,
@@ -434,7 +434,7 @@ def flipud(input: Array) -> Any:
 
 @operator(
     "RollBackward0",
-    linearity="linear",
+    "linear",
     batching=batching_helpers.rolled,
     symbolic="roll: shifts dims",
     numpy=np.roll,
@@ -464,7 +464,7 @@ class roll:
 
 @operator(
     "Rot90Backward0",
-    linearity="linear",
+    "linear",
     axes="dims",
     symbolic="rot90: k dims",
     numpy=np.rot90,
@@ -499,8 +499,7 @@ class rot90:
 
 @operator(
     "TrilBackward0",
-    linearity="linear",
-    inplace=True,
+    "linear inplace",
     numpy=np.tril,
     samples="(randn(3,3)); (randn(2,3,3), -1)",
     batching="leading",
@@ -521,8 +520,7 @@ class tril:
 
 @operator(
     "TriuBackward0",
-    linearity="linear",
-    inplace=True,
+    "linear inplace",
     numpy=np.triu,
     samples="(randn(3,3)); (randn(2,3,3), 1)",
     batching="leading",
@@ -558,7 +556,7 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
 @operator(
     _diag_embed,
     "DiagEmbedBackward0",
-    linearity="linear",
+    "linear",
     samples="(randn(3)); (randn(2,3), 1); (randn(2,3), 0, 0, 2)",
     axes="+dim1 +dim2",
     symbolic="diag_embed",
@@ -620,9 +618,7 @@ def _block_diag_of_batches(primitive: Any, operands: list[Any], level: BatchLeve
     )
 
 
-@primitive(
-    "BlockDiagBackward0", linearity="linear", types="common", batching=_block_diag_of_batches
-)
+@primitive("BlockDiagBackward0", "linear", types="common", batching=_block_diag_of_batches)
 class block_diag_of:
     def forward(tensors: Arrays) -> Array:
         blocks = []
@@ -656,10 +652,7 @@ class block_diag_of:
 
 
 @function(
-    "block_diag(Tensor[] tensors)",
-    many=tuple,
-    method=False,
-    samples="(randn(2,3), randn(2), randn(()))",
+    "block_diag(Tensor[] tensors)|function", many=tuple, samples="(randn(2,3), randn(2), randn(()))"
 )
 def block_diag(tensors: Arrays) -> Any:
     """The matrix with the tensors as blocks along its diagonal."""
@@ -675,9 +668,8 @@ def _sequence(given: tuple[Any, ...]) -> Any:
 
 
 @function(
-    "meshgrid(Tensor[] tensors, str? indexing=None)",
+    "meshgrid(Tensor[] tensors, str? indexing=None)|function",
     many=_sequence,
-    method=False,
     primitives=[expand_size],
     samples="(randn(2), randn(3), indexing='ij'); (randn(2), randn(3), indexing='xy')",
 )
@@ -717,9 +709,7 @@ def meshgrid(given: Arrays, indexing: str | None) -> Any:
     return tuple(found)
 
 
-@function(
-    "cartesian_prod(Tensor[] tensors)", many=tuple, method=False, samples="(randn(2), randn(3))"
-)
+@function("cartesian_prod(Tensor[] tensors)|function", many=tuple, samples="(randn(2), randn(3))")
 def cartesian_prod(given: Arrays) -> Any:
     """All combinations of one element of each vector, as rows."""
     for t in given:
@@ -732,8 +722,7 @@ def cartesian_prod(given: Arrays) -> Any:
 
 
 @function(
-    "combinations(Tensor input, int r=2, bool with_replacement=False)",
-    method=False,
+    "combinations(Tensor input, int r=2, bool with_replacement=False)|function",
     samples="(randn(4)); (randn(3), 2, True)",
 )
 def combinations(input: Array, r: int, with_replacement: bool) -> Any:

@@ -132,8 +132,7 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
 
 # -- the function ---------------------------------------------------------------------------------
 @function(
-    "nn.functional.pad(Tensor input, int[] pad, str mode='constant', float? value=None)",
-    python=True,
+    "nn.functional.pad(Tensor input, int[] pad, str mode='constant', float? value=None)|python",
     primitives=[constant_pad_nd, *_REFLECT.values(), *_REPLICATE.values()],
     samples="(randn(2,3), (1,2)); (randn(2,3,4), (1,2), mode='reflect'); "
     "(randn(2,3,4), (1,2), mode='replicate'); (randn(2,3,4), (1,2), mode='circular')",
@@ -175,7 +174,7 @@ def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
 
 @operator(
     "PixelShuffleBackward0",
-    linearity="linear",
+    "linear",
     aliases="pixel_shuffle",
     samples="(randn(2,8,3,3), 2)",
     batching="leading",
@@ -211,7 +210,7 @@ class pixel_shuffle:
 
 @operator(
     "PixelUnshuffleBackward0",
-    linearity="linear",
+    "linear",
     aliases="pixel_unshuffle",
     samples="(randn(2,2,4,4), 2)",
     batching="leading",
@@ -248,7 +247,7 @@ class pixel_unshuffle:
 
 @operator(
     "ChannelShuffleBackward0",
-    linearity="linear",
+    "linear",
     aliases="channel_shuffle",
     samples="(randn(1,4,2,2), 2)",
     batching="folded",

@@ -67,19 +67,12 @@ view_size = register(
 )
 
 
-@primitive(
-    view_of,
-    "ReshapeAliasBackward0",
-    linearity="linear",
-    view=True,
-    sizes="size",
-    symbolic="reshape",
-)
+@primitive(view_of, "ReshapeAliasBackward0", "linear view", sizes="size", symbolic="reshape")
 class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@primitive("UnsafeViewBackward0", linearity="linear", sizes="size", symbolic="reshape")
+@primitive("UnsafeViewBackward0", "linear", sizes="size", symbolic="reshape")
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
@@ -232,8 +225,7 @@ def _unsqueeze(self: Array, dim: int) -> Array:
 @operator(
     _unsqueeze,
     "UnsqueezeBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     numpy=np.expand_dims,
     samples="(randn(2,3), 0); (randn(2,3), -1); (randn(()), 0)",
     axes="+dim",
@@ -267,18 +259,14 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
 
 
 @primitive(
-    "SqueezeBackward0",
-    linearity="linear",
-    view=True,
-    batching=batching_helpers.squeezed,
-    symbolic="reshape",
+    "SqueezeBackward0", "linear view", batching=batching_helpers.squeezed, symbolic="reshape"
 )
 class squeeze_all:
     forward = lambda self: _squeezed(self, range(self.ndim))
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@primitive("SqueezeBackward1", linearity="linear", view=True, axes="dim", symbolic="reshape")
+@primitive("SqueezeBackward1", "linear view", axes="dim", symbolic="reshape")
 class squeeze_dim:
     def forward(self: Array, dim: int) -> Array:
         return _squeezed(self, (wrap_dim(dim, self.ndim),))
@@ -286,7 +274,7 @@ class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@primitive("SqueezeBackward2", linearity="linear", view=True, axes="dim", symbolic="reshape")
+@primitive("SqueezeBackward2", "linear view", axes="dim", symbolic="reshape")
 class squeeze_dims:
     forward = lambda self, dim: _squeezed(self, unique_dims(dim, self.ndim))
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
@@ -317,8 +305,7 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
 @operator(
     _transpose,
     "TransposeBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     aliases="swapdims",
     numpy=np.swapaxes,
     samples="(randn(2,3), 0, 1); (randn(2,3,4), -1, 0)",
@@ -347,8 +334,7 @@ def _t(self: Array) -> Array:
 @operator(
     _t,
     "TBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     samples="(randn(2,3)); (randn(3)); (randn(()))",
     batching=batching_helpers.transposed,
     symbolic="transpose",
@@ -361,8 +347,7 @@ class t:
 
 @operator(
     "PermuteBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     batching=batching_helpers.permuted,
     symbolic="transpose",
     numpy=np.transpose,
@@ -529,7 +514,7 @@ def broadcast_shape(shapes: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*shapes)
 
 
-@function("broadcast_shapes(Any shapes)", many=tuple, method=False, samples="((2,1), (3,))")
+@function("broadcast_shapes(Any shapes)|function", many=tuple, samples="((2,1), (3,))")
 def broadcast_shapes(shapes: Any) -> Any:
     """The shape that tensors of these shapes broadcast to."""
     total: tuple[int, ...] = ()
@@ -558,9 +543,8 @@ def broadcast_shapes(shapes: Any) -> Any:
 
 
 @function(
-    "broadcast_tensors(Tensor[] tensors)",
+    "broadcast_tensors(Tensor[] tensors)|function",
     many=tuple,
-    method=False,
     primitives=[expand_size],
     samples="(randn(3), randn(2,1))",
 )
@@ -592,8 +576,7 @@ def _select(self: Array, dim: int, index: int) -> Array:
 @operator(
     _select,
     "SelectBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     samples="(randn(2,3), 0, 1); (randn(2,3), -1, -2); (randn(3), 0, 0)",
     axes="dim",
     symbolic="select",
@@ -606,11 +589,7 @@ class select:
 
 
 @primitive(
-    "SelectBackwardBackward0",
-    linearity="linear",
-    sizes="input_sizes",
-    axes="dim",
-    symbolic="select_scatter",
+    "SelectBackwardBackward0", "linear", sizes="input_sizes", axes="dim", symbolic="select_scatter"
 )
 class select_backward:
     def forward(grad_output: Array, input_sizes: Any, dim: int, index: int) -> Array:
@@ -642,8 +621,7 @@ def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: 
 @primitive(
     _slice,
     "SliceBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     samples=("randn(4)[1:3]",),
     axes="dim",
     symbolic="slice",
@@ -660,11 +638,7 @@ def part(value: Any, dim: int, start: Any, end: Any) -> Any:
 
 
 @primitive(
-    "SliceBackwardBackward0",
-    linearity="linear",
-    sizes="input_sizes",
-    axes="dim",
-    symbolic="slice_scatter",
+    "SliceBackwardBackward0", "linear", sizes="input_sizes", axes="dim", symbolic="slice_scatter"
 )
 class slice_backward:
     def forward(
@@ -724,8 +698,7 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
 @operator(
     _diagonal,
     "DiagonalBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     numpy=np.diagonal,
     samples="(randn(3,3)); (randn(2,3), 1); (randn(2,3,3), 0, -2, -1)",
     axes="dim1 dim2",
@@ -743,7 +716,7 @@ class diagonal:
 
 @primitive(
     "DiagonalBackwardBackward0",
-    linearity="linear",
+    "linear",
     sizes="input_sizes",
     axes="dim1 dim2",
     symbolic="diagonal_scatter",
@@ -784,8 +757,7 @@ def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
 @operator(
     _unfold,
     "UnfoldBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     samples="(randn(2,5), 1, 2, 1); (randn(6), 0, 3, 2)",
     axes="dimension",
     signature="unfold(Tensor input, int dimension, int size, int step)",
@@ -800,7 +772,7 @@ class unfold:
 
 @primitive(
     "UnfoldBackwardBackward0",
-    linearity="linear",
+    "linear",
     sizes="input_sizes",
     axes="dim",
     symbolic="slope of windows",
@@ -861,15 +833,7 @@ def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: i
     return _joined(g, self_sym_sizes, _split_sizes(split_size, self_sym_sizes[dim]), dim)
 
 
-@primitive(
-    _split,
-    "SplitBackward0",
-    linearity="linear",
-    view=True,
-    outputs="list",
-    axes="dim",
-    symbolic="split",
-)
+@primitive(_split, "SplitBackward0", "linear view list", axes="dim", symbolic="split")
 class split_size:
     self = _split_back
 
@@ -880,8 +844,7 @@ def _copies(parts: Any) -> Any:
 
 @operator(
     "UnsafeSplitBackward0",
-    linearity="linear",
-    outputs="list",
+    "linear list",
     samples="(randn(4,2), 2)[0]",
     axes="dim",
     symbolic="split",
@@ -919,13 +882,7 @@ def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
 
 
 @primitive(
-    _split_with_sizes,
-    "SplitWithSizesBackward0",
-    linearity="linear",
-    view=True,
-    outputs="list",
-    axes="dim",
-    symbolic="split",
+    _split_with_sizes, "SplitWithSizesBackward0", "linear view list", axes="dim", symbolic="split"
 )
 class split_by_sizes:
     self = _joined
@@ -933,8 +890,7 @@ class split_by_sizes:
 
 @operator(
     "UnsafeSplitWithSizesBackward0",
-    linearity="linear",
-    outputs="list",
+    "linear list",
     samples="(randn(4,2), (1,3))[0]",
     axes="dim",
     signature="unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
@@ -1100,9 +1056,7 @@ def _unbind(self: Array, dim: int = 0) -> Any:
 @operator(
     _unbind,
     "UnbindBackward0",
-    linearity="linear",
-    view=True,
-    outputs="list",
+    "linear view list",
     samples="(randn(2,3))[1]; (randn(2,3), 1)[0]",
     axes="dim",
     symbolic="unbind",
@@ -1126,8 +1080,7 @@ def _alias(self: Array) -> Array:
 @primitive(
     _alias,
     "AliasBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     samples=("randn(3)[...]",),
     batching="elementwise",
     symbolic="self",
@@ -1165,8 +1118,7 @@ def positions(shape: Any, strides: Any) -> Any:
 
 @operator(
     "AsStridedBackward0",
-    linearity="linear",
-    view=True,
+    "linear view",
     batching=batching_helpers.strided,
     symbolic="as_strided:",
     samples="(randn(2,3), (2,2), (1,2)); (randn(4), (2,2), (1,1), 1)",
@@ -1217,7 +1169,7 @@ class as_strided:
 
 @operator(
     "ViewAsRealBackward0",
-    view=True,
+    "view",
     method=False,
     samples="(randn(2, dtype=complex128))",
     batching="leading",
@@ -1262,7 +1214,7 @@ def _view_as_complex(self: Array) -> Array:
 @operator(
     _view_as_complex,
     "ViewAsComplexBackward0",
-    view=True,
+    "view",
     method=False,
     samples="(randn(3,2))",
     batching="leading",
@@ -1279,12 +1231,7 @@ def _conj(self: Array) -> Array:
 
 
 @primitive(
-    _conj,
-    "ConjBackward0",
-    linearity="linear",
-    analytic=False,
-    batching="elementwise",
-    symbolic="conj",
+    _conj, "ConjBackward0", "linear", analytic=False, batching="elementwise", symbolic="conj"
 )
 class conj_of:
     self = conj
@@ -1293,7 +1240,7 @@ class conj_of:
 @primitive(
     _conj,
     "ConjPhysicalBackward0",
-    linearity="linear",
+    "linear",
     analytic=False,
     batching="elementwise",
     symbolic="conj",
@@ -1316,8 +1263,7 @@ def conj_(input: Array) -> Any:
 
 
 @function(
-    "conj_physical(Tensor input, *, Tensor? out=None)",
-    inplace=True,
+    "conj_physical(Tensor input, *, Tensor? out=None)|inplace",
     samples="(randn(2, dtype=complex128))",
 )
 def conj_physical(input: Array) -> Any:

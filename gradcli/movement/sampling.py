@@ -34,42 +34,37 @@ def _drawn(text: str) -> tuple[str, str]:
 
 
 # -- state ----------------------------------------------------------------------------------------
-@function("manual_seed(Any seed)", python=True, method=False, aliases="random.manual_seed")
+@function("manual_seed(Any seed)|python|function", aliases="random.manual_seed")
 def manual_seed(seed: Any) -> Generator:
     """Start the default generator's sequence of this seed."""
     return random.manual_seed(seed)
 
 
-@function("initial_seed()", python=True, method=False, aliases="random.initial_seed")
+@function("initial_seed()|python|function", aliases="random.initial_seed")
 def initial_seed() -> int:
     """The seed of the default generator."""
     return random.initial_seed()
 
 
-@function("seed()", python=True, method=False, aliases="random.seed")
+@function("seed()|python|function", aliases="random.seed")
 def seed() -> int:
     """Seed the default generator from the operating system and return the seed."""
     return random.seed()
 
 
-@function("get_rng_state()", python=True, method=False, aliases="random.get_rng_state")
+@function("get_rng_state()|python|function", aliases="random.get_rng_state")
 def get_rng_state() -> Tensor:
     """The default generator's state, a byte tensor."""
     return random.get_rng_state()
 
 
-@function("set_rng_state(Any new_state)", python=True, method=False, aliases="random.set_rng_state")
+@function("set_rng_state(Any new_state)|python|function", aliases="random.set_rng_state")
 def set_rng_state(new_state: Any) -> None:
     """Set the default generator's state."""
     random.set_rng_state(new_state)
 
 
-@function(
-    "fork_rng(Any devices=None, Any enabled=True)",
-    name="random.fork_rng",
-    python=True,
-    method=False,
-)
+@function("fork_rng(Any devices=None, Any enabled=True)|python|function", name="random.fork_rng")
 @contextmanager
 def fork_rng(devices: Any, enabled: Any) -> Iterator[None]:
     """A context after which the default generator goes on from where it was before."""
@@ -297,8 +292,7 @@ def bernoulli(*, input: Array, generator: Generator | None, p: float | None = No
 
 
 @function(
-    "poisson(Tensor input, Generator? generator=None)",
-    method=False,
+    "poisson(Tensor input, Generator? generator=None)|function",
     samples="(rand(2, 3)*5)",
     primitives=OF_RATES,
 )

@@ -142,8 +142,7 @@ split_with_sizes_copy = _choice(
 
 
 @function(
-    "expand_copy(Tensor input, int[] size, *, bool implicit=False, Tensor out=None)",
-    method=False,
+    "expand_copy(Tensor input, int[] size, *, bool implicit=False, Tensor out=None)|function",
     samples="(randn(3), (2,3))",
 )
 def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
@@ -153,7 +152,7 @@ def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
 
 @operator(
     "NarrowCopyBackward0",
-    linearity="linear",
+    "linear",
     samples="(randn(4), 0, 1, 2)",
     axes="dim",
     signature="narrow_copy(Tensor input, int dim, int start, int length, *, Tensor out=None)",

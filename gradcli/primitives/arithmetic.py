@@ -74,15 +74,12 @@ add = register(
 
 @operator(
     "SubBackward0",
+    "linear wide inplace numbers",
     plain="-",
     real={"other": "-g if alpha == 1 else -g * alpha"},
     types="numbers",
-    wide=True,
     refuses={"b": (RuntimeError, TWO_BOOLS)},
-    linearity="linear",
-    inplace=True,
     numpy=np.subtract,
-    numbers=True,
     aliases="subtract",
     forms=(
         "subtract(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
@@ -145,10 +142,9 @@ class rsub_scalar:
 
 @primitive(
     "RsubBackward0",
-    linearity="linear",
+    "linear wide",
     types="numbers",
     refuses={"b": (RuntimeError, TWO_BOOLS)},
-    wide=True,
     batching="elementwise",
     symbolic="other - alpha * self",
 )
@@ -177,11 +173,10 @@ mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
 @primitive(
     np.divide,
     "DivBackward0",
-    linearity="elementwise",
+    "elementwise wide",
     analytic=True,
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     types="float",
-    wide=True,
     samples=_samples("div"),
     symbolic="self / other",
 )
@@ -192,7 +187,7 @@ class div_true:
 
 @primitive(
     "DivBackward1",
-    linearity="linear",
+    "linear",
     types="float",
     scalar_of=div_true,
     batching="elementwise",
@@ -221,8 +216,8 @@ def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Arr
 @primitive(
     _rounded,
     "DivBackward2",
+    "wide",
     types="common",
-    wide=True,
     batching="elementwise",
     symbolic="rounded quotient",
 )
@@ -234,10 +229,9 @@ class div_rounded:
 @operator(
     np.reciprocal,
     "ReciprocalBackward0",
-    linearity="elementwise",
+    "elementwise inplace",
     analytic=True,
     types="float",
-    inplace=True,
     samples="(rand(2,3) + 0.5); (rand(()) + 0.5); (randn(0))",
 )
 class reciprocal:
@@ -248,8 +242,7 @@ class reciprocal:
 
 @operator(
     "NegBackward0",
-    linearity="linear",
-    inplace=True,
+    "linear inplace",
     aliases="negative",
     numpy=np.negative,
     samples="(randn(2,3)); (randn(())); (randn(0))",
@@ -289,7 +282,7 @@ def _pow(base: Any, exponent: Any) -> Any:
 
 @primitive(
     "PowBackward0",
-    linearity="elementwise",
+    "elementwise",
     analytic=True,
     samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
     symbolic="self ** exponent",
@@ -323,7 +316,7 @@ class pow_number:
 
 @primitive(
     "PowBackward1",
-    linearity="elementwise",
+    "elementwise",
     refuses={"b": "pow"},
     samples=("pow(rand(2,3) + 0.5, randn(3))", "pow(rand(()) + 0.5, randn(2))"),
     symbolic="self ** exponent",
@@ -349,10 +342,7 @@ class pow_tensors:
 
 
 @primitive(
-    "PowBackward2",
-    linearity="elementwise",
-    samples=("pow(2, randn(3))",),
-    symbolic="self ** exponent",
+    "PowBackward2", "elementwise", samples=("pow(2, randn(3))",), symbolic="self ** exponent"
 )
 class pow_base:
     def forward(self: Any, exponent: Array) -> Array:
@@ -406,11 +396,9 @@ def _remainder(self: Array, other: Array) -> Array:
 @operator(
     _floor_divide,
     "NotImplemented",
+    "wide inplace numbers",
     refuses={"bc": "div_floor_cpu"},
     types="common",
-    wide=True,
-    inplace=True,
-    numbers=True,
     samples="(tensor([7., -7.]), 2)",
     batching="elementwise",
     symbolic="floor_divide(self, other)",
@@ -468,9 +456,8 @@ def _is_number(value: Any) -> bool:
 
 
 @function(
-    "rsub(Tensor input, Tensor other, *, Scalar alpha=1)",
-    "rsub(Tensor input, Scalar other, Scalar alpha=1)",
-    method=False,
+    "rsub(Tensor input, Tensor other, *, Scalar alpha=1)|function",
+    "rsub(Tensor input, Scalar other, Scalar alpha=1)|function",
     primitives=[rsub_scalar, rsub_tensor],
     samples="(randn(3), 2)",
 )
@@ -484,10 +471,9 @@ def rsub(input: Array, other: Any, alpha: Any) -> Any:
 
 
 @function(
-    "div(Tensor input, Tensor other, *, Tensor out=None)",
-    "div(Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None)",
-    "div(Tensor input, Scalar other, *, str? rounding_mode)",
-    inplace=True,
+    "div(Tensor input, Tensor other, *, Tensor out=None)|inplace",
+    "div(Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None)|inplace",
+    "div(Tensor input, Scalar other, *, str? rounding_mode)|inplace",
     aliases="divide true_divide",
     forms=(
         "divide(Tensor input, Tensor other, *, Tensor out=None)",
@@ -586,10 +572,7 @@ def remainder(input: Array, other: Any) -> Any:
 
 
 @function(
-    "square(Tensor input, *, Tensor out=None)",
-    inplace=True,
-    numpy=np.square,
-    samples="(randn(2,3))",
+    "square(Tensor input, *, Tensor out=None)|inplace", numpy=np.square, samples="(randn(2,3))"
 )
 def square(input: Array) -> Any:
     """`input ** 2`."""
@@ -695,11 +678,10 @@ def _inverted(x: Tensor) -> Tensor:
 
 # -- dtypes of results ----------------------------------------------------------------------------
 @function(
-    "result_type(Tensor tensor, Tensor other)",
-    "result_type(Scalar scalar, Tensor tensor)",
-    "result_type(Tensor tensor, Scalar other)",
-    "result_type(Scalar scalar1, Scalar scalar2)",
-    method=False,
+    "result_type(Tensor tensor, Tensor other)|function",
+    "result_type(Scalar scalar, Tensor tensor)|function",
+    "result_type(Tensor tensor, Scalar other)|function",
+    "result_type(Scalar scalar1, Scalar scalar2)|function",
     samples="(tensor([1, 2]), 1.0)",
 )
 def result_type(**operands: Any) -> dtypes.dtype:
@@ -713,15 +695,13 @@ def result_type(**operands: Any) -> dtypes.dtype:
     return dtypes.of(dtypes.result_type(ranks))
 
 
-@function(
-    "promote_types(ScalarType type1, ScalarType type2)", method=False, samples="(int32, float32)"
-)
+@function("promote_types(ScalarType type1, ScalarType type2)|function", samples="(int32, float32)")
 def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
     """The smallest dtype that holds both."""
     return dtypes.of(dtypes.promote_types(type1.dtype, type2.dtype))
 
 
-@function("can_cast(ScalarType from_, ScalarType to)", method=False, samples="(int32, float32)")
+@function("can_cast(ScalarType from_, ScalarType to)|function", samples="(int32, float32)")
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     """True where a result may be cast: not to a lower category."""
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}

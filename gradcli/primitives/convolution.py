@@ -14,7 +14,7 @@ from gradcli.registry import batching_helpers
 from gradcli.registry.binder import Parser
 from gradcli.registry.derivative_pairs import of_dimensions
 from gradcli.registry.rule_helpers import dtype_of, expect_alike, implemented, total
-from gradcli.registry.table import Array, function, operator
+from gradcli.registry.table import Array, function, primitive
 from gradcli.system.dtypes import c_type, scalar_name
 
 FAMILY = "nn"
@@ -210,11 +210,10 @@ def _double(
     return to_grad, to_input, to_weight
 
 
-@operator(
+@primitive(
     _gradients,
     "ConvolutionBackwardBackward0",
     outputs="grad_input grad_weight",
-    public=False,
     batching=batching_helpers.convolution_slopes,
     symbolic="slopes of a convolution",
 )
@@ -222,10 +221,9 @@ class convolution_gradients:
     grad_output__input__weight = _double
 
 
-@operator(
+@primitive(
     _convolution,
     "ConvolutionBackward0",
-    public=False,
     batching=batching_helpers.convolved,
     symbolic="a convolution",
 )
@@ -605,7 +603,7 @@ def _blocks(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) ->
     )
 
 
-@operator("Im2ColBackward0", linearity="linear", public=False, batching=batching_helpers.images(4))
+@primitive("Im2ColBackward0", "linear", batching=batching_helpers.images(4))
 class im2col:
     def forward(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
         implemented("im2col_out_cpu", self, "efdFD?")
@@ -629,7 +627,7 @@ class im2col:
     )
 
 
-@operator("Col2ImBackward0", linearity="linear", public=False, batching=batching_helpers.images(3))
+@primitive("Col2ImBackward0", "linear", batching=batching_helpers.images(3))
 class col2im:
     def forward(
         self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
@@ -644,8 +642,7 @@ class col2im:
 
 @function(
     "nn.functional.unfold(Tensor input, Any kernel_size, Any dilation=1, Any padding=0, "
-    "Any stride=1) -> im2col",
-    python=True,
+    "Any stride=1)|python -> im2col",
     primitives=[im2col],
     samples="(randn(2,3,4,4), (2,2))",
 )

@@ -582,9 +582,8 @@ class round_to:
 
 
 @function(
-    "round(Tensor input, *, Tensor? out=None)",
-    "round(Tensor input, *, int decimals, Tensor? out=None)",
-    inplace=True,
+    "round(Tensor input, *, Tensor? out=None)|inplace",
+    "round(Tensor input, *, int decimals, Tensor? out=None)|inplace",
     aliases="special.round",
     forms=("special.round(Tensor input, *, int decimals=0, Tensor? out=None)",),
     samples="(randn(2,3)); (randn(3), decimals=1)",
@@ -623,11 +622,7 @@ _NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
 
 
 @primitive(
-    "ClampBackward1",
-    linearity="elementwise",
-    types="common",
-    refuses=_NO_BOOL_CLAMP,
-    symbolic="clamp",
+    "ClampBackward1", "elementwise", types="common", refuses=_NO_BOOL_CLAMP, symbolic="clamp"
 )
 class clamp_numbers:
     def forward(self: Array, min: Any = None, max: Any = None) -> Array:
@@ -665,9 +660,8 @@ class clamp_tensors:
 
 
 @function(
-    "clamp(Tensor input, Tensor? min=None, Tensor? max=None, *, Tensor? out=None)",
-    "clamp(Tensor input, Scalar? min=None, Scalar? max=None, *, Tensor? out=None)",
-    inplace=True,
+    "clamp(Tensor input, Tensor? min=None, Tensor? max=None, *, Tensor? out=None)|inplace",
+    "clamp(Tensor input, Scalar? min=None, Scalar? max=None, *, Tensor? out=None)|inplace",
     aliases="clip",
     numpy=np.clip,
     samples="(randn(2,3), -0.5, 0.5); (randn(3), min=0); (randn(3), max=0); "
@@ -902,9 +896,8 @@ def _div_trunc(a: Any, b: Any) -> Any:
 
 
 @function(
-    "fmod(Tensor input, Tensor other, *, Tensor? out=None)",
-    "fmod(Tensor input, Scalar other, *, Tensor? out=None)",
-    inplace=True,
+    "fmod(Tensor input, Tensor other, *, Tensor? out=None)|inplace",
+    "fmod(Tensor input, Scalar other, *, Tensor? out=None)|inplace",
     numpy=np.fmod,
     samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
 )
@@ -945,9 +938,8 @@ class copysign_number:
 
 
 @function(
-    "copysign(Tensor input, Tensor other, *, Tensor? out=None)",
-    "copysign(Tensor input, Scalar other, *, Tensor? out=None)",
-    inplace=True,
+    "copysign(Tensor input, Tensor other, *, Tensor? out=None)|inplace",
+    "copysign(Tensor input, Scalar other, *, Tensor? out=None)|inplace",
     numpy=np.copysign,
     samples="(randn(3), randn(3)); (randn(3), -1)",
 )
@@ -960,8 +952,8 @@ def copysign(input: Array, other: Any) -> Any:
 
 @operator(
     "LdexpBackward0",
+    "inplace",
     types="float",
-    inplace=True,
     samples="(randn(3), tensor([1., 2., 3.]))",
     batching="elementwise",
 )
@@ -1016,9 +1008,8 @@ class lerp_tensor:
 
 
 @function(
-    "lerp(Tensor input, Tensor end, Tensor weight, *, Tensor? out=None)",
-    "lerp(Tensor input, Tensor end, Scalar weight, *, Tensor? out=None)",
-    inplace=True,
+    "lerp(Tensor input, Tensor end, Tensor weight, *, Tensor? out=None)|inplace",
+    "lerp(Tensor input, Tensor end, Scalar weight, *, Tensor? out=None)|inplace",
     samples="(randn(3), randn(3), 0.3); (randn(3), randn(3), rand(3))",
 )
 def lerp(input: Array, end: Array, weight: Any) -> Any:
@@ -1041,9 +1032,9 @@ def _check_lerp(input: Any, **others: Any) -> None:
 
 @operator(
     "AddcmulBackward0",
+    "inplace",
     types="common",
     refuses={"b": "addcmul_cpu_out"},
-    inplace=True,
     samples="(randn(3), randn(3), randn(3), value=2)",
     batching="elementwise",
     symbolic="self + value * tensor1 * tensor2",
@@ -1176,9 +1167,8 @@ class rad2deg:
 
 @operator(
     "NanToNumBackward0",
-    linearity="elementwise",
+    "elementwise inplace",
     refuses={"C": "nan_to_num"},
-    inplace=True,
     samples="(tensor([1.0, nan, inf]))",
     signature=(
         "nan_to_num(Tensor input, float? nan=None, float? posinf=None, float? "
@@ -1237,7 +1227,7 @@ class isneginf:
     """True where -infinity."""
 
 
-@function("is_tensor(Any obj)", python=True, method=False, samples="(randn(3))")
+@function("is_tensor(Any obj)|python|function", samples="(randn(3))")
 def is_tensor(obj: Any) -> bool:
     """True for tensors."""
     return isinstance(obj, Tensor)
@@ -1249,19 +1239,19 @@ def is_inference(input: Array) -> bool:
     return bool(input.inference)
 
 
-@function("numel(Tensor input)", method=False, samples="(randn(2,3))")
+@function("numel(Tensor input)|function", samples="(randn(2,3))")
 def numel(input: Array) -> int:
     """The number of elements."""
     return int(input.array.size)
 
 
-@function("is_complex(Tensor input)", method=False, samples="(randn(3))", name="is_complex")
+@function("is_complex(Tensor input)|function", samples="(randn(3))", name="is_complex")
 def is_complex_tensor(input: Array) -> bool:
     """True for the complex dtypes."""
     return bool(input.array.dtype.kind == "c")
 
 
-@function("is_floating_point(Tensor input)", method=False, samples="(randn(3))")
+@function("is_floating_point(Tensor input)|function", samples="(randn(3))")
 def is_floating_point(input: Array) -> bool:
     """True for the real floating dtypes."""
     return bool(input.array.dtype.kind == "f")
@@ -1340,8 +1330,7 @@ class heaviside_:
 
 
 @function(
-    "heaviside(Tensor input, Tensor values, *, Tensor? out=None)",
-    inplace=True,
+    "heaviside(Tensor input, Tensor values, *, Tensor? out=None)|inplace",
     samples="(randn(3), zeros(3))",
 )
 def heaviside(input: Array, values: Array) -> Any:
@@ -1417,10 +1406,9 @@ class xlogy_by:
 
 
 @function(
-    "xlogy(Tensor input, Tensor other, *, Tensor out=None)",
-    "xlogy(Scalar self, Tensor other, *, Tensor out=None)",
-    "xlogy(Tensor input, Scalar other, *, Tensor out=None)",
-    inplace=True,
+    "xlogy(Tensor input, Tensor other, *, Tensor out=None)|inplace",
+    "xlogy(Scalar self, Tensor other, *, Tensor out=None)|inplace",
+    "xlogy(Tensor input, Scalar other, *, Tensor out=None)|inplace",
     aliases="special.xlogy",
     samples="(rand(3), rand(3) + 0.5); (2, rand(3) + 0.5); (rand(3), 2)",
 )

@@ -20,7 +20,7 @@ from gradcli.registry.rule_helpers import (
     total,
     transposed,
 )
-from gradcli.registry.table import Array, Primitive, function, operator
+from gradcli.registry.table import Array, Primitive, function, operator, primitive
 
 FAMILY = "nn"
 
@@ -368,13 +368,7 @@ def _base_grid(size: Any, align: bool, kind: Any) -> Any:
     return np.stack([*places, np.ones(prod(size[2:]))], -1).astype(kind)
 
 
-@operator(
-    "AffineGridGeneratorBackward0",
-    linearity="linear",
-    public=False,
-    batching="folded",
-    sizes="size",
-)
+@primitive("AffineGridGeneratorBackward0", "linear", batching="folded", sizes="size")
 class affine_grid_generator:
     def forward(theta: Array, size: Any, align_corners: bool) -> Array:
         base = _base_grid(size, align_corners, theta.dtype)

@@ -211,7 +211,7 @@ def _dot(self: Array, tensor: Array) -> Array:
 @operator(
     _dot,
     "DotBackward0",
-    linearity="bilinear",
+    "bilinear",
     types="own",
     samples="(randn(3), randn(3)); (randn(1), randn(1)); (randn(0), randn(0))",
     batching=_by(lambda rules: rules.of(rules.dot, lambda: bmm, lambda: mv)),
@@ -244,7 +244,7 @@ class vdot:
 
 @operator(
     "MvBackward0",
-    linearity="bilinear",
+    "bilinear",
     types="own",
     samples="(randn(2,3), randn(3)); (randn(0,3), randn(3)); (randn(1,1), randn(1))",
     batching=_by(lambda rules: rules.of(rules.mv, lambda: bmm, lambda: mm)),
@@ -278,7 +278,7 @@ def _matrices(name: str) -> tuple[str, ...]:
 
 @operator(
     "MmBackward0",
-    linearity="bilinear",
+    "bilinear",
     types="own",
     samples="(randn(2,3), randn(3,4)); (randn(2,0), randn(0,3)); (randn(1,1), randn(1,1))",
     batching=_by(lambda rules: rules.of(rules.mm, lambda: bmm)),
@@ -309,7 +309,7 @@ class mm:
 
 @operator(
     "BmmBackward0",
-    linearity="bilinear",
+    "bilinear",
     types="own",
     samples="(randn(2,3,4), randn(2,4,5)); (randn(0,3,4), randn(0,4,5))",
     batching=_by(lambda rules: rules.bmm),
@@ -385,9 +385,9 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
 @operator(
     _addmm,
     "AddmmBackward0",
+    "inplace",
     analytic=True,
     types="own",
-    inplace=True,
     samples="(randn(2,2), randn(2,3), randn(3,2)); "
     "(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mm)),
@@ -408,9 +408,9 @@ class addmm:
 
 @operator(
     "AddmvBackward0",
+    "inplace",
     analytic=True,
     types="own",
-    inplace=True,
     samples="(randn(2), randn(2,3), randn(3)); (randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mv)),
     symbolic="addmm",
@@ -441,7 +441,7 @@ def _whole(number: Any, name: str) -> Any:
 
 @operator(
     "AddrBackward0",
-    inplace=True,
+    "inplace",
     types="common",
     samples="(randn(2,3), randn(2), randn(3)); (randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.outer_added),
@@ -475,9 +475,9 @@ class addr:
 
 @operator(
     "AddbmmBackward0",
+    "inplace",
     types="own",
     batching=_by(lambda rules: rules.added_product(lambda: bmm, (0,))),
-    inplace=True,
     samples="(randn(3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     signature=_added("addbmm", "batch1", "batch2"),
@@ -532,8 +532,8 @@ class addbmm:
 
 @operator(
     "BaddbmmBackward0",
+    "inplace",
     types="own",
-    inplace=True,
     samples="(randn(2,3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: bmm)),
@@ -564,7 +564,7 @@ class baddbmm:
 # -- shapes that only products make ---------------------------------------------------------------
 
 
-@primitive("UnsafeViewBackward0", linearity="linear", sizes="size", symbolic="reshape")
+@primitive("UnsafeViewBackward0", "linear", sizes="size", symbolic="reshape")
 class unsafe_view:
     """A fresh result in another shape."""
 
@@ -572,7 +572,7 @@ class unsafe_view:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@primitive("SqueezeBackward4", linearity="linear", axes="dim", symbolic="reshape")
+@primitive("SqueezeBackward4", "linear", axes="dim", symbolic="reshape")
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 
@@ -716,9 +716,7 @@ def inner(input: Array, other: Array) -> Any:
 
 
 @function(
-    "tensordot(Any a, Any b, Any dims=2, Any out=None)",
-    python=True,
-    method=False,
+    "tensordot(Any a, Any b, Any dims=2, Any out=None)|python|function",
     numpy=np.tensordot,
     primitives=[mm],
     samples="(randn(2,3), randn(3,4), 1); (randn(2,3), randn(2,3), 2); "
@@ -810,7 +808,7 @@ def kron(input: Array, other: Array) -> Any:
 
 @operator(
     "LinalgCrossBackward0",
-    linearity="bilinear",
+    "bilinear",
     types="own",
     samples="(randn(3), randn(3)); (randn(2,3), randn(1,3)); (randn(3,2), randn(3,2), dim=0)",
     axes="dim",
@@ -877,7 +875,7 @@ def _diagonal() -> Any:
 
 @operator(
     "TraceBackward0",
-    linearity="linear",
+    "linear",
     numpy=np.trace,
     samples="(randn(3,3)); (randn(2,3)); (randn(0,0))",
     index="ii",
@@ -988,9 +986,8 @@ def multi_dot(tensors: Arrays) -> Any:
 
 
 @function(
-    "chain_matmul(Tensor[] matrices, *, Tensor? out=None)",
+    "chain_matmul(Tensor[] matrices, *, Tensor? out=None)|function",
     many=tuple,
-    method=False,
     primitives=[mm],
     samples="(randn(2,3), randn(3,4), randn(4,2))",
 )

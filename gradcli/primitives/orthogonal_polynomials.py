@@ -202,10 +202,7 @@ AIRY: tuple[Any, ...] = (airy_row,)
 
 
 @function(
-    "special.airy_ai(Tensor x, *, Tensor out=None)",
-    method=False,
-    primitives=AIRY,
-    samples="(randn(3))",
+    "special.airy_ai(Tensor x, *, Tensor out=None)|function", primitives=AIRY, samples="(randn(3))"
 )
 def airy_ai(x: Array) -> Any:
     """Airy's function Ai."""

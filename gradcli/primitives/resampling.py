@@ -355,8 +355,7 @@ def upsample(
 
 
 @function(
-    "nn.functional.upsample_nearest(Tensor input, Any size=None, Any scale_factor=None)",
-    python=True,
+    "nn.functional.upsample_nearest(Tensor input, Any size=None, Any scale_factor=None)|python",
     samples="(randn(2,3,4,4), scale_factor=2)",
 )
 def upsample_nearest(input: Array, size: Any, scale_factor: Any) -> Any:
@@ -365,8 +364,7 @@ def upsample_nearest(input: Array, size: Any, scale_factor: Any) -> Any:
 
 
 @function(
-    "nn.functional.upsample_bilinear(Tensor input, Any size=None, Any scale_factor=None)",
-    python=True,
+    "nn.functional.upsample_bilinear(Tensor input, Any size=None, Any scale_factor=None)|python",
     samples="(randn(2,3,4,4), scale_factor=2)",
 )
 def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
@@ -376,11 +374,10 @@ def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
 
 @function(
     "_upsample_bilinear2d_aa(Tensor input, int[2]? output_size, bool align_corners, "
-    "float[2]? scale_factors)",
+    "float[2]? scale_factors)|function",
     "_upsample_bilinear2d_aa(Tensor input, int[2] output_size, bool align_corners, "
-    "float? scales_h=None, float? scales_w=None, *, Tensor? out=None)",
+    "float? scales_h=None, float? scales_w=None, *, Tensor? out=None)|function",
     name="_upsample_bilinear2d_aa",
-    method=False,
     primitives=[_SMOOTH["bilinear"]],
     samples="(randn(1,2,4,4), (2,2), False)",
 )

@@ -21,7 +21,7 @@ from gradcli.registry.dimensions import (
 )
 from gradcli.registry.rule_helpers import cast, conj, total, unsqueeze_dims
 from gradcli.registry.sample_calls import DIMS, TUPLES, named
-from gradcli.registry.table import Array, function, operator
+from gradcli.registry.table import Array, function, primitive
 from gradcli.system.array_memory import afresh, donated
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
@@ -57,9 +57,7 @@ def _logsumexp_of_few(rows: Any) -> Any:
     return found
 
 
-@operator(
-    "LogsumexpBackward0", types="float", public=False, axes="dim", symbolic="logsumexp: dim keepdim"
-)
+@primitive("LogsumexpBackward0", types="float", axes="dim", symbolic="logsumexp: dim keepdim")
 class logsumexp_p:
     def forward(self: Array, dim: Any, keepdim: bool = False) -> Array:
         axis = axes(dim, self.ndim)
@@ -143,10 +141,9 @@ def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
     return grad_output - np.exp(output) * total(grad_output, dim, True)
 
 
-@operator(
+@primitive(
     _softmax_backward,
     "SoftmaxBackwardDataBackward0",
-    public=False,
     batching=batching_helpers.slope_of_shares(lambda output: output, weighted=True),
     axes="dim",
     saves_by_need=False,
@@ -161,10 +158,9 @@ class softmax_backward_data:
     )
 
 
-@operator(
+@primitive(
     _log_softmax_backward,
     "LogSoftmaxBackwardDataBackward0",
-    public=False,
     batching=batching_helpers.slope_of_shares(np.exp, weighted=False),
     axes="dim",
     saves_by_need=False,
@@ -175,23 +171,17 @@ class log_softmax_backward_data:
     output = lambda g, output, grad_output, dim: -total(grad_output, dim, True) * np.exp(output) * g
 
 
-@operator(
-    _softmax,
-    "SoftmaxBackward0",
-    refuses={"C": "_softmax"},
-    public=False,
-    axes="dim",
-    symbolic="softmax: dim",
+@primitive(
+    _softmax, "SoftmaxBackward0", refuses={"C": "_softmax"}, axes="dim", symbolic="softmax: dim"
 )
 class softmax_p:
     self = lambda g, result, dim: softmax_backward_data(g, result, dim)
 
 
-@operator(
+@primitive(
     _log_softmax,
     "LogSoftmaxBackward0",
     refuses={"C": "_log_softmax"},
-    public=False,
     axes="dim",
     symbolic="log_softmax: dim",
 )

@@ -257,9 +257,7 @@ class polygamma:
     self = lambda g, n, self: g * polygamma(n + 1, self)
 
 
-@operator(
-    "MvlgammaBackward0", types="float", public=False, batching="elementwise", symbolic="mvlgamma: p"
-)
+@primitive("MvlgammaBackward0", types="float", batching="elementwise", symbolic="mvlgamma: p")
 class mvlgamma_p:
     def forward(self: Array, p: int) -> Array:
         if p < 1:
@@ -276,8 +274,7 @@ class mvlgamma_p:
 
 
 @function(
-    "mvlgamma(Tensor input, int p, *, Tensor out=None)",
-    inplace=True,
+    "mvlgamma(Tensor input, int p, *, Tensor out=None)|inplace",
     aliases="special.multigammaln",
     samples="(rand(3) + 2, 2)",
 )
@@ -305,9 +302,9 @@ def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
 @operator(
     _pair("gammainc", "igamma"),
     "IgammaBackward0",
+    "inplace",
     types="common",
     refuses={"biuc": "igamma_cpu"},
-    inplace=True,
     aliases="special.gammainc",
     samples="(tensor([1., 2., 3.]), rand(3) + 0.5)",
     batching="elementwise",
@@ -322,9 +319,9 @@ class igamma:
 @operator(
     _pair("gammaincc", "igammac"),
     "IgammacBackward0",
+    "inplace",
     types="common",
     refuses={"biuc": "igammac_cpu"},
-    inplace=True,
     aliases="special.gammaincc",
     samples="(tensor([1., 2., 3.]), rand(3) + 0.5)",
     batching="elementwise",
@@ -596,9 +593,9 @@ frexp = results(
 @operator(
     np.nextafter,
     "NextafterBackward0",
+    "inplace",
     types="common",
     refuses={"biuc": "nextafter_cpu"},
-    inplace=True,
     samples="(randn(3), randn(3))",
 )
 class nextafter:

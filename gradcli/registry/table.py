@@ -200,11 +200,11 @@ def enter(entry: Function, numpy: Any = None) -> Function:
     return entry
 
 
-def operator(
-    kernel: Callable[..., Any] | str | None = None, node: str | None = None, **facts: Any
-) -> Callable[[type], Primitive]:
+def operator(*about: Any, **facts: Any) -> Callable[[type], Primitive]:
     """Decorate a class of a kernel and VJP rules: define a primitive and enter it under its name.
 
+    about: the kernel, a function of arrays, if the class has no `forward`; the node's name, if calls are
+    recorded; facts that need no value, as words: `"linear view"`.
     facts: about the primitive, see `gradcli.core.primitive.operator`, and about its entry:
     samples: calls in the language, for tests and documentation; "(randn(3)); (randn(2,3), 1)" are calls of
     the public name. public: False if defined by `primitive`.
@@ -215,15 +215,23 @@ def operator(
     the primitive has options (see `gradcli.registry.schema`). aliases: other names; forms: their
     signatures, if they differ. method, inplace: whether `x.NAME()` and `x.NAME_()` exist.
     """
-
+    given = (None, *about) if about and isinstance(about[0], str) else about
+    kernel, node, words = given + (None, None, "")[len(given) :]
+    for word in words.split():
+        key, value = _WORDS.get(word, (word, True))
+        facts[key] = value
     return lambda body: _entered((kernel, node, body), body.__module__, **facts)
 
 
-def primitive(
-    kernel: Callable[..., Any] | str | None = None, node: str | None = None, **facts: Any
-) -> Callable[[type], Primitive]:
-    """Decorate a class of VJP rules: define a primitive without a public function. facts: see `operator`."""
-    return operator(kernel, node, public=False, **facts)
+_WORDS: dict[str, tuple[str, Any]] = {
+    **{word: ("linearity", word) for word in ("linear", "bilinear", "elementwise", "loss")},
+    "list": ("outputs", "list"),
+}
+
+
+def primitive(*about: Any, **facts: Any) -> Callable[[type], Primitive]:
+    """Decorate a class of VJP rules: define a primitive without a public function; see `operator`."""
+    return operator(*about, public=False, **facts)
 
 
 def register(primitive: VjpRules, module: str, **facts: Any) -> Primitive:
@@ -324,7 +332,12 @@ def function(
         recorded = tuple(each for each in named if isinstance(each, Primitive))
         if writes := next((r.writes for r in recorded if r.writes), ""):
             body.writes = writes  # type: ignore[attr-defined]
-        parser = Parser(signatures, body, python, adapt=adapt, many=many)
+        if all("|function" in text for text in signatures):
+            about.setdefault("method", False)
+        if "|inplace" in signatures[0]:
+            about["inplace"] = True
+        in_python = python or all("|python" in text for text in signatures)
+        parser = Parser(signatures, body, in_python, adapt=adapt, many=many)
         public = name or parser.public or body.__name__.rstrip("_")
         text = doc or (body.__doc__ or "").strip()
         return _parsed(public, parser, body, body.__module__, recorded, doc=text, **about)
