@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, NoReturn
 
 import click
@@ -45,9 +44,9 @@ class Program(click.Group):
         """The command, loaded now."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"gradcli.commands.{cmd_name}").command
-        assert isinstance(command, click.Command)
-        return command
+        from gradcli.commands.click_commands import loaded
+
+        return loaded(cmd_name)
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
         """--help."""

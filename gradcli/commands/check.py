@@ -8,20 +8,18 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import click
-from click.core import ParameterSource
-
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
-from gradcli.commands.free_points import OpenCommand, Point, note_guesses, point, wanted_names
-from gradcli.commands.options import Whole, by_rows_option, expression_options
+from gradcli.commands.declarations import BY_ROWS, EXPRESSION, OPEN, Option, Options, declare
+from gradcli.commands.free_points import Point, note_guesses, point, wanted_names
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, apart
-from gradcli.commands.shape_option import shape_option
 from gradcli.language.located_errors import LanguageError, error_at
 
 if TYPE_CHECKING:
+    import click
+
     from gradcli.transforms.finite_differences import Checked
     from gradcli.transforms.tolerances import Comparison
     from gradcli.transforms.verdicts import Verdict
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 TRIES = 20  # random points until one has finite values
 # Where values are made up: how far from 0 the points lie. One point hides what holds there alone.
 SPREAD = (1.0, 1.0, 1.0, 4.0, 4.0, 0.1)
+LIMITS = "-1,1"  # between which they lie, if --range does not say
 SHAPES = ((5,), (2, 5))  # that scalars take at other points
 OTHER_SIZE = (7,)
 KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
@@ -36,49 +35,36 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
 }
 
 
-@click.command(
+@declare(
     "check",
-    cls=OpenCommand,
-    epilog="""\b
-Examples:
-  gradcli check "sum(sin(x)*exp(x))" --x 1,2,3
-  gradcli check "x**3" --against "3*x**2" --wrt x --samples 5""",
+    *(*EXPRESSION, OPEN),
+    Option("--second-order", "Check the second derivatives too."),
+    Option("--samples N", "Check at N random points instead.", least=1),
+    Option("--range A,B", "Where they lie.", name="limits"),
+    Option("--against EXPR2", "A gradient by --wrt, to be compared with the true one."),
+    Option("--rtol FLOAT", "Relative tolerance (1e-6; 1e-9 with --against).", type=float),
+    Option("--atol FLOAT", "Absolute tolerance (at most 1e-8 of the largest element).", type=float),
+    BY_ROWS,
+    examples=(
+        'gradcli check "sum(sin(x)*exp(x))" --x 1,2,3',
+        'gradcli check "x**3" --against "3*x**2" --wrt x --samples 5',
+    ),
+    open_variables=True,
 )
-@expression_options
-@shape_option("Shape of a variable without a value; A=m,n in letters.")
-@click.option("--second-order", is_flag=True, help="Check the second derivatives too.")
-@click.option("--samples", metavar="N", type=Whole(1), help="Check at N random points instead.")
-@click.option(
-    "--range", "limits", metavar="A,B", default="-1,1", show_default=True, help="Where they lie."
-)
-@click.option(
-    "--against", metavar="EXPR2", help="A gradient by --wrt, to be compared with the true one."
-)
-@click.option("--rtol", type=float, help="Relative tolerance (1e-6; 1e-9 with --against).")
-@click.option(
-    "--atol", type=float, help="Absolute tolerance (at most 1e-8 of the largest element)."
-)
-@by_rows_option
-@click.pass_context
-def command(
-    ctx: click.Context,
-    request: Request,
-    shapes: tuple[str, ...],
-    second_order: bool,
-    samples: int | None,
-    limits: str,
-    against: str | None,
-    rtol: float | None,
-    atol: float | None,
-    by_rows: bool | None,
-) -> None:
+def command(ctx: click.Context, request: Request, options: Options) -> None:
     """Check the gradients of EXPR against numerical ones, in float64; exit 1 where they differ.
 
     Variables without values get random ones.
     """
-    if (table := large_table(request, by_rows)) is not None:
-        others = {"--shape": shapes, "--samples": samples, "--against": against}
-        for option, given in {**others, "--second-order": second_order, "--atol": atol}.items():
+    against, samples = options.against, options.samples
+    rtol, atol = options.rtol, options.atol
+    if (table := large_table(request, options.by_rows)) is not None:
+        others = {"--shape": request.shapes, "--samples": options.samples, "--against": against}
+        for option, given in {
+            **others,
+            "--second-order": options.second_order,
+            "--atol": atol,
+        }.items():
             if given:
                 raise usage(f"{option} does not go with --by-rows", hint="leave out one of them")
         from gradcli.commands.large_columns import check_by_rows
@@ -86,7 +72,7 @@ def command(
 
         _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
         return
-    points, wanted = _asked(ctx, request, shapes, samples, _limits(limits), against)
+    points, wanted = _asked(ctx, request, samples, options.limits, against)
     if against is not None:
         _compare(ctx, request, points, wanted[0], against, rtol, atol)
         return
@@ -95,7 +81,7 @@ def command(
     reports: list[Verdict] = []
     for number, arrays in enumerate(points):
         # Second derivatives cost much more; the first points have all the sizes that there are.
-        second = second_order and (number < len(SHAPES) + 1 or samples is not None)
+        second = options.second_order and (number < len(SHAPES) + 1 or samples is not None)
         how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second}
         with _checked(request, arrays):
             reports += verdicts(
@@ -109,9 +95,8 @@ def command(
 def _asked(
     ctx: click.Context,
     request: Request,
-    shapes: tuple[str, ...],
     samples: int | None,
-    limits: tuple[float, float],
+    interval: str | None,
     against: str | None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The points to check at, and the variables to differentiate by."""
@@ -124,7 +109,7 @@ def _asked(
     shape_at = None if against is None else _formula_shape(request, against)
     suits = None if shape_at is None else _suits(request, shape_at)
     exact = None if shape_at is None else _suits(request, shape_at, exact=True)
-    where = point(ctx, request, shapes, *(s for s in (exact, suits) if s))
+    where = point(ctx, request, *(s for s in (exact, suits) if s))
     dtypes.set_default_dtype(dtypes.float64)
     where.arrays = {n: _double(a) for n, a in where.arrays.items()}
     wanted = wanted_names(request, where)
@@ -136,10 +121,10 @@ def _asked(
         )
     random = [n for n in where.arrays if n not in where.given or (samples and n in wanted)]
     spread = SPREAD if random and not samples else (1.0,) * (samples or 1)
-    anywhere = ctx.get_parameter_source("limits") is ParameterSource.DEFAULT
+    limits, anywhere = _limits(interval or LIMITS), interval is None
     if not anywhere:
         spread = (1.0,) * len(spread)
-    readings = [[] if shapes else [n for n in random if n not in where.given]]
+    readings = [[] if request.shapes else [n for n in random if n not in where.given]]
     if against is not None and shape_at is not None and readings[0]:
         readings = _readings(request, where, wanted[0], readings[0], against, shape_at)
     rng = np.random.default_rng((request.manual_seed or 0) % 2**64)

@@ -10,6 +10,7 @@ from gradcli.commands.backward_passes import cotangent_array
 from gradcli.commands.request_evaluation import Evaluation, read_variables, run
 
 if TYPE_CHECKING:
+    from gradcli.commands.declarations import Options
     from gradcli.commands.large_columns import Table
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
@@ -29,12 +30,13 @@ def large_table(request: Request, wanted: bool | None) -> Table | None:
     return large_columns.large_table(request, wanted)
 
 
-def rows_wanted(by_rows: bool | None, workers: int | None, cluster: str | None) -> bool | None:
+def rows_wanted(options: Options) -> bool | None:
     """Whether the command line wants passes over rows; None where it leaves that open.
 
     Raises LanguageError for --whole beside workers, which read by rows.
     """
-    if workers is None and cluster is None:
+    by_rows: bool | None = options.by_rows
+    if options.workers is None and options.cluster is None:
         return by_rows
     if by_rows is False:
         from gradcli.commands.command_errors import usage

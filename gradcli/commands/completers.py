@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import click
+from gradcli.commands import COMMANDS
 
 if TYPE_CHECKING:
+    import click
     from click.shell_completion import CompletionItem
+
+
+def commands(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The names of the commands."""
+    return [name for name in COMMANDS if name.startswith(incomplete)]
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

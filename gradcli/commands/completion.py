@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gradcli.commands import COMPLETION_VARIABLE, output, shells
-from gradcli.commands.help import Command
+from gradcli.commands.declarations import Argument, Options, declare
 
 WHERE = {
     "bash": 'eval "$(gradcli completion bash)"    in ~/.bashrc',
@@ -14,19 +14,17 @@ WHERE = {
 }
 
 
-@click.command(
+@declare(
     "completion",
-    cls=Command,
-    epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in WHERE.values()),
+    Argument("SHELL", required=True, choices=tuple(WHERE)),
+    examples=tuple(WHERE.values()),
 )
-@click.argument("shell", metavar="SHELL", type=click.Choice(list(WHERE)))
-@click.pass_context
-def command(ctx: click.Context, shell: str) -> None:
+def command(ctx: click.Context, options: Options) -> None:
     """Print the completion script for bash, zsh or fish."""
     from click.shell_completion import get_completion_class
 
     shells.register()
-    kind = get_completion_class(shell)
+    kind = get_completion_class(options.shell)
     assert kind is not None
     script = kind(ctx.find_root().command, {}, "gradcli", COMPLETION_VARIABLE)
     # The source alone: click's `source()` would first run bash to ask for its version.

@@ -6,14 +6,11 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.free_points import OpenCommand, Point, note_guesses, point, wanted_names
-from gradcli.commands.options import Whole, expression_options, where_read
-from gradcli.commands.request import Request
-from gradcli.commands.shape_option import shape_option
+from gradcli.commands.declarations import EXPRESSION, OPEN, Option, Options, declare
+from gradcli.commands.free_points import Point, note_guesses, point, wanted_names
+from gradcli.commands.request import Request, where_read
 from gradcli.language.located_errors import error_at
 
 if TYPE_CHECKING:
@@ -22,62 +19,39 @@ if TYPE_CHECKING:
     from gradcli.symbolic.differentiate import Derivatives
     from gradcli.symbolic.expressions import Expression
     from gradcli.symbolic.printed_text import Printed
+    from gradcli.system.process import AnyContext
 
 FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
 WIDEST = 40  # characters of a column of --show-steps before the next is pushed aside
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 
 
-@click.command(
+@declare(
     "diff",
-    cls=OpenCommand,
-    epilog="""\b
-Examples:
-  gradcli diff "sin(x)*y" --wrt x
-  gradcli diff "tanh(A@x)" --jacobian --wrt x --format numpy
-""",
+    *(*EXPRESSION, OPEN),
+    Option("--order N", "Differentiate N times.", least=1, most=20, default=1),
+    Option("--jacobian", "Print the Jacobian of a vector, as a matrix."),
+    Option("--assume FACT", "What holds of a variable: 'B symmetric'.", many=True),
+    Option("--at", "Print its value at the given point too."),
+    Option("--show-steps", "Print the chain rule step by step before it."),
+    Option("--cse", "Give names to what occurs more than once."),
+    Option(
+        "--format FORMAT",
+        f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
+        name="form",
+        choices=FORMATS,
+        default="text",
+    ),
+    Option(
+        "--verify/--no-verify", "Prove what is printed against grad (the default).", default=True
+    ),
+    examples=(
+        'gradcli diff "sin(x)*y" --wrt x',
+        'gradcli diff "tanh(A@x)" --jacobian --wrt x --format numpy',
+    ),
+    open_variables=True,
 )
-@expression_options
-@shape_option("Shape of a variable without a value; A=m,n in letters.")
-@click.option("--order", metavar="N", type=Whole(1, 20), default=1, help="Differentiate N times.")
-@click.option(
-    "--jacobian", "rows", is_flag=True, help="Print the Jacobian of a vector, as a matrix."
-)
-@click.option(
-    "--assume",
-    "assumed",
-    metavar="FACT",
-    multiple=True,
-    help="What holds of a variable: 'B symmetric'.",
-)
-@click.option("--at", "show_value", is_flag=True, help="Print its value at the given point too.")
-@click.option("--show-steps", is_flag=True, help="Print the chain rule step by step before it.")
-@click.option("--cse", is_flag=True, help="Give names to what occurs more than once.")
-@click.option(
-    "--format",
-    "form",
-    metavar="FORMAT",
-    type=click.Choice(FORMATS),
-    default="text",
-    help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
-)
-@click.option(
-    "--verify/--no-verify", default=True, help="Prove what is printed against grad (the default)."
-)
-@click.pass_context
-def command(
-    ctx: click.Context,
-    request: Request,
-    shapes: tuple[str, ...],
-    order: int,
-    rows: bool,
-    assumed: tuple[str, ...],
-    show_value: bool,
-    show_steps: bool,
-    cse: bool,
-    form: str,
-    verify: bool,
-) -> None:
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the derivative of EXPR as an expression of the same language.
 
     The shapes of variables are worked out (a scalar, where nothing asks for more) and said, unless
@@ -91,32 +65,31 @@ def command(
     from gradcli.symbolic.lifting import NoExpression
 
     if request.style.form == "json":
-        form = "json"
-    where = point(ctx, request, shapes)
-    if assumed and where.guessed:
-        where = _squared(assumed, request, where)
+        options.form = "json"
+    form, order, jacobian = options.form, options.order, options.jacobian
+    where = point(ctx, request)
+    if options.assume and where.guessed:
+        where = _squared(options.assume, request, where)
     wanted = wanted_names(request, where)
-    if show_steps and (form in CODE or order > 1 or rows):
-        what = f"--format {form}" if form in CODE else "--jacobian" if rows else "--order"
+    if options.show_steps and (form in CODE or order > 1 or jacobian):
+        what = f"--format {form}" if form in CODE else "--jacobian" if jacobian else "--order"
         raise usage(f"--show-steps does not go with {what}", hint="leave one of them out")
-    if rows and order > 1:
+    if jacobian and order > 1:
         raise usage("--jacobian does not go with --order", hint="leave one of them out")
-    if show_value and (missing := [n for n in where.arrays if n not in where.given]):
+    if options.at and (missing := [n for n in where.arrays if n not in where.given]):
         raise usage(f"--at: no value for {missing[0]}", hint=f"add --{missing[0]} VALUE")
     try:
-        found, made = _printed(
-            request, where, wanted, order, rows, assumed, form, cse or None, verify
-        )
-        taken = _steps(request, where, wanted) if show_steps else []
+        found, made = _printed(request, where, wanted, options)
+        taken = _steps(request, where, wanted) if options.show_steps else []
     except NoExpression as error:
-        command = "jacobian" if rows else "hessian" if order == 2 else "grad"
-        hint = f"gradcli {command} has its value, without an expression"
+        exact = "jacobian" if jacobian else "hessian" if order == 2 else "grad"
+        hint = f"gradcli {exact} has its value, without an expression"
         shown = None if form in CODE else hint
         raise error_at(error, source=request.source, span=error.span, hint=shown) from error
     _notes(found, made, where)
-    if made.shared and not cse:
+    if made.shared and not options.cse:
         output.note("this is long: what occurs more than once has a name, as with --cse")
-    values = _values(request, where, made) if show_value and form in ("text", "json") else {}
+    values = _values(request, where, made) if options.at and form in ("text", "json") else {}
     if taken and form != "json":
         output.write("\n".join(_step_lines(taken, where, request, form)) + "\n")
     if form == "json":
@@ -128,20 +101,13 @@ def command(
 
 
 def _printed(
-    request: Request,
-    where: Point,
-    wanted: list[str],
-    order: int,
-    rows: bool,
-    assumed: tuple[str, ...],
-    form: str,
-    cse: bool | None,
-    verify: bool,
+    request: Request, where: Point, wanted: list[str], options: Options
 ) -> tuple[Derivatives, Printed]:
     """The derivatives, and what is printed of them; proved, unless the user wants no proof."""
     given = not set(where.arrays) - set(where.given)
     names = request.loaded
-    ways, exact = _ways(where, wanted, order, rows)
+    form, cse, assumed = options.form, options.cse or None, options.assume
+    ways, exact = _ways(where, wanted, options.order, options.jacobian)
     find = ways["find"]
     if assumed:
         find = _assumed(assumed, where).around(find)
@@ -154,7 +120,7 @@ def _printed(
         _check_names(request, made, where)
         return found, made
 
-    if not verify:
+    if not options.verify:
         return unproved()
     from gradcli.symbolic.proof import Unproved, proved
 

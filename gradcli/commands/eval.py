@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
@@ -14,62 +12,51 @@ from gradcli.commands.compiled_evaluation import (
     rows_wanted,
     write_plan,
 )
+from gradcli.commands.declarations import (
+    ANOMALY,
+    ARRAYS,
+    BY_ROWS,
+    CLUSTER,
+    DRAWN,
+    EXPRESSION,
+    PLAN,
+    Options,
+    declare,
+)
 from gradcli.commands.inspected import evaluate_watched, raise_on_anomalies
-from gradcli.commands.options import (
-    ExpressionCommand,
-    array_options,
-    by_rows_option,
-    cluster_options,
-    drawn_option,
-    expression_options,
-    plan_option,
-)
-from gradcli.commands.request import Request
+
+if TYPE_CHECKING:
+    from gradcli.commands.request import Request
+    from gradcli.system.process import AnyContext
 
 
-@click.command(
+@declare(
     "eval",
-    cls=ExpressionCommand,
-    epilog="""\b
-Examples:
-  gradcli eval "(x+a).mean()" --x 3 --a 4,2
-  gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0
-  gradcli eval "softmax(x, dim=0)" --x @logits.csv --precision 4""",
+    *(*EXPRESSION, DRAWN, *ARRAYS, ANOMALY, PLAN, BY_ROWS, *CLUSTER),
+    examples=(
+        'gradcli eval "(x+a).mean()" --x 3 --a 4,2',
+        'gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0',
+        'gradcli eval "softmax(x, dim=0)" --x @logits.csv --precision 4',
+    ),
 )
-@expression_options
-@drawn_option
-@array_options
-@click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
-@plan_option
-@by_rows_option
-@cluster_options
-@click.pass_context
-def command(
-    ctx: click.Context,
-    request: Request,
-    detect_anomaly: bool,
-    plan: bool | None,
-    by_rows: bool | None,
-    workers: int | None,
-    cluster: str | None,
-) -> None:
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the value of EXPR."""
-    by_rows = rows_wanted(by_rows, workers, cluster)
-    if (table := large_table(request, by_rows)) is not None and (by_rows or not detect_anomaly):
+    by_rows, anomalies = rows_wanted(options), options.detect_anomaly
+    if (table := large_table(request, by_rows)) is not None and (by_rows or not anomalies):
         from gradcli.commands.large_columns import eval_by_rows, runner
 
-        if detect_anomaly:
+        if anomalies:
             raise usage("--detect-anomaly does not go with --by-rows", hint="leave out one of them")
-        with runner(workers, cluster) as runs:
+        with runner(options) as runs:
             eval_by_rows(ctx, request, table, runs)
         return
     lines = None
-    if detect_anomaly:
-        evaluation, watched = evaluate_watched(ctx, request, detect_anomaly)
+    if anomalies:
+        evaluation, watched = evaluate_watched(ctx, request, True)
         raise_on_anomalies(evaluation, watched)
     else:
-        planned = evaluate_planned(ctx, request, plan=plan)
-        evaluation, lines = planned.evaluation, planned.lines if plan else None
+        planned = evaluate_planned(ctx, request, plan=options.plan)
+        evaluation, lines = planned.evaluation, planned.lines if options.plan else None
     value = evaluation.value
     style = request.style
     if style.form == "json":

@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.options import ExpressionCommand
 from gradcli.commands.request import Request
 from gradcli.commands.shape_option import shapes_of
 
 if TYPE_CHECKING:
-    from gradcli.language.program import Program
-
-OPEN = "gradcli.open"
-
-
-class OpenCommand(ExpressionCommand):
-    """An expression's command that can do without the variables' values."""
-
-    draws = False
-
-    def is_variable(self, program: Program | None, name: str) -> bool:
-        """So it may, where nothing needs a value."""
-        from gradcli.language.scope_checks import may_be_variable
-
-        return program is not None and may_be_variable(program, name)
-
-    def may_stay_open(self, ctx: click.Context, program: Program, name: str) -> bool:
-        """Every variable may; what is only called is a function that nobody knows."""
-        from gradcli.language.scope_checks import is_only_called
-
-        if is_only_called(program, name):
-            return False
-        ctx.meta.setdefault(OPEN, []).append(name)
-        return True
+    from gradcli.system.process import AnyContext
 
 
 class Point:
@@ -63,9 +37,8 @@ class Point:
 
 
 def point(
-    ctx: click.Context,
+    ctx: AnyContext,
     request: Request,
-    shapes: Iterable[str],
     *suits: Callable[[Mapping[str, Any]], bool],
 ) -> Point:
     """The values of the command line, and made-up ones for the variables that have none.
@@ -83,8 +56,8 @@ def point(
     for name in request.names:
         value = read_variable(request, name, files)
         tensors[name] = value.detach() if value.requires_grad else value
-    open_names = [n for n in ctx.meta.get(OPEN, []) if n not in tensors]
-    declared = shapes_of(shapes, open_names, tensors)
+    open_names = [n for n in request.open_variables if n not in tensors]
+    declared = shapes_of(request.shapes, open_names, tensors)
     arrays, guessed = made_up(
         request.program,
         {n: t.array for n, t in tensors.items()},

@@ -1,88 +1,302 @@
-"""`gradcli grad EXPR`: the options of the gradient."""
+"""`gradcli grad EXPR`: forward, backward, then the gradients of the leaves and of the retained names."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from gradcli.commands import completers
-from gradcli.commands.gradient import run
-from gradcli.commands.options import (
-    ExpressionCommand,
-    Whole,
-    array_options,
-    by_rows_option,
-    cluster_options,
-    drawn_option,
-    expression_options,
-    plan_option,
-    uncertainty_options,
+from gradcli.commands import output
+from gradcli.commands.backward_passes import backward, cotangent_of, note_not_finite, retained
+from gradcli.commands.compiled_evaluation import (
+    Planned,
+    evaluate_planned,
+    large_table,
+    rows_wanted,
+    write_plan,
 )
+from gradcli.commands.declarations import (
+    ANOMALY,
+    ARRAYS,
+    BY_ROWS,
+    CLUSTER,
+    DRAWN,
+    EXPRESSION,
+    PLAN,
+    SEED,
+    UNCERTAINTY,
+    VALUE,
+    Option,
+    Options,
+    declare,
+)
+from gradcli.commands.request import Request, name_list
 
 if TYPE_CHECKING:
-    from gradcli.commands.request import Request
+    from gradcli.commands.inspected import Values
+    from gradcli.commands.request_evaluation import Evaluation
+    from gradcli.commands.uncertainty import Uncertainties
+    from gradcli.graphs import Trace
+    from gradcli.system.process import AnyContext
 
 
-class GradCommand(ExpressionCommand):
-    """Takes values with an uncertainty, too."""
-
-    propagates = True
-
-
-@click.command(
+@declare(
     "grad",
-    cls=GradCommand,
-    epilog="""\b
-Examples:
-  gradcli grad "2*dot(x,x)" --x 0,1,2,3
-  gradcli grad "y = a*x; y + b" --x 3 --a 4 --b 5 --retain y --value
-  gradcli grad "x*x" --x 1,2 --seed ones
-  gradcli grad "sum((a*b)**2)" --a 1,2 --b 2,4 --trace
-  gradcli grad "4*pi**2*L/T**2" --L 0.994±0.002 --T "2.003(5)" --budget""",
+    *(*EXPRESSION, DRAWN, *ARRAYS),
+    Option(SEED, "Seed gradient; `ones` has any shape."),
+    Option(
+        "--retain NAMES|all",
+        "Gradients of these names too.",
+        name="retain_names",
+        many=True,
+        complete="assigned",
+    ),
+    Option("--passes N", "Backpropagate N times; gradients add up.", least=1, default=1),
+    Option("--order N", "Differentiate N times by each variable.", least=1, default=1),
+    Option("--retain-graph", "Keep the graph for another pass."),
+    Option("--create-graph", "Record the backward pass itself."),
+    VALUE,
+    Option(
+        "--hook 'NAME: EXPR of grad'",
+        "Replace NAME's gradient on its way.",
+        name="hooks",
+        many=True,
+    ),
+    ANOMALY,
+    Option("--trace", "One row a step of the backward pass.", name="show_trace"),
+    *(*UNCERTAINTY, PLAN, BY_ROWS, *CLUSTER),
+    examples=(
+        'gradcli grad "2*dot(x,x)" --x 0,1,2,3',
+        'gradcli grad "y = a*x; y + b" --x 3 --a 4 --b 5 --retain y --value',
+        'gradcli grad "x*x" --x 1,2 --seed ones',
+        'gradcli grad "sum((a*b)**2)" --a 1,2 --b 2,4 --trace',
+        'gradcli grad "4*pi**2*L/T**2" --L 0.994±0.002 --T "2.003(5)" --budget',
+    ),
+    propagates=True,
 )
-@expression_options
-@drawn_option
-@array_options
-@click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient; `ones` has any shape.")
-@click.option(
-    "--retain",
-    "retain_names",
-    metavar="NAMES|all",
-    multiple=True,
-    shell_complete=completers.assigned,
-    help="Gradients of these names too.",
-)
-@click.option(
-    "--passes",
-    metavar="N",
-    type=Whole(1),
-    default=1,
-    help="Backpropagate N times; gradients add up.",
-)
-@click.option(
-    "--order", metavar="N", type=Whole(1), default=1, help="Differentiate N times by each variable."
-)
-@click.option("--retain-graph", is_flag=True, help="Keep the graph for another pass.")
-@click.option("--create-graph", is_flag=True, help="Record the backward pass itself.")
-@click.option("--value", "show_value", is_flag=True, help="Print the value too.")
-@click.option(
-    "--hook",
-    "hooks",
-    metavar="'NAME: EXPR of grad'",
-    multiple=True,
-    help="Replace NAME's gradient on its way.",
-)
-@click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
-@click.option("--trace", "show_trace", is_flag=True, help="One row a step of the backward pass.")
-@uncertainty_options
-@plan_option
-@by_rows_option
-@cluster_options
-@click.pass_context
-def command(ctx: click.Context, /, request: Request, **given: Any) -> None:
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the gradient of EXPR with respect to its variables.
 
     Where values have an uncertainty (0.994±0.002, 0.994+-0.002, 0.994(2)), that of EXPR is printed first.
     """
-    run(ctx, request, **given)
+    asked = request.no_grad
+    if request.wrt is None and request.style.path is None:
+        request.no_grad = [*asked, *_data(request)]
+    if _is_by_rows(ctx, request, options):
+        return
+    if any("@" in text for text in request.texts.values()):
+        from gradcli.commands.uncertainty import take_from_cells
+
+        take_from_cells(request)
+        if _uncertain(request, options):  # what is uncertain contributes by its gradient
+            request.no_grad = asked
+    errors = _uncertainties(request, options)
+    if options.order > 1:
+        from gradcli.commands.higher_orders import write_higher
+
+        others = [option for option in _of_one_tape(options) if option != "--order"]
+        write_higher(ctx, request, options.order, options.seed, options.show_value, others)
+        return
+    names, every = _names_to_retain(request, options.retain_names)
+    register_hooks = _hooks(request, options.hooks)
+    planned, values = _evaluated(ctx, request, options)
+    evaluation = planned.evaluation
+    evaluation.tensor("gradient")
+    if register_hooks is not None:
+        register_hooks(evaluation)
+    intermediates = retained(evaluation, names, every)
+    gradient = cotangent_of(evaluation, options.seed)
+    trace = None if planned.differentiated else _passed(evaluation, gradient, options, values)
+    if errors is not None:
+        errors.propagate(evaluation)
+    if not options.detect_anomaly:
+        note_not_finite(
+            {n: t.grad for n, t in [*_reached(evaluation).items(), *intermediates.items()]},
+            ": --detect-anomaly says where it came from",
+        )
+    lines = planned.lines if options.plan else None
+    if request.style.form == "json":
+        found = to_json(evaluation, intermediates, gradient, options.passes)
+        found = found if errors is None else errors.to_json(found)
+        if trace is not None:
+            found["trace"] = trace.to_json()
+        if lines is not None:
+            found["plan"] = lines
+        output.write_json(found)
+        return
+    write_plan(lines, request.style)
+    if trace is not None and request.style.form == "text":
+        output.write_drawing(trace, request.style)
+    _write(evaluation, intermediates, errors, options.show_value)
+
+
+def _data(request: Request) -> list[str]:
+    """The variables that are columns of a file, where others are not: the data."""
+    if not any("@" in text for text in request.texts.values()):
+        return []
+    from gradcli.language.option_values import file_reference
+    from gradcli.tables.column_reading import split
+
+    files = {name: file_reference(text) for name, text in request.texts.items()}
+    data = [name for name, file in files.items() if file and split(file)[1] is not None]
+    return data if len(data) < len(files) else []
+
+
+def _of_one_tape(options: Options) -> list[str]:
+    """The options given that ask for what only the tape of one evaluation has."""
+    asked = {
+        "--passes": options.passes > 1,
+        "--order": options.order > 1,
+        "--hook": options.hooks,
+        "--retain": options.retain_names,
+        "--retain-graph": options.retain_graph,
+        "--create-graph": options.create_graph,
+        "--detect-anomaly": options.detect_anomaly,
+        "--trace": options.show_trace,
+    }
+    return [option for option, given in asked.items() if given]
+
+
+def _uncertain(request: Request, options: Options) -> bool:
+    """Whether anything is said of uncertainties."""
+    said = (request.uncertainties, options.uncertainties, options.covariances, options.budget)
+    return any(said)
+
+
+def _is_by_rows(ctx: AnyContext, request: Request, options: Options) -> bool:
+    """Whether the variables are columns to be read in passes over their rows; if so, all is done."""
+    wanted = rows_wanted(options)
+    table = large_table(request, wanted)
+    if table is None:
+        return False
+    altered = _of_one_tape(options) + ["an uncertainty"] * _uncertain(request, options)
+    if altered and not wanted:
+        return False
+    from gradcli.commands.large_columns import grad_by_rows, runner
+
+    with runner(options) as runs:
+        grad_by_rows(ctx, request, table, runs, options.seed, options.show_value, altered)
+    return True
+
+
+def _uncertainties(request: Request, options: Options) -> Uncertainties | None:
+    if not _uncertain(request, options):
+        return None
+    from gradcli.commands.uncertainty import Uncertainties
+
+    altering = {"--passes", "--order", "--hook"}.intersection(_of_one_tape(options))
+    altered = [*["--seed"] * (options.seed is not None), *altering]
+    return Uncertainties(
+        request, options.uncertainties, options.covariances, options.budget, altered
+    )
+
+
+def _evaluated(
+    ctx: AnyContext, request: Request, options: Options
+) -> tuple[Planned, Values | None]:
+    """The evaluation, by a plan where nothing needs the tape; watched where anomalies are looked for."""
+    if options.detect_anomaly:
+        from gradcli.commands.inspected import evaluate_watched
+
+        evaluation, values = evaluate_watched(ctx, request, True)
+        return Planned(evaluation, False, None), values
+    planned = evaluate_planned(
+        ctx,
+        request,
+        plan=options.plan,
+        gradients=True,
+        seed=options.seed,
+        tape=bool(_of_one_tape(options)),
+    )
+    return planned, None
+
+
+def _passed(
+    evaluation: Evaluation, gradient: Any, options: Options, values: Values | None
+) -> Trace | None:
+    """Run the backward passes; give the trace of them if one is wanted."""
+
+    def propagate() -> None:
+        how = {"retain_graph": options.retain_graph, "create_graph": options.create_graph}
+        backward(evaluation, gradient, passes=options.passes, **how)
+
+    anomalies = options.detect_anomaly
+    if not (options.show_trace or anomalies):
+        propagate()
+        return None
+    from gradcli.commands.inspected import observed
+
+    return observed(
+        propagate, evaluation, trace=options.show_trace, anomalies=anomalies, values=values
+    )
+
+
+def _write(
+    evaluation: Evaluation,
+    intermediates: dict[str, Any],
+    errors: Uncertainties | None,
+    show_value: bool,
+) -> None:
+    """The results, a line each: the value if asked for, the gradients of the leaves, and of what is kept."""
+    style = evaluation.request.style
+    results: list[tuple[str | None, Any]] = []
+    if errors is not None:
+        results.extend(errors.results(style))
+    elif show_value:
+        results.append(("value", evaluation.value))
+    for name, tensor in [*_reached(evaluation).items(), *intermediates.items()]:
+        if errors is None or name not in errors.hidden:
+            results.append((f"{name}.grad", tensor.grad))
+    output.write_results(results, style)
+
+
+def to_json(
+    evaluation: Evaluation, intermediates: dict[str, Any], seed: Any, passes: int
+) -> dict[str, Any]:
+    """The object that --json prints."""
+    precision = evaluation.request.style.precision
+    value = evaluation.value
+    grads = {n: _grad_json(t, precision) for n, t in _reached(evaluation).items()}
+    return {
+        "expression": evaluation.request.source,
+        **output.described(value, precision),
+        "grad_fn": None if value.grad_fn is None else value.grad_fn.name(),
+        "seed": 1.0 if seed is None else output.to_json(seed, precision),
+        "passes": passes,
+        "wrt": grads,
+        "grads": grads,  # the name of 0.1.0
+        "retained": {n: _grad_json(t, precision) for n, t in intermediates.items()},
+    }
+
+
+def _reached(evaluation: Evaluation) -> dict[str, Any]:
+    """The leaves; of those that --load brought only the ones that the gradient reaches."""
+    loaded = evaluation.request.loaded
+    return {n: t for n, t in evaluation.leaves.items() if t.grad is not None or n not in loaded}
+
+
+def _grad_json(tensor: Any, precision: int | None) -> dict[str, Any]:
+    grad = tensor.grad
+    found = output.described(tensor if grad is None else grad, precision, "grad")
+    return {**found, "grad": None} if grad is None else found
+
+
+def _hooks(request: Request, texts: tuple[str, ...]) -> Callable[[Evaluation], None] | None:
+    """What registers the hooks of --hook, which are read before anything runs."""
+    if not texts:
+        return None
+    from functools import partial
+
+    from gradcli.commands.hook_option import register_hooks, split_hooks
+
+    return partial(register_hooks, hooks=split_hooks(request, texts))
+
+
+def _names_to_retain(request: Request, texts: tuple[str, ...]) -> tuple[list[str], bool]:
+    """The names in --retain, and whether it says `all`."""
+    if any(text.strip() == "all" for text in texts):
+        return [], True
+    from gradcli.language.scope_checks import assigned_names
+
+    known = [*assigned_names(request.program), *request.names]
+    what = "a name that the expression assigns"
+    return name_list(texts, "--retain", known, what=what) or [], False

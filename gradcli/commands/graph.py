@@ -1,124 +1,400 @@
-"""`gradcli graph EXPR`: the options of the backward graph."""
+"""`gradcli graph EXPR`: the backward graph, drawn or as data."""
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from gradcli.commands import COMMANDS, completers
+from gradcli.commands import output
+from gradcli.commands.backward_passes import NO_GRAPH, cotangent_of, explained
 from gradcli.commands.command_errors import usage
-from gradcli.commands.drawn_graph import FORMATS, run
-from gradcli.commands.options import (
-    ExpressionCommand,
-    Whole,
-    drawn_option,
-    expression_options,
-    split,
+from gradcli.commands.declarations import (
+    ANOMALY,
+    DRAWN,
+    EXPRESSION,
+    SEED,
+    Option,
+    Options,
+    declare,
 )
+from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
+from gradcli.commands.request_evaluation import ENGINE_ERRORS, Evaluation
+from gradcli.commands.terminal import is_terminal, speaks_unicode
+from gradcli.language.located_errors import did_you_mean, suggest
 
 if TYPE_CHECKING:
+    from gradcli.commands.output import Style
     from gradcli.commands.request import Request
+    from gradcli.graphs.inspection import Graph
+    from gradcli.language.located_errors import LanguageError
+    from gradcli.system.process import AnyContext
+
+FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html", "tikz", "png", "pdf")
+SUFFIXES = {
+    "": "tree",
+    ".txt": "tree",
+    ".json": "json",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    ".svg": "svg",
+    ".html": "html",
+    ".htm": "html",
+    ".tex": "tikz",
+    ".tikz": "tikz",
+    ".png": "png",
+    ".pdf": "pdf",
+}
+BINARY = ("png", "pdf")
+FRAME_FORMATS = ("svg", "png", "pdf")
+PAINTED = ("svg", "png", "pdf", "dot", "tikz")
+# Options that not every format has, and those that have them. All others mean the same everywhere.
+HAVE = {
+    "legend": ("tree",),
+    "wide": ("tree",),
+    "collapse": tuple(form for form in FORMATS if form != "json"),
+    "theme": (*PAINTED, "html"),
+    "background": PAINTED,
+    "direction": (*PAINTED, "mermaid"),
+}
+REASONS = {
+    "collapse": "JSON has every node of a chain",
+    "legend": "the legend says what the tree's signs mean",
+    "wide": "pictures have boxes of a set width, JSON has every number",
+}
+# What becomes of the graph: not what is shown of it, and how.
+_NOT_SHOWN = frozenset("form path folder seed torch_file norms sort detect_anomaly".split())
 
 
-class GraphCommand(ExpressionCommand):
-    """The command, which has a program of PyTorch's instead of EXPR where --torch says so."""
+def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
+    """With --torch what follows `--` belongs to the program, which stands instead of EXPR."""
+    if not any(word == "--torch" or word.startswith("--torch=") for word in args):
+        return args
+    from gradcli.commands.options import split
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """With --torch what follows `--` belongs to the program."""
-        if not any(word == "--torch" or word.startswith("--torch=") for word in args):
-            return super().parse_args(ctx, args)
-        own, rest = args, []
-        if "--" in args:
-            at = args.index("--")
-            own, rest = args[:at], args[at + 1 :]
-        found = split(own, self.declared(ctx))
-        if "torch_file" in found.given and (found.positionals or found.bindings):
-            extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
-            raise usage(
-                f"unexpected argument {extra!r}: --torch has its graph from a program",
-                hint="the program's own arguments follow `--`",
-            )
-        ctx.meta["gradcli.arguments"] = rest
-        return super().parse_args(ctx, [*own, "--", "0"] if "torch_file" in found.given else args)
+    ours, theirs = args, []
+    if "--" in args:
+        at = args.index("--")
+        ours, theirs = args[:at], args[at + 1 :]
+    found = split(ours, command.declared(ctx))
+    ctx.meta["gradcli.arguments"] = theirs
+    if "torch_file" not in found.given:
+        return args
+    if found.positionals or found.bindings:
+        extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
+        raise usage(
+            f"unexpected argument {extra!r}: --torch has its graph from a program",
+            hint="the program's own arguments follow `--`",
+        )
+    return [*ours, "--", "0"]
 
 
-@click.command(
+@declare(
     "graph",
-    cls=GraphCommand,
-    short_help=COMMANDS["graph"],
-    epilog="""\b
-Examples:
-  gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5 --saved
-  gradcli graph "sum(tanh(x)**2)" --x 1,2 --grads --values
-  gradcli graph "2*dot(x,x)" --x 0,1,2,3 -o graph.html
-  gradcli graph "sum(tanh(x)**2)" --x 1,2 --forward --values -o graph.png
-  gradcli graph --torch train.py:loss --by module --grads -- --epochs 1""",
+    *(*EXPRESSION, DRAWN),
+    Option("--saved", "Show what every node saves."),
+    Option("--values", "Show the values of the forward pass."),
+    Option("--grads", "Backpropagate; show the gradients on the way."),
+    Option(SEED, "Seed gradient of --grads."),
+    Option("--edges", "Number the edges; show those that are None."),
+    Option("--only NAME|NODE", "Only this name, node or number, and below."),
+    Option("--depth N", "Only N levels.", least=0),
+    Option("--collapse/--no-collapse", "Fold straight chains, or not (auto: where deep)."),
+    Option("--forward", "Read it from the inputs to the result."),
+    Option("--wide", "Arrays and sources at length, lines as long as need be."),
+    Option(
+        "--torch FILE.py[:NAME]",
+        "Run a PyTorch program (its arguments after --); the graph of NAME, or of its loss.",
+        name="torch_file",
+        complete="files",
+    ),
+    Option("--by", "Fold the graph to modules; --depth unfolds (--torch).", choices=("module",)),
+    Option("--norms", "How large gradients are, and where they vanish or explode."),
+    Option("--sort", "How --norms is sorted.", choices=("depth", "grad", "ratio")),
+    ANOMALY,
+    Option("--legend", "Say what the signs mean."),
+    Option(
+        "--format FORMAT",
+        f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
+        name="form",
+        choices=FORMATS,
+    ),
+    Option(
+        "-o FILE",
+        "Write a file; its ending says the format.",
+        name="path",
+        complete="files",
+    ),
+    Option(
+        "--frames DIR",
+        "Write a picture for every step of the backward pass (SVG; --format png, pdf).",
+        name="folder",
+    ),
+    Option("--direction", "Which way a picture is drawn.", choices=("down", "right")),
+    Option("--theme", "Colours of a picture.", choices=("auto", "light", "dark")),
+    Option("--background", "Its paper.", choices=("auto", "none", "white")),
+    examples=(
+        'gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5 --saved',
+        'gradcli graph "sum(tanh(x)**2)" --x 1,2 --grads --values',
+        'gradcli graph "2*dot(x,x)" --x 0,1,2,3 -o graph.html',
+        'gradcli graph "sum(tanh(x)**2)" --x 1,2 --forward --values -o graph.png',
+        "gradcli graph --torch train.py:loss --by module --grads -- --epochs 1",
+    ),
+    arguments=_torch_arguments,
 )
-@expression_options
-@drawn_option
-@click.option("--saved", is_flag=True, help="Show what every node saves.")
-@click.option("--values", is_flag=True, help="Show the values of the forward pass.")
-@click.option("--grads", is_flag=True, help="Backpropagate; show the gradients on the way.")
-@click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient of --grads.")
-@click.option("--edges", is_flag=True, help="Number the edges; show those that are None.")
-@click.option("--only", metavar="NAME|NODE", help="Only this name, node or number, and below.")
-@click.option("--depth", metavar="N", type=Whole(0), help="Only N levels.")
-@click.option(
-    "--collapse/--no-collapse",
-    default=None,
-    help="Fold straight chains, or not (auto: where deep).",
-)
-@click.option("--forward", is_flag=True, help="Read it from the inputs to the result.")
-@click.option(
-    "--wide", is_flag=True, help="Arrays and sources at length, lines as long as need be."
-)
-@click.option(
-    "--torch",
-    "torch_file",
-    metavar="FILE.py[:NAME]",
-    shell_complete=completers.files,
-    help="Run a PyTorch program (its arguments after --); the graph of NAME, or of its loss.",
-)
-@click.option(
-    "--by",
-    type=click.Choice(("module",)),
-    help="Fold the graph to modules; --depth unfolds (--torch).",
-)
-@click.option(
-    "--norms", is_flag=True, help="How large gradients are, and where they vanish or explode."
-)
-@click.option(
-    "--sort", type=click.Choice(("depth", "grad", "ratio")), help="How --norms is sorted."
-)
-@click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
-@click.option("--legend", is_flag=True, help="Say what the signs mean.")
-@click.option(
-    "--format",
-    "form",
-    metavar="FORMAT",
-    type=click.Choice(FORMATS),
-    help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
-)
-@click.option(
-    "-o",
-    "path",
-    metavar="FILE",
-    shell_complete=completers.files,
-    help="Write a file; its ending says the format.",
-)
-@click.option(
-    "--frames",
-    "folder",
-    metavar="DIR",
-    help="Write a picture for every step of the backward pass (SVG; --format png, pdf).",
-)
-@click.option(
-    "--direction", type=click.Choice(("down", "right")), help="Which way a picture is drawn."
-)
-@click.option("--theme", type=click.Choice(("auto", "light", "dark")), help="Colours of a picture.")
-@click.option("--background", type=click.Choice(("auto", "none", "white")), help="Its paper.")
-@click.pass_context
-def command(ctx: click.Context, /, request: Request, **given: Any) -> None:
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Show the backward graph of EXPR: its nodes, what made them, what they save and lead to."""
-    run(ctx, request, **given)
+    shown = {name: value for name, value in vars(options).items() if name not in _NOT_SHOWN}
+    seed, path, folder, norms = options.seed, options.path, options.folder, options.norms
+    anomalies, sort = options.detect_anomaly, options.sort
+    chosen = _format(options.form, path, folder, request)
+    _check_options(shown, chosen)
+    shown["grads"] = shown["grads"] or seed is not None or folder is not None or norms
+    if norms or sort is not None:
+        _check_norms(norms, chosen, folder)
+    if options.torch_file is not None:
+        graph = _torch_graph(ctx, options.torch_file, shown, seed, norms, anomalies)
+    else:
+        if shown["by"] is not None:
+            raise usage("--by module is for programs of PyTorch's", hint="see --torch FILE.py")
+        values = shown["values"] or chosen == "html" or norms or anomalies
+        graph = _graph(ctx, request, values, shown["grads"], seed, anomalies)
+    if norms:
+        _write_norms(graph, sort or "depth", chosen, path, request.style)
+        return
+    from gradcli.system.garbage import uncollected
+
+    with uncollected():  # records of a large graph, all of which live on
+        write_graph(graph, shown, chosen, path, folder, request.style)
+
+
+def _check_norms(norms: bool, form: str, folder: str | None) -> None:
+    if not norms:
+        raise usage("--sort is for --norms")
+    if form not in ("tree", "json") or folder is not None:
+        raise usage("--norms is a table: text or JSON", hint="leave out the format, or --json")
+
+
+def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Style) -> None:
+    found = graph.norms()
+    if form == "json":
+        text = output.object_text({"expression": graph.source, **found.to_json(by)})
+        output.write_file(path or "-", f"{text}\n")
+        return
+    from gradcli.graphs.gradient_norms import Table
+
+    to_file = path not in (None, "-")
+    table = Table(found, by, ascii=not (to_file or speaks_unicode(sys.stdout)))
+    if to_file:
+        output.write_file(str(path), f"{table.plain()}\n")
+    else:
+        output.write_drawing(table, style)
+
+
+def _torch_graph(
+    ctx: AnyContext,
+    target: str,
+    shown: dict[str, Any],
+    seed: str | None,
+    norms: bool,
+    anomalies: bool,
+) -> Graph:
+    from gradcli.commands.torch_program import run_torch
+
+    if seed is not None:
+        raise usage("--seed is a value of gradcli's language; --torch takes none")
+    ran, wanted = run_torch(
+        target,
+        ctx.meta["gradcli.arguments"],
+        values=shown["values"] or norms or anomalies,
+        gradients=shown["grads"] or anomalies,
+        anomalies=anomalies,
+    )
+    if ran.error is not None:
+        output.note(ran.error, "warning")
+    if anomalies and (found := ran.anomaly()) is not None:
+        raise found
+    graph = ran.graph(wanted)
+    if shown["grads"]:
+        try:
+            graph.backpropagate()
+        except RuntimeError as error:
+            raise _not_backward(error) from error
+    return graph
+
+
+def _not_backward(error: RuntimeError) -> LanguageError:
+    from gradcli.language.located_errors import LanguageError
+
+    words = str(error)
+    hint = None
+    if words.startswith("grad can be implicitly created"):
+        hint = "name a scalar: --torch FILE.py:NAME"
+    elif "a second time" in words:
+        hint = "the graph was freed: backward(retain_graph=True) in the program"
+    elif "inplace operation" in words:
+        hint = "something was written in place since the forward pass: name a tensor that is fresh"
+    return LanguageError(words, kind="runtime", hint=hint, usage=False)
+
+
+def write_graph(
+    graph: Graph,
+    shown: dict[str, Any],
+    form: str,
+    path: str | None,
+    folder: str | None,
+    style: Style,
+) -> None:
+    """Write a graph in a format, as the options say."""
+    if style.precision is not None:
+        shown["precision"] = style.precision
+    given = {k: v for k, v in shown.items() if v is not None and v is not False}
+    given |= {"grads": shown["grads"]}
+    if shown["collapse"] is False:
+        given["collapse"] = False
+    try:
+        if folder is not None:
+            _write_frames(graph, given, form, folder)
+        elif form == "tree":
+            _tree(graph, given, style, path)
+        else:
+            text = _written(graph, given, form)
+            if isinstance(text, str):
+                text = text if text.endswith("\n") else f"{text}\n"
+            output.write_file(path or "-", text)
+    except ImportError as error:  # of an extra that is not installed
+        if form not in BINARY:
+            raise
+        raise usage(str(error), kind="missing") from error
+    except ValueError as error:  # --only of nothing
+        if shown["only"] is None:
+            raise
+        raise _only_of_nothing(graph, shown["only"], error) from error
+
+
+def _written(graph: Graph, given: dict[str, Any], form: str) -> str | bytes:
+    if form == "json":
+        known = {k: v for k, v in given.items() if k in ("only", "depth", "forward", "values")}
+        return output.object_text({"expression": graph.source, **graph.to_json(**known)})
+    made: str | bytes = getattr(graph, f"to_{form}")(**given)
+    return made
+
+
+def _write_frames(graph: Graph, given: dict[str, Any], form: str, folder: str) -> None:
+    from gradcli.graphs import raster
+
+    convert: Any = {"png": raster.svg_to_png, "pdf": raster.svg_to_pdf}.get(form)
+    if convert is not None and given.get("theme", "auto") == "auto":
+        given["theme"] = "light"
+    pages = list(graph.frames(**given))
+    digits = len(str(len(pages) - 1))
+    try:
+        os.makedirs(os.path.expanduser(folder), exist_ok=True)
+    except OSError as error:
+        raise usage(f"cannot make the folder {folder}: {error.strerror}", kind="file") from None
+    for number, page in enumerate(pages):
+        content = page if convert is None else convert(page)
+        output.write_file(os.path.join(folder, f"step-{number:0{digits}}.{form}"), content)
+
+
+def _check_options(shown: dict[str, Any], form: str) -> None:
+    """Refuse what would be passed over in silence."""
+    for key, forms in HAVE.items():
+        if shown[key] in (None, False) or form in forms:
+            continue
+        option = f"--{key}"
+        why = REASONS.get(key, f"{form} has none")
+        raise usage(
+            f"{option} is not for {form}: {why}",
+            hint=f"leave out {option}, or --format {forms[0]}",
+        )
+    if shown["background"] == "white" and shown["theme"] == "dark":
+        raise usage("--theme dark is not to be read on --background white")
+
+
+def _format(form: str | None, path: str | None, folder: str | None, request: Request) -> str:
+    if request.style.form == "json":
+        if form not in (None, "json"):
+            raise usage(f"--json and --format {form} exclude each other")
+        form = "json"
+    if folder is not None:
+        if path is not None:
+            raise usage("--frames DIR and -o FILE exclude each other")
+        if form not in (None, *FRAME_FORMATS):
+            raise usage(f"--frames: there are {', '.join(FRAME_FORMATS)}, not {form}")
+        return form or "svg"
+    ending = "" if path is None else os.path.splitext(path)[1].lower()
+    if path in (None, "-") or (form is not None and ending == ""):
+        if form in BINARY and (path is None and is_terminal(sys.stdout)):
+            raise usage(f"a {form} is not for a terminal", hint=f"say -o graph.{form}")
+        return form or "tree"
+    if ending not in SUFFIXES:
+        if form is not None:
+            return form
+        hint = f"there are {' '.join(e for e in SUFFIXES if e)}; or say --format FORMAT"
+        if ending in (".jpg", ".jpeg", ".ps", ".eps", ".gif", ".webp"):
+            hint = f"pipe --format dot through Graphviz: dot -T{ending[1:]} -o {path}"
+        raise usage(f"-o: no format has the ending {ending}", hint=hint)
+    if form not in (None, SUFFIXES[ending]):
+        raise usage(
+            f"--format {form} and -o {path} exclude each other",
+            hint=f"the ending {ending} says {SUFFIXES[ending]}: leave out one of them",
+        )
+    return SUFFIXES[ending]
+
+
+def _graph(
+    ctx: AnyContext,
+    request: Request,
+    values: bool,
+    grads: bool,
+    seed: str | None,
+    anomalies: bool = False,
+) -> Graph:
+    evaluation, watched = evaluate_watched(ctx, request, values)
+    if anomalies:
+        raise_on_anomalies(evaluation, watched)
+    graph = graph_of(evaluation, _tensors(evaluation), watched)
+    if anomalies or grads:
+        try:
+            graph.backpropagate(cotangent_of(evaluation, seed))
+        except ENGINE_ERRORS as error:
+            raise explained(evaluation, error) from error
+    if anomalies:
+        raise_anomaly(evaluation, graph, watched, graph.recorder)
+    return graph
+
+
+def _tensors(evaluation: Evaluation) -> Any:
+    """The tensor whose graph is asked for, or the tensors of a tuple."""
+    value = evaluation.value
+    if isinstance(value, tuple) and value:
+        tensors = [item for item in value if getattr(item, "requires_grad", False)]
+        if tensors:
+            return tuple(tensors)
+    tensor = evaluation.tensor("graph")
+    if not tensor.requires_grad:
+        found = explained(evaluation, RuntimeError(NO_GRAPH))
+        found.message = f"no graph: nothing requires grad ({found.message})"
+        raise found
+    return tensor
+
+
+def _tree(graph: Graph, given: dict[str, Any], style: Style, path: str | None) -> None:
+    to_file = path not in (None, "-")
+    drawing = graph.tree(**given, ascii=not (to_file or speaks_unicode(sys.stdout)))
+    if to_file:
+        output.write_file(str(path), f"{drawing.plain()}\n")
+    else:
+        output.write_drawing(drawing, style)
+
+
+def _only_of_nothing(graph: Graph, only: str, error: ValueError) -> LanguageError:
+    from gradcli.graphs.traversal import class_name
+
+    nodes = {class_name(node) for node in graph.skeleton.nodes}
+    stems = {name.partition("Backward")[0] for name in nodes}
+    names = sorted({*graph.describer.labels().values(), *stems, *nodes})
+    return usage(f"--only: {error}", kind="name", hint=did_you_mean(suggest(only, names)))

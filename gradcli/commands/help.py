@@ -9,21 +9,29 @@ from typing import Any
 
 import click
 
-from gradcli.commands import COMMANDS
+from gradcli.commands.declarations import INPUTS, OUTPUTS, Argument, Command, Options, declare
 
 LINES = 24  # of a screen
 EXAMPLES = 2  # that the short help shows
 WHOLE = "gradcli.whole"  # what a context remembers of --help-all
-INPUTS = "Variables and input"
-OUTPUTS = "Output"
-SECTIONS = {
-    **dict.fromkeys("let wrt no_grad shapes dtype missing manual_seed load file".split(), INPUTS),
-    **dict.fromkeys("as_json as_plain as_lines as_csv array_path precision color".split(), OUTPUTS),
-}
 
 
-class Command(click.Command):
+class HelpfulCommand(click.Command):
     """A command whose help shows how it is used before it lists what it takes."""
+
+    def __init__(self, declaration: Command, **attributes: Any) -> None:
+        super().__init__(declaration.name, **attributes)
+        self.declaration = declaration
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, once the command has looked at the words."""
+        if self.declaration.arguments is not None:
+            args = self.declaration.arguments(self, ctx, args)
+        return self.read(ctx, args)
+
+    def read(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read options and words."""
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """As click does, and --help-all."""
@@ -56,7 +64,7 @@ class Command(click.Command):
         with formatter.indentation():
             formatter.write_paragraph()
             formatter.write_text((self.help or "").strip().partition("\n\n")[0])
-            if getattr(self, "operand", "") == "EXPR":
+            if self.declaration.operand == "EXPR":
                 formatter.write_text(
                     "Every variable of EXPR is an option: --x 3, --x 1,2, --x @data.csv."
                 )
@@ -70,7 +78,7 @@ class Command(click.Command):
         own = [r for r in every["Options"] if r not in variables and "--help" not in r[0]]
         others = len(every[INPUTS]) + len(every[OUTPUTS])
         for name, listed in (
-            (f"Variables of {getattr(self, 'operand', '')}", variables),
+            (f"Variables of {self.declaration.operand}", variables),
             ("Options", own),
         ):
             room = LINES - formatter.getvalue().count("\n") - 4
@@ -108,8 +116,8 @@ class Command(click.Command):
             record = option.get_help_record(ctx)
             if record is not None and isinstance(option, click.Option):
                 # The record's own text has more than a line: ranges, defaults, variables.
-                title = SECTIONS.get(option.name or "", "Options")
-                sections[title].append((record[0], option.help or ""))
+                section = getattr(option, "section", "Options")
+                sections[section].append((record[0], option.help or ""))
         return sections
 
 
@@ -130,20 +138,13 @@ HELP = _help_option("-h", "--help", "show_help", shows="this message")
 HELP_ALL = _help_option("--help-all", shows="all options")
 
 
-def _commands(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in COMMANDS if name.startswith(incomplete)]
-
-
-@click.command(
+@declare(
     "help",
-    cls=Command,
-    short_help=COMMANDS["help"],
-    epilog="\b\nExamples:\n  gradcli help\n  gradcli help grad",
+    Argument("[COMMAND]", name="name", complete="commands"),
+    examples=("gradcli help", "gradcli help grad"),
 )
-@click.argument("name", metavar="[COMMAND]", required=False, shell_complete=_commands)
-@click.pass_context
-def command(ctx: click.Context, name: str | None) -> None:
+def command(ctx: click.Context, options: Options) -> None:
     """Show the help of gradcli, or of one of its commands."""
     group: Any = ctx.find_root().command
-    words = ["--help"] if name is None else [name, "--help"]
+    words = ["--help"] if options.name is None else [options.name, "--help"]
     group.main(words, ctx.find_root().info_name, standalone_mode=False)

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import matrix, output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.options import (
-    ExpressionCommand,
-    array_options,
-    drawn_option,
-    expression_options,
-)
-from gradcli.commands.request import Request
+from gradcli.commands.declarations import ARRAYS, DRAWN, EXPRESSION, Options, declare
+
+if TYPE_CHECKING:
+    from gradcli.commands.request import Request
+    from gradcli.system.process import AnyContext
 
 
-@click.command(
+@declare(
     "hessian",
-    cls=ExpressionCommand,
-    epilog="""\b
-Examples:
-  gradcli hessian "x[0]**2*x[1]" --x 2,3
-  gradcli hessian "x@B@x" --x 1,2 --B "1,2;3,4" --wrt x
-""",
+    *(*EXPRESSION, DRAWN, *ARRAYS),
+    matrix.vector_option("The Hessian times this vector, without the matrix."),
+    matrix.SPARSE,
+    examples=(
+        'gradcli hessian "x[0]**2*x[1]" --x 2,3',
+        'gradcli hessian "x@B@x" --x 1,2 --B "1,2;3,4" --wrt x',
+    ),
 )
-@expression_options
-@drawn_option
-@array_options
-@matrix.vector_option("The Hessian times this vector, without the matrix.")
-@matrix.sparse_option
-@click.pass_context
-def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], sparse: bool) -> None:
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the Hessian of EXPR, whose value is a scalar.
 
     With several variables there is a line for each pair of them: `x.y.hessian` differentiates by x,
@@ -40,7 +31,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     """
     from gradcli.transforms import traced_matrices
 
-    if sparse:
+    if options.sparse:
         matrix.raise_on_sparse(request.style)
     evaluation, start = matrix.evaluated(ctx, request)
     value = evaluation.tensor("Hessian")
@@ -51,10 +42,10 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
         )
     wanted, tensors = matrix.tracked(evaluation)
     precision = request.style.precision
-    if sparse and vectors:
+    if options.sparse and options.vectors:
         raise usage("--sparse does not go with --vector", hint="leave one of them out")
-    if vectors:
-        given = matrix.vectors_of(vectors, evaluation, wanted)
+    if options.vectors:
+        given = matrix.vectors_of(options.vectors, evaluation, wanted)
         with matrix.again(evaluation, start):
             products = traced_matrices.hvp(request.program, tensors, given, request.loaded)
 
@@ -70,7 +61,9 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
         matrix.write(request, named, products_as_object)
         return
     with matrix.again(evaluation, start):
-        found = traced_matrices.hessian(request.program, tensors, wanted, request.loaded, sparse)
+        found = traced_matrices.hessian(
+            request.program, tensors, wanted, request.loaded, options.sparse
+        )
     matrix.note_slow([name for row in found.values() for name in row.slow])
 
     def as_object() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import usage
-from gradcli.commands.request import name_list
+from gradcli.commands.request import name_list, where_read
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.language.scope_checks import assigned_names
 
@@ -36,19 +36,13 @@ def split_hooks(request: Request, texts: tuple[str, ...]) -> list[tuple[str, Pro
                 raise usage(
                     f"--hook: {free} has no value in it",
                     source=program.source,
-                    span=_where(program, free),
+                    span=where_read(program, free),
                     hint=did_you_mean(suggest(free, ["grad", *known]))
                     or f"it may use grad and {', '.join(known)}",
                     kind="name",
                 )
         found.append((one, program))
     return found
-
-
-def _where(program: Program, name: str) -> tuple[int, int] | None:
-    from gradcli.commands.options import where_read
-
-    return where_read(program, name)
 
 
 def register_hooks(evaluation: Evaluation, hooks: list[tuple[str, Program]]) -> None:

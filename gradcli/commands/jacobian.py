@@ -2,65 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import matrix, output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.options import (
-    ExpressionCommand,
-    array_options,
-    drawn_option,
-    expression_options,
-)
-from gradcli.commands.request import Request
+from gradcli.commands.declarations import ARRAYS, DRAWN, EXPRESSION, Option, Options, declare
+
+if TYPE_CHECKING:
+    from gradcli.commands.request import Request
+    from gradcli.system.process import AnyContext
 
 
-@click.command(
+@declare(
     "jacobian",
-    cls=ExpressionCommand,
-    epilog="""\b
-Examples:
-  gradcli jacobian "sin(x)*sum(x)" --x 1,2,3
-  gradcli jacobian "tanh(A@x)" --x 1,2 --A "1,2;3,4" --wrt x
-""",
+    *(*EXPRESSION, DRAWN, *ARRAYS),
+    matrix.vector_option("The Jacobian times this vector, without the matrix."),
+    Option(
+        "--mode MODE",
+        "forward (columns), reverse (rows) or auto (the fewer).",
+        choices=("auto", "forward", "reverse"),
+        default="auto",
+    ),
+    matrix.SPARSE,
+    examples=(
+        'gradcli jacobian "sin(x)*sum(x)" --x 1,2,3',
+        'gradcli jacobian "tanh(A@x)" --x 1,2 --A "1,2;3,4" --wrt x',
+    ),
 )
-@expression_options
-@drawn_option
-@array_options
-@matrix.vector_option("The Jacobian times this vector, without the matrix.")
-@click.option(
-    "--mode",
-    metavar="MODE",
-    type=click.Choice(["auto", "forward", "reverse"]),
-    default="auto",
-    help="forward (columns), reverse (rows) or auto (the fewer).",
-)
-@matrix.sparse_option
-@click.pass_context
-def command(
-    ctx: click.Context, request: Request, vectors: tuple[str, ...], mode: str, sparse: bool
-) -> None:
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the Jacobian of EXPR by each variable.
 
     Its shape is the value's, then the variable's.
     """
     from gradcli.transforms import traced_matrices
 
-    if sparse:
+    if options.sparse:
         matrix.raise_on_sparse(request.style)
     evaluation, start = matrix.evaluated(ctx, request)
     value = evaluation.tensor("Jacobian")
     wanted, tensors = matrix.tracked(evaluation)
     precision = request.style.precision
-    if sparse and (vectors or mode == "forward"):
+    if options.sparse and (options.vectors or options.mode == "forward"):
         raise usage(
-            f"--sparse does not go with {'--vector' if vectors else '--mode forward'}",
+            f"--sparse does not go with {'--vector' if options.vectors else '--mode forward'}",
             hint="leave one of them out",
         )
-    if vectors:
-        given = matrix.vectors_of(vectors, evaluation, wanted)
+    if options.vectors:
+        given = matrix.vectors_of(options.vectors, evaluation, wanted)
         with matrix.again(evaluation, start):
             _, found = traced_matrices.jvp(request.program, tensors, given, request.loaded)
         matrix.write(
@@ -73,9 +61,9 @@ def command(
             },
         )
         return
-    chosen = None if mode == "auto" else mode
+    chosen = None if options.mode == "auto" else options.mode
     with matrix.again(evaluation, start):
-        if sparse:
+        if options.sparse:
             found = traced_matrices.sparse_jacobian(
                 request.program, tensors, wanted, request.loaded
             )

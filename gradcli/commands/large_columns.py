@@ -16,6 +16,7 @@ from gradcli.commands.request_evaluation import files_of, read_value, read_varia
 from gradcli.language.located_errors import LanguageError, error_at
 
 if TYPE_CHECKING:
+    from gradcli.commands.declarations import Options
     from gradcli.streaming.passes import Runner
     from gradcli.streaming.running_sums import Column, Values, Work
     from gradcli.system.process import AnyContext
@@ -26,8 +27,9 @@ _TIMES = 4  # what a column takes in memory: itself, its gradient, and what is b
 _SHARE = 2  # of the memory that is free, what columns may take
 
 
-def runner(workers: int | None, address: str | None) -> Any:
+def runner(options: Options) -> Any:
     """Who runs the passes, as a context: this process, N others, or the workers of a scheduler."""
+    workers, address = options.workers, options.cluster
     if workers is not None and address is not None:
         raise usage("--workers and --cluster exclude each other", hint="leave out one of them")
     if workers is None and address is None:

@@ -7,118 +7,80 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from gradcli.commands import COMMANDS, completers, output
+from gradcli.commands import output
 from gradcli.commands.command_errors import usage, without_name
-from gradcli.commands.free_points import OPEN, OpenCommand
-from gradcli.commands.options import Whole, cluster_options, expression_options, uncertainty_options
+from gradcli.commands.declarations import (
+    CLUSTER,
+    EXPRESSION,
+    UNCERTAINTY,
+    Argument,
+    Option,
+    Options,
+    declare,
+)
 from gradcli.commands.progress import RowsBar
-from gradcli.commands.request import Request
+from gradcli.commands.request import Request, where_read
 from gradcli.commands.request_evaluation import cannot_require_grad, files_of, read_variable, set_up
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
     from gradcli.streaming.row_job import RowJob, Tally
+    from gradcli.system.process import AnyContext
     from gradcli.tables.columns import Selection
     from gradcli.tables.parts import Part
     from gradcli.tables.record_batches import Stream
     from gradcli.tables.writing import Sink
 
-OPERANDS = 2
 
-
-class MapCommand(OpenCommand):
-    """Takes a table behind the expression; the expression's variables may be columns of it."""
-
-    operands = OPERANDS
-    propagates = True
-
-
-@click.command(
+@declare(
     "map",
-    cls=MapCommand,
-    short_help=COMMANDS["map"],
-    epilog="""\b
-Examples:
-  gradcli map "4*pi**2*L/T**2" pendulum.csv
-  gradcli map "4*pi**2*L/T**2" pendulum.csv --uncertainty L=0.002 --uncertainty T=sT --no-grad all
-  gradcli map "dot(w,x)**2" rows.parquet --columns 'x=x*' --w 1,2,3 --wrt w -o out.parquet
-  zcat log.csv.gz | gradcli map "(a - b)/b" - --keep-columns time --no-grad all --bad-rows skip""",
+    *EXPRESSION,
+    Argument("TABLE", complete="files"),
+    Option(
+        "--columns 'x=x1,x2'",
+        "A variable from columns of other names; several make a vector.",
+        many=True,
+    ),
+    Option(
+        "--keep-columns all|none|NAMES",
+        "The table's columns that are written too (all).",
+        many=True,
+    ),
+    Option(
+        "--bad-rows stop|skip|nan",
+        "What a row does that cannot be read or computed.",
+        choices=("stop", "skip", "nan"),
+        default="stop",
+    ),
+    Option(
+        "--format FORMAT",
+        "csv (in a pipe), tsv, jsonl, parquet, feather, npy.",
+        name="form",
+        choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy"),
+    ),
+    Option("-o FILE", "Write it, whole or not at all.", name="path", complete="files"),
+    Option("--detect-anomaly", "A row with NaN or infinity in it is a bad row."),
+    Option("--order N", "Differentiate up to N times by each number.", least=1, default=1),
+    Option(
+        "--jvp x=COLUMNS",
+        "The derivative along a direction: columns, a value, or ones.",
+        name="directions",
+        many=True,
+    ),
+    *(*UNCERTAINTY, *CLUSTER),
+    examples=(
+        'gradcli map "4*pi**2*L/T**2" pendulum.csv',
+        'gradcli map "4*pi**2*L/T**2" pendulum.csv --uncertainty L=0.002 --uncertainty T=sT '
+        "--no-grad all",
+        "gradcli map \"dot(w,x)**2\" rows.parquet --columns 'x=x*' --w 1,2,3 --wrt w -o out.parquet",
+        'zcat log.csv.gz | gradcli map "(a - b)/b" - --keep-columns time --no-grad all '
+        "--bad-rows skip",
+    ),
+    operands=2,
+    open_variables=True,
+    propagates=True,
 )
-@expression_options
-@click.argument("table", metavar="TABLE", required=False, shell_complete=completers.files)
-@click.option(
-    "--columns",
-    metavar="'x=x1,x2'",
-    multiple=True,
-    help="A variable from columns of other names; several make a vector.",
-)
-@click.option(
-    "--keep-columns",
-    metavar="all|none|NAMES",
-    multiple=True,
-    help="The table's columns that are written too (all).",
-)
-@click.option(
-    "--bad-rows",
-    metavar="stop|skip|nan",
-    type=click.Choice(["stop", "skip", "nan"]),
-    default="stop",
-    help="What a row does that cannot be read or computed.",
-)
-@click.option(
-    "--format",
-    "form",
-    metavar="FORMAT",
-    type=click.Choice(["csv", "tsv", "jsonl", "parquet", "feather", "npy"]),
-    help="csv (in a pipe), tsv, jsonl, parquet, feather, npy.",
-)
-@click.option(
-    "-o",
-    "path",
-    metavar="FILE",
-    shell_complete=completers.files,
-    help="Write it, whole or not at all.",
-)
-@click.option(
-    "--detect-anomaly", is_flag=True, help="A row with NaN or infinity in it is a bad row."
-)
-@click.option(
-    "--order",
-    metavar="N",
-    type=Whole(1),
-    default=1,
-    help="Differentiate up to N times by each number.",
-)
-@click.option(
-    "--jvp",
-    "directions",
-    metavar="x=COLUMNS",
-    multiple=True,
-    help="The derivative along a direction: columns, a value, or ones.",
-)
-@uncertainty_options
-@cluster_options
-@click.pass_context
-def command(
-    ctx: click.Context,
-    request: Request,
-    table: str | None,
-    columns: tuple[str, ...],
-    keep_columns: tuple[str, ...],
-    bad_rows: str,
-    form: str | None,
-    path: str | None,
-    detect_anomaly: bool,
-    order: int,
-    directions: tuple[str, ...],
-    uncertainties: tuple[str, ...],
-    covariances: tuple[str, ...],
-    budget: bool,
-    workers: int | None,
-    cluster: str | None,
-) -> None:
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the value of EXPR, and its gradients, for every row of TABLE (- for standard input).
 
     EXPR is the expression for one row. A variable that is the name of a column is that row's number; others
@@ -129,23 +91,24 @@ def command(
     from gradcli.tables.parts import Parts
     from gradcli.tables.record_batches import Stream
 
+    table, bad_rows, path = options.table, options.bad_rows, options.path
     if table is None:
         raise usage("no table", hint="write gradcli map EXPR FILE, or - for standard input")
     if table.startswith("@") and not os.path.exists(table):
         table = table[1:]  # as files are written behind a variable
     set_up(ctx, request)
-    form = _format(request, form, path)
+    form = _format(request, options.form, path)
     try:
-        parts = None if workers is None and cluster is None else Parts(table)
+        parts = None if options.workers is None and options.cluster is None else Parts(table)
         stream = Stream(table, sys.stdin)
-        asked = Asked(ctx, request, stream, columns, keep_columns, bad_rows, detect_anomaly)
-        asked.propagate(uncertainties, covariances, budget)
-        asked.differentiate(order, directions)
+        asked = Asked(request, stream, options)
+        asked.propagate(options.uncertainties, options.covariances, options.budget)
+        asked.differentiate(options.order, options.directions)
         job = asked.job
         if parts is not None:
             job.settle(next(iter(stream)), form)
             stream.close()
-            say(_by_workers(job, parts.parts, form, path, workers, cluster), bad_rows)
+            say(_by_workers(job, parts.parts, form, options), bad_rows)
             return
         with _opened(form, path, request) as sink:
             with RowsBar(stream.size) as progress:
@@ -186,16 +149,7 @@ def _format(request: Request, form: str | None, path: str | None) -> str:
 class Asked:
     """What the command line asks for a row: `job` is what is computed, and written."""
 
-    def __init__(
-        self,
-        ctx: click.Context,
-        request: Request,
-        stream: Stream,
-        columns: Iterable[str],
-        keep: Sequence[str],
-        bad_rows: str,
-        detect_anomaly: bool,
-    ) -> None:
+    def __init__(self, request: Request, stream: Stream, options: Options) -> None:
         from gradcli.commands.uncertainty import take_from_cells
         from gradcli.language.scope_checks import free_names
         from gradcli.registry.table import CONSTANTS
@@ -203,10 +157,10 @@ class Asked:
 
         self.request, self.names = request, stream.names
         self.table_name = stream.name
-        bound = self._bound(columns)
+        bound = self._bound(options.columns)
         self.columns = {name: found.columns for name, found in bound.items()}
         vectors = {name for name, found in bound.items() if found.is_matrix}
-        free = list(ctx.meta.get(OPEN, []))
+        free = list(request.open_variables)
         for name in bound:
             if name not in free:
                 known = ", ".join(free) or "none"
@@ -242,10 +196,10 @@ class Asked:
             vectors,
             self.shared,
             wrt,
-            self._kept(keep),
+            self._kept(options.keep_columns),
             missing=request.missing,
-            bad_rows=bad_rows,
-            detect_anomaly=detect_anomaly,
+            bad_rows=options.bad_rows,
+            detect_anomaly=options.detect_anomaly,
         )
         if stream.first is not None:
             self.job.look(stream.first)
@@ -257,7 +211,6 @@ class Asked:
 
     def _column(self, name: str) -> int | None:
         """The column that an open variable is; None for a class of the language's that is none."""
-        from gradcli.commands.options import where_read
         from gradcli.language.names import is_plain_function, meaning
         from gradcli.tables import TableError
         from gradcli.tables.columns import column
@@ -450,18 +403,11 @@ class Asked:
             raise
 
 
-def _by_workers(
-    job: RowJob,
-    parts: list[Part],
-    form: str,
-    path: str | None,
-    workers: int | None,
-    address: str | None,
-) -> Tally:
+def _by_workers(job: RowJob, parts: list[Part], form: str, options: Options) -> Tally:
     """Map the parts of the table by other processes, into a folder of as many files."""
     from gradcli.commands.large_columns import runner
 
-    if path is None or form not in ("parquet", "feather"):
+    if options.path is None or form not in ("parquet", "feather"):
         raise usage(
             "--workers and --cluster write a folder of Parquet files, and none is named",
             hint="add -o FOLDER.parquet, or -o FOLDER --format parquet",
@@ -471,8 +417,8 @@ def _by_workers(
     rows = [part.rows for part in parts]
     total = None if None in rows else sum(n or 0 for n in rows)
     with (
-        output.Folder(path) as folder,
-        runner(workers, address) as runs,
+        output.Folder(options.path) as folder,
+        runner(options) as runs,
         RowsBar(total) as progress,
     ):
         return runs.map(job, form, parts, folder, progress.advance)  # type: ignore[no-any-return]

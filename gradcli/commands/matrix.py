@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
+from gradcli.commands.declarations import Option
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import (
     ENGINE_ERRORS,
@@ -22,12 +21,11 @@ from gradcli.commands.request_evaluation import (
 
 if TYPE_CHECKING:
     from gradcli.language.located_errors import LanguageError
+    from gradcli.system.process import AnyContext
     from gradcli.transforms.traced_matrices import Start
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def evaluated(ctx: click.Context, request: Request) -> tuple[Evaluation, Start]:
+def evaluated(ctx: AnyContext, request: Request) -> tuple[Evaluation, Start]:
     """The evaluation, and what the program started from: the derivative is that of this run."""
     from gradcli.transforms.traced_matrices import Start
 
@@ -46,9 +44,9 @@ def again(evaluation: Evaluation, start: Start) -> Iterator[None]:
         raise evaluation.error_for(error) from error
 
 
-def vector_option(help: str) -> Callable[[F], F]:
+def vector_option(help: str) -> Option:
     """--vector, which `vectors_of` reads."""
-    return click.option("--vector", "vectors", metavar="[NAME=]VALUE", multiple=True, help=help)
+    return Option("--vector [NAME=]VALUE", help, name="vectors", many=True)
 
 
 def no_direction(wanted: Sequence[str]) -> LanguageError:
@@ -123,9 +121,7 @@ def nothing_to_differentiate_by() -> LanguageError:
     return usage("nothing to differentiate with respect to", hint="see --wrt and --no-grad")
 
 
-sparse_option = click.option(
-    "--sparse", is_flag=True, help="Only the elements that are not zero, each with its place."
-)
+SPARSE = Option("--sparse", "Only the elements that are not zero, each with its place.")
 
 
 def raise_on_sparse(style: output.Style) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcli.commands import COMMANDS, completers, output
+from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.help import Command
-from gradcli.commands.options import chosen_form, style_options
+from gradcli.commands.declarations import STYLE, Argument, Options, declare
+from gradcli.commands.options import chosen_form
 
 if TYPE_CHECKING:
     from gradcli.registry.table import Function
@@ -20,41 +20,30 @@ SAMPLES_TRIED = 5
 VARIABLES = "xyzuvw"
 
 
-class OpsCommand(Command):
-    """Says early that errors are wanted as JSON, too."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does."""
-        ctx.meta["gradcli.json"] = "--json" in args
-        return super().parse_args(ctx, args)
-
-
-@click.command(
+@declare(
     "ops",
-    cls=OpsCommand,
-    short_help=COMMANDS["ops"],
-    epilog="\b\nExamples:\n  gradcli ops\n  gradcli ops softmax\n  gradcli ops losses\n"
-    '  gradcli ops "log*"\n  gradcli ops linalg.inv --json',
+    Argument("[NAME]", name="name", complete="functions"),
+    *STYLE,
+    examples=(
+        "gradcli ops",
+        "gradcli ops softmax",
+        "gradcli ops losses",
+        'gradcli ops "log*"',
+        "gradcli ops linalg.inv --json",
+    ),
 )
-@click.argument("name", required=False, shell_complete=completers.functions)
-@style_options
-def command(
-    name: str | None,
-    as_json: bool,
-    as_plain: bool,
-    precision: int | None,
-    color: str,
-) -> None:
+def command(ctx: click.Context, options: Options) -> None:
     """List every function of the language; or show one: signature, derivative, node, example.
 
     A word that is no function's name is looked for: in names (log*), families (losses), descriptions,
     and in what other languages call things (ln).
     """
-    style = output.Style.of(chosen_form(json=as_json, plain=as_plain), precision, color)
-    if name is None:
+    form = chosen_form(json=options.as_json, plain=options.as_plain)
+    style = output.Style.of(form, options.precision, options.color)
+    if options.name is None:
         _list(style)
     else:
-        show(name, style)
+        show(options.name, style)
 
 
 def entries() -> dict[str, list[Function]]:

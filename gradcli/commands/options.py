@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +22,8 @@ import click
 import gradcli.system.spread as spread
 from gradcli.commands import completers
 from gradcli.commands.command_errors import quoted, usage
-from gradcli.commands.help import Command
+from gradcli.commands.declarations import Command
+from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.output import Style, note
 from gradcli.commands.request import (
     Request,
@@ -33,18 +33,15 @@ from gradcli.commands.request import (
     is_namespace,
     name_list,
     normal,
+    read_text,
     variables,
+    where_read,
 )
-from gradcli.commands.shape_option import shape_option, shapes_of
+from gradcli.commands.shape_option import shapes_of
 
 if TYPE_CHECKING:
-    from typing import TypeVar
-
     from gradcli.language.program import Program
 
-    F = TypeVar("F", bound=Callable[..., Any])
-
-FLOATS = ("float16", "float32", "float64")
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
@@ -124,24 +121,13 @@ def split(args: Iterable[str], declared: dict[str, click.Option]) -> Split:
     return found
 
 
-class Whole(click.IntRange):
-    """A whole number; click would say "'x' is not a valid integer range"."""
+class ExpressionCommand(HelpfulCommand):
+    """A command whose options include one for each variable of its expression or program."""
 
-    name = "integer"
-
-
-class ExpressionCommand(Command):
-    """A command whose options include one for each variable of its EXPR."""
-
-    operand = "EXPR"
-    operands = 1  # words that are no options: EXPR, and what stands behind it
-    may_be_empty = False
-    draws = True  # whether a variable of --shape is drawn
-    propagates = False  # whether values may have an uncertainty
-
-    def __init__(self, name: str | None, **attributes: Any) -> None:
-        attributes.setdefault("options_metavar", "[OPTIONS] [--VARIABLE VALUE]...")
-        super().__init__(name, **attributes)
+    def __init__(self, declaration: Command, **attributes: Any) -> None:
+        attributes["options_metavar"] = "[OPTIONS] [--VARIABLE VALUE]..."
+        super().__init__(declaration, **attributes)
+        self.operand = str(declaration.operand)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The declared parameters, then the variables' options once they are known."""
@@ -156,17 +142,24 @@ class ExpressionCommand(Command):
             for name in (*option.opts, *option.secondary_opts)
         }
 
-    def source_text(self, found: Split, lenient: bool) -> str | None:
-        """The text of the expression; None if there is none."""
-        return _expression(found, lenient, self.operands)
-
     def is_variable(self, program: Program | None, name: str) -> bool:
         """Whether a name that the language knows is a variable all the same."""
-        return False
+        from gradcli.language.scope_checks import may_be_variable
 
-    def may_stay_open(self, ctx: click.Context, program: Program, name: str) -> bool:
-        """Whether the command can do without a value of this variable."""
-        return False
+        open_variables = self.declaration.open_variables
+        return open_variables and program is not None and may_be_variable(program, name)
+
+    def may_stay_open(self, program: Program, name: str) -> bool:
+        """Whether the command can do without a value of this variable.
+
+        In a program a name without a value is an error where it is read, as in Python; what an expression
+        only calls is a function that nobody knows.
+        """
+        from gradcli.language.scope_checks import is_only_called
+
+        if self.operand == "FILE":
+            return True
+        return self.declaration.open_variables and not is_only_called(program, name)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """What it does, and how it comes by its options."""
@@ -189,7 +182,7 @@ class ExpressionCommand(Command):
         super().format_options(ctx, formatter)
         ctx.meta["gradcli.variables"] = held
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def read(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put argv in order, find the variables, and let click parse."""
         declared = self.declared(ctx)
         found = split(args, declared)
@@ -202,7 +195,7 @@ class ExpressionCommand(Command):
         lenient = ctx.resilient_parsing or not helps.isdisjoint(found.given)
         if found.missing in declared and not lenient:
             raise _no_value(str(found.missing), declared)
-        text = self.source_text(found, lenient)
+        text = _source(found, lenient, self.declaration)
         program, names = variables(text, lenient)
         ctx.meta["gradcli.program"] = program
         if found.missing is not None and not lenient and found.missing[2:] in names:
@@ -225,14 +218,14 @@ class ExpressionCommand(Command):
             known = [
                 f"--{n}={v}" for n, v in found.bindings if n in shown and f"--{n}" not in declared
             ]
-            return super().parse_args(ctx, [*found.options, *known, "--", *found.positionals])
+            return super().read(ctx, [*found.options, *known, "--", *found.positionals])
         if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
-        _check_positionals(found, declared, self.operands)
+        _check_positionals(found, declared, self.declaration.operands)
         if program is None:
             raise usage("no expression", hint=f"see {ctx.command_path} --help")
-        if not (program.source.strip() or self.may_be_empty):
+        if self.operand == "EXPR" and not program.source.strip():
             raise usage("the expression is empty", hint=f"see {ctx.command_path} --help")
         for name, _ in found.bindings:
             if name not in names:
@@ -240,58 +233,36 @@ class ExpressionCommand(Command):
                 raise _no_variable(shown, known, f"--{name}", self.operand)
         from_file = ["file" in found.given and self.operand == "EXPR"]
         positionals = [""] * sum(from_file) + found.positionals
-        out = super().parse_args(ctx, [*found.options, "--", *positionals])
+        out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(ctx, found, program, names, shown, declared)
         return out
 
 
 # -- the expression and its variables -------------------------------------------------------------
-def _expression(found: Split, lenient: bool, operands: int = 1) -> str | None:
-    """The text of EXPR: a positional, a file (-f FILE) or standard input (`-`)."""
+def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
+    """The text of EXPR, which a file (-f FILE) or standard input (`-`) may hold, or of the FILE."""
     path = found.given.get("file")
     if path is None:
         if not found.positionals:
-            return None
-        text = found.positionals[0]
-        if text != "-":
-            return text
-        path = "-"
-    elif len(found.positionals) >= operands and not lenient:
+            if declaration.operand == "EXPR" or lenient:
+                return None
+            raise usage("no program", hint="write gradcli run FILE, or - for standard input")
+        path = found.positionals[0]
+        if declaration.operand == "EXPR" and path != "-":
+            return path
+    elif len(found.positionals) >= declaration.operands and not lenient:
         raise usage(
             f"the expression is given twice: in {path} and as {found.positionals[0]!r}",
             hint="leave out one of them",
         )
-    if lenient and path == "-":
-        return None
+    if not lenient:
+        return read_text(path)
     from gradcli.language.located_errors import LanguageError
 
-    try:
-        return read_text(path)
+    try:  # a file that cannot be read has no variables to complete, or to help with
+        return None if path == "-" else read_text(path)
     except LanguageError:
-        if lenient:
-            return None
-        raise
-
-
-def read_text(path: str) -> str:
-    """The text of a UTF-8 file, or of standard input for `-`."""
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read() if sys.stdin is not None else b""
-        else:
-            with open(os.path.expanduser(path), "rb") as stream:
-                data = stream.read()
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise usage(f"cannot read {path}: {error.strerror}", kind="file") from None
-    except ValueError as error:
-        if not isinstance(error, UnicodeDecodeError):  # a name with a null in it
-            raise usage(f"cannot read {path}: {error}", kind="file") from None
-        raise usage(
-            f"{'standard input' if path == '-' else path} is not UTF-8 text (byte {error.start})",
-            kind="file",
-            hint="save it as UTF-8",
-        ) from None
+        return None
 
 
 def _looks_known(program: Program | None, name: str) -> bool:
@@ -304,14 +275,6 @@ def _looks_known(program: Program | None, name: str) -> bool:
     if is_namespace(name):
         return program is None or not is_bare(program, name)
     return is_called(program, name)
-
-
-def where_read(program: Program, name: str) -> tuple[int, int] | None:
-    """The span where a variable is first read."""
-    from gradcli.language.scope_checks import free_reads
-
-    row = free_reads(program).get(name)
-    return None if row is None else program.span(row)
 
 
 def _options_for(names: list[str], declared: dict[str, click.Option]) -> list[click.Option]:
@@ -428,10 +391,10 @@ def _request(
 ) -> Request:
     params = ctx.params
     assert isinstance(ctx.command, ExpressionCommand)
-    operand = ctx.command.operand
+    operand, declaration = ctx.command.operand, ctx.command.declaration
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
     _check_standard_input(found, texts, options, operand)
-    uncertainties = _uncertainties(texts, options, ctx.command.propagates)
+    uncertainties = _uncertainties(texts, options, declaration.propagates)
     wrt = name_list(params.pop("wrt"), "--wrt", shown)
     session = ctx.obj if ctx.obj is not None else SessionNames({})
     tensors = {n: t for n, t in session.tensors.items() if n in shown and n not in texts}
@@ -441,10 +404,12 @@ def _request(
     shown = [name for name in shown if name in texts or name not in loaded]
     if wrt is None and any(t.requires_grad for t in tensors.values()):
         wrt = [n for n in shown if n not in tensors or tensors[n].requires_grad]
-    if ctx.command.draws:
-        _draw(params.pop("shapes", ()), shown, texts, options)
-    for name in shown:
-        if name not in texts and not ctx.command.may_stay_open(ctx, program, name):
+    shapes = params.pop("shapes", ())
+    if not declaration.open_variables:
+        _draw(shapes, shown, texts, options)
+    open_variables = [name for name in shown if name not in texts]
+    for name in open_variables:
+        if not ctx.command.may_stay_open(program, name):
             raise _unbound(program, name, declared, set(texts))
     style = _style(params)
     params.pop("expression", None)
@@ -460,6 +425,8 @@ def _request(
         loaded=loaded,
         style=style,
         missing=params.pop("missing"),
+        open_variables=open_variables,
+        shapes=shapes,
         uncertainties=uncertainties,
         tensors=tensors,
     )
@@ -586,159 +553,6 @@ def _unbound(
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
     hint = f"add --{name} VALUE" + "; Euler's number is torch.e" * (name == "e")
     return error(f"no value for {name}", translated or hint)
-
-
-# -- the options that all expression commands have ------------------------------------------------
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator, in the order of `--help`."""
-
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-# Of whatever runs a program: what numbers are where nothing says so, what is known, what is coloured.
-dtype_option = click.option(
-    "--dtype",
-    metavar="DTYPE",
-    type=click.Choice(FLOATS),
-    default="float64",
-    envvar="GRADCLI_DTYPE",
-    show_envvar=True,
-    help="float16, float32 or float64; also $GRADCLI_DTYPE.",
-)
-manual_seed_option = click.option(
-    "--manual-seed", metavar="N", type=int, help="Seed randn, rand and their like."
-)
-load_option = click.option(
-    "--load",
-    metavar="FILE.py",
-    multiple=True,
-    shell_complete=completers.files,
-    help="Use the names that a Python file of yours makes.",
-)
-max_steps_option = click.option(
-    "--max-steps", metavar="N", type=Whole(1), help="Stop after N loop turns and calls."
-)
-colour_option = click.option(
-    "--color",
-    metavar="WHEN",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="auto (on a terminal), always or never.",
-)
-_variable_options = together(
-    click.option(
-        "--let",
-        metavar="NAME=VALUE",
-        multiple=True,
-        shell_complete=completers.bindings,
-        help="Bind a variable that has the name of an option.",
-    ),
-    click.option(
-        "--wrt",
-        metavar="NAMES",
-        multiple=True,
-        shell_complete=completers.variables,
-        help="Only these variables require grad.",
-    ),
-    click.option(
-        "--no-grad",
-        metavar="NAMES|all",
-        multiple=True,
-        shell_complete=completers.variables_or_all,
-        help="These variables require no grad.",
-    ),
-    dtype_option,
-    click.option(
-        "--missing",
-        metavar="error|nan|skip",
-        type=click.Choice(["error", "nan", "skip"]),
-        default="error",
-        help="What an empty cell of a table does.",
-    ),
-    manual_seed_option,
-    load_option,
-)
-# Of a command that takes a program and prints what that prints.
-program_options = together(_variable_options, colour_option)
-style_options = together(
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-    click.option("--plain", "as_plain", is_flag=True, help="Print values that can be fed back in."),
-    click.option(
-        "--precision", metavar="N", type=Whole(1, 17), help="At most N significant digits."
-    ),
-    colour_option,
-)
-# EXPR, and the options of all commands that take one.
-expression_options = together(
-    click.argument("expression", metavar="EXPR", required=False),
-    _variable_options,
-    click.option(
-        "-f",
-        "file",
-        metavar="FILE",
-        shell_complete=completers.files,
-        help="Read EXPR from a file (- for stdin).",
-    ),
-    style_options,
-)
-# Of commands whose results are arrays.
-array_options = together(
-    click.option("--lines", "as_lines", is_flag=True, help="Print one number a line."),
-    click.option("--csv", "as_csv", is_flag=True, help="Print a table with a header."),
-    click.option(
-        "-o",
-        "array_path",
-        metavar="FILE",
-        shell_complete=completers.files,
-        help="Write FILE.npy, .npz, .csv, .parquet or .feather instead.",
-    ),
-)
-uncertainty_options = together(
-    click.option(
-        "--uncertainty",
-        "uncertainties",
-        metavar="x=VALUE",
-        multiple=True,
-        help="Standard uncertainty of an input, as x±VALUE.",
-    ),
-    click.option(
-        "--covariance",
-        "covariances",
-        metavar="x,y=VALUE",
-        multiple=True,
-        help="Covariance of two inputs.",
-    ),
-    click.option("--budget", is_flag=True, help="Each input's share of the uncertainty."),
-)
-plan_option = click.option(
-    "--plan/--no-plan",
-    "plan",
-    default=None,
-    help="Print the plan for large arrays, or use none.",
-)
-by_rows_option = click.option(
-    "--by-rows/--whole",
-    "by_rows",
-    default=None,
-    help="Read a table in passes over its rows, as where it would take half of the memory that is "
-    "free, or at once.",
-)
-cluster_options = together(
-    click.option(
-        "--workers", metavar="N", type=Whole(1), help="Read the table's parts by N processes."
-    ),
-    click.option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="By the workers of a Dask scheduler, as tcp://host:8786.",
-    ),
-)
-drawn_option = shape_option("Shape of a variable to be drawn: as --x 'randn(3,4)'.")
 
 
 # -- how results are written ------------------------------------------------------------------------

@@ -7,30 +7,30 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 import click
 
-from gradcli.commands import COMMANDS, output
+from gradcli.commands import output
 from gradcli.commands.command_errors import as_report, quoted, to_text, usage
-from gradcli.commands.help import Command
-from gradcli.commands.options import (
-    colour_option,
-    dtype_option,
-    load_option,
-    manual_seed_option,
-    max_steps_option,
-    read_text,
+from gradcli.commands.declarations import (
+    COLOUR,
+    DTYPE,
+    LOAD,
+    MANUAL_SEED,
+    MAX_STEPS,
+    Options,
+    declare,
 )
 from gradcli.commands.output import Style
-from gradcli.commands.request import SessionNames
+from gradcli.commands.request import SessionNames, read_text
 from gradcli.commands.terminal import is_terminal
 from gradcli.language.located_errors import LanguageError
 from gradcli.system.budget import TooMany
 from gradcli.system.visible import visible
 from gradcli.version import __version__
 
+HELP_NAMES = {"-h", "--help", "--help-all"}
 BANNER = f"gradcli {__version__} · help · help NAME · graph y · Ctrl-D leaves"
 
 
@@ -67,6 +67,7 @@ class Console:
 
     def command(self, verb: str, text: str, options: str, names: Mapping[str, Any]) -> None:
         """`gradcli VERB EXPR OPTIONS`, with the session's names; its tensors keep their gradients."""
+        from gradcli.commands.click_commands import loaded
         from gradcli.system.dtypes import get_default_dtype
 
         words = [text]
@@ -78,9 +79,10 @@ class Console:
             raise usage(f"{verb}: {str(error).lower()}", hint="close the quotation mark") from None
         if verb != "ops":
             words += ["--color", self.colour, "--dtype", get_default_dtype().name]
-        run = import_module(f"gradcli.commands.{verb}").command.main
         try:
-            run(words, f"gradcli {verb}", standalone_mode=False, obj=SessionNames(names))
+            loaded(verb).main(
+                words, f"gradcli {verb}", standalone_mode=False, obj=SessionNames(names)
+            )
         except BrokenPipeError:
             raise
         except (click.ClickException, MemoryError, RecursionError, OSError, TooMany) as error:
@@ -104,42 +106,28 @@ class Console:
         output.write_file(path, text)
 
 
-class _Repl(Command):
-    """Takes options only, and says what to do with a file or an expression instead."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options; refuse what is left over."""
-        ctx.allow_extra_args = True
-        left = super().parse_args(ctx, args)
-        if left and not ctx.resilient_parsing:
-            word = left[0]
-            file = word == "-" or os.path.exists(word) or re.search(r"\.[A-Za-z]+$", word)
-            hint = f"gradcli {'run' if file else 'eval'} {quoted(word)}"
-            raise usage(f"unexpected argument {word!r}", hint=hint)
-        return left
+def _no_words(command: Any, ctx: click.Context, args: list[str]) -> list[str]:
+    """Say what to do with a file or an expression, which a session does not take."""
+    ctx.allow_extra_args = True
+    left = command.make_parser(ctx).parse_args(args=list(args))[1]
+    if left and not ctx.resilient_parsing and not HELP_NAMES.intersection(args):
+        word = left[0]
+        file = word == "-" or os.path.exists(word) or re.search(r"\.[A-Za-z]+$", word)
+        hint = f"gradcli {'run' if file else 'eval'} {quoted(word)}"
+        raise usage(f"unexpected argument {word!r}", hint=hint)
+    return args
 
 
-@click.command(
+@declare(
     "repl",
-    cls=_Repl,
-    short_help=COMMANDS["repl"],
-    epilog="\b\nExamples: gradcli repl --dtype float32\n"
-    "          printf 'x = ones(2, requires_grad=True)\\nsum(x*x)\\n' | gradcli repl",
+    *(DTYPE, MANUAL_SEED, MAX_STEPS, LOAD, COLOUR),
+    examples=(
+        "gradcli repl --dtype float32",
+        "printf 'x = ones(2, requires_grad=True)\\nsum(x*x)\\n' | gradcli repl",
+    ),
+    arguments=_no_words,
 )
-@dtype_option
-@manual_seed_option
-@max_steps_option
-@load_option
-@colour_option
-@click.pass_context
-def command(
-    ctx: click.Context,
-    dtype: str,
-    manual_seed: int | None,
-    max_steps: int | None,
-    load: tuple[str, ...],
-    color: str,
-) -> None:
+def command(ctx: click.Context, options: Options) -> None:
     """Start a session: what you type is run, and names and graphs stay.
 
     A value is shown as a notebook shows it. `help` lists what else there is. In a pipe there are no
@@ -150,15 +138,15 @@ def command(
     from gradcli.commands.session import Leave, Session
     from gradcli.system.interrupts import as_python
 
-    prepare(ctx, dtype, manual_seed)
+    prepare(ctx, options.dtype, options.manual_seed)
     loaded: dict[str, Any] = {}
-    if load:
+    if options.load:
         from gradcli.commands.load import load_files
 
-        loaded = load_files(ctx, load)
+        loaded = load_files(ctx, options.load)
     stdin = sys.stdin if sys.stdin is not None else open(os.devnull)  # noqa: SIM115
     interactive = is_terminal(stdin) and is_terminal(sys.stdout)
-    session = Session(Console(color, interactive), loaded, max_steps=max_steps)
+    session = Session(Console(options.color, interactive), loaded, max_steps=options.max_steps)
     as_python()
     try:
         if interactive:

@@ -5,8 +5,10 @@ Nothing of click is needed to say it: see `short`, which reads plain command lin
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import usage
@@ -44,12 +46,23 @@ class Request:
     files: what reads the files that the values name, once there is one.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
     tensors: the variables that are tensors of a session, which stay as they are.
+    open_variables: those without a value. shapes: what --shape says of them.
     """
 
     __slots__ = (
-        *("dtype", "files", "loaded", "manual_seed", "missing", "names", "no_grad", "options"),
+        *(
+            "dtype",
+            "files",
+            "loaded",
+            "manual_seed",
+            "missing",
+            "names",
+            "no_grad",
+            "open_variables",
+        ),
+        "options",
         "program",
-        *("style", "tensors", "texts", "uncertainties", "wrt"),
+        *("shapes", "style", "tensors", "texts", "uncertainties", "wrt"),
     )
 
     def __init__(
@@ -67,6 +80,8 @@ class Request:
         missing: str = "error",
         uncertainties: dict[str, Any] | None = None,
         tensors: dict[str, Any] | None = None,
+        open_variables: Sequence[str] = (),
+        shapes: Sequence[str] = (),
     ) -> None:
         self.program, self.names = program, list(texts)
         self.texts, self.options = texts, options
@@ -75,12 +90,34 @@ class Request:
         self.loaded, self.style, self.missing = loaded, style, missing
         self.uncertainties = uncertainties or {}
         self.tensors = tensors or {}
+        self.open_variables, self.shapes = list(open_variables), shapes
         self.files: Reader | None = None
 
     @property
     def source(self) -> str:
         """The text of the expression."""
         return self.program.source
+
+
+def read_text(path: str) -> str:
+    """The text of a UTF-8 file, or of standard input for `-`."""
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read() if sys.stdin is not None else b""
+        else:
+            with open(os.path.expanduser(path), "rb") as stream:
+                data = stream.read()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise usage(f"cannot read {path}: {error.strerror}", kind="file") from None
+    except ValueError as error:
+        if not isinstance(error, UnicodeDecodeError):  # a name with a null in it
+            raise usage(f"cannot read {path}: {error}", kind="file") from None
+        raise usage(
+            f"{'standard input' if path == '-' else path} is not UTF-8 text (byte {error.start})",
+            kind="file",
+            hint="save it as UTF-8",
+        ) from None
 
 
 def variables(text: str | None, lenient: bool = False) -> tuple[Program | None, list[str]]:
@@ -98,6 +135,14 @@ def variables(text: str | None, lenient: bool = False) -> tuple[Program | None, 
             return None, []
         raise
     return program, list(free_names(program))
+
+
+def where_read(program: Program, name: str) -> tuple[int, int] | None:
+    """The span where a variable is first read."""
+    from gradcli.language.scope_checks import free_reads
+
+    row = free_reads(program).get(name)
+    return None if row is None else program.span(row)
 
 
 def is_known(program: Program | None, name: str) -> bool:

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from string import ascii_letters
-from typing import TYPE_CHECKING, Any
-
-import click
 
 from gradcli.commands.command_errors import usage
-
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    F = TypeVar("F", bound=Callable[..., Any])
-
-
-def shape_option(help: str) -> Callable[[F], F]:
-    """--shape, which `shapes_of` reads."""
-    return click.option("--shape", "shapes", metavar="x=3,4", multiple=True, help=help)
 
 
 def shapes_of(

@@ -13,6 +13,7 @@ import os
 import gradcli.system.process as process
 from gradcli.commands import COMPLETION_VARIABLE
 from gradcli.commands.command_errors import show
+from gradcli.commands.declarations import Command
 from gradcli.commands.output import Style
 from gradcli.commands.request import Request, is_known, variables
 from gradcli.language.located_errors import LanguageError
@@ -21,25 +22,6 @@ from gradcli.language.located_errors import LanguageError
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
 _SPECIAL = "@±(+"
-# The names of the options of the commands, which are no variables' here (a test holds them against what
-# click knows).
-OPTIONS = {
-    "grad": frozenset(
-        """
-        budget by_rows cluster color covariance create_graph csv detect_anomaly dtype gradient
-        help help_all hook json let lines load manual_seed missing no_grad no_plan order passes
-        plain plan precision retain retain_graph seed shape trace uncertainty value whole workers
-        wrt
-        """.split()
-    ),
-    "graph": frozenset(
-        """
-        background by collapse color depth detect_anomaly direction dtype edges format forward
-        frames gradient grads help help_all json legend let load manual_seed missing no_collapse
-        no_grad norms only plain precision saved seed shape sort theme torch values wide wrt
-        """.split()
-    ),
-}
 
 
 def run(words: list[str]) -> int | None:
@@ -47,23 +29,21 @@ def run(words: list[str]) -> int | None:
     request = plain_request(words)
     if request is None:
         return None
-    if words[0] == "grad":
-        from gradcli.commands.gradient import run as work
-    else:
-        from gradcli.commands.drawn_graph import run as work
+    command = _command(words[0])
     with process.Context() as context:
         return process.shown(
-            lambda: work(context, request), lambda error: show(error, words, context.meta)
+            lambda: command.run(context, request, command.defaults()),
+            lambda error: show(error, words, context.meta),
         )
 
 
 def plain_request(words: list[str]) -> Request | None:
     """What a plain line asks for, as click would have it; None of a line that is not plain."""
-    options = OPTIONS.get(words[0]) if words else None
-    if options is None or len(words) < 2 or len(words) % 2 or words[1][:1] in ("-", ""):
+    if not words or words[0] not in ("grad", "graph") or len(words) < 2 or len(words) % 2:
         return None
-    if any(name in os.environ for name in _SETTINGS):
+    if words[1][:1] in ("-", "") or any(name in os.environ for name in _SETTINGS):
         return None
+    options = _command(words[0]).names()
     texts = {}
     for option, text in zip(words[2::2], words[3::2], strict=True):
         name = option[2:]
@@ -97,6 +77,14 @@ def plain_request(words: list[str]) -> Request | None:
         loaded={},
         style=Style.of("text", None, "auto"),
     )
+
+
+def _command(name: str) -> Command:
+    if name == "grad":
+        from gradcli.commands.grad import command
+    else:
+        from gradcli.commands.graph import command
+    return command
 
 
 def _number(text: str) -> bool:

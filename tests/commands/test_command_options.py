@@ -12,27 +12,31 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import Program, main
-from gradcli.commands.options import ExpressionCommand, expression_options
-from gradcli.commands.request import Request
+from gradcli.commands.click_commands import click_command
+from gradcli.commands.declarations import EXPRESSION, Option, declare
 from tests.sweep import sweep
 
 
-@click.command("probe", cls=ExpressionCommand)
-@expression_options
-@click.option("--seed", "--gradient")
-@click.option("-o", "path")
-@click.option("--format", "form")
-def probe(request: Request, seed, path, form) -> None:
+@declare(
+    "probe",
+    *EXPRESSION,
+    Option("--seed, --gradient VALUE"),
+    Option("-o FILE", name="path"),
+    Option("--format FORMAT", name="form"),
+    examples=(),
+)
+def probe(ctx, request, options) -> None:
     """Say what was understood."""
+    seed, path = options.seed, options.path
     click.echo(f"expression={request.source!r} values={request.texts} seed={seed!r} o={path!r}")
 
 
 class _Probing(Program):
     def get_command(self, ctx, cmd_name):
-        return probe
+        return click_command(probe)
 
     def resolve_command(self, ctx, args):
-        return args[0], probe, args[1:]
+        return args[0], click_command(probe), args[1:]
 
 
 group = _Probing("gradcli", context_settings={"help_option_names": ["-h", "--help"]})
@@ -303,7 +307,7 @@ def test_a_gradient_imports_no_more_than_it_needs():
     ).stdout.splitlines()
     assert result == "x.grad = [0, 4, 8, 12]"
     imported = set(modules.split())
-    assert len([m for m in imported if m.startswith("gradcli.")]) <= 66
+    assert len([m for m in imported if m.startswith("gradcli.")]) <= 67
     rare = {
         "click",
         "locale",

@@ -15,16 +15,12 @@ from click.testing import CliRunner
 
 from gradcli import __main__
 from gradcli.cli import main
-from gradcli.commands import drawn_graph, grad, gradient, graph, short_lines_of_argv
+from gradcli.commands import grad, graph, short_lines_of_argv
+from gradcli.commands.click_commands import click_command
 from gradcli.commands.request import Request
 from tests.sweep import sweep
 
-OPTIONS = {k: v for k, v in vars(gradient.Options).items() if k[0] != "_" and not callable(v)}
-# What is declared, and what the work takes for granted.
-COMMANDS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "grad": (grad, OPTIONS),
-    "graph": (graph, {**drawn_graph.run.__kwdefaults__, **drawn_graph.SHOWN}),
-}
+COMMANDS = {"grad": grad.command, "graph": graph.command}
 both = pytest.mark.parametrize("command", COMMANDS)
 
 PLAIN = [
@@ -80,12 +76,14 @@ OTHERS = [
 def by_click(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Request:
     """The request that click makes of a line."""
     found: list[Any] = []
-    declared, options = COMMANDS[words[0]]
-    monkeypatch.setattr(declared, "run", lambda _, request, **given: found.append((request, given)))
+    declared = COMMANDS[words[0]]
+    monkeypatch.setattr(
+        declared, "run", lambda _, request, options: found.append((request, options))
+    )
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
-    ((request, given),) = found
-    assert given == options, "options that were not given"
+    ((request, options),) = found
+    assert options == declared.defaults(), "options that were not given"
     return request
 
 
@@ -161,10 +159,10 @@ def test_settings_are_clicks(name, monkeypatch):
 
 @both
 def test_no_option_is_taken_for_a_variable(command):
-    declared = COMMANDS[command][0].command
+    declared = click_command(COMMANDS[command])
     options = declared.get_params(click.Context(declared))
     written = [text for o in options for text in (*o.opts, *o.secondary_opts) if text[:2] == "--"]
-    assert {text[2:].replace("-", "_") for text in written} == short_lines_of_argv.OPTIONS[command]
+    assert {text[2:].replace("-", "_") for text in written} == COMMANDS[command].names()
 
 
 @both

@@ -1,0 +1,76 @@
+"""Declared commands (`gradcli.commands.declarations`) as click's."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+import click
+
+from gradcli.commands import COMMANDS, completers
+from gradcli.commands.declarations import Argument, Command, Option, Options
+from gradcli.commands.help import HelpfulCommand
+from gradcli.commands.options import ExpressionCommand
+
+
+class Whole(click.IntRange):
+    """A whole number; click would say "'x' is not a valid integer range"."""
+
+    name = "integer"
+
+
+class DeclaredOption(click.Option):
+    """An option that knows its section of the help."""
+
+    def __init__(self, option: Option, **facts: Any) -> None:
+        super().__init__([*option.names, option.name], help=option.help, **facts)
+        self.section = option.section
+
+
+def click_command(declaration: Command) -> click.Command:
+    """The command as click runs it."""
+
+    @click.pass_context
+    def callback(ctx: click.Context, /, **given: Any) -> None:
+        request = [given.pop("request")] if declaration.operand else []
+        declaration.run(ctx, *request, Options(**given))
+
+    facts: dict[str, Any] = {
+        "callback": callback,
+        "params": list(map(parameter, declaration.options)),
+        "help": inspect.cleandoc(declaration.help),
+        "short_help": COMMANDS.get(declaration.name),
+        "epilog": "\n".join(["\b", "Examples:", *(f"  {line}" for line in declaration.examples)]),
+    }
+    kind = ExpressionCommand if declaration.operand else HelpfulCommand
+    return kind(declaration, **facts)
+
+
+def parameter(option: Option) -> click.Parameter:
+    """The option, or argument, as click has it."""
+    facts: dict[str, Any] = {"metavar": option.metavar}
+    if option.complete is not None:
+        facts["shell_complete"] = getattr(completers, option.complete)
+    if option.choices:
+        facts["type"] = click.Choice(option.choices)
+    elif option.least is not None:
+        facts["type"] = Whole(option.least, option.most)
+    elif option.type is not None:
+        facts["type"] = option.type
+    if isinstance(option, Argument):
+        return click.Argument([option.name], required=option.required, **facts)
+    if option.is_flag:
+        facts["is_flag"] = True
+    if option.many:
+        facts["multiple"] = True
+    elif option.default is not False:
+        facts["default"] = option.default
+    if option.variable is not None:
+        facts |= {"envvar": option.variable, "show_envvar": True}
+    return DeclaredOption(option, **facts)
+
+
+def loaded(name: str) -> click.Command:
+    """The command of that name; its module is imported now."""
+    return click_command(import_module(f"gradcli.commands.{name}").command)

@@ -1,0 +1,261 @@
+"""What a command takes, declared once: click's options, its help, and the names that plain command lines
+know all follow from it (see `click_commands` and `short_lines_of_argv`). Nothing here imports click.
+
+A command is a function of the context, of what the command line asks for, and of its own options:
+
+    @declare(
+        "jvp",
+        *EXPRESSION,
+        Option("--vector [NAME=]VALUE", "The direction.", name="vectors", many=True),
+        Option("--value", "Print the value too.", name="show_value"),
+        examples=['gradcli jvp "sin(x)" --x 0,1 --vector 1,0'],
+    )
+    def command(ctx: AnyContext, request: Request, options: Options) -> None:
+        "Print the derivative of EXPR along a direction."
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Run: TypeAlias = Callable[..., None]
+
+FLOATS = ("float16", "float32", "float64")
+INPUTS, OUTPUTS = "Variables and input", "Output"  # sections of help; `Request` has what they say
+_WRITTEN = re.compile(r"((?:-[\w-]+(?:, |/)?)+)(?: (.+))?")
+
+
+class Options(SimpleNamespace):
+    """The values of a command's own options, by name."""
+
+
+class Option:
+    """One option of the command line.
+
+    written: as help has it, names and then what stands for the value: `--seed, --gradient VALUE`; a flag
+    has no value, and `--by-rows/--whole` is one with its opposite. name: what the function calls it, if
+    not by its first name. choices: the values there are. least, most: of a whole number. type: of another
+    number. many: whether it may be given several times. complete: which of
+    `completers` says what a shell offers. variable: of the environment, in its place.
+    """
+
+    required = False
+
+    def __init__(
+        self,
+        written: str,
+        help: str = "",
+        *,
+        name: str | None = None,
+        choices: Sequence[str] = (),
+        least: int | None = None,
+        most: int | None = None,
+        type: type | None = None,
+        default: Any = None,
+        many: bool = False,
+        complete: str | None = None,
+        variable: str | None = None,
+        section: str = "Options",
+    ) -> None:
+        names, self.metavar = self.split(written)
+        self.names = names
+        long = [word for word in names if word[:2] == "--"] or names
+        self.name = name or long[0].partition("/")[0].lstrip("-").replace("-", "_").lower()
+        self.is_flag = not (self.metavar or choices)
+        self.help, self.choices, self.least, self.most, self.type = help, choices, least, most, type
+        self.many, self.complete, self.section = many, complete, section
+        self.variable = variable
+        if default is None:
+            default = () if many else False if self.is_flag and "/" not in written else None
+        self.default = default
+
+    def split(self, written: str) -> tuple[list[str], str | None]:
+        """The names, and what stands for the value."""
+        found = _WRITTEN.fullmatch(written)
+        assert found is not None, written
+        return found[1].split(", "), found[2]
+
+
+class Argument(Option):
+    """A word of the command line that is no option. written: what help calls it."""
+
+    def __init__(self, written: str, *, required: bool = False, **facts: Any) -> None:
+        super().__init__(written, **facts)
+        self.required = required
+
+    def split(self, written: str) -> tuple[list[str], str | None]:
+        """No dashes."""
+        return [written.strip("[]")], written
+
+
+class Command:
+    """A command: what runs it, and what it takes.
+
+    operand: the word whose variables are options, EXPR or the FILE of a program; None if there is none.
+    operands: how many words it takes. open_variables: whether variables need no values. propagates:
+    whether values may have an uncertainty. arguments: looks at the words of the command line first, and
+    gives those that are to be read; of the click command, its context and the words.
+    """
+
+    def __init__(
+        self, name: str, run: Run, options: Sequence[Option], examples: Sequence[str]
+    ) -> None:
+        self.name, self.run, self.options = name, run, options
+        self.examples, self.help = examples, run.__doc__ or ""
+        self.operand = "EXPR" if EXPRESSION[0] in options else None
+        self.operands = 1
+        self.open_variables = self.propagates = False
+        self.arguments: Callable[..., list[str]] | None = None
+
+    def own_options(self) -> list[Option]:
+        """Those that its function is given, beside the request."""
+        return [option for option in self.options if option.section == "Options"]
+
+    def defaults(self) -> Options:
+        """The values of its own options where the command line gives none."""
+        return Options(**{option.name: option.default for option in self.own_options()})
+
+    def names(self) -> set[str]:
+        """The names of all long options, as a variable would be called."""
+        words = [w for o in self.options for name in o.names for w in name.split("/")]
+        words += ["--help", "--help-all"]
+        return {word[2:].replace("-", "_") for word in words if word[:2] == "--"}
+
+
+def declare(
+    name: str, *options: Option, examples: Sequence[str], **facts: Any
+) -> Callable[[Run], Command]:
+    """Declare a command; facts: those of `Command` that are not as usual."""
+
+    def declared(run: Run) -> Command:
+        made = Command(name, run, options, examples)
+        vars(made).update(facts)
+        return made
+
+    return declared
+
+
+# -- options that several commands have ---------------------------------------------------------------
+def _input(written: str, help: str, **facts: Any) -> Option:
+    return Option(written, help, section=INPUTS, **facts)
+
+
+def _output(written: str, help: str, **facts: Any) -> Option:
+    return Option(written, help, section=OUTPUTS, **facts)
+
+
+DTYPE = _input(
+    "--dtype DTYPE",
+    "float16, float32 or float64; also $GRADCLI_DTYPE.",
+    choices=FLOATS,
+    default="float64",
+    variable="GRADCLI_DTYPE",
+)
+MANUAL_SEED = _input("--manual-seed N", "Seed randn, rand and their like.", type=int)
+LOAD = _input(
+    "--load FILE.py",
+    "Use the names that a Python file of yours makes.",
+    many=True,
+    complete="files",
+)
+MAX_STEPS = Option("--max-steps N", "Stop after N loop turns and calls.", least=1)
+COLOUR = _output(
+    "--color WHEN",
+    "auto (on a terminal), always or never.",
+    choices=("auto", "always", "never"),
+    default="auto",
+)
+VARIABLES = (
+    _input(
+        "--let NAME=VALUE",
+        "Bind a variable that has the name of an option.",
+        many=True,
+        complete="bindings",
+    ),
+    _input(
+        "--wrt NAMES",
+        "Only these variables require grad.",
+        many=True,
+        complete="variables",
+    ),
+    _input(
+        "--no-grad NAMES|all",
+        "These variables require no grad.",
+        many=True,
+        complete="variables_or_all",
+    ),
+    DTYPE,
+    _input(
+        "--missing error|nan|skip",
+        "What an empty cell of a table does.",
+        choices=("error", "nan", "skip"),
+        default="error",
+    ),
+    MANUAL_SEED,
+    LOAD,
+)
+STYLE = (
+    _output("--json", "Print one JSON object.", name="as_json"),
+    _output("--plain", "Print values that can be fed back in.", name="as_plain"),
+    _output("--precision N", "At most N significant digits.", least=1, most=17),
+    COLOUR,
+)
+# EXPR, and the options of all commands that take one.
+EXPRESSION = (
+    Argument("EXPR", name="expression", section=INPUTS),
+    *VARIABLES,
+    _input("-f FILE", "Read EXPR from a file (- for stdin).", name="file", complete="files"),
+    *STYLE,
+)
+# Of commands whose results are arrays.
+ARRAYS = (
+    _output("--lines", "Print one number a line.", name="as_lines"),
+    _output("--csv", "Print a table with a header.", name="as_csv"),
+    _output(
+        "-o FILE",
+        "Write FILE.npy, .npz, .csv, .parquet or .feather instead.",
+        name="array_path",
+        complete="files",
+    ),
+)
+DRAWN = _input(
+    "--shape x=3,4",
+    "Shape of a variable to be drawn: as --x 'randn(3,4)'.",
+    name="shapes",
+    many=True,
+)
+OPEN = _input(
+    "--shape x=3,4",
+    "Shape of a variable without a value; A=m,n in letters.",
+    name="shapes",
+    many=True,
+)
+SEED = "--seed, --gradient VALUE"
+VALUE = Option("--value", "Print the value too.", name="show_value")
+ANOMALY = Option("--detect-anomaly", "Refuse NaN and infinity; say where from.")
+PLAN = Option("--plan/--no-plan", "Print the plan for large arrays, or use none.")
+BY_ROWS = Option(
+    "--by-rows/--whole",
+    "Read a table in passes over its rows, as where it would take half of the memory that is free, or "
+    "at once.",
+)
+CLUSTER = (
+    Option("--workers N", "Read the table's parts by N processes.", least=1),
+    Option("--cluster ADDRESS", "By the workers of a Dask scheduler, as tcp://host:8786."),
+)
+UNCERTAINTY = (
+    Option(
+        "--uncertainty x=VALUE",
+        "Standard uncertainty of an input, as x±VALUE.",
+        name="uncertainties",
+        many=True,
+    ),
+    Option("--covariance x,y=VALUE", "Covariance of two inputs.", name="covariances", many=True),
+    Option("--budget", "Each input's share of the uncertainty."),
+)
