@@ -41,22 +41,9 @@ FAMILY = "statistics"
 
 
 # -- distances ------------------------------------------------------------------------------------
-def _dist(self: Array, other: Array, p: Any = 2) -> Array:
-    if self.dtype.kind == "b":
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-            "`logical_xor()` operator instead."
-        )
-    if self.dtype.kind in "iu":
-        raise RuntimeError(
-            "norm(): input dtype should be either floating point or complex. Got "
-            f"{scalar_name(self)} instead."
-        )
-    return norm_of(self - other, p, None, False)
 
 
 @operator(
-    _dist,
     "DistBackward0",
     types="numbers",
     samples=named(
@@ -73,6 +60,19 @@ def _dist(self: Array, other: Array, p: Any = 2) -> Array:
 )
 class dist:
     """The p-norm of input - other."""
+
+    def forward(self: Array, other: Array, p: Any = 2) -> Array:
+        if self.dtype.kind == "b":
+            raise RuntimeError(
+                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                "`logical_xor()` operator instead."
+            )
+        if self.dtype.kind in "iu":
+            raise RuntimeError(
+                "norm(): input dtype should be either floating point or complex. Got "
+                f"{scalar_name(self)} instead."
+            )
+        return norm_of(self - other, p, None, False)
 
     self = lambda g, self, other, p, result: norm_backward(g, self - other, p, result, (), True)
     other = lambda g, self, other, p, result: _minus(

@@ -155,21 +155,6 @@ def check_indices(indices: Any, name: str) -> None:
         )
 
 
-def _embedding(
-    weight: Array,
-    indices: Array,
-    padding_idx: int = -1,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Array:
-    if weight.ndim != 2:
-        raise RuntimeError("'weight' must be 2-D")
-    check_indices(indices, "embedding")
-    if ((indices < 0) | (indices >= weight.shape[0])).any():
-        raise IndexError("index out of range in self")
-    return weight[indices]
-
-
 @primitive(
     "EmbeddingDenseBackwardBackward0",
     batching=batching_helpers.embedded_back,
@@ -201,13 +186,26 @@ class embedding_backward:
 
 
 @primitive(
-    _embedding,
     "EmbeddingBackward0",
     refuses={"C": "embedding"},
     batching=batching_helpers.embedded,
     symbolic="embedding of rows",
 )
 class embedding_p:
+    def forward(
+        weight: Array,
+        indices: Array,
+        padding_idx: int = -1,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Array:
+        if weight.ndim != 2:
+            raise RuntimeError("'weight' must be 2-D")
+        check_indices(indices, "embedding")
+        if ((indices < 0) | (indices >= weight.shape[0])).any():
+            raise IndexError("index out of range in self")
+        return weight[indices]
+
     weight = lambda g, indices, padding_idx, scale_grad_by_freq, sparse, weight_sym_argsize_0: (
         embedding_backward(g, indices, weight_sym_argsize_0, padding_idx, scale_grad_by_freq)
     )
@@ -261,13 +259,12 @@ def embedding(
     return embedding_p(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-def _one_hot(self: Array, num_classes: int) -> Array:
-    return np.equal(self[..., None], np.arange(num_classes)).astype(np.int64)
-
-
-@primitive(_one_hot, batching="folded", symbolic="one_hot")
+@primitive(batching="folded", symbolic="one_hot")
 class one_hot_p:
     """1 where the class is, 0 elsewhere."""
+
+    def forward(self: Array, num_classes: int) -> Array:
+        return np.equal(self[..., None], np.arange(num_classes)).astype(np.int64)
 
 
 @function("nn.functional.one_hot(Tensor input, int num_classes=-1)", samples="(tensor([0,2,1]), 3)")
@@ -294,11 +291,6 @@ def one_hot(tensor: Array, num_classes: int) -> Any:
 
 
 # -- attention ------------------------------------------------------------------------------------
-def _safe_softmax(self: Array, dim: int) -> Array:
-    """softmax, with zeros where everything is masked out."""
-    implemented("softmax_lastdim_kernel_impl", self, "efdbBhilq?")
-    shifted, total, _ = _exponentials(self, dim)
-    return shifted / total
 
 
 def _exponentials(scores: Array, dim: int) -> tuple[Array, Array, Array]:
@@ -315,8 +307,14 @@ def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
     return inner - result * total(inner, dim, True)
 
 
-@primitive(_safe_softmax, "SafeSoftmaxBackward0", axes="dim", symbolic="softmax: dim")
+@primitive("SafeSoftmaxBackward0", axes="dim", symbolic="softmax: dim")
 class safe_softmax:
+    def forward(self: Array, dim: int) -> Array:
+        """softmax, with zeros where everything is masked out."""
+        implemented("softmax_lastdim_kernel_impl", self, "efdbBhilq?")
+        shifted, total, _ = _exponentials(self, dim)
+        return shifted / total
+
     self = _softmax_slope
 
 
@@ -342,7 +340,7 @@ def _flash_backward(
     scale: float | None,
 ) -> tuple[Array, Array, Array]:
     scores, factor = _attend(query, key, attn_mask, is_causal, scale)
-    weights = _safe_softmax(scores, -1)
+    weights = safe_softmax.kernel(scores, -1)
     g_weights = grad_out @ value.swapaxes(-1, -2)
     inner = _softmax_slope(g_weights, weights, -1) * query.dtype.type(factor)
     return inner @ key, inner.swapaxes(-1, -2) @ query, weights.swapaxes(-1, -2) @ grad_out

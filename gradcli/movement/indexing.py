@@ -321,20 +321,9 @@ def argwhere(input: Array) -> Any:
 
 
 # -- by mask --------------------------------------------------------------------------------------
-def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
-    if mask.dtype.kind != "b":
-        raise RuntimeError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {c_type(mask)}"
-        )
-    if mask.shape != self.shape and (error := mismatch([mask.shape, self.shape])) is not None:
-        raise error
-    item = value.item() if hasattr(value, "item") else value
-    found = np.where(mask, dtypes.checked(item, self.dtype), self)
-    return afresh(found, self) if found.ndim else found[()]
 
 
 @primitive(
-    _masked_fill,
     "MaskedFillBackward0",
     "own_order",
     batching="elementwise",
@@ -342,6 +331,17 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     writes="shared read",
 )
 class masked_fill_number:
+    def forward(self: Array, mask: Array, value: Any) -> Array:
+        if mask.dtype.kind != "b":
+            raise RuntimeError(
+                f"masked_fill_ only supports boolean masks, but got mask with dtype {c_type(mask)}"
+            )
+        if mask.shape != self.shape and (error := mismatch([mask.shape, self.shape])) is not None:
+            raise error
+        item = value.item() if hasattr(value, "item") else value
+        found = np.where(mask, dtypes.checked(item, self.dtype), self)
+        return afresh(found, self) if found.ndim else found[()]
+
     self = lambda g, mask: masked_fill(g, mask, 0)
 
 
@@ -358,7 +358,7 @@ class masked_fill_tensor:
                 "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
             )
-        return _masked_fill(self, mask, value)
+        return masked_fill_number.kernel(self, mask, value)
 
     self = lambda g, mask: masked_fill(g, mask, 0)
     value = lambda g, mask: masked_select(g, mask).sum()
@@ -382,17 +382,7 @@ def _check_broadcast(self: Any, mask: Any) -> None:
         raise refusal
 
 
-def _masked_select(self: Array, mask: Array) -> Array:
-    if mask.dtype.kind != "b":
-        raise RuntimeError("masked_select: expected BoolTensor for mask")
-    _check_broadcast(self, mask)
-    if self.shape != mask.shape:
-        self, mask = np.broadcast_arrays(self, mask)
-    return np.atleast_1d(self)[np.atleast_1d(mask)]
-
-
 @operator(
-    _masked_select,
     "MaskedSelectBackward0",
     "linear",
     dynamic="masks",
@@ -403,6 +393,14 @@ def _masked_select(self: Array, mask: Array) -> Array:
 )
 class masked_select:
     """The elements where the mask is true, as a vector."""
+
+    def forward(self: Array, mask: Array) -> Array:
+        if mask.dtype.kind != "b":
+            raise RuntimeError("masked_select: expected BoolTensor for mask")
+        _check_broadcast(self, mask)
+        if self.shape != mask.shape:
+            self, mask = np.broadcast_arrays(self, mask)
+        return np.atleast_1d(self)[np.atleast_1d(mask)]
 
     def self(g: Any, self: Any, mask: Any) -> Any:
         shape = tuple(np.broadcast_shapes(tuple(self.shape), tuple(mask.shape)))
@@ -449,7 +447,7 @@ class masked_scatter:
 @primitive("MaskedScatterBackwardBackward0", batching=batching_helpers.masked_scatter_slope)
 class masked_scatter_backward:
     def forward(grad_output: Array, mask: Array, sizes: Any) -> Array:
-        found = _masked_select(grad_output, mask)
+        found = masked_select.kernel(grad_output, mask)
         made = np.zeros(sizes, grad_output.dtype)
         made.reshape(-1)[: found.size] = found
         return made
@@ -488,26 +486,7 @@ def _places(index: Any, dim: int) -> tuple[Any, ...]:
     return tuple(key)
 
 
-def _gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
-    at = wrap_dim(dim, self.ndim)
-    if not index.size:
-        return np.empty(index.shape, self.dtype)
-    _check_index(index, "gather")
-    if max(self.ndim, 1) != max(index.ndim, 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
-    source, where = _one(self), _one(index)
-    for d in range(where.ndim):
-        if d != at and where.shape[d] > source.shape[d]:
-            raise RuntimeError(
-                f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
-                f"larger than self {list(self.shape)} apart from dimension {at}"
-            )
-    _check_range(where, at, source.shape[at])
-    return source[_places(where, at)].reshape(index.shape)[()]
-
-
 @operator(
-    _gather,
     "GatherBackward0",
     "linear",
     samples="(randn(2,3), 1, tensor([[0, 2], [1, 1]])); (randn(3), 0, tensor([2, 0, 0]))",
@@ -520,6 +499,25 @@ def _gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> A
 )
 class gather:
     """The elements that `index` names along a dim."""
+
+    def forward(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
+        at = wrap_dim(dim, self.ndim)
+        if not index.size:
+            return np.empty(index.shape, self.dtype)
+        _check_index(index, "gather")
+        if max(self.ndim, 1) != max(index.ndim, 1):
+            raise RuntimeError(
+                "Index tensor must have the same number of dimensions as input tensor"
+            )
+        source, where = _one(self), _one(index)
+        for d in range(where.ndim):
+            if d != at and where.shape[d] > source.shape[d]:
+                raise RuntimeError(
+                    f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
+                    f"larger than self {list(self.shape)} apart from dimension {at}"
+                )
+        _check_range(where, at, source.shape[at])
+        return source[_places(where, at)].reshape(index.shape)[()]
 
     self = lambda g, self, dim, index, sparse_grad: scatter_add(
         new_zeros(g, tuple(self.shape)), dim, index, g
@@ -978,30 +976,7 @@ class index_copy:
     source = _source_back
 
 
-def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
-    at = wrap_dim(dim, self.ndim)
-    if index.dtype not in (np.int64, np.int32):
-        raise IndexError("index_fill_(): Expected dtype int64 for index.")
-    if index.ndim > 1:
-        raise RuntimeError("Index has to be a vector/scalar")
-    line = index.reshape(-1)
-    n = self.shape[at] if self.ndim else 1
-    bad = _stray(line, n, -n) if self.size else None
-    if bad is not None:
-        raise IndexError(f"index {bad} is out of bounds for dimension {at} with size {n}")
-    if isinstance(value, complex) and self.dtype.kind != "c":
-        raise RuntimeError(
-            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
-        )
-    if not self.size:
-        return self.copy()
-    made, key = _target(self, at, line, keep=True)
-    _one(made)[key] = dtypes.checked(value, self.dtype)
-    return made
-
-
 @primitive(
-    _index_fill,
     "IndexFillBackward0",
     axes="dim",
     batching=batching_helpers.apart("index"),
@@ -1009,6 +984,27 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     writes="shared apart read",
 )
 class index_fill_number:
+    def forward(self: Array, dim: int, index: Array, value: Any) -> Array:
+        at = wrap_dim(dim, self.ndim)
+        if index.dtype not in (np.int64, np.int32):
+            raise IndexError("index_fill_(): Expected dtype int64 for index.")
+        if index.ndim > 1:
+            raise RuntimeError("Index has to be a vector/scalar")
+        line = index.reshape(-1)
+        n = self.shape[at] if self.ndim else 1
+        bad = _stray(line, n, -n) if self.size else None
+        if bad is not None:
+            raise IndexError(f"index {bad} is out of bounds for dimension {at} with size {n}")
+        if isinstance(value, complex) and self.dtype.kind != "c":
+            raise RuntimeError(
+                "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+            )
+        if not self.size:
+            return self.copy()
+        made, key = _target(self, at, line, keep=True)
+        _one(made)[key] = dtypes.checked(value, self.dtype)
+        return made
+
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
 
 
@@ -1030,7 +1026,7 @@ class index_fill_tensor:
                 "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s)."
             )
-        return _index_fill(self, dim, index, value.item())
+        return index_fill_number.kernel(self, dim, index, value.item())
 
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
     value = lambda g, dim, index: index_select(g, dim, _unique(index)).sum()
@@ -1302,16 +1298,7 @@ class diagonal_scatter:
     src = diagonal
 
 
-def _as_strided_scatter(
-    self: Array, src: Array, size: Any, stride: Any, storage_offset: int | None = None
-) -> Array:
-    made = np.array(self, order="C") if self.flags.c_contiguous else copied(self)
-    part = as_strided_array(made, size, stride, storage_offset)
-    return _placed("slice", self, part, src, made)
-
-
 @operator(
-    _as_strided_scatter,
     "AsStridedScatterBackward0",
     "linear",
     symbolic="as_strided_scatter",
@@ -1323,6 +1310,13 @@ def _as_strided_scatter(
 )
 class as_strided_scatter:
     """`input` with the elements of a strided view replaced by `src`."""
+
+    def forward(
+        self: Array, src: Array, size: Any, stride: Any, storage_offset: int | None = None
+    ) -> Array:
+        made = np.array(self, order="C") if self.flags.c_contiguous else copied(self)
+        part = as_strided_array(made, size, stride, storage_offset)
+        return _placed("slice", self, part, src, made)
 
     self = lambda g, src_args, size, stride, storage_offset: as_strided_scatter(
         contiguous(g), new_zeros(g, src_args), size, stride, storage_offset

@@ -384,10 +384,6 @@ class constant_pad_nd:
 
 
 # -- turned ---------------------------------------------------------------------------------------
-def _flip(self: Array, dims: Any) -> Array:
-    at = unique_dims(dims, self.ndim)
-    out = copied(self)
-    return out if is_scalar(self) else _filled(out, np.flip(self, at))
 
 
 def is_scalar(value: Any) -> bool:
@@ -401,7 +397,6 @@ def _filled(made: Any, values: Any) -> Any:
 
 
 @operator(
-    _flip,
     "FlipBackward0",
     "linear",
     axes="dims",
@@ -412,6 +407,11 @@ def _filled(made: Any, values: Any) -> Any:
 )
 class flip:
     """The order along dims reversed."""
+
+    def forward(self: Array, dims: Any) -> Array:
+        at = unique_dims(dims, self.ndim)
+        out = copied(self)
+        return out if is_scalar(self) else _filled(out, np.flip(self, at))
 
     self = itself
 
@@ -486,10 +486,10 @@ class rot90:
             )
         k %= 4
         if k == 1:
-            return _flip(self, (b,)).swapaxes(a, b)
+            return flip.kernel(self, (b,)).swapaxes(a, b)
         if k == 2:
-            return _flip(self, (a, b))
-        return _flip(self, (a,)).swapaxes(a, b) if k == 3 else copied(self)
+            return flip.kernel(self, (a, b))
+        return flip.kernel(self, (a,)).swapaxes(a, b) if k == 3 else copied(self)
 
     self = lambda g, k, dims: rot90(g, -k, dims)
 
@@ -539,22 +539,7 @@ class triu:
     self = itself
 
 
-def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
-    ndim = self.ndim + 1
-    a, b = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
-    if a == b:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    side = self.shape[-1] + abs(offset)
-    shape = list(self.shape[:-1])
-    for d in sorted((a, b)):
-        shape.insert(d, side)
-    made = np.zeros(shape, self.dtype)
-    diagonal(made, offset, dim1, dim2)[...] = self
-    return made
-
-
 @operator(
-    _diag_embed,
     "DiagEmbedBackward0",
     "linear",
     samples="(randn(3)); (randn(2,3), 1); (randn(2,3), 0, 0, 2)",
@@ -564,6 +549,19 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
 )
 class diag_embed:
     """Matrices with the last dim on their diagonals, 0 elsewhere."""
+
+    def forward(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+        ndim = self.ndim + 1
+        a, b = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
+        if a == b:
+            raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+        side = self.shape[-1] + abs(offset)
+        shape = list(self.shape[:-1])
+        for d in sorted((a, b)):
+            shape.insert(d, side)
+        made = np.zeros(shape, self.dtype)
+        diagonal(made, offset, dim1, dim2)[...] = self
+        return made
 
     self = diagonal
 

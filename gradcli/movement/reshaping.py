@@ -214,16 +214,9 @@ def unflatten(input: Array, dim: int, sizes: Any) -> Any:
 
 
 # -- dims of size 1 -------------------------------------------------------------------------------
-def _unsqueeze(self: Array, dim: int) -> Array:
-    at = wrap_dim(dim, self.ndim + 1)
-    shape = self.shape
-    if at == len(shape) and type(self) is np.ndarray and not self.flags.c_contiguous:
-        return strided(self, (*shape, 1), (*self.strides, self.dtype.itemsize))
-    return self.reshape((*shape[:at], 1, *shape[at:]))
 
 
 @operator(
-    _unsqueeze,
     "UnsqueezeBackward0",
     "linear view",
     numpy=np.expand_dims,
@@ -234,6 +227,13 @@ def _unsqueeze(self: Array, dim: int) -> Array:
 )
 class unsqueeze:
     """A dimension of size 1 more, at `dim`."""
+
+    def forward(self: Array, dim: int) -> Array:
+        at = wrap_dim(dim, self.ndim + 1)
+        shape = self.shape
+        if at == len(shape) and type(self) is np.ndarray and not self.flags.c_contiguous:
+            return strided(self, (*shape, 1), (*self.strides, self.dtype.itemsize))
+        return self.reshape((*shape[:at], 1, *shape[at:]))
 
     self = lambda g, dim: squeeze_dim(g, dim)
 
@@ -297,13 +297,9 @@ def squeeze(input: Array, dim: Any = None) -> Any:
 
 
 # -- another order of the dims --------------------------------------------------------------------
-def _transpose(self: Array, dim0: int, dim1: int) -> Array:
-    a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
-    return self.swapaxes(a, b) if self.ndim else self[...]
 
 
 @operator(
-    _transpose,
     "TransposeBackward0",
     "linear view",
     aliases="swapdims",
@@ -315,6 +311,10 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
 )
 class transpose:
     """Two dims exchanged."""
+
+    def forward(self: Array, dim0: int, dim1: int) -> Array:
+        a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
+        return self.swapaxes(a, b) if self.ndim else self[...]
 
     self = itself
 
@@ -608,25 +608,21 @@ def bounds(size: int, start: Any, end: Any) -> tuple[int, int]:
     return start, end
 
 
-def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Array:
-    if not self.ndim:
-        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    at = wrap_dim(dim, self.ndim)
-    start, end = bounds(self.shape[at], start, end)
-    return self[_at(at, slice(start, end, step))]
-
-
 @primitive(
-    _slice,
-    "SliceBackward0",
-    "linear view",
-    samples=("randn(4)[1:3]",),
-    axes="dim",
-    symbolic="slice",
+    "SliceBackward0", "linear view", samples=("randn(4)[1:3]",), axes="dim", symbolic="slice"
 )
 class slice_p:
+    def forward(
+        self: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+    ) -> Array:
+        if not self.ndim:
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        if step <= 0:
+            raise RuntimeError("slice step must be positive")
+        at = wrap_dim(dim, self.ndim)
+        start, end = bounds(self.shape[at], start, end)
+        return self[_at(at, slice(start, end, step))]
+
     self = lambda g, self_sym_sizes, dim, start, end, step: slice_backward(
         g, self_sym_sizes, dim, 0 if start is None else start, END if end is None else end, step
     )
@@ -676,27 +672,7 @@ def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
     return slice_p(input, dim, start, start + length, 1)
 
 
-def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
-    a, b = wrap_dim(dim1, self.ndim), wrap_dim(dim2, self.ndim)
-    if a == b:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    rows, columns = self.shape[a], self.shape[b]
-    count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-    rest = [d for d in range(self.ndim) if d not in (a, b)]
-    start = self
-    if count:
-        start = (
-            self[_at(b, slice(offset, None))] if offset > 0 else self[_at(a, slice(-offset, None))]
-        )
-    return strided(
-        start,
-        [*(self.shape[d] for d in rest), count],
-        [*(self.strides[d] for d in rest), self.strides[a] + self.strides[b]],
-    )
-
-
 @operator(
-    _diagonal,
     "DiagonalBackward0",
     "linear view",
     numpy=np.diagonal,
@@ -708,6 +684,26 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
 )
 class diagonal:
     """A diagonal of two dims, as the last dim."""
+
+    def forward(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+        a, b = wrap_dim(dim1, self.ndim), wrap_dim(dim2, self.ndim)
+        if a == b:
+            raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+        rows, columns = self.shape[a], self.shape[b]
+        count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+        rest = [d for d in range(self.ndim) if d not in (a, b)]
+        start = self
+        if count:
+            start = (
+                self[_at(b, slice(offset, None))]
+                if offset > 0
+                else self[_at(a, slice(-offset, None))]
+            )
+        return strided(
+            start,
+            [*(self.shape[d] for d in rest), count],
+            [*(self.strides[d] for d in rest), self.strides[a] + self.strides[b]],
+        )
 
     self = lambda g, self_sym_sizes, offset, dim1, dim2: diagonal_backward(
         g, self_sym_sizes, offset, dim1, dim2
@@ -724,7 +720,7 @@ class diagonal:
 class diagonal_backward:
     def forward(grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int) -> Array:
         made = new_zeros(grad_output, input_sizes)
-        _diagonal(made, offset, dim1, dim2)[...] = grad_output
+        diagonal.kernel(made, offset, dim1, dim2)[...] = grad_output
         return made
 
     grad_output = diagonal
@@ -738,24 +734,7 @@ def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Any:
     return diagonal(A, offset, dim1, dim2)
 
 
-def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
-    at = wrap_dim(dimension, self.ndim)
-    n, stride = (self.shape[at], self.strides[at]) if self.ndim else (1, self.dtype.itemsize)
-    if size < 0:
-        raise RuntimeError(f"size is {size} but must be >= 0")
-    if size > n:
-        raise RuntimeError(f"maximum size for tensor at dimension {at} is {n} but size is {size}")
-    if step <= 0:
-        raise RuntimeError(f"step is {step} but must be > 0")
-    shape, strides = [*self.shape, size], [*self.strides, stride]
-    if self.ndim:
-        shape[at], strides[at] = (n - size) // step + 1, stride * step
-    budget.elements(shape)
-    return strided(self, shape, strides)
-
-
 @operator(
-    _unfold,
     "UnfoldBackward0",
     "linear view",
     samples="(randn(2,5), 1, 2, 1); (randn(6), 0, 3, 2)",
@@ -764,6 +743,23 @@ def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
 )
 class unfold:
     """Windows of `size` positions, `step` apart, as a last dim."""
+
+    def forward(self: Array, dimension: int, size: int, step: int) -> Array:
+        at = wrap_dim(dimension, self.ndim)
+        n, stride = (self.shape[at], self.strides[at]) if self.ndim else (1, self.dtype.itemsize)
+        if size < 0:
+            raise RuntimeError(f"size is {size} but must be >= 0")
+        if size > n:
+            raise RuntimeError(
+                f"maximum size for tensor at dimension {at} is {n} but size is {size}"
+            )
+        if step <= 0:
+            raise RuntimeError(f"step is {step} but must be > 0")
+        shape, strides = [*self.shape, size], [*self.strides, stride]
+        if self.ndim:
+            shape[at], strides[at] = (n - size) // step + 1, stride * step
+        budget.elements(shape)
+        return strided(self, shape, strides)
 
     self = lambda g, self_sym_sizes, dimension, size, step: unfold_backward(
         g, self_sym_sizes, dimension, size, step
@@ -780,7 +776,7 @@ class unfold:
 class unfold_backward:
     def forward(grad_in: Array, input_sizes: Any, dim: int, size: int, step: int) -> Array:
         made = np.zeros(input_sizes, grad_in.dtype)
-        windows = _unfold(made, dim, size, step)
+        windows = unfold.kernel(made, dim, size, step)
         if step >= size or windows.ndim == 1:
             windows[...] = grad_in
             return made
@@ -859,32 +855,29 @@ class unsafe_split:
     self = _split_back
 
 
-def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
-    at = wrap_dim(dim, self.ndim)
-    if not self.ndim:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    n = self.shape[at]
-    if any(s < 0 for s in split_sizes):
-        raise RuntimeError(
-            "split_with_sizes expects split_sizes have only non-negative entries, but got "
-            f"split_sizes={list(split_sizes)}"
-        )
-    if sum(split_sizes) != n:
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
-            f"dimension {dim}), but got split_sizes={list(split_sizes)}"
-        )
-    parts, start = [], 0
-    for length in split_sizes:
-        parts.append(self[_at(at, slice(start, start + length))])
-        start += length
-    return parts
-
-
-@primitive(
-    _split_with_sizes, "SplitWithSizesBackward0", "linear view list", axes="dim", symbolic="split"
-)
+@primitive("SplitWithSizesBackward0", "linear view list", axes="dim", symbolic="split")
 class split_by_sizes:
+    def forward(self: Array, split_sizes: Any, dim: int = 0) -> Any:
+        at = wrap_dim(dim, self.ndim)
+        if not self.ndim:
+            raise RuntimeError("split expects at least a 1-dimensional tensor")
+        n = self.shape[at]
+        if any(s < 0 for s in split_sizes):
+            raise RuntimeError(
+                "split_with_sizes expects split_sizes have only non-negative entries, but got "
+                f"split_sizes={list(split_sizes)}"
+            )
+        if sum(split_sizes) != n:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+                f"dimension {dim}), but got split_sizes={list(split_sizes)}"
+            )
+        parts, start = [], 0
+        for length in split_sizes:
+            parts.append(self[_at(at, slice(start, start + length))])
+            start += length
+        return parts
+
     self = _joined
 
 
@@ -899,7 +892,7 @@ class unsafe_split_with_sizes:
     """As `split_with_sizes`, but the parts are no views."""
 
     def forward(self: Array, split_sizes: Any, dim: int = 0) -> Any:
-        return _copies(_split_with_sizes(self, split_sizes, dim))
+        return _copies(split_by_sizes.kernel(self, split_sizes, dim))
 
     self = _joined
 
@@ -1047,14 +1040,7 @@ vsplit = _splitting("vsplit", 0, 2, "Parts along the first dim.", "vsplit(randn(
 dsplit = _splitting("dsplit", 2, 3, "Parts along the third dim.", "dsplit(randn(2,2,4), 2)")
 
 
-def _unbind(self: Array, dim: int = 0) -> Any:
-    at = sized_dim(wrap_dim(dim, self.ndim), self.ndim)
-    budget.items(self.shape[at], "a tuple of tensors", budget.MAX_TENSORS)
-    return [self[_at(at, i)] for i in range(self.shape[at])]
-
-
 @operator(
-    _unbind,
     "UnbindBackward0",
     "linear view list",
     samples="(randn(2,3))[1]; (randn(2,3), 1)[0]",
@@ -1064,6 +1050,11 @@ def _unbind(self: Array, dim: int = 0) -> Any:
 )
 class unbind:
     """The positions of a dim, each without it."""
+
+    def forward(self: Array, dim: int = 0) -> Any:
+        at = sized_dim(wrap_dim(dim, self.ndim), self.ndim)
+        budget.items(self.shape[at], "a tuple of tensors", budget.MAX_TENSORS)
+        return [self[_at(at, i)] for i in range(self.shape[at])]
 
     def self(grads: Any, dim: int) -> Any:
         like = next(g for g in grads if g is not None)
@@ -1188,31 +1179,7 @@ class view_as_real:
     self = lambda g: view_as_complex(contiguous(g))
 
 
-def _view_as_complex(self: Array) -> Array:
-    if self.dtype.kind != "f":
-        name = scalar_name(self)
-        raise RuntimeError(
-            "view_as_complex is only supported for half, float and double tensors, but got a tensor "
-            f"of scalar type: {name}"
-        )
-    if self.dtype.itemsize == 2:
-        raise RuntimeError(dtypes.NO_COMPLEX_HALF)
-    if not self.ndim:
-        raise RuntimeError("Input tensor must have one or more dimensions")
-    if self.shape[-1] != 2:
-        raise RuntimeError("Tensor must have a last dimension of size 2")
-    if not self.size:  # without elements, strides say nothing
-        return np.zeros(self.shape[:-1], np.result_type(self.dtype, np.complex64))
-    item = self.dtype.itemsize
-    if self.strides[-1] != item:
-        raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % (2 * item) for s in self.strides[:-1]):
-        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
-    return self.view(np.result_type(self.dtype, np.complex64))[..., 0]
-
-
 @operator(
-    _view_as_complex,
     "ViewAsComplexBackward0",
     "view",
     method=False,
@@ -1222,6 +1189,30 @@ def _view_as_complex(self: Array) -> Array:
 )
 class view_as_complex:
     """The last dim, of size 2, as real and imaginary parts."""
+
+    def forward(self: Array) -> Array:
+        if self.dtype.kind != "f":
+            name = scalar_name(self)
+            raise RuntimeError(
+                "view_as_complex is only supported for half, float and double tensors, but got a tensor "
+                f"of scalar type: {name}"
+            )
+        if self.dtype.itemsize == 2:
+            raise RuntimeError(dtypes.NO_COMPLEX_HALF)
+        if not self.ndim:
+            raise RuntimeError("Input tensor must have one or more dimensions")
+        if self.shape[-1] != 2:
+            raise RuntimeError("Tensor must have a last dimension of size 2")
+        if not self.size:  # without elements, strides say nothing
+            return np.zeros(self.shape[:-1], np.result_type(self.dtype, np.complex64))
+        item = self.dtype.itemsize
+        if self.strides[-1] != item:
+            raise RuntimeError("Tensor must have a last dimension with stride 1")
+        if any(s % (2 * item) for s in self.strides[:-1]):
+            raise RuntimeError(
+                "Tensor must have a stride divisible by 2 for all but last dimension"
+            )
+        return self.view(np.result_type(self.dtype, np.complex64))[..., 0]
 
     self = lambda g: view_as_real(contiguous(g))
 

@@ -213,14 +213,13 @@ class bernoulli_p:
     input = zeros_like
 
 
-def _poisson(input: Array, *, generator: Any = None) -> Array:
-    if input.dtype.kind != "f":
-        raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{scalar_name(input)}'")
-    return random.poisson(np.asarray(input), generator)
-
-
-@primitive(_poisson, "PoissonBackward0", batching="random")
+@primitive("PoissonBackward0", batching="random")
 class poisson_row:
+    def forward(input: Array, *, generator: Any = None) -> Array:
+        if input.dtype.kind != "f":
+            raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{scalar_name(input)}'")
+        return random.poisson(np.asarray(input), generator)
+
     input = zeros_like
 
 

@@ -199,29 +199,23 @@ class div_scalar:
     self = lambda g, other: g / conj(other)
 
 
-def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
-    check_divisor(self, other)
-    if self.dtype.kind in "bc":
-        name = scalar_name(self.dtype)
-        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for '{name}'")
-    if rounding_mode == "floor":
-        return _floor_divide(self, other)
-    if self.dtype.kind == "f":
-        return np.trunc(self / other)
-    quotient = np.floor_divide(self, other)
-    exact = quotient * other == self
-    return quotient + ((quotient < 0) & ~exact)
-
-
 @primitive(
-    _rounded,
-    "DivBackward2",
-    "wide",
-    types="common",
-    batching="elementwise",
-    symbolic="rounded quotient",
+    "DivBackward2", "wide", types="common", batching="elementwise", symbolic="rounded quotient"
 )
 class div_rounded:
+    def forward(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
+        check_divisor(self, other)
+        if self.dtype.kind in "bc":
+            name = scalar_name(self.dtype)
+            raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for '{name}'")
+        if rounding_mode == "floor":
+            return floor_divide.kernel(self, other)
+        if self.dtype.kind == "f":
+            return np.trunc(self / other)
+        quotient = np.floor_divide(self, other)
+        exact = quotient * other == self
+        return quotient + ((quotient < 0) & ~exact)
+
     self = lambda g, other, rounding_mode: zeros_like(g)
     other = lambda g, other, self, rounding_mode: zeros_like(g)
 
@@ -376,25 +370,7 @@ def check_divisor(self: Any, other: Any) -> None:
         raise refusal or RuntimeError("ZeroDivisionError")
 
 
-def _floor_divide(self: Array, other: Array) -> Array:
-    check_divisor(self, other)
-    quotient = self // other
-    if self.dtype.kind == "f":  # NumPy gives NaN where PyTorch divides by zero
-        return where(other == 0, self / other, quotient)
-    return quotient
-
-
-def _remainder(self: Array, other: Array) -> Array:
-    check_divisor(self, other)
-    if other.dtype.kind != "f":
-        return self % other
-    # NumPy gives a remainder of 0 the sign of the divisor, PyTorch leaves fmod's.
-    rest = np.fmod(self, other)
-    return where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
-
-
 @operator(
-    _floor_divide,
     "NotImplemented",
     "wide inplace numbers",
     refuses={"bc": "div_floor_cpu"},
@@ -410,12 +386,18 @@ def _remainder(self: Array, other: Array) -> Array:
 class floor_divide:
     """Quotient rounded down."""
 
+    def forward(self: Array, other: Array) -> Array:
+        check_divisor(self, other)
+        quotient = self // other
+        if self.dtype.kind == "f":  # NumPy gives NaN where PyTorch divides by zero
+            return where(other == 0, self / other, quotient)
+        return quotient
+
     self = lambda g: g
     other = lambda g: g
 
 
 @primitive(
-    _remainder,
     "RemainderBackward1",
     types="common",
     refuses={"bc": "remainder_cpu"},
@@ -423,19 +405,29 @@ class floor_divide:
     symbolic="remainder(self, other)",
 )
 class remainder_tensors:
+    def forward(self: Array, other: Array) -> Array:
+        check_divisor(self, other)
+        if other.dtype.kind != "f":
+            return self % other
+        # NumPy gives a remainder of 0 the sign of the divisor, PyTorch leaves fmod's.
+        rest = np.fmod(self, other)
+        return where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
+
     self = lambda g: g
     other = lambda g, self, other: -g * div_rounded(cast(self, dtype_of(g)), other, "floor")
 
 
 @primitive("RemainderBackward0", batching="elementwise", symbolic="remainder(self, other)")
 class remainder_number:
-    forward = lambda self, other: _remainder(self, dtypes.constant(other, self.dtype))
+    forward = lambda self, other: remainder_tensors.kernel(self, dtypes.constant(other, self.dtype))
     self = lambda g: g
 
 
 @primitive("NotImplemented", batching="elementwise", symbolic="remainder(self, other)")
 class remainder_:
-    forward = lambda self, other: _remainder(dtypes.constant(self, other.dtype), other)
+    forward = lambda self, other: remainder_tensors.kernel(
+        dtypes.constant(self, other.dtype), other
+    )
     other = lambda g: g
 
 

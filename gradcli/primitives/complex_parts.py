@@ -35,13 +35,6 @@ def _check_parts(name: str, real: str, a: Array, b: Array) -> None:
         )
 
 
-def _complex(real: Array, imag: Array) -> Array:
-    _check_parts("complex", "real", real, imag)
-    if real.dtype.itemsize == 2:
-        raise RuntimeError(dtypes.NO_COMPLEX_HALF)
-    return _combined(real, imag)
-
-
 def _combined(real: Array, imag: Array) -> Array:
     shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
     out = np.empty(shape, np.complex128 if real.dtype.itemsize == 8 else np.complex64)
@@ -53,7 +46,6 @@ _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), ra
 
 
 @operator(
-    _complex,
     "ComplexBackward0",
     method=False,
     name="complex",
@@ -63,6 +55,12 @@ _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), ra
 )
 class complex_:
     """Complex numbers with the given real and imaginary parts."""
+
+    def forward(real: Array, imag: Array) -> Array:
+        _check_parts("complex", "real", real, imag)
+        if real.dtype.itemsize == 2:
+            raise RuntimeError(dtypes.NO_COMPLEX_HALF)
+        return _combined(real, imag)
 
     real = lambda g, real: g.real
     imag = lambda g, imag: g.imag

@@ -131,32 +131,6 @@ def _transposed_size(
 
 
 # -- the primitive --------------------------------------------------------------------------------------
-def _convolution(
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-) -> Array:
-    if transposed:
-        size = _transposed_size(
-            input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding
-        )
-        out = _input_gradient(input, weight, size, stride, padding, dilation, groups)
-    else:
-        out = _forward(input, weight, stride, padding, dilation, groups)
-    if bias is not None:
-        out += bias.reshape(-1, *[1] * len(stride))
-    found = out if transposed else out.copy()  # its elements in order, as PyTorch's
-    if input.ndim == 4:
-        return of_images(found, input, weight)
-    if input.ndim == 3:
-        return of_images(*[x[:, :, None] for x in (found, weight)])[:, :, 0]
-    return found
 
 
 def _gradients(
@@ -221,13 +195,35 @@ class convolution_gradients:
     grad_output__input__weight = _double
 
 
-@primitive(
-    _convolution,
-    "ConvolutionBackward0",
-    batching=batching_helpers.convolved,
-    symbolic="a convolution",
-)
+@primitive("ConvolutionBackward0", batching=batching_helpers.convolved, symbolic="a convolution")
 class convolution:
+    def forward(
+        input: Array,
+        weight: Array,
+        bias: Array | None,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        transposed: bool,
+        output_padding: Any,
+        groups: int,
+    ) -> Array:
+        if transposed:
+            size = _transposed_size(
+                input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding
+            )
+            out = _input_gradient(input, weight, size, stride, padding, dilation, groups)
+        else:
+            out = _forward(input, weight, stride, padding, dilation, groups)
+        if bias is not None:
+            out += bias.reshape(-1, *[1] * len(stride))
+        found = out if transposed else out.copy()  # its elements in order, as PyTorch's
+        if input.ndim == 4:
+            return of_images(found, input, weight)
+        if input.ndim == 3:
+            return of_images(*[x[:, :, None] for x in (found, weight)])[:, :, 0]
+        return found
+
     def input__weight__bias(
         g: Any,
         input: Any,

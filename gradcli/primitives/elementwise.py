@@ -423,25 +423,23 @@ def _softplus(self: Array, beta: Any = 1, threshold: Any = 20) -> Array:
     return where(scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / beta)
 
 
-def _softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
-    scaled = self * beta
-    z = np.exp(np.minimum(scaled, threshold))
-    return where(scaled > threshold, grad_output, grad_output * z / (z + 1))
-
-
 def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> Any:
     x = self * beta
     return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
 
 
 @primitive(
-    _softplus_backward,
     "SoftplusBackwardBackward0",
     batching="elementwise",
     saves_by_need=False,
     symbolic="slope of softplus",
 )
 class softplus_backward:
+    def forward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
+        scaled = self * beta
+        z = np.exp(np.minimum(scaled, threshold))
+        return where(scaled > threshold, grad_output, grad_output * z / (z + 1))
+
     grad_output = itself
     self = lambda g, grad_output, self, beta, threshold: _softplus_double_backward(
         g * grad_output, self, beta, threshold

@@ -483,18 +483,7 @@ class cholesky_ex_p:
     A = _cholesky_backward
 
 
-def _cholesky(self: Array, upper: bool = False) -> Array:
-    if not self.size:
-        return self.copy()
-    check_square("cholesky", self)
-    check_floating("cholesky", self)
-    factor, info = lapack.cholesky(self, upper)
-    raise_on_failure("cholesky", info, CHOLESKY_FAILED)
-    return factor
-
-
 @operator(
-    _cholesky,
     "CholeskyBackward0",
     samples="(randn(3,3) * 0.1 + eye(3) * 2); (2*eye(3), upper=True)",
     batching="leading",
@@ -503,26 +492,19 @@ def _cholesky(self: Array, upper: bool = False) -> Array:
 class cholesky:
     """L with input = L @ L.mH (an older name of linalg.cholesky)."""
 
+    def forward(self: Array, upper: bool = False) -> Array:
+        if not self.size:
+            return self.copy()
+        check_square("cholesky", self)
+        check_floating("cholesky", self)
+        factor, info = lapack.cholesky(self, upper)
+        raise_on_failure("cholesky", info, CHOLESKY_FAILED)
+        return factor
+
     self = lambda g, result, upper: _cholesky_backward(g, result, upper)
 
 
-def _cholesky_solve(self: Array, input2: Array, upper: bool = False) -> Array:
-    for value in (self, input2):
-        if value.ndim < 2:
-            which = "b" if value is self else "u"
-            raise RuntimeError(
-                f"{which} should have at least 2 dimensions, but has {value.ndim} dimensions instead"
-            )
-    _check_solved("cholesky_solve", self, input2)
-    implemented("cholesky_solve_cpu", self, "fdFD")
-    h = lapack.adjoint(input2)
-    first, second = (h, input2) if upper else (input2, h)
-    x = lapack.solve_triangular(first, self, upper=False)
-    return lapack.by_columns(lapack.solve_triangular(second, x, upper=True))
-
-
 @operator(
-    _cholesky_solve,
     "CholeskySolveBackward0",
     samples="(randn(3,2), tril(randn(3,3)) + 3*eye(3))",
     batching=batching_helpers.last(2, 2),
@@ -530,6 +512,20 @@ def _cholesky_solve(self: Array, input2: Array, upper: bool = False) -> Array:
 )
 class cholesky_solve:
     """X with A X = input, from the Cholesky factor of A."""
+
+    def forward(self: Array, input2: Array, upper: bool = False) -> Array:
+        for value in (self, input2):
+            if value.ndim < 2:
+                which = "b" if value is self else "u"
+                raise RuntimeError(
+                    f"{which} should have at least 2 dimensions, but has {value.ndim} dimensions instead"
+                )
+        _check_solved("cholesky_solve", self, input2)
+        implemented("cholesky_solve_cpu", self, "fdFD")
+        h = lapack.adjoint(input2)
+        first, second = (h, input2) if upper else (input2, h)
+        x = lapack.solve_triangular(first, self, upper=False)
+        return lapack.by_columns(lapack.solve_triangular(second, x, upper=True))
 
     def self__input2(
         g: Any, self: Any, input2: Any, result: Any, upper: bool, mask: Any
@@ -556,7 +552,7 @@ class cholesky_inverse:
         check_square("cholesky_inverse", self)
         implemented("cholesky_inverse_out_cpu", self, "fdFD")
         raise_on_failure("cholesky_inverse", lapack.first_zero(self), INVERSE_FAILED)
-        return _cholesky_solve(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
+        return cholesky_solve.kernel(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
 
     def self(g: Any, self: Any, upper: bool, result: Any) -> Any:
         common = g + mH(g)
@@ -825,18 +821,6 @@ def pseudo_inverse(a: Any, atol: Any = None, rtol: Any = None, hermitian: bool =
     return lapack.adjoint(vh) @ (inverse[..., None] * lapack.adjoint(u))
 
 
-def _pinv(
-    self: Array, *, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False
-) -> Array:
-    if self.ndim < 2 or self.dtype.char not in "fdFD":
-        kind = scalar_name(self)
-        raise RuntimeError(
-            f"linalg.pinv({kind}{{{list(self.shape)}}}): expected a tensor with 2 or more dimensions of "
-            "float, double, cfloat or cdouble types"
-        )
-    return pseudo_inverse(self, atol, rtol, hermitian)
-
-
 def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
     pinv, A = result, self
     m, n = A.shape[-2], A.shape[-1]
@@ -861,13 +845,27 @@ def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
 
 
 @primitive(
-    _pinv,
     "LinalgPinvBackward0",
     numpy=np.linalg.pinv,
     batching=batching_helpers.pseudo_inverses,
     symbolic="linalg.pinv",
 )
 class pinv_p:
+    def forward(
+        self: Array,
+        *,
+        atol: Array | None = None,
+        rtol: Array | None = None,
+        hermitian: bool = False,
+    ) -> Array:
+        if self.ndim < 2 or self.dtype.char not in "fdFD":
+            kind = scalar_name(self)
+            raise RuntimeError(
+                f"linalg.pinv({kind}{{{list(self.shape)}}}): expected a tensor with 2 or more dimensions of "
+                "float, double, cfloat or cdouble types"
+            )
+        return pseudo_inverse(self, atol, rtol, hermitian)
+
     self = _pinv_backward
 
 

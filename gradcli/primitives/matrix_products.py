@@ -371,19 +371,7 @@ def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
             )
 
 
-def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    for i, mat in enumerate((mat1, mat2), 1):
-        if mat.ndim != 2:
-            raise RuntimeError(f"mat{i} must be a matrix, got {mat.ndim}-D tensor")
-    if mat1.shape[1] != mat2.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {_times(mat1, mat2)}")
-    _refuse_mixed(self, mat1, mat2)
-    _no_bool("addmm_impl_cpu_", mat1)
-    return _mix(self, matrices_dot(mat1, mat2), beta, alpha)
-
-
 @operator(
-    _addmm,
     "AddmmBackward0",
     "inplace",
     analytic=True,
@@ -396,6 +384,16 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
+
+    def forward(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+        for i, mat in enumerate((mat1, mat2), 1):
+            if mat.ndim != 2:
+                raise RuntimeError(f"mat{i} must be a matrix, got {mat.ndim}-D tensor")
+        if mat1.shape[1] != mat2.shape[0]:
+            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {_times(mat1, mat2)}")
+        _refuse_mixed(self, mat1, mat2)
+        _no_bool("addmm_impl_cpu_", mat1)
+        return _mix(self, matrices_dot(mat1, mat2), beta, alpha)
 
     self = _scaled
     mat1 = lambda g, mat2, mat1_sym_sizes, mat1_sym_strides, alpha: _mm_mat1(

@@ -130,10 +130,6 @@ def _multiplied(self: Any, axis: Any, keepdim: bool, dtype: Any) -> Any:
     return multiply_reduce(self, axis=axis, dtype=kind, keepdims=keepdim)
 
 
-def _prod(self: Array, *, dtype: Any = None) -> Array:
-    return _multiplied(self, None, False, numpy_dtype(dtype))
-
-
 def _products_without(self: Any, dim: int) -> Any:
     """For each position along `dim`, the product of the elements at the others."""
     from gradcli.primitives.scans import cumprod
@@ -153,10 +149,11 @@ def _prod_safe_backward(g: Any, self: Any, dim: int) -> Any:
     return g * conj(_products_without(self, dim))
 
 
-@primitive(
-    _prod, "ProdBackward0", batching=batching_helpers.whole(lambda: prod_dim), symbolic="prod: -"
-)
+@primitive("ProdBackward0", batching=batching_helpers.whole(lambda: prod_dim), symbolic="prod: -")
 class prod_all:
+    def forward(self: Array, *, dtype: Any = None) -> Array:
+        return _multiplied(self, None, False, numpy_dtype(dtype))
+
     def self(g: Any, self: Any, result: Any) -> Any:
         self = cast(self, data(g).dtype)
         if not self.ndim:

@@ -132,17 +132,7 @@ def _log_softmax(self: Array, dim: int) -> Array:
     return afresh(found.astype(self.dtype, copy=False), self)
 
 
-def _softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
-    product = grad_output * output
-    return product - output * total(product, dim, True)
-
-
-def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
-    return grad_output - np.exp(output) * total(grad_output, dim, True)
-
-
 @primitive(
-    _softmax_backward,
     "SoftmaxBackwardDataBackward0",
     batching=batching_helpers.slope_of_shares(lambda output: output, weighted=True),
     axes="dim",
@@ -150,6 +140,10 @@ def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
     symbolic="slope of softmax",
 )
 class softmax_backward_data:
+    def forward(grad_output: Array, output: Array, dim: int) -> Array:
+        product = grad_output * output
+        return product - output * total(product, dim, True)
+
     grad_output = itself
     output = lambda g, output, grad_output, dim: (
         grad_output * g
@@ -159,7 +153,6 @@ class softmax_backward_data:
 
 
 @primitive(
-    _log_softmax_backward,
     "LogSoftmaxBackwardDataBackward0",
     batching=batching_helpers.slope_of_shares(np.exp, weighted=False),
     axes="dim",
@@ -167,6 +160,9 @@ class softmax_backward_data:
     symbolic="slope of log_softmax",
 )
 class log_softmax_backward_data:
+    def forward(grad_output: Array, output: Array, dim: int) -> Array:
+        return grad_output - np.exp(output) * total(grad_output, dim, True)
+
     grad_output = lambda g, output, dim: g - total(g * np.exp(output), dim, True)
     output = lambda g, output, grad_output, dim: -total(grad_output, dim, True) * np.exp(output) * g
 

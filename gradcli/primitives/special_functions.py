@@ -217,19 +217,6 @@ class digamma:
     )
 
 
-def _polygamma(n: int, self: Array) -> Array:
-    if n < 0:
-        raise RuntimeError("polygamma(n, x) does not support negative n.")
-    implemented(("digamma", "trigamma", "polygamma")[min(n, 2)], self, "efd")
-    sign = 1 if n % 2 else -1
-    if n == 0:
-        return scipy_function("psi", "polygamma")(self)
-    factor = sign * (math.factorial(n) if n < 171 else math.inf)
-    if n == 1:
-        return _trigamma(self)
-    return self.dtype.type(factor) * _zeta(self.dtype.type(n + 1), self)
-
-
 def _trigamma(self: Array) -> Array:
     """The derivative of digamma, with PyTorch's reflection: what it gives at negative integers too."""
     small = self < 0.5
@@ -242,7 +229,6 @@ def _trigamma(self: Array) -> Array:
 
 
 @operator(
-    _polygamma,
     "PolygammaBackward0",
     types="float",
     batching="elementwise",
@@ -253,6 +239,18 @@ def _trigamma(self: Array) -> Array:
 )
 class polygamma:
     """The n-th derivative of digamma; as a method `x.polygamma(n)`."""
+
+    def forward(n: int, self: Array) -> Array:
+        if n < 0:
+            raise RuntimeError("polygamma(n, x) does not support negative n.")
+        implemented(("digamma", "trigamma", "polygamma")[min(n, 2)], self, "efd")
+        sign = 1 if n % 2 else -1
+        if n == 0:
+            return scipy_function("psi", "polygamma")(self)
+        factor = sign * (math.factorial(n) if n < 171 else math.inf)
+        if n == 1:
+            return _trigamma(self)
+        return self.dtype.type(factor) * zeta_tensors.kernel(self.dtype.type(n + 1), self)
 
     self = lambda g, n, self: g * polygamma(n + 1, self)
 
@@ -337,21 +335,15 @@ _NO_ZETA = {"ec": "zeta_cpu"}
 _ZETA = "special.zeta(self, other)"
 
 
-def _zeta(self: Array, other: Array) -> Array:
-    """Hurwitz's zeta; of an infinite argument NaN, as Cephes in PyTorch has it, except at 1."""
-    found = scipy_function("zeta", "special.zeta")(self, other)
-    return where(np.isposinf(other), found.dtype.type(np.nan), found)
-
-
 @primitive(
-    _zeta,
-    "SpecialZetaBackward0",
-    symbolic=_ZETA,
-    types="float",
-    refuses=_NO_ZETA,
-    batching="elementwise",
+    "SpecialZetaBackward0", symbolic=_ZETA, types="float", refuses=_NO_ZETA, batching="elementwise"
 )
 class zeta_tensors:
+    def forward(self: Array, other: Array) -> Array:
+        """Hurwitz's zeta; of an infinite argument NaN, as Cephes in PyTorch has it, except at 1."""
+        found = scipy_function("zeta", "special.zeta")(self, other)
+        return where(np.isposinf(other), found.dtype.type(np.nan), found)
+
     self = lambda g: not_differentiable("zeta")
     other = lambda g, self, other: g * -self * zeta(self + 1.0, other)
 
@@ -360,7 +352,7 @@ class zeta_tensors:
     "SpecialZetaBackward1", symbolic=_ZETA, types="float", refuses=_NO_ZETA, batching="elementwise"
 )
 class zeta_number:
-    forward = lambda self, other: _zeta(other.dtype.type(self), other)
+    forward = lambda self, other: zeta_tensors.kernel(other.dtype.type(self), other)
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
 
 
