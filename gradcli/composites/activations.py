@@ -141,7 +141,7 @@ def overwriting(
 def backward_p(*about: Any, **facts: Any) -> Any:
     """The primitive of a derivative that PyTorch has as an operator of its own."""
     facts.setdefault("batching", "along" if "axes" in facts else "elementwise")
-    return operator(*about, public=False, types="own", saves_by_need=False, **facts)
+    return primitive("own", *about, saves_by_need=False, **facts)
 
 
 # -- clipped lines --------------------------------------------------------------------------------
@@ -686,9 +686,7 @@ class prelu_backward:
     )
 
 
-@primitive(
-    "PreluKernelBackward0", types="own", refuses={NUMBERS: "prelu_cpu"}, batching="elementwise"
-)
+@primitive("PreluKernelBackward0", "own pointwise", refuses={NUMBERS: "prelu_cpu"})
 class prelu_kernel:
     forward = lambda self, weight: where(self > 0, self, weight * self)
     self__weight = prelu_backward

@@ -259,7 +259,7 @@ def embedding(
     return embedding_p(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-@primitive(batching="folded", symbolic="one_hot")
+@primitive("folded", symbolic="one_hot")
 class one_hot_p:
     """1 where the class is, 0 elsewhere."""
 

@@ -175,16 +175,14 @@ def _samples(name: str, *more: str) -> list[str]:
 
 
 # -- losses of a difference -----------------------------------------------------------------------
-def _elementwise(*about: Any, types: str = "common", **facts: Any) -> Any:
+def _elementwise(*about: Any, **facts: Any) -> Any:
     """The primitive of a loss that has a value for each element, and reduces them."""
-    facts |= {"linearity": "loss", "types": types, "batching": batching_helpers.loss}
-    return operator(*about, public=False, **facts)
+    return primitive("loss common", *about, batching=batching_helpers.loss, **facts)
 
 
 def _slope(*about: Any, **facts: Any) -> Any:
     """The primitive of such a loss's gradient, which PyTorch has as an operator of its own."""
-    facts["batching"] = batching_helpers.loss_backward
-    return operator(*about, public=False, types="own", **facts)
+    return primitive("own", *about, batching=batching_helpers.loss_backward, **facts)
 
 
 def _mse_double(g: Any, self: Any, reduction: int) -> Any:
@@ -626,7 +624,7 @@ class binary_cross_entropy_backward:
 
 @_elementwise(
     "BinaryCrossEntropyBackward0",
-    types="own",
+    "own",
     refuses={NUMBERS: "binary_cross_entropy"},
     symbolic="binary_cross_entropy",
 )
@@ -831,7 +829,7 @@ multi_margin_loss_backward = last(
 )
 
 
-@primitive("MultiMarginLossBackward0", types="own", batching=batching_helpers.items)
+@primitive("MultiMarginLossBackward0", "own", batching=batching_helpers.items)
 class multi_margin_loss_p:
     def forward(
         self: Array,

@@ -477,7 +477,7 @@ def bucketize(
 _histogram_type = return_type("histogram", "hist bin_edges")
 
 
-@primitive("NotImplemented", outputs="hist bin_edges", batching="dynamic")
+@primitive("NotImplemented", "dynamic", outputs="hist bin_edges")
 class histogram_p:
     def forward(
         self: Array, weight: Array | None, bins: Any, range: Any, density: bool

@@ -23,7 +23,7 @@ FAMILY = "shapes"
 # -- copies ---------------------------------------------------------------------------------------
 
 
-@primitive("CloneBackward0", "linear copies", batching="elementwise", symbolic="self")
+@primitive("CloneBackward0", "linear copies pointwise", symbolic="self")
 class clone_as:
     def forward(self: Array, memory_format: str | None = None) -> Array:
         return formatted(self, memory_format) if isinstance(self, IN_MEMORY) else self
@@ -91,19 +91,12 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
     return in_dtype(g, self_dtype)
 
 
-@primitive(
-    _to_copy,
-    "ToCopyBackward0",
-    "linear copies",
-    analytic=False,
-    batching="elementwise",
-    symbolic="to",
-)
+@primitive(_to_copy, "ToCopyBackward0", "linear copies pointwise", analytic=False, symbolic="to")
 class to_copy:
     self = cast_back
 
 
-@primitive(_to_copy, batching="elementwise", symbolic="to")
+@primitive(_to_copy, "pointwise", symbolic="to")
 class to_discrete:
     """Integers and booleans: not differentiable."""
 

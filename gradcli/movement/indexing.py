@@ -232,7 +232,7 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@primitive(_where, "WhereBackward0", "linear", batching="elementwise", symbolic="where")
+@primitive(_where, "WhereBackward0", "linear pointwise", symbolic="where")
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -288,7 +288,7 @@ def _rank(value: Any) -> tuple[Any, int]:
     return dtype, 2 if value.ndim else 1
 
 
-@primitive(params="self", batching="dynamic")
+@primitive("dynamic", params="self")
 class nonzero_of:
     """Positions of the elements that are not zero, one a row."""
 
@@ -324,11 +324,7 @@ def argwhere(input: Array) -> Any:
 
 
 @primitive(
-    "MaskedFillBackward0",
-    "own_order",
-    batching="elementwise",
-    symbolic="masked_fill",
-    writes="shared read",
+    "MaskedFillBackward0", "own_order pointwise", symbolic="masked_fill", writes="shared read"
 )
 class masked_fill_number:
     def forward(self: Array, mask: Array, value: Any) -> Array:

@@ -100,7 +100,7 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return _filled(self, _cast(np.asarray(value), self.dtype))
 
 
-@primitive(_fill, "FillBackward0", batching="elementwise", symbolic="fill", writes="shared")
+@primitive(_fill, "FillBackward0", "pointwise", symbolic="fill", writes="shared")
 class fill_number:
     self = zeros_like
 
@@ -111,7 +111,7 @@ class fill_tensor:
     value = lambda g: g.sum()
 
 
-@primitive(_fill, "FillBackward2", batching="elementwise", symbolic="fill", writes="shared")
+@primitive(_fill, "FillBackward2", "pointwise", symbolic="fill", writes="shared")
 class fill_number_in_place:
     self = zeros_like
 
@@ -147,7 +147,7 @@ def fill_(input: Array, value: Any) -> Any:
     return inplace(primitive, input, value)
 
 
-@primitive("ZeroBackward0", batching="elementwise", writes="shared")
+@primitive("ZeroBackward0", "pointwise", writes="shared")
 class zero_p:
     forward = lambda self: np.zeros(self.shape, self.dtype)[()]
     self = zeros_like

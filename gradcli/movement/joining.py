@@ -39,8 +39,7 @@ FAMILY = "shapes"
 
 @operator(
     "CatBackward0",
-    "linear",
-    types="common",
+    "linear common",
     aliases="concat concatenate",
     method=False,
     numpy=np.concatenate,
@@ -118,8 +117,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
 @operator(
     _stack,
     "StackBackward0",
-    "linear",
-    types="common",
+    "linear common",
     method=False,
     numpy=np.stack,
     samples="([randn(2,3), randn(2,3)]); ([randn(3), randn(3)], dim=-1)",
@@ -351,10 +349,10 @@ def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
 
 
 @operator(
-    "ConstantPadNdBackward0",  # not linear: the constant it pads with is no tangent's
+    "ConstantPadNdBackward0",
+    "leading",
     method=False,
     samples="(randn(2,3), (1,2)); (randn(2,3), (-1,2), 3.0)",
-    batching="leading",
     signature="constant_pad_nd(Tensor input, int[] pad, Scalar value=0)",
 )
 class constant_pad_nd:
@@ -499,10 +497,9 @@ class rot90:
 
 @operator(
     "TrilBackward0",
-    "linear inplace",
+    "linear inplace leading",
     numpy=np.tril,
     samples="(randn(3,3)); (randn(2,3,3), -1)",
-    batching="leading",
     symbolic="tril: diagonal",
     writes="shared",
     signature="tril(Tensor input, int diagonal=0, *, Tensor out=None)",
@@ -520,10 +517,9 @@ class tril:
 
 @operator(
     "TriuBackward0",
-    "linear inplace",
+    "linear inplace leading",
     numpy=np.triu,
     samples="(randn(3,3)); (randn(2,3,3), 1)",
-    batching="leading",
     symbolic="triu: diagonal",
     writes="shared",
     signature="triu(Tensor input, int diagonal=0, *, Tensor out=None)",
@@ -616,7 +612,7 @@ def _block_diag_of_batches(primitive: Any, operands: list[Any], level: BatchLeve
     )
 
 
-@primitive("BlockDiagBackward0", "linear", types="common", batching=_block_diag_of_batches)
+@primitive("BlockDiagBackward0", "linear common", batching=_block_diag_of_batches)
 class block_diag_of:
     def forward(tensors: Arrays) -> Array:
         blocks = []

@@ -174,10 +174,9 @@ def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
 
 @operator(
     "PixelShuffleBackward0",
-    "linear",
+    "linear leading",
     aliases="pixel_shuffle",
     samples="(randn(2,8,3,3), 2)",
-    batching="leading",
     signature="nn.functional.pixel_shuffle(Tensor input, int upscale_factor)",
 )
 class pixel_shuffle:
@@ -210,10 +209,9 @@ class pixel_shuffle:
 
 @operator(
     "PixelUnshuffleBackward0",
-    "linear",
+    "linear leading",
     aliases="pixel_unshuffle",
     samples="(randn(2,2,4,4), 2)",
-    batching="leading",
     signature="nn.functional.pixel_unshuffle(Tensor input, int downscale_factor)",
 )
 class pixel_unshuffle:
@@ -247,10 +245,9 @@ class pixel_unshuffle:
 
 @operator(
     "ChannelShuffleBackward0",
-    "linear",
+    "linear folded",
     aliases="channel_shuffle",
     samples="(randn(1,4,2,2), 2)",
-    batching="folded",
     signature="nn.functional.channel_shuffle(Tensor input, int groups)",
 )
 class channel_shuffle:

@@ -80,7 +80,7 @@ class reshape_copy:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@primitive(samples=("view(randn(2,3), float32)",), batching="leading")
+@primitive("leading", samples=("view(randn(2,3), float32)",))
 class view_dtype:
     """The bytes read as another dtype: the same memory, but never part of a graph."""
 
@@ -1069,12 +1069,7 @@ def _alias(self: Array) -> Array:
 
 
 @primitive(
-    _alias,
-    "AliasBackward0",
-    "linear view",
-    samples=("randn(3)[...]",),
-    batching="elementwise",
-    symbolic="self",
+    _alias, "AliasBackward0", "linear view pointwise", samples=("randn(3)[...]",), symbolic="self"
 )
 class alias:
     self = lambda g: g
@@ -1159,11 +1154,7 @@ class as_strided:
 
 
 @operator(
-    "ViewAsRealBackward0",
-    "view",
-    method=False,
-    samples="(randn(2, dtype=complex128))",
-    batching="leading",
+    "ViewAsRealBackward0", "view leading", method=False, samples="(randn(2, dtype=complex128))"
 )
 class view_as_real:
     """Real and imaginary parts as a last dim of size 2."""
@@ -1181,10 +1172,9 @@ class view_as_real:
 
 @operator(
     "ViewAsComplexBackward0",
-    "view",
+    "view leading",
     method=False,
     samples="(randn(3,2))",
-    batching="leading",
     symbolic="view_as_complex",
 )
 class view_as_complex:
@@ -1221,21 +1211,12 @@ def _conj(self: Array) -> Array:
     return self.conj()
 
 
-@primitive(
-    _conj, "ConjBackward0", "linear", analytic=False, batching="elementwise", symbolic="conj"
-)
+@primitive(_conj, "ConjBackward0", "linear pointwise", analytic=False, symbolic="conj")
 class conj_of:
     self = conj
 
 
-@primitive(
-    _conj,
-    "ConjPhysicalBackward0",
-    "linear",
-    analytic=False,
-    batching="elementwise",
-    symbolic="conj",
-)
+@primitive(_conj, "ConjPhysicalBackward0", "linear pointwise", analytic=False, symbolic="conj")
 class conj_physical_of:
     self = lambda g: conj_physical(g)
 

@@ -175,7 +175,7 @@ def _standard(mean: Array, std: Array, kind: Kind, generator: Generator | None) 
     return values * np.asarray(std).astype(kind) + np.asarray(mean).astype(kind)
 
 
-@primitive("NormalBackward1", batching="random")
+@primitive("NormalBackward1", "random")
 class normal_mean:
     def forward(mean: Array, *, std: Any = 1.0, generator: Any = None) -> Array:
         if not std >= 0:
@@ -185,7 +185,7 @@ class normal_mean:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
 
 
-@primitive("NormalBackward2", batching="random")
+@primitive("NormalBackward2", "random")
 class normal_std:
     def forward(std: Array, *, mean: Any = 0.0, generator: Any = None) -> Array:
         return _standard(mean, std, std.dtype, generator)
@@ -193,7 +193,7 @@ class normal_std:
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@primitive("NormalBackward3", batching="random")
+@primitive("NormalBackward3", "random")
 class normal_both:
     def forward(mean: Array, std: Array, *, generator: Any = None) -> Array:
         return _standard(mean, std, mean.dtype, generator)
@@ -202,7 +202,7 @@ class normal_both:
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@primitive("BernoulliBackward0", batching="random")
+@primitive("BernoulliBackward0", "random")
 class bernoulli_p:
     def forward(input: Array, *, generator: Any = None) -> Array:
         if input.dtype.kind != "f":
@@ -213,7 +213,7 @@ class bernoulli_p:
     input = zeros_like
 
 
-@primitive("PoissonBackward0", batching="random")
+@primitive("PoissonBackward0", "random")
 class poisson_row:
     def forward(input: Array, *, generator: Any = None) -> Array:
         if input.dtype.kind != "f":
@@ -223,7 +223,7 @@ class poisson_row:
     input = zeros_like
 
 
-@primitive(batching="random")
+@primitive("random")
 class multinomial_row:
     def forward(
         input: Array, *, num_samples: Any, replacement: bool = False, generator: Any = None

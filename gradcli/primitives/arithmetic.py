@@ -74,7 +74,7 @@ add = register(
 
 @operator(
     "SubBackward0",
-    "linear wide inplace numbers",
+    "linear wide inplace numbers pointwise",
     plain="-",
     real={"other": "-g if alpha == 1 else -g * alpha"},
     types="numbers",
@@ -86,7 +86,6 @@ add = register(
         "subtract(Tensor input, Scalar other, Scalar alpha=1)",
     ),
     samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
-    batching="elementwise",
     symbolic="minus",
     signature=(
         "sub(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
@@ -142,10 +141,9 @@ class rsub_scalar:
 
 @primitive(
     "RsubBackward0",
-    "linear wide",
+    "linear wide pointwise",
     types="numbers",
     refuses={"b": (RuntimeError, TWO_BOOLS)},
-    batching="elementwise",
     symbolic="other - alpha * self",
 )
 class rsub_tensor:
@@ -173,10 +171,9 @@ mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
 @primitive(
     np.divide,
     "DivBackward0",
-    "elementwise wide",
+    "elementwise wide float",
     analytic=True,
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
-    types="float",
     samples=_samples("div"),
     symbolic="self / other",
 )
@@ -185,23 +182,14 @@ class div_true:
     other = lambda g, self, other: -g * conj((self / other) / other)
 
 
-@primitive(
-    "DivBackward1",
-    "linear",
-    types="float",
-    scalar_of=div_true,
-    batching="elementwise",
-    symbolic="self / other",
-)
+@primitive("DivBackward1", "linear float pointwise", scalar_of=div_true, symbolic="self / other")
 class div_scalar:
     # C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
     forward = lambda self, other: self / other
     self = lambda g, other: g / conj(other)
 
 
-@primitive(
-    "DivBackward2", "wide", types="common", batching="elementwise", symbolic="rounded quotient"
-)
+@primitive("DivBackward2", "wide common pointwise", symbolic="rounded quotient")
 class div_rounded:
     def forward(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
         check_divisor(self, other)
@@ -223,9 +211,8 @@ class div_rounded:
 @operator(
     np.reciprocal,
     "ReciprocalBackward0",
-    "elementwise inplace",
+    "elementwise inplace float",
     analytic=True,
-    types="float",
     samples="(rand(2,3) + 0.5); (rand(()) + 0.5); (randn(0))",
 )
 class reciprocal:
@@ -236,11 +223,10 @@ class reciprocal:
 
 @operator(
     "NegBackward0",
-    "linear inplace",
+    "linear inplace pointwise",
     aliases="negative",
     numpy=np.negative,
     samples="(randn(2,3)); (randn(())); (randn(0))",
-    batching="elementwise",
     symbolic="-self",
 )
 class neg:
@@ -372,11 +358,9 @@ def check_divisor(self: Any, other: Any) -> None:
 
 @operator(
     "NotImplemented",
-    "wide inplace numbers",
+    "wide inplace numbers common pointwise",
     refuses={"bc": "div_floor_cpu"},
-    types="common",
     samples="(tensor([7., -7.]), 2)",
-    batching="elementwise",
     symbolic="floor_divide(self, other)",
     signature=(
         "floor_divide(Tensor input, Tensor other, *, Tensor out=None)",
@@ -399,9 +383,8 @@ class floor_divide:
 
 @primitive(
     "RemainderBackward1",
-    types="common",
+    "common pointwise",
     refuses={"bc": "remainder_cpu"},
-    batching="elementwise",
     symbolic="remainder(self, other)",
 )
 class remainder_tensors:
@@ -417,13 +400,13 @@ class remainder_tensors:
     other = lambda g, self, other: -g * div_rounded(cast(self, dtype_of(g)), other, "floor")
 
 
-@primitive("RemainderBackward0", batching="elementwise", symbolic="remainder(self, other)")
+@primitive("RemainderBackward0", "pointwise", symbolic="remainder(self, other)")
 class remainder_number:
     forward = lambda self, other: remainder_tensors.kernel(self, dtypes.constant(other, self.dtype))
     self = lambda g: g
 
 
-@primitive("NotImplemented", batching="elementwise", symbolic="remainder(self, other)")
+@primitive("NotImplemented", "pointwise", symbolic="remainder(self, other)")
 class remainder_:
     forward = lambda self, other: remainder_tensors.kernel(
         dtypes.constant(self, other.dtype), other
@@ -604,7 +587,7 @@ logical_or = _compare(np.logical_or, "logical_or")
 logical_xor = _compare(np.logical_xor, "logical_xor")
 
 
-@operator(np.logical_not, params="self", samples="(tensor([0., 1.]))", batching="elementwise")
+@operator(np.logical_not, "pointwise", params="self", samples="(tensor([0., 1.]))")
 class logical_not:
     """True where zero."""
 
@@ -646,11 +629,10 @@ bitwise_right_shift = _shift(np.right_shift, "right")
 
 
 @operator(
+    "inplace pointwise",
     refuses={"fc": "bitwise_not_cpu"},
-    inplace=True,
     numpy=np.invert,
     samples="(tensor([True, False]))",
-    batching="elementwise",
 )
 class bitwise_not:
     """Bitwise not."""

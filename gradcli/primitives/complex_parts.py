@@ -47,10 +47,10 @@ _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), ra
 
 @operator(
     "ComplexBackward0",
+    "pointwise",
     method=False,
     name="complex",
     samples=tuple(s.format("complex") for s in _PARTS),
-    batching="elementwise",
     symbolic="torch.complex:",
 )
 class complex_:
@@ -67,10 +67,7 @@ class complex_:
 
 
 @operator(
-    "PolarBackward0",
-    method=False,
-    samples=tuple(s.format("polar") for s in _PARTS),
-    batching="elementwise",
+    "PolarBackward0", "pointwise", method=False, samples=tuple(s.format("polar") for s in _PARTS)
 )
 class polar:
     """Complex numbers with the given absolute values and angles."""

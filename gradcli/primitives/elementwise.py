@@ -46,30 +46,23 @@ _PAIRS = (
 )
 
 
-def unary(kernel: Any, node: str, samples: tuple[str, ...] = ANY, **facts: Any) -> Any:
+def unary(*about: Any, samples: tuple[str, ...] = ANY, **facts: Any) -> Any:
     """A decorator: the elementwise primitive of one argument with these VJP rules."""
 
     def decorate(body: type) -> Any:
         name = facts.get("name") or body.__name__.rstrip("_")
-        return operator(
-            kernel,
-            node,
-            linearity="elementwise",
-            types=facts.pop("types", "float"),
-            inplace=True,
-            samples=tuple(s.format(name) for s in samples),
-            **facts,
-        )(body)
+        calls = tuple(s.format(name) for s in samples)
+        return operator("elementwise float inplace", *about, samples=calls, **facts)(body)
 
     return decorate
 
 
-def binary(kernel: Any, node: str, types: str = "common", **facts: Any) -> Any:
+def binary(*about: Any, **facts: Any) -> Any:
     """A primitive of two arguments, element by element."""
 
     def decorate(body: type) -> Any:
         samples = tuple(s.format(body.__name__) for s in _PAIRS)
-        return operator(kernel, node, types=types, samples=samples, **facts)(body)
+        return operator("common", *about, samples=samples, **facts)(body)
 
     return decorate
 
@@ -104,28 +97,28 @@ _LN2 = 0.6931471805599453
 _LN10 = 2.3025850929940456
 
 
-@unary(np.log, "LogBackward0", _POSITIVE, analytic=True, real={"self": "g / self"})
+@unary(np.log, "LogBackward0", samples=_POSITIVE, analytic=True, real={"self": "g / self"})
 class log:
     """The natural logarithm."""
 
     self = lambda g, self: g / conj(self)
 
 
-@unary(np.log2, "Log2Backward0", _POSITIVE, analytic=True)
+@unary(np.log2, "Log2Backward0", samples=_POSITIVE, analytic=True)
 class log2:
     """The logarithm to the base 2."""
 
     self = lambda g, self: g / (conj(self) * _LN2)
 
 
-@unary(np.log10, "Log10Backward0", _POSITIVE, analytic=True)
+@unary(np.log10, "Log10Backward0", samples=_POSITIVE, analytic=True)
 class log10:
     """The logarithm to the base 10."""
 
     self = lambda g, self: g / (conj(self) * _LN10)
 
 
-@unary(np.log1p, "Log1PBackward0", _POSITIVE, aliases="special.log1p", analytic=True)
+@unary(np.log1p, "Log1PBackward0", samples=_POSITIVE, aliases="special.log1p", analytic=True)
 class log1p:
     """log(1 + input), exact near 0."""
 
@@ -133,7 +126,7 @@ class log1p:
 
 
 # -- roots ----------------------------------------------------------------------------------------
-@unary(np.sqrt, "SqrtBackward0", _POSITIVE, analytic=True)
+@unary(np.sqrt, "SqrtBackward0", samples=_POSITIVE, analytic=True)
 class sqrt:
     """The square root."""
 
@@ -144,7 +137,7 @@ def _rsqrt(self: Array) -> Array:
     return 1 / np.sqrt(self)
 
 
-@unary(_rsqrt, "RsqrtBackward0", _POSITIVE, analytic=True)
+@unary(_rsqrt, "RsqrtBackward0", samples=_POSITIVE, analytic=True)
 class rsqrt:
     """1 / sqrt(input)."""
 
@@ -173,7 +166,7 @@ class tan:
     self = lambda g, result: g * conj(1 + result**2)
 
 
-@unary(np.arcsin, "AsinBackward0", _UNIT, aliases="arcsin")
+@unary(np.arcsin, "AsinBackward0", samples=_UNIT, aliases="arcsin")
 class asin:
     """The inverse sine."""
 
@@ -184,7 +177,7 @@ class asin:
     )
 
 
-@unary(np.arccos, "AcosBackward0", _UNIT, aliases="arccos")
+@unary(np.arccos, "AcosBackward0", samples=_UNIT, aliases="arccos")
 class acos:
     """The inverse cosine."""
 
@@ -216,7 +209,7 @@ class cosh:
     self = lambda g, self: g * conj(np.sinh(self))
 
 
-@unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh", analytic=True, donates=True)
+@unary(np.tanh, "TanhBackward0", "donates", aliases="nn.functional.tanh", analytic=True)
 class tanh:
     """The hyperbolic tangent."""
 
@@ -231,7 +224,7 @@ def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
 
 @primitive(
     "TanhBackwardBackward0",
-    batching="elementwise",
+    "pointwise",
     saves_by_need=False,
     symbolic="grad_output * (1 - output * output)",
 )
@@ -255,7 +248,7 @@ class asinh:
 @unary(
     np.arccosh,
     "AcoshBackward0",
-    ("{0}(rand(2,3) + 1.5)", "{0}(rand(()) + 1.5)", "{0}(rand(0))"),
+    samples=("{0}(rand(2,3) + 1.5)", "{0}(rand(()) + 1.5)", "{0}(rand(0))"),
     aliases="arccosh",
 )
 class acosh:
@@ -270,7 +263,7 @@ class acosh:
     )
 
 
-@unary(np.arctanh, "AtanhBackward0", _UNIT, aliases="arctanh")
+@unary(np.arctanh, "AtanhBackward0", samples=_UNIT, aliases="arctanh")
 class atanh:
     """The inverse hyperbolic tangent."""
 
@@ -356,9 +349,9 @@ def _sigmoid(self: Array) -> Array:
 @unary(
     _sigmoid,
     "SigmoidBackward0",
+    "donates",
     aliases="special.expit nn.functional.sigmoid",
     analytic=True,
-    donates=True,
 )
 class sigmoid:
     """1 / (1 + exp(-input))."""
@@ -374,7 +367,7 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
 
 @primitive(
     "SigmoidBackwardBackward0",
-    batching="elementwise",
+    "pointwise",
     saves_by_need=False,
     symbolic="grad_output * output * (1 - output)",
 )
@@ -391,7 +384,7 @@ def _relu(self: Array) -> Array:
 @unary(
     _relu,
     "ReluBackward0",
-    types="common",
+    "common",
     refuses={
         "b": (RuntimeError, "Boolean inputs not supported for relu"),
         "c": "clamp is not supported for complex types",
@@ -406,7 +399,7 @@ class relu:
 
 @primitive(
     "ThresholdBackwardBackward0",
-    batching="elementwise",
+    "pointwise",
     saves_by_need=False,
     symbolic="where(self > threshold, grad_output, 0)",
 )
@@ -429,10 +422,7 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
 
 
 @primitive(
-    "SoftplusBackwardBackward0",
-    batching="elementwise",
-    saves_by_need=False,
-    symbolic="slope of softplus",
+    "SoftplusBackwardBackward0", "pointwise", saves_by_need=False, symbolic="slope of softplus"
 )
 class softplus_backward:
     def forward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
@@ -449,10 +439,10 @@ class softplus_backward:
 @unary(
     _softplus,
     "SoftplusBackward0",
+    "own",
     name="nn.functional.softplus",
     aliases="softplus",
     method=False,
-    types="own",
     refuses={"biuc": "softplus_cpu"},
     signature="softplus(Tensor input, Scalar beta=1, Scalar threshold=20, *, Tensor out=None)",
 )
@@ -474,9 +464,9 @@ def _silu_backward(g: Any, self: Any) -> Any:
 @unary(
     _silu,
     "SiluBackward0",
+    "own",
     name="silu",
     method=False,
-    types="own",
     refuses={"biu": "silu_cpu", "C": "silu"},
 )
 class silu:
@@ -486,7 +476,7 @@ class silu:
 
 
 # -- signs and rounding ---------------------------------------------------------------------------
-@unary(np.abs, "AbsBackward0", types="common", aliases="absolute", refuses={"b": "abs_cpu"})
+@unary(np.abs, "AbsBackward0", "common", aliases="absolute", refuses={"b": "abs_cpu"})
 class abs:
     """The absolute value; its slope at 0 is 0."""
 
@@ -515,7 +505,7 @@ def _sgn_backward(g: Any, self: Any, result: Any) -> Any:
     return masked_fill((g / size - (g * conj(result)).real * result / size), size == 0.0, 0)
 
 
-@unary(_sgn, "SgnBackward0", types="common", symbolic="sgn")
+@unary(_sgn, "SgnBackward0", "common", symbolic="sgn")
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
 
@@ -558,17 +548,16 @@ trunc = _still(
 @primitive(
     _keeping_integers(np.rint),
     "RoundBackward0",
+    "common pointwise",
     numpy=np.rint,
-    types="common",
     refuses={"bc": "round_vml_cpu"},
-    batching="elementwise",
     symbolic="round(self)",
 )
 class round_whole:
     self = zeros_like
 
 
-@primitive("RoundBackward1", refuses={"biuc": "round_cpu"}, batching="elementwise")
+@primitive("RoundBackward1", "pointwise", refuses={"biuc": "round_cpu"})
 class round_to:
     def forward(self: Array, decimals: int) -> Array:
         scale = 10.0 ** (decimals if decimals > 0 else -decimals)
@@ -595,7 +584,7 @@ def _frac(self: Array) -> Array:
     return self - np.trunc(self)
 
 
-@unary(_frac, "FracBackward0", types="common", refuses={"biuc": "frac_cpu"})
+@unary(_frac, "FracBackward0", "common", refuses={"biuc": "frac_cpu"})
 class frac:
     """What is behind the decimal point, with the sign."""
 
@@ -619,9 +608,7 @@ _NO_COMPLEX_CLAMP = {"c": "clamp is not supported for complex types"}
 _NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
 
 
-@primitive(
-    "ClampBackward1", "elementwise", types="common", refuses=_NO_BOOL_CLAMP, symbolic="clamp"
-)
+@primitive("ClampBackward1", "elementwise common", refuses=_NO_BOOL_CLAMP, symbolic="clamp")
 class clamp_numbers:
     def forward(self: Array, min: Any = None, max: Any = None) -> Array:
         low, high = (None if n is None else dtypes.checked(n, self.dtype) for n in (min, max))
@@ -630,13 +617,7 @@ class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
 
-@primitive(
-    "ClampBackward0",
-    types="common",
-    refuses=_NO_COMPLEX_CLAMP,
-    batching="elementwise",
-    symbolic="clamp",
-)
+@primitive("ClampBackward0", "common pointwise", refuses=_NO_COMPLEX_CLAMP, symbolic="clamp")
 class clamp_tensors:
     def forward(self: Array, min: Array | None = None, max: Array | None = None) -> Array:
         if self.dtype.kind == "b" and min is not None and max is not None:
@@ -697,36 +678,43 @@ def _clamp_max_tensor(self: Array, max: Array) -> Array:
     return below(self, max)
 
 
-def _limiting(kernel: Any, node: str, symbolic: str, **refuses: str) -> Any:
+def _limiting(*about: Any, symbolic: str, **refuses: str) -> Any:
     """A primitive of one limit."""
-    facts: dict[str, Any] = {"types": "common", "batching": "elementwise", "symbolic": symbolic}
-    return primitive(kernel, node, refuses=refuses, **facts)
+    return primitive("common pointwise", *about, refuses=refuses, symbolic=symbolic)
 
 
 _NO_COMPLEX = _NO_COMPLEX_CLAMP["c"]
 
 
 @_limiting(
-    _clamp_min_number, "ClampMinBackward0", "clamp_min", c=_NO_COMPLEX, b="clamp_min_scalar_cpu"
+    _clamp_min_number,
+    "ClampMinBackward0",
+    symbolic="clamp_min",
+    c=_NO_COMPLEX,
+    b="clamp_min_scalar_cpu",
 )
 class clamp_min_number:
     self = lambda g, self, min: where(self >= min, g, 0)
 
 
-@_limiting(_clamp_min_tensor, "ClampMinBackward1", "clamp_min", c="maximum_cpu")
+@_limiting(_clamp_min_tensor, "ClampMinBackward1", symbolic="clamp_min", c="maximum_cpu")
 class clamp_min_tensor:
     self = lambda g, self, min: where(self >= min, g, 0)
     min = lambda g, self, min: where(self < min, g, 0)
 
 
 @_limiting(
-    _clamp_max_number, "ClampMaxBackward0", "clamp_max", c=_NO_COMPLEX, b="clamp_max_scalar_cpu"
+    _clamp_max_number,
+    "ClampMaxBackward0",
+    symbolic="clamp_max",
+    c=_NO_COMPLEX,
+    b="clamp_max_scalar_cpu",
 )
 class clamp_max_number:
     self = lambda g, self, max: where(self <= max, g, 0)
 
 
-@_limiting(_clamp_max_tensor, "ClampMaxBackward1", "clamp_max", c="minimum_cpu")
+@_limiting(_clamp_max_tensor, "ClampMaxBackward1", symbolic="clamp_max", c="minimum_cpu")
 class clamp_max_tensor:
     self = lambda g, self, max: where(self <= max, g, 0)
     max = lambda g, self, max: where(self > max, g, 0)
@@ -817,12 +805,7 @@ def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]
 
 
 @binary(
-    np.arctan2,
-    "Atan2Backward0",
-    types="float",
-    aliases="arctan2",
-    refuses={"c": "atan2_cpu"},
-    inplace=True,
+    np.arctan2, "Atan2Backward0", "float inplace", aliases="arctan2", refuses={"c": "atan2_cpu"}
 )
 class atan2:
     """The angle of the point (other, input)."""
@@ -830,7 +813,7 @@ class atan2:
     self__other = _atan2_backward
 
 
-@binary(np.hypot, "HypotBackward0", inplace=True, refuses={"biuc": "hypot_cpu"})
+@binary(np.hypot, "HypotBackward0", "inplace", refuses={"biuc": "hypot_cpu"})
 class hypot:
     """sqrt(input**2 + other**2), without overflow."""
 
@@ -846,7 +829,7 @@ def _logaddexp(self: Array, other: Array) -> Array:
     return larger + np.log1p(np.exp(smaller - larger))
 
 
-@binary(_logaddexp, "LogaddexpBackward0", refuses={"biu": "logaddexp_cpu"}, batching="elementwise")
+@binary(_logaddexp, "LogaddexpBackward0", "pointwise", refuses={"biu": "logaddexp_cpu"})
 class logaddexp:
     """log(exp(input) + exp(other))."""
 
@@ -862,23 +845,14 @@ class logaddexp2:
     other = lambda g, self, other: g / (1 + 2 ** (self - other))
 
 
-@primitive(
-    "FmodBackward0",
-    refuses={"bc": "fmod_cpu"},
-    batching="elementwise",
-    symbolic="fmod(self, other)",
-)
+@primitive("FmodBackward0", "pointwise", refuses={"bc": "fmod_cpu"}, symbolic="fmod(self, other)")
 class fmod_number:
     forward = lambda self, other: np.fmod(self, dtypes.checked(other, self.dtype))
     self = lambda g: g
 
 
 @primitive(
-    "FmodBackward1",
-    types="common",
-    refuses={"bc": "fmod_cpu"},
-    batching="elementwise",
-    symbolic="fmod(self, other)",
+    "FmodBackward1", "common pointwise", refuses={"bc": "fmod_cpu"}, symbolic="fmod(self, other)"
 )
 class fmod_tensors:
     def forward(self: Array, other: Array) -> Array:
@@ -912,9 +886,8 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
 
 @primitive(
     "CopysignBackward0",
-    types="float",
+    "float pointwise",
     refuses={"c": "copysign_cpu"},
-    batching="elementwise",
     symbolic="copysign(self, other)",
 )
 class copysign_tensors:
@@ -925,9 +898,8 @@ class copysign_tensors:
 
 @primitive(
     "CopysignBackward1",
-    types="float",
+    "float pointwise",
     refuses={"c": "copysign_cpu"},
-    batching="elementwise",
     symbolic="copysign(self, other)",
 )
 class copysign_number:
@@ -948,13 +920,7 @@ def copysign(input: Array, other: Any) -> Any:
     return copysign_tensors(input, other)
 
 
-@operator(
-    "LdexpBackward0",
-    "inplace",
-    types="float",
-    samples="(randn(3), tensor([1., 2., 3.]))",
-    batching="elementwise",
-)
+@operator("LdexpBackward0", "inplace float pointwise", samples="(randn(3), tensor([1., 2., 3.]))")
 class ldexp:
     """input * 2**other."""
 
@@ -972,9 +938,8 @@ class ldexp:
 
 @primitive(
     "LerpBackward0",
-    types="common",
+    "common pointwise",
     refuses={"biu": "lerp_kernel_scalar"},
-    batching="elementwise",
     symbolic="self + weight * (end - self)",
 )
 class lerp_number:
@@ -990,9 +955,8 @@ class lerp_number:
 
 @primitive(
     "LerpBackward1",
-    types="common",
+    "common pointwise",
     refuses={"biu": "lerp_kernel_tensor"},
-    batching="elementwise",
     symbolic="self + weight * (end - self)",
 )
 class lerp_tensor:
@@ -1030,11 +994,9 @@ def _check_lerp(input: Any, **others: Any) -> None:
 
 @operator(
     "AddcmulBackward0",
-    "inplace",
-    types="common",
+    "inplace common pointwise",
     refuses={"b": "addcmul_cpu_out"},
     samples="(randn(3), randn(3), randn(3), value=2)",
-    batching="elementwise",
     symbolic="self + value * tensor1 * tensor2",
     signature=(
         (
@@ -1058,12 +1020,7 @@ class addcmul:
     tensor2 = lambda g, tensor1, value: g * conj(tensor1 * value)
 
 
-@primitive(
-    "AddcdivBackward0",
-    types="common",
-    batching="elementwise",
-    symbolic="self + value * tensor1 / tensor2",
-)
+@primitive("AddcdivBackward0", "common pointwise", symbolic="self + value * tensor1 / tensor2")
 class addcdiv_:
     def forward(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
         return self + dtypes.checked(value, self.dtype) * tensor1 / tensor2
@@ -1100,12 +1057,7 @@ _INTEGER_DIVISION = (
 )
 
 
-@operator(
-    "AngleBackward0",
-    types="float",
-    samples="(randn(3)); (randn(3, dtype=complex128))",
-    batching="elementwise",
-)
+@operator("AngleBackward0", "float pointwise", samples="(randn(3)); (randn(3, dtype=complex128))")
 class angle:
     """The angle of complex numbers; 0 or pi by the sign of real ones."""
 
@@ -1207,9 +1159,9 @@ def _infinite(sign: int) -> Any:
 
 @operator(
     _infinite(1),
+    "pointwise",
     refuses={"c": (RuntimeError, "isposinf does not support complex inputs.")},
     samples="(tensor([1.0, inf]))",
-    batching="elementwise",
 )
 class isposinf:
     """True where +infinity."""
@@ -1217,9 +1169,9 @@ class isposinf:
 
 @operator(
     _infinite(-1),
+    "pointwise",
     refuses={"c": (RuntimeError, "isneginf does not support complex inputs.")},
     samples="(tensor([1.0, -inf]))",
-    batching="elementwise",
 )
 class isneginf:
     """True where -infinity."""
@@ -1316,7 +1268,7 @@ def positive(input: Array) -> Any:
     return input
 
 
-@primitive("NotImplemented", batching="elementwise")
+@primitive("NotImplemented", "pointwise")
 class heaviside_:
     def forward(self: Array, values: Array) -> Array:
         # NumPy's heaviside of NaN is NaN, PyTorch's 0.

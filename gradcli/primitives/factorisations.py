@@ -140,9 +140,9 @@ CHOLESKY_FAILED = (
 
 @primitive(
     "LinalgInvExBackward0",
+    "leading",
     outputs="inverse info",
     differentiable=1,
-    batching="leading",
     symbolic="linalg.inv",
 )
 class inv_ex:
@@ -371,9 +371,9 @@ def _without(s: Any, i: int) -> Any:
 
 @primitive(
     "LinalgDetBackward0",
+    "leading",
     outputs="result LU pivots",
     differentiable=1,
-    batching="leading",
     symbolic="det[0]:",
 )
 class det_p:
@@ -416,9 +416,9 @@ def _units(values: Any, size: Any) -> Any:
 
 @primitive(
     "LinalgSlogdetBackward0",
+    "leading",
     outputs="sign logabsdet LU pivots",
     differentiable=2,
-    batching="leading",
     symbolic="linalg.slogdet:",
 )
 class slogdet_p:
@@ -464,9 +464,9 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
 
 @primitive(
     "LinalgCholeskyExBackward0",
+    "leading",
     outputs="L info",
     differentiable=1,
-    batching="leading",
     symbolic="linalg.cholesky",
 )
 class cholesky_ex_p:
@@ -485,8 +485,8 @@ class cholesky_ex_p:
 
 @operator(
     "CholeskyBackward0",
+    "leading",
     samples="(randn(3,3) * 0.1 + eye(3) * 2); (2*eye(3), upper=True)",
-    batching="leading",
     signature="cholesky(Tensor input, bool upper=False, *, Tensor out=None)",
 )
 class cholesky:
@@ -541,8 +541,8 @@ class cholesky_solve:
 
 @operator(
     "CholeskyInverseBackward0",
+    "leading",
     samples="(tril(randn(3,3)) + 3*eye(3))",
-    batching="leading",
     signature="cholesky_inverse(Tensor input, bool upper=False, *, Tensor out=None)",
 )
 class cholesky_inverse:
@@ -572,7 +572,7 @@ def _halve_diagonal(x: Any) -> Any:
     return x * weights.astype(_real(numbers(x)))
 
 
-@primitive("LinalgQrBackward0", outputs="Q R", batching="leading", symbolic="linalg.qr: mode")
+@primitive("LinalgQrBackward0", "leading", outputs="Q R", symbolic="linalg.qr: mode")
 class qr_p:
     def forward(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
         if mode not in ("reduced", "complete", "r"):
@@ -671,8 +671,8 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
 
 @primitive(
     "LinalgEighBackward0",
+    "leading",
     outputs="eigenvalues eigenvectors",
-    batching="leading",
     symbolic="linalg.eigh: UPLO -",
 )
 class eigh_p:
@@ -695,10 +695,7 @@ def _to_real(g: Any, complex_input: bool) -> Any:
 
 
 @primitive(
-    "LinalgEigBackward0",
-    outputs="eigenvalues eigenvectors",
-    batching="leading",
-    symbolic="linalg.eig:",
+    "LinalgEigBackward0", "leading", outputs="eigenvalues eigenvectors", symbolic="linalg.eig:"
 )
 class eig_p:
     def forward(self: Array) -> tuple[Array, Array]:
@@ -735,10 +732,7 @@ def _check_phases(uu: Any, vv: Any) -> None:
 
 
 @primitive(
-    "LinalgSvdBackward0",
-    outputs="U S Vh",
-    batching="leading",
-    symbolic="linalg.svd: full_matrices -",
+    "LinalgSvdBackward0", "leading", outputs="U S Vh", symbolic="linalg.svd: full_matrices -"
 )
 class svd_p:
     def forward(
@@ -1032,9 +1026,7 @@ def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     return matmul(P, solve_triangular(mH(L), out, upper=True, unitriangular=True))
 
 
-@primitive(
-    "LinalgLuFactorExBackward0", outputs="LU pivots info", differentiable=1, batching="leading"
-)
+@primitive("LinalgLuFactorExBackward0", "leading", outputs="LU pivots info", differentiable=1)
 class lu_factor_ex_p:
     def forward(
         A: Array, *, pivot: bool = True, check_errors: bool = False
@@ -1054,7 +1046,7 @@ class lu_factor_ex_p:
         return _lu_backward(g_l, g_u, p, lower, upper)
 
 
-@primitive("LinalgLuBackward0", outputs="L U P", differentiable=2, batching="leading")
+@primitive("LinalgLuBackward0", "leading", outputs="L U P", differentiable=2)
 class lu_p:
     """(L, U, P): PyTorch numbers only the outputs that have gradients."""
 
@@ -1081,7 +1073,7 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@primitive("LuUnpackBackward0", outputs="L U P", differentiable=2, batching="leading")
+@primitive("LuUnpackBackward0", "leading", outputs="L U P", differentiable=2)
 class lu_unpack_p:
     def forward(
         LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
@@ -1172,7 +1164,7 @@ class lu_solve:
 
 @operator(
     "LinalgMatrixExpBackward0",
-    batching="leading",
+    "leading",
     symbolic="matrix_exp:",
     method=True,
     aliases="matrix_exp",
@@ -1256,9 +1248,9 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
 
 @operator(
     "LinalgHouseholderProductBackward0",
+    "leading",
     name="linalg.householder_product",
     samples="(randn(3,2), rand(2))",
-    batching="leading",
 )
 class householder_product:
     """The first columns of a product of Householder reflectors."""
@@ -1351,8 +1343,8 @@ def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
 
 @operator(
     "OrmqrBackward0",
+    "leading",
     samples="(randn(3,2), rand(2), randn(3,4))",
-    batching="leading",
     signature=(
         "ormqr(Tensor input, Tensor input2, Tensor input3, bool left=True, bool "
         "transpose=False, *, Tensor out=None)"

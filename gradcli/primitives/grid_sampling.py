@@ -368,7 +368,7 @@ def _base_grid(size: Any, align: bool, kind: Any) -> Any:
     return np.stack([*places, np.ones(prod(size[2:]))], -1).astype(kind)
 
 
-@primitive("AffineGridGeneratorBackward0", "linear", batching="folded", sizes="size")
+@primitive("AffineGridGeneratorBackward0", "linear folded", sizes="size")
 class affine_grid_generator:
     def forward(theta: Array, size: Any, align_corners: bool) -> Array:
         base = _base_grid(size, align_corners, theta.dtype)

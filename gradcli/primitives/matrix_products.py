@@ -211,8 +211,7 @@ def _dot(self: Array, tensor: Array) -> Array:
 @operator(
     _dot,
     "DotBackward0",
-    "bilinear",
-    types="own",
+    "bilinear own",
     samples="(randn(3), randn(3)); (randn(1), randn(1)); (randn(0), randn(0))",
     batching=_by(lambda rules: rules.of(rules.dot, lambda: bmm, lambda: mv)),
     symbolic="dot",
@@ -226,7 +225,7 @@ class dot:
 
 @operator(
     "VdotBackward0",
-    types="own",
+    "own",
     batching=_by(lambda rules: rules.of(rules.conjugated_dot, lambda: bmm, lambda: mv)),
     aliases="",
     samples="(randn(3), randn(3)); (tensor([1+2j, 3]), tensor([1j, 2]))",
@@ -244,8 +243,7 @@ class vdot:
 
 @operator(
     "MvBackward0",
-    "bilinear",
-    types="own",
+    "bilinear own",
     samples="(randn(2,3), randn(3)); (randn(0,3), randn(3)); (randn(1,1), randn(1))",
     batching=_by(lambda rules: rules.of(rules.mv, lambda: bmm, lambda: mm)),
     symbolic="matmul",
@@ -278,8 +276,7 @@ def _matrices(name: str) -> tuple[str, ...]:
 
 @operator(
     "MmBackward0",
-    "bilinear",
-    types="own",
+    "bilinear own",
     samples="(randn(2,3), randn(3,4)); (randn(2,0), randn(0,3)); (randn(1,1), randn(1,1))",
     batching=_by(lambda rules: rules.of(rules.mm, lambda: bmm)),
     symbolic="matmul",
@@ -309,8 +306,7 @@ class mm:
 
 @operator(
     "BmmBackward0",
-    "bilinear",
-    types="own",
+    "bilinear own",
     samples="(randn(2,3,4), randn(2,4,5)); (randn(0,3,4), randn(0,4,5))",
     batching=_by(lambda rules: rules.bmm),
     symbolic="matmul",
@@ -373,9 +369,8 @@ def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
 
 @operator(
     "AddmmBackward0",
-    "inplace",
+    "inplace own",
     analytic=True,
-    types="own",
     samples="(randn(2,2), randn(2,3), randn(3,2)); "
     "(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mm)),
@@ -406,9 +401,8 @@ class addmm:
 
 @operator(
     "AddmvBackward0",
-    "inplace",
+    "inplace own",
     analytic=True,
-    types="own",
     samples="(randn(2), randn(2,3), randn(3)); (randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mv)),
     symbolic="addmm",
@@ -439,8 +433,7 @@ def _whole(number: Any, name: str) -> Any:
 
 @operator(
     "AddrBackward0",
-    "inplace",
-    types="common",
+    "inplace common",
     samples="(randn(2,3), randn(2), randn(3)); (randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.outer_added),
     signature=_added("addr", "vec1", "vec2"),
@@ -473,8 +466,7 @@ class addr:
 
 @operator(
     "AddbmmBackward0",
-    "inplace",
-    types="own",
+    "inplace own",
     batching=_by(lambda rules: rules.added_product(lambda: bmm, (0,))),
     samples="(randn(3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
@@ -530,8 +522,7 @@ class addbmm:
 
 @operator(
     "BaddbmmBackward0",
-    "inplace",
-    types="own",
+    "inplace own",
     samples="(randn(2,3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: bmm)),
@@ -806,8 +797,7 @@ def kron(input: Array, other: Array) -> Any:
 
 @operator(
     "LinalgCrossBackward0",
-    "bilinear",
-    types="own",
+    "bilinear own",
     samples="(randn(3), randn(3)); (randn(2,3), randn(1,3)); (randn(3,2), randn(3,2), dim=0)",
     axes="dim",
     signature="linalg.cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",

@@ -192,7 +192,7 @@ for _name, (_family, _what) in FAMILIES.items():
     _enter(_name, _family, _what)
 
 
-@primitive(types="float", refuses={"ec": "airy_ai_cpu"}, batching="elementwise")
+@primitive("float pointwise", refuses={"ec": "airy_ai_cpu"})
 class airy_row:
     def forward(x: Array) -> Any:
         return scipy_function("airy", "special.airy_ai")(x)

@@ -57,7 +57,7 @@ def _logsumexp_of_few(rows: Any) -> Any:
     return found
 
 
-@primitive("LogsumexpBackward0", types="float", axes="dim", symbolic="logsumexp: dim keepdim")
+@primitive("LogsumexpBackward0", "float", axes="dim", symbolic="logsumexp: dim keepdim")
 class logsumexp_p:
     def forward(self: Array, dim: Any, keepdim: bool = False) -> Array:
         axis = axes(dim, self.ndim)

@@ -96,14 +96,8 @@ def _special(
     """
     kernel, node = _kernel(scipy or name, f"special.{name}"), name.title().replace("_", "")
     refuses = {refused: f"{name}_cpu"}
-    return unary(
-        kernel,
-        f"Special{node}Backward0",
-        samples,
-        name=f"special.{name}",
-        method=False,
-        refuses=refuses,
-    )
+    facts: Any = {"name": f"special.{name}", "method": False, "refuses": refuses}
+    return unary(kernel, f"Special{node}Backward0", samples=samples, **facts)
 
 
 # -- the error function ---------------------------------------------------------------------------
@@ -128,7 +122,7 @@ def _erfinv(self: Array) -> Array:
 @unary(
     _erfinv,
     "ErfinvBackward0",
-    _SIGNED_UNIT,
+    samples=_SIGNED_UNIT,
     aliases="special.erfinv",
     refuses={"c": "erfinv_vml_cpu"},
 )
@@ -186,7 +180,7 @@ def _lgamma(self: Array) -> Array:
 @unary(
     _lgamma,
     "LgammaBackward0",
-    _POSITIVE,
+    samples=_POSITIVE,
     aliases="special.gammaln",
     refuses={"c": "lgamma_vml_cpu"},
 )
@@ -203,7 +197,7 @@ class lgamma:
 @unary(
     _kernel("psi", "digamma"),
     "DigammaBackward0",
-    _POSITIVE,
+    samples=_POSITIVE,
     aliases="special.digamma special.psi",
     refuses={"c": "digamma"},
 )
@@ -230,8 +224,7 @@ def _trigamma(self: Array) -> Array:
 
 @operator(
     "PolygammaBackward0",
-    types="float",
-    batching="elementwise",
+    "float pointwise",
     symbolic="polygamma",
     aliases="special.polygamma",
     samples="(1, rand(3) + 0.5); (2, rand(3) + 0.5)",
@@ -255,7 +248,7 @@ class polygamma:
     self = lambda g, n, self: g * polygamma(n + 1, self)
 
 
-@primitive("MvlgammaBackward0", types="float", batching="elementwise", symbolic="mvlgamma: p")
+@primitive("MvlgammaBackward0", "float pointwise", symbolic="mvlgamma: p")
 class mvlgamma_p:
     def forward(self: Array, p: int) -> Array:
         if p < 1:
@@ -300,12 +293,10 @@ def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
 @operator(
     _pair("gammainc", "igamma"),
     "IgammaBackward0",
-    "inplace",
-    types="common",
+    "inplace common pointwise",
     refuses={"biuc": "igamma_cpu"},
     aliases="special.gammainc",
     samples="(tensor([1., 2., 3.]), rand(3) + 0.5)",
-    batching="elementwise",
 )
 class igamma:
     """The regularised lower incomplete gamma function."""
@@ -317,12 +308,10 @@ class igamma:
 @operator(
     _pair("gammaincc", "igammac"),
     "IgammacBackward0",
-    "inplace",
-    types="common",
+    "inplace common pointwise",
     refuses={"biuc": "igammac_cpu"},
     aliases="special.gammaincc",
     samples="(tensor([1., 2., 3.]), rand(3) + 0.5)",
-    batching="elementwise",
 )
 class igammac:
     """The regularised upper incomplete gamma function."""
@@ -335,9 +324,7 @@ _NO_ZETA = {"ec": "zeta_cpu"}
 _ZETA = "special.zeta(self, other)"
 
 
-@primitive(
-    "SpecialZetaBackward0", symbolic=_ZETA, types="float", refuses=_NO_ZETA, batching="elementwise"
-)
+@primitive("SpecialZetaBackward0", "float pointwise", symbolic=_ZETA, refuses=_NO_ZETA)
 class zeta_tensors:
     def forward(self: Array, other: Array) -> Array:
         """Hurwitz's zeta; of an infinite argument NaN, as Cephes in PyTorch has it, except at 1."""
@@ -348,9 +335,7 @@ class zeta_tensors:
     other = lambda g, self, other: g * -self * zeta(self + 1.0, other)
 
 
-@primitive(
-    "SpecialZetaBackward1", symbolic=_ZETA, types="float", refuses=_NO_ZETA, batching="elementwise"
-)
+@primitive("SpecialZetaBackward1", "float pointwise", symbolic=_ZETA, refuses=_NO_ZETA)
 class zeta_number:
     forward = lambda self, other: zeta_tensors.kernel(other.dtype.type(self), other)
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
@@ -507,7 +492,7 @@ def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
 @unary(
     _logit,
     "LogitBackward0",
-    _UNIT,
+    samples=_UNIT,
     aliases="special.logit",
     refuses={"c": "logit_cpu"},
     signature="logit(Tensor input, float? eps=None, *, Tensor out=None)",
@@ -562,7 +547,7 @@ def xlog1py(input: Any, other: Any) -> Any:
 # -- parts of floating-point numbers --------------------------------------------------------------
 
 
-@primitive("FrexpBackward0", outputs="mantissa exponent", differentiable=1, batching="elementwise")
+@primitive("FrexpBackward0", "pointwise", outputs="mantissa exponent", differentiable=1)
 class frexp_p:
     def forward(self: Array) -> Any:
         if self.dtype.kind != "f":
@@ -585,8 +570,7 @@ frexp = results(
 @operator(
     np.nextafter,
     "NextafterBackward0",
-    "inplace",
-    types="common",
+    "inplace common",
     refuses={"biuc": "nextafter_cpu"},
     samples="(randn(3), randn(3))",
 )

@@ -204,7 +204,8 @@ def operator(*about: Any, **facts: Any) -> Callable[[type], Primitive]:
     """Decorate a class of a kernel and VJP rules: define a primitive and enter it under its name.
 
     about: the kernel, a function of arrays, if the class has no `forward`; the node's name, if calls are
-    recorded; facts that need no value, as words: `"linear view"`.
+    recorded; facts in words: `"linear view"`. A word is a fact that is true, or a value of `linearity`,
+    `types` or `batching` (where elementwise is "pointwise", as PyTorch says).
     facts: about the primitive, see `gradcli.core.primitive.operator`, and about its entry:
     samples: calls in the language, for tests and documentation; "(randn(3)); (randn(2,3), 1)" are calls of
     the public name. public: False if defined by `primitive`.
@@ -215,17 +216,23 @@ def operator(*about: Any, **facts: Any) -> Callable[[type], Primitive]:
     the primitive has options (see `gradcli.registry.schema`). aliases: other names; forms: their
     signatures, if they differ. method, inplace: whether `x.NAME()` and `x.NAME_()` exist.
     """
-    given = (None, *about) if about and isinstance(about[0], str) else about
-    kernel, node, words = given + (None, None, "")[len(given) :]
-    for word in words.split():
-        key, value = _WORDS.get(word, (word, True))
-        facts[key] = value
-    return lambda body: _entered((kernel, node, body), body.__module__, **facts)
+    kernel, node = None, None
+    said: dict[str, Any] = {}
+    for each in about:
+        if not isinstance(each, str):
+            kernel = each
+        elif each[0].isupper():
+            node = each
+        else:
+            said |= dict(_WORDS.get(word, (word, True)) for word in each.split())
+    return lambda body: _entered((kernel, node, body), body.__module__, **said | facts)
 
 
 _WORDS: dict[str, tuple[str, Any]] = {
     **{word: ("linearity", word) for word in ("linear", "bilinear", "elementwise", "loss")},
-    "list": ("outputs", "list"),
+    **{word: ("types", word) for word in ("common", "float", "own")},
+    **{word: ("batching", word) for word in ("along", "dynamic", "folded", "leading", "random")},
+    **{"pointwise": ("batching", "elementwise"), "list": ("outputs", "list")},
 }
 
 
