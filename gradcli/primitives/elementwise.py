@@ -133,14 +133,11 @@ class sqrt:
     self = lambda g, result: g / (2 * conj(result))
 
 
-def _rsqrt(self: Array) -> Array:
-    return 1 / np.sqrt(self)
-
-
-@unary(_rsqrt, "RsqrtBackward0", samples=_POSITIVE, analytic=True)
+@unary("RsqrtBackward0", samples=_POSITIVE, analytic=True)
 class rsqrt:
     """1 / sqrt(input)."""
 
+    forward = lambda self: 1 / np.sqrt(self)
     self = lambda g, result: -0.5 * g * conj(result**3)
 
 
@@ -302,31 +299,6 @@ _underivable(asinh, "arcsinh")
 _underivable(atanh, "arctanh")
 
 
-@in_single
-def _sinc(self: Array) -> Array:
-    # np.sinc in ufuncs, which run on whole columns where they are recorded.
-    product = pi * self
-    smallest = 1e-20 if is_complex(self) else float(np.finfo(product.dtype).eps)
-    product = where(product == 0.0, smallest, product)
-    return np.sin(product) / product
-
-
-def _sinc_backward(g: Any, self: Any) -> Any:
-    if accurate_slopes.is_real(self):
-        return where(self == 0.0, 0.0, g * accurate_slopes.sinc_slope(self))
-    if is_complex(self) or not isinstance(
-        data(self), (BatchedArray, *ARRAYS)
-    ):  # or is to be read as a text
-        return _sinc_far(g, self)
-    near = np.abs(data(self)) < 1 / pi
-    if not anywhere(near):
-        return _sinc_far(g, self)
-    # In a recorded pass these terms are differentiated again, where they cancel all the more.
-    mask = constant(near, self)
-    slope = accurate_slopes.sinc_series(where(mask, self, 0.0))
-    return where(mask, g * slope, _sinc_far(g, where(mask, 1.0, self)))
-
-
 def _sinc_far(g: Any, self: Any) -> Any:
     product = pi * self
     square = product * self
@@ -334,28 +306,42 @@ def _sinc_far(g: Any, self: Any) -> Any:
     return where(square == 0.0, 0.0, slope)
 
 
-@unary(_sinc, "SincBackward0", aliases="special.sinc")
+@unary("SincBackward0", aliases="special.sinc")
 class sinc:
     """sin(pi x) / (pi x), 1 at 0."""
 
-    self = _sinc_backward
+    @in_single
+    def forward(self: Array) -> Array:
+        # np.sinc in ufuncs, which run on whole columns where they are recorded.
+        product = pi * self
+        smallest = 1e-20 if is_complex(self) else float(np.finfo(product.dtype).eps)
+        product = where(product == 0.0, smallest, product)
+        return np.sin(product) / product
+
+    def self(g: Any, self: Any) -> Any:
+        if accurate_slopes.is_real(self):
+            return where(self == 0.0, 0.0, g * accurate_slopes.sinc_slope(self))
+        if is_complex(self) or not isinstance(
+            data(self), (BatchedArray, *ARRAYS)
+        ):  # or is to be read as a text
+            return _sinc_far(g, self)
+        near = np.abs(data(self)) < 1 / pi
+        if not anywhere(near):
+            return _sinc_far(g, self)
+        # In a recorded pass these terms are differentiated again, where they cancel all the more.
+        mask = constant(near, self)
+        slope = accurate_slopes.sinc_series(where(mask, self, 0.0))
+        return where(mask, g * slope, _sinc_far(g, where(mask, 1.0, self)))
 
 
 # -- sigmoids and rectifiers ----------------------------------------------------------------------
-def _sigmoid(self: Array) -> Array:
-    return 1 / (1 + np.exp(-self))
 
 
-@unary(
-    _sigmoid,
-    "SigmoidBackward0",
-    "donates",
-    aliases="special.expit nn.functional.sigmoid",
-    analytic=True,
-)
+@unary("SigmoidBackward0", "donates", aliases="special.expit nn.functional.sigmoid", analytic=True)
 class sigmoid:
     """1 / (1 + exp(-input))."""
 
+    forward = lambda self: 1 / (1 + np.exp(-self))
     self = lambda g, result: sigmoid_backward(g, result)
 
 
@@ -377,12 +363,7 @@ class sigmoid_backward:
     output = lambda g, output, grad_output: conj(g) * grad_output * (-2 * conj(output) + 1)
 
 
-def _relu(self: Array) -> Array:
-    return above(self, 0)
-
-
 @unary(
-    _relu,
     "ReluBackward0",
     "common",
     refuses={
@@ -394,6 +375,7 @@ def _relu(self: Array) -> Array:
 class relu:
     """The elements, negative ones replaced by 0."""
 
+    forward = lambda self: above(self, 0)
     self = lambda g, result: threshold_backward(g, result, 0)
 
 
@@ -409,11 +391,6 @@ class threshold_backward:
 
     grad_output = itself
     self = zeros_like
-
-
-def _softplus(self: Array, beta: Any = 1, threshold: Any = 20) -> Array:
-    scaled = self * beta
-    return where(scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / beta)
 
 
 def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> Any:
@@ -437,7 +414,6 @@ class softplus_backward:
 
 
 @unary(
-    _softplus,
     "SoftplusBackward0",
     "own",
     name="nn.functional.softplus",
@@ -449,30 +425,24 @@ class softplus_backward:
 class softplus:
     """log(1 + exp(beta * input)) / beta; linear above the threshold."""
 
+    def forward(self: Array, beta: Any = 1, threshold: Any = 20) -> Array:
+        scaled = self * beta
+        return where(
+            scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / beta
+        )
+
     self = softplus_backward
 
 
-def _silu(self: Array) -> Array:
-    return self / (1 + np.exp(-self))
-
-
-def _silu_backward(g: Any, self: Any) -> Any:
-    s = sigmoid(self)
-    return g * s * (1 + self * (1 - s))
-
-
-@unary(
-    _silu,
-    "SiluBackward0",
-    "own",
-    name="silu",
-    method=False,
-    refuses={"biu": "silu_cpu", "C": "silu"},
-)
+@unary("SiluBackward0", "own", name="silu", method=False, refuses={"biu": "silu_cpu", "C": "silu"})
 class silu:
     """input * sigmoid(input)."""
 
-    self = _silu_backward
+    forward = lambda self: self / (1 + np.exp(-self))
+
+    def self(g: Any, self: Any) -> Any:
+        s = sigmoid(self)
+        return g * s * (1 + self * (1 - s))
 
 
 # -- signs and rounding ---------------------------------------------------------------------------
@@ -491,25 +461,21 @@ def _sign(self: Array) -> Array:
     return where(np.isnan(self), signs.dtype.type(0), signs) if self.dtype.kind == "f" else signs
 
 
-def _sgn(self: Array) -> Array:
-    if self.dtype.kind != "c":
-        return _sign(self)
-    size = np.abs(self)
-    return where(size == 0, 0, self / where(size == 0, 1, size))
-
-
-def _sgn_backward(g: Any, self: Any, result: Any) -> Any:
-    if not is_complex(self):
-        return zeros_like(g)
-    size = np.abs(self)
-    return masked_fill((g / size - (g * conj(result)).real * result / size), size == 0.0, 0)
-
-
-@unary(_sgn, "SgnBackward0", "common", symbolic="sgn")
+@unary("SgnBackward0", "common", symbolic="sgn")
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
 
-    self = _sgn_backward
+    def forward(self: Array) -> Array:
+        if self.dtype.kind != "c":
+            return _sign(self)
+        size = np.abs(self)
+        return where(size == 0, 0, self / where(size == 0, 1, size))
+
+    def self(g: Any, self: Any, result: Any) -> Any:
+        if not is_complex(self):
+            return zeros_like(g)
+        size = np.abs(self)
+        return masked_fill((g / size - (g * conj(result)).real * result / size), size == 0.0, 0)
 
 
 def _still(
@@ -580,14 +546,11 @@ def round(input: Array, decimals: int = 0) -> Any:
     return round_to(input, decimals) if decimals else round_whole(input)
 
 
-def _frac(self: Array) -> Array:
-    return self - np.trunc(self)
-
-
-@unary(_frac, "FracBackward0", "common", refuses={"biuc": "frac_cpu"})
+@unary("FracBackward0", "common", refuses={"biuc": "frac_cpu"})
 class frac:
     """What is behind the decimal point, with the sign."""
 
+    forward = lambda self: self - np.trunc(self)
     self = lambda g: g
 
 
@@ -662,22 +625,6 @@ def _meeting(input: Any, *numbers: Any) -> Any:
     return cast(input, dtypes.result_type([(own, 2), *given])) if own.kind in "biu" else input
 
 
-def _clamp_min_number(self: Array, min: Any) -> Array:
-    return above(self, dtypes.checked(min, self.dtype))
-
-
-def _clamp_min_tensor(self: Array, min: Array) -> Array:
-    return above(self, min)
-
-
-def _clamp_max_number(self: Array, max: Any) -> Array:
-    return below(self, dtypes.checked(max, self.dtype))
-
-
-def _clamp_max_tensor(self: Array, max: Array) -> Array:
-    return below(self, max)
-
-
 def _limiting(*about: Any, symbolic: str, **refuses: str) -> Any:
     """A primitive of one limit."""
     return primitive("common pointwise", *about, refuses=refuses, symbolic=symbolic)
@@ -686,36 +633,28 @@ def _limiting(*about: Any, symbolic: str, **refuses: str) -> Any:
 _NO_COMPLEX = _NO_COMPLEX_CLAMP["c"]
 
 
-@_limiting(
-    _clamp_min_number,
-    "ClampMinBackward0",
-    symbolic="clamp_min",
-    c=_NO_COMPLEX,
-    b="clamp_min_scalar_cpu",
-)
+@_limiting("ClampMinBackward0", symbolic="clamp_min", c=_NO_COMPLEX, b="clamp_min_scalar_cpu")
 class clamp_min_number:
+    forward = lambda self, min: above(self, dtypes.checked(min, self.dtype))
     self = lambda g, self, min: where(self >= min, g, 0)
 
 
-@_limiting(_clamp_min_tensor, "ClampMinBackward1", symbolic="clamp_min", c="maximum_cpu")
+@_limiting("ClampMinBackward1", symbolic="clamp_min", c="maximum_cpu")
 class clamp_min_tensor:
+    forward = lambda self, min: above(self, min)
     self = lambda g, self, min: where(self >= min, g, 0)
     min = lambda g, self, min: where(self < min, g, 0)
 
 
-@_limiting(
-    _clamp_max_number,
-    "ClampMaxBackward0",
-    symbolic="clamp_max",
-    c=_NO_COMPLEX,
-    b="clamp_max_scalar_cpu",
-)
+@_limiting("ClampMaxBackward0", symbolic="clamp_max", c=_NO_COMPLEX, b="clamp_max_scalar_cpu")
 class clamp_max_number:
+    forward = lambda self, max: below(self, dtypes.checked(max, self.dtype))
     self = lambda g, self, max: where(self <= max, g, 0)
 
 
-@_limiting(_clamp_max_tensor, "ClampMaxBackward1", symbolic="clamp_max", c="minimum_cpu")
+@_limiting("ClampMaxBackward1", symbolic="clamp_max", c="minimum_cpu")
 class clamp_max_tensor:
+    forward = lambda self, max: below(self, max)
     self = lambda g, self, max: where(self <= max, g, 0)
     max = lambda g, self, max: where(self > max, g, 0)
 
@@ -790,18 +729,6 @@ class fmin:
 
 
 # -- two arguments --------------------------------------------------------------------------------
-def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]:
-    if accurate_slopes.is_real(self) and accurate_slopes.is_real(other):
-        return (
-            g * accurate_slopes.over_squares(other, self) if mask[0] else None,
-            g * -accurate_slopes.over_squares(self, other) if mask[1] else None,
-        )
-    inverse = self * self + other * other
-    inverse = masked_fill(np.reciprocal(inverse), inverse == 0, 0)
-    return (
-        g * other * inverse if mask[0] else None,
-        g * minus(self) * inverse if mask[1] else None,
-    )
 
 
 @binary(
@@ -810,7 +737,18 @@ def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]
 class atan2:
     """The angle of the point (other, input)."""
 
-    self__other = _atan2_backward
+    def self__other(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]:
+        if accurate_slopes.is_real(self) and accurate_slopes.is_real(other):
+            return (
+                g * accurate_slopes.over_squares(other, self) if mask[0] else None,
+                g * -accurate_slopes.over_squares(self, other) if mask[1] else None,
+            )
+        inverse = self * self + other * other
+        inverse = masked_fill(np.reciprocal(inverse), inverse == 0, 0)
+        return (
+            g * other * inverse if mask[0] else None,
+            g * minus(self) * inverse if mask[1] else None,
+        )
 
 
 @binary(np.hypot, "HypotBackward0", "inplace", refuses={"biuc": "hypot_cpu"})
@@ -821,17 +759,16 @@ class hypot:
     other = lambda g, other, result: g * other / result
 
 
-def _logaddexp(self: Array, other: Array) -> Array:
-    if self.dtype.kind != "c":
-        return np.logaddexp(self, other)
-    larger = where(self.real >= other.real, self, other)
-    smaller = where(self.real >= other.real, other, self)
-    return larger + np.log1p(np.exp(smaller - larger))
-
-
-@binary(_logaddexp, "LogaddexpBackward0", "pointwise", refuses={"biu": "logaddexp_cpu"})
+@binary("LogaddexpBackward0", "pointwise", refuses={"biu": "logaddexp_cpu"})
 class logaddexp:
     """log(exp(input) + exp(other))."""
+
+    def forward(self: Array, other: Array) -> Array:
+        if self.dtype.kind != "c":
+            return np.logaddexp(self, other)
+        larger = where(self.real >= other.real, self, other)
+        smaller = where(self.real >= other.real, other, self)
+        return larger + np.log1p(np.exp(smaller - larger))
 
     self = lambda g, self, other: g / conj(1 + np.exp(other - self))
     other = lambda g, self, other: g / conj(1 + np.exp(self - other))
@@ -1085,33 +1022,27 @@ def isreal(input: Array) -> Any:
 
 
 # -- angles, NaN, tests ---------------------------------------------------------------------------
-def _deg2rad(self: Array) -> Array:
-    return self * (pi / 180)
-
-
-def _rad2deg(self: Array) -> Array:
-    return self * (180 / pi)
 
 
 @unary(
-    _deg2rad,
     "Deg2RadBackward0",
     refuses={"c": (RuntimeError, "deg2rad is not supported for complex tensors.")},
 )
 class deg2rad:
     """Degrees to radians."""
 
+    forward = lambda self: self * (pi / 180)
     self = lambda g: g * (pi / 180)
 
 
 @unary(
-    _rad2deg,
     "Rad2DegBackward0",
     refuses={"c": (RuntimeError, "rad2deg is not supported for complex tensors.")},
 )
 class rad2deg:
     """Radians to degrees."""
 
+    forward = lambda self: self * (180 / pi)
     self = lambda g: g * (180 / pi)
 
 

@@ -115,12 +115,7 @@ class erfc:
     self = lambda g, self: np.exp(-(self**2)) * (-2.0 / sqrt(pi)) * g
 
 
-def _erfinv(self: Array) -> Array:
-    return where(self == 0, self, scipy_function("erfinv")(self))  # SciPy's of -0 is 0
-
-
 @unary(
-    _erfinv,
     "ErfinvBackward0",
     samples=_SIGNED_UNIT,
     aliases="special.erfinv",
@@ -128,6 +123,9 @@ def _erfinv(self: Array) -> Array:
 )
 class erfinv:
     """The inverse of the error function."""
+
+    def forward(self: Array) -> Array:
+        return where(self == 0, self, scipy_function("erfinv")(self))  # SciPy's of -0 is 0
 
     self = lambda g, self: np.exp(erfinv(self) ** 2) * (0.5 * sqrt(pi)) * g
 
@@ -168,24 +166,21 @@ class ndtri:
 
 
 # -- the gamma function ---------------------------------------------------------------------------
-def _lgamma(self: Array) -> Array:
-    # SciPy's value at minus infinity is minus infinity, and at the smallest numbers infinity.
-    found = scipy_function("gammaln", "lgamma")(self)
-    size = np.abs(self)
-    with np.errstate(divide="ignore"):
-        near = where(size < np.finfo(self.dtype).tiny, -np.log(size), found)
-    return where(np.isneginf(self), size, near)
 
 
 @unary(
-    _lgamma,
-    "LgammaBackward0",
-    samples=_POSITIVE,
-    aliases="special.gammaln",
-    refuses={"c": "lgamma_vml_cpu"},
+    "LgammaBackward0", samples=_POSITIVE, aliases="special.gammaln", refuses={"c": "lgamma_vml_cpu"}
 )
 class lgamma:
     """The logarithm of the absolute value of the gamma function."""
+
+    def forward(self: Array) -> Array:
+        # SciPy's value at minus infinity is minus infinity, and at the smallest numbers infinity.
+        found = scipy_function("gammaln", "lgamma")(self)
+        size = np.abs(self)
+        with np.errstate(divide="ignore"):
+            near = where(size < np.finfo(self.dtype).tiny, -np.log(size), found)
+        return where(np.isneginf(self), size, near)
 
     self = lambda g, self: (
         g * accurate_slopes.digamma_at(self, digamma)
@@ -255,7 +250,7 @@ class mvlgamma_p:
             raise RuntimeError("p has to be greater than or equal to 1")
         implemented("arange_cpu", self, "efd")
         i = np.arange(-p / 2 + 0.5, 0.5, 0.5).astype(self.dtype)
-        total = _lgamma(np.asarray(self)[..., None] + i).sum(-1)
+        total = lgamma.kernel(np.asarray(self)[..., None] + i).sum(-1)
         return afresh(total + self.dtype.type(p * (p - 1) / 4 * log(pi)), np.asarray(self))
 
     def self(g: Any, self: Any, p: int) -> Any:
@@ -475,22 +470,7 @@ class entr:
     self = lambda g, self: g * -(1 + np.log(self))
 
 
-def _logit(self: Array, eps: Any = None) -> Array:
-    if eps is not None:
-        self = where(self < eps, eps, where(self > 1 - eps, 1 - eps, self))
-    return np.log(self / (1 - self))
-
-
-def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
-    # -0 is 0 here: the slope is positive infinity on both sides.
-    slope = g / ((self + 0.0) * (1.0 - self))
-    if eps is None or eps < 0:
-        return where((self >= 0) & (self <= 1), slope, np.nan)
-    return where((self < eps) | (self > 1.0 - eps), 0.0, slope)
-
-
 @unary(
-    _logit,
     "LogitBackward0",
     samples=_UNIT,
     aliases="special.logit",
@@ -500,7 +480,17 @@ def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
 class logit:
     """log(input / (1 - input)), the inverse of sigmoid."""
 
-    self = _logit_backward
+    def forward(self: Array, eps: Any = None) -> Array:
+        if eps is not None:
+            self = where(self < eps, eps, where(self > 1 - eps, 1 - eps, self))
+        return np.log(self / (1 - self))
+
+    def self(g: Any, self: Any, eps: Any) -> Any:
+        # -0 is 0 here: the slope is positive infinity on both sides.
+        slope = g / ((self + 0.0) * (1.0 - self))
+        if eps is None or eps < 0:
+            return where((self >= 0) & (self <= 1), slope, np.nan)
+        return where((self < eps) | (self > 1.0 - eps), 0.0, slope)
 
 
 # -- products with logarithms ---------------------------------------------------------------------
