@@ -41,8 +41,6 @@ FAMILY = "statistics"
 
 
 # -- distances ------------------------------------------------------------------------------------
-
-
 @operator(
     "DistBackward0",
     types="numbers",

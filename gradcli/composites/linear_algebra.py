@@ -471,8 +471,6 @@ def linalg_matrix_power(input: Array, n: int) -> Any:
 
 
 # -- norms ----------------------------------------------------------------------------------------
-
-
 def _pair(dim: Any, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, int]:
     if isinstance(dim, int) or len(dim) != 2:
         raise RuntimeError(

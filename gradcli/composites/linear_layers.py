@@ -291,8 +291,6 @@ def one_hot(tensor: Array, num_classes: int) -> Any:
 
 
 # -- attention ------------------------------------------------------------------------------------
-
-
 def _exponentials(scores: Array, dim: int) -> tuple[Array, Array, Array]:
     """exp(scores - top), their sum, and top; 1 and 0 for the two where everything is masked out."""
     top = scores.max(dim, keepdims=True, initial=-np.inf)

@@ -47,6 +47,7 @@ from gradcli.registry.table import Array, function, operator, primitive, resolve
 from gradcli.system import dtypes
 from gradcli.system.dtypes import scalar_name
 
+_REDUCTION = "Any size_average=None, Any reduce=None, Any reduction='mean'"
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -80,9 +81,10 @@ def loss(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a loss of `torch.nn.functional`; its body gets the `number` of the reduction asked for.
 
-    The signature has `reduction`, and mostly `size_average` and `reduce`, of former days. refusal: as for
-    `reduction_number`. facts: as for `function`.
+    `{reduction}` in the signature stands for that and for `size_average` and `reduce`, of former days.
+    refusal: as for `reduction_number`. facts: as for `function`.
     """
+    signature = signature.replace("{reduction}", _REDUCTION)
 
     def reducing(body: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
         old = [n for n in ("size_average", "reduce") if n in names]
@@ -169,9 +171,10 @@ def _beside(input: Any, target: Any) -> tuple[Any, Any]:
     return found
 
 
-def _samples(name: str, *more: str) -> list[str]:
-    plain = f"nn.functional.{name}(randn(2,3), randn(2,3)"
-    return [f"{plain})", f"{plain}, reduction='sum')", f"{plain}, reduction='none')", *more]
+_PAIR = (
+    "(randn(2,3), randn(2,3)); (randn(2,3), randn(2,3), reduction='sum'); "
+    "(randn(2,3), randn(2,3), reduction='none')"
+)
 
 
 # -- losses of a difference -----------------------------------------------------------------------
@@ -212,11 +215,7 @@ class mse_loss_p:
     target = lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction)
 
 
-@loss(
-    "mse_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
-    "Any reduction='mean', Any weight=None)",
-    samples=_samples("mse_loss"),
-)
+@loss("mse_loss(Tensor input, Tensor target, {reduction}, Any weight=None)", samples=_PAIR)
 def mse_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     """The squared differences."""
     a, b = _beside(input, target)
@@ -225,11 +224,7 @@ def mse_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     return _reweighted((a - b) ** 2, weight, input, number)
 
 
-@loss(
-    "l1_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
-    "Any reduction='mean', Any weight=None)",
-    samples=_samples("l1_loss"),
-)
+@loss("l1_loss(Tensor input, Tensor target, {reduction}, Any weight=None)", samples=_PAIR)
 def l1_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     """The absolute differences."""
     a, b = _beside(input, target)
@@ -276,11 +271,9 @@ class smooth_l1_loss_p:
 
 
 @loss(
-    "smooth_l1_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
-    "Any reduction='mean', float beta=1.0) -> smooth_l1_loss(input, target, reduction, beta)",
-    samples=_samples(
-        "smooth_l1_loss", "nn.functional.smooth_l1_loss(randn(3), randn(3), beta=0.5)"
-    ),
+    "smooth_l1_loss(Tensor input, Tensor target, {reduction}, float beta=1.0) -> "
+    "smooth_l1_loss(input, target, reduction, beta)",
+    samples=_PAIR + "; (randn(3), randn(3), beta=0.5)",
 )
 def smooth_l1_loss(input: Array, target: Array, number: int, beta: float) -> Any:
     """Squared differences where they are small, absolute ones elsewhere."""
@@ -330,9 +323,9 @@ class huber_loss_p:
 
 
 @loss(
-    "huber_loss(Tensor input, Tensor target, Any reduction='mean', float delta=1.0, "
-    "Any weight=None)",
-    samples=_samples("huber_loss", "nn.functional.huber_loss(randn(3), randn(3), delta=0.4)"),
+    "huber_loss(Tensor input, Tensor target, Any reduction='mean', float delta=1.0, Any "
+    "weight=None)",
+    samples=_PAIR + "; (randn(3), randn(3), delta=0.4)",
 )
 def huber_loss(input: Array, target: Array, number: int, delta: float, weight: Any) -> Any:
     """Squared differences where they are small, scaled absolute ones elsewhere."""
@@ -491,8 +484,8 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
 
 
 @loss(
-    "nll_loss(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
-    "int ignore_index=-100, Any reduce=None, Any reduction='mean') -> nll_loss_nd",
+    "nll_loss(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, int "
+    "ignore_index=-100, Any reduce=None, Any reduction='mean') -> nll_loss_nd",
     primitives=[nll_loss_p, nll_loss2d_p],
     samples="(randn(4,3), tensor([0,2,1,2])); "
     "(randn(4,3), tensor([0,2,1,2]), weight=rand(3), reduction='sum'); "
@@ -561,9 +554,9 @@ def _class_indices(
 
 
 @loss(
-    "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
-    "int ignore_index=-100, Any reduce=None, Any reduction='mean', float label_smoothing=0.0)"
-    " -> cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)",
+    "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, int "
+    "ignore_index=-100, Any reduce=None, Any reduction='mean', float label_smoothing=0.0) -> "
+    "cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)",
     primitives=[nll_loss_p, nll_loss2d_p],
     samples="(randn(4,3), tensor([0,2,1,2])); (randn(4,3), rand(4,3)); "
     "(randn(4,3), tensor([0,2,1,2]), label_smoothing=0.2)",
@@ -649,8 +642,7 @@ class binary_cross_entropy_p:
 
 
 @loss(
-    "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, "
-    "Any size_average=None, Any reduce=None, Any reduction='mean')",
+    "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, {reduction})",
     samples="(rand(2,3), rand(2,3)); (rand(2,3), rand(2,3), reduction='none')",
 )
 def binary_cross_entropy(input: Array, target: Array, weight: Array | None, number: int) -> Any:
@@ -709,8 +701,8 @@ class binary_cross_entropy_with_logits_p:
 
 @loss(
     "binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
-    "Any size_average=None, Any reduce=None, Any reduction='mean', Tensor? pos_weight=None) "
-    "-> binary_cross_entropy_with_logits(input, target, weight, pos_weight)",
+    "{reduction}, Tensor? pos_weight=None) -> binary_cross_entropy_with_logits(input, target, "
+    "weight, pos_weight)",
     aliases="binary_cross_entropy_with_logits",
     samples="(randn(2,3), rand(2,3)); (randn(2,3), rand(2,3), reduction='sum')",
 )
@@ -765,8 +757,7 @@ class soft_margin_loss_p:
 
 
 @loss(
-    "soft_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
-    "Any reduction='mean')",
+    "soft_margin_loss(Tensor input, Tensor target, {reduction})",
     samples="(randn(2,3), sign(randn(2,3)))",
 )
 def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
@@ -866,8 +857,8 @@ class multi_margin_loss_p:
 
 
 @loss(
-    "multi_margin_loss(Tensor input, Tensor target, int p=1, Scalar margin=1.0, "
-    "Tensor? weight=None, Any size_average=None, Any reduce=None, Any reduction='mean')",
+    "multi_margin_loss(Tensor input, Tensor target, int p=1, Scalar margin=1.0, Tensor? "
+    "weight=None, {reduction})",
     samples="(randn(4,3), tensor([0,2,1,2]))",
 )
 def multi_margin_loss(
@@ -972,8 +963,7 @@ class multilabel_margin_loss_p:
 
 
 @loss(
-    "multilabel_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
-    "Any reduction='mean')",
+    "multilabel_margin_loss(Tensor input, Tensor target, {reduction})",
     samples="(randn(2,4), tensor([[1,2,-1,0],[3,-1,0,0]]))",
 )
 def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
@@ -982,8 +972,8 @@ def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
 
 
 @loss(
-    "multilabel_soft_margin_loss(Tensor input, Any target, Any weight=None, "
-    "Any size_average=None, Any reduce=None, Any reduction='mean') -> log_sigmoid(input)",
+    "multilabel_soft_margin_loss(Tensor input, Any target, Any weight=None, {reduction}) -> "
+    "log_sigmoid(input)",
     refusal=" is not valid",
     samples="(randn(2,4), round(rand(2,4)))",
 )
@@ -999,8 +989,7 @@ def multilabel_soft_margin_loss(
 
 
 @loss(
-    "hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, Any size_average=None, "
-    "Any reduce=None, Any reduction='mean')",
+    "hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, {reduction})",
     aliases="hinge_embedding_loss",
     samples="(randn(2,3), sign(randn(2,3)))",
     primitives=(),
@@ -1016,8 +1005,7 @@ def hinge_embedding_loss(input: Array, target: Array, margin: float, number: int
 
 
 @loss(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
-    "Any size_average=None, Any reduce=None, Any reduction='mean')",
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, {reduction})",
     aliases="margin_ranking_loss",
     samples="(randn(3), randn(3), sign(randn(3)))",
     primitives=(),
@@ -1038,7 +1026,7 @@ def margin_ranking_loss(
 
 @loss(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
-    "Any size_average=None, Any reduce=None, Any reduction='mean')",
+    "{reduction})",
     aliases="cosine_embedding_loss",
     samples="(randn(2,3), randn(2,3), sign(randn(2)))",
     primitives=(),
@@ -1092,9 +1080,8 @@ def _check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
 
 
 @loss(
-    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
-    "float p=2, float eps=1e-06, bool swap=False, Any size_average=None, Any reduce=None, "
-    "Any reduction='mean')",
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float "
+    "p=2, float eps=1e-06, bool swap=False, {reduction})",
     aliases="triplet_margin_loss",
     python=_check_margin(3),
     samples="(randn(2,3), randn(2,3), randn(2,3))",
@@ -1121,8 +1108,8 @@ def triplet_margin_loss(
 
 
 @loss(
-    "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, "
-    "Any distance_function=None, float margin=1.0, Any swap=False, Any reduction='mean')",
+    "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, Any "
+    "distance_function=None, float margin=1.0, Any swap=False, Any reduction='mean')",
     python=_check_margin(4),
     samples="(randn(2,3), randn(2,3), randn(2,3))",
     primitives=(),
@@ -1213,9 +1200,9 @@ def gaussian_nll_loss(
 
 
 @loss(
-    "poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, "
-    "Any size_average=None, float eps=1e-08, Any reduce=None, Any reduction='mean') "
-    "-> poisson_nll_loss(input, target, log_input, full, eps)",
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, Any "
+    "size_average=None, float eps=1e-08, Any reduce=None, Any reduction='mean') -> "
+    "poisson_nll_loss(input, target, log_input, full, eps)",
     aliases="poisson_nll_loss",
     refusal=" is not a valid value for reduction",
     samples="(randn(2,3), rand(2,3))",

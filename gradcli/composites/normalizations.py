@@ -78,8 +78,6 @@ def _check_alike(input: Any, *parameters: Any) -> None:
 
 
 # -- layers ---------------------------------------------------------------------------------------
-
-
 @primitive(
     "NativeLayerNormBackward0",
     outputs="result0 result1 result2",
@@ -213,8 +211,6 @@ def rms_norm(input: Array, normalized_shape: Any, weight: Array | None, eps: flo
 
 
 # -- groups ---------------------------------------------------------------------------------------
-
-
 def _group_norm_backward(
     grads: Any, input: Any, weight: Any, mean: Any, rstd: Any, sizes: Any, mask: Any
 ) -> tuple[Any, Any, Any]:

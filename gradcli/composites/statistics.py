@@ -25,8 +25,6 @@ from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
 
 # -- without NaN ----------------------------------------------------------------------------------
-
-
 _NAN = ("{0}(tensor([1., nan, 3.]))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), (0, 1), True)")
 _ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor? out=None)"
 
@@ -304,8 +302,6 @@ def corrcoef(input: Array) -> Any:
 
 
 # -- counting into bins ---------------------------------------------------------------------------
-
-
 @operator(
     samples=named("histc", "{0}(randn(6), 4)", "{0}(randn(6), bins=4, min=-1, max=1)"),
     signature=("histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0, *, Tensor out=None)"),

@@ -21,8 +21,6 @@ FAMILY = "shapes"
 
 
 # -- copies ---------------------------------------------------------------------------------------
-
-
 @primitive("CloneBackward0", "linear copies pointwise", symbolic="self")
 class clone_as:
     def forward(self: Array, memory_format: str | None = None) -> Array:

@@ -559,6 +559,4 @@ triu_indices = _triangle(
 
 
 # -- complex numbers from their parts -------------------------------------------------------------
-
-
 __all__ = ["legacy_constructors"]

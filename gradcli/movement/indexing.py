@@ -321,8 +321,6 @@ def argwhere(input: Array) -> Any:
 
 
 # -- by mask --------------------------------------------------------------------------------------
-
-
 @primitive(
     "MaskedFillBackward0", "own_order pointwise", symbolic="masked_fill", writes="shared read"
 )
@@ -454,8 +452,6 @@ class masked_scatter_backward:
 
 
 # -- along a dim, an index an element -------------------------------------------------------------
-
-
 def _check_index(index: Any, name: str) -> None:
     if index.dtype not in (np.int64, np.int32):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")

@@ -35,13 +35,10 @@ FAMILY = "shapes"
 
 
 # -- one after the other --------------------------------------------------------------------------
-
-
 @operator(
     "CatBackward0",
-    "linear common",
+    "linear common function",
     aliases="concat concatenate",
-    method=False,
     numpy=np.concatenate,
     samples="([randn(2,3), randn(1,3)]); ([randn(2,3), randn(2,2)], dim=-1)",
     axes="dim",
@@ -117,8 +114,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
 @operator(
     _stack,
     "StackBackward0",
-    "linear common",
-    method=False,
+    "linear common function",
     numpy=np.stack,
     samples="([randn(2,3), randn(2,3)]); ([randn(3), randn(3)], dim=-1)",
     axes="+dim",
@@ -233,8 +229,6 @@ _stacking(
 
 
 # -- repeated -------------------------------------------------------------------------------------
-
-
 @operator(
     "RepeatBackward0",
     "linear",
@@ -346,12 +340,9 @@ def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
 
 
 # -- with a border --------------------------------------------------------------------------------
-
-
 @operator(
     "ConstantPadNdBackward0",
-    "leading",
-    method=False,
+    "leading function",
     samples="(randn(2,3), (1,2)); (randn(2,3), (-1,2), 3.0)",
     signature="constant_pad_nd(Tensor input, int[] pad, Scalar value=0)",
 )
@@ -382,8 +373,6 @@ class constant_pad_nd:
 
 
 # -- turned ---------------------------------------------------------------------------------------
-
-
 def is_scalar(value: Any) -> bool:
     """True for NumPy scalars and 0-d arrays."""
     return not value.ndim
@@ -493,8 +482,6 @@ class rot90:
 
 
 # -- triangles and diagonals ----------------------------------------------------------------------
-
-
 @operator(
     "TrilBackward0",
     "linear inplace leading",

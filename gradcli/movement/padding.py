@@ -170,8 +170,6 @@ def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
 
 
 # -- pixels ---------------------------------------------------------------------------------------
-
-
 @operator(
     "PixelShuffleBackward0",
     "linear leading",

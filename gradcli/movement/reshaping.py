@@ -214,8 +214,6 @@ def unflatten(input: Array, dim: int, sizes: Any) -> Any:
 
 
 # -- dims of size 1 -------------------------------------------------------------------------------
-
-
 @operator(
     "UnsqueezeBackward0",
     "linear view",
@@ -297,8 +295,6 @@ def squeeze(input: Array, dim: Any = None) -> Any:
 
 
 # -- another order of the dims --------------------------------------------------------------------
-
-
 @operator(
     "TransposeBackward0",
     "linear view",
@@ -1151,11 +1147,7 @@ class as_strided:
 
 
 # -- complex numbers as pairs ---------------------------------------------------------------------
-
-
-@operator(
-    "ViewAsRealBackward0", "view leading", method=False, samples="(randn(2, dtype=complex128))"
-)
+@operator("ViewAsRealBackward0", "view leading function", samples="(randn(2, dtype=complex128))")
 class view_as_real:
     """Real and imaginary parts as a last dim of size 2."""
 
@@ -1172,8 +1164,7 @@ class view_as_real:
 
 @operator(
     "ViewAsComplexBackward0",
-    "view leading",
-    method=False,
+    "view leading function",
     samples="(randn(3,2))",
     symbolic="view_as_complex",
 )

@@ -46,8 +46,6 @@ def _samples(name: str, *more: str) -> tuple[str, ...]:
 
 
 # -- kernels --------------------------------------------------------------------------------------
-
-
 TWO_BOOLS = (
     "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
     "`logical_xor()` operator instead."
@@ -171,8 +169,7 @@ mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
 @primitive(
     np.divide,
     "DivBackward0",
-    "elementwise wide float",
-    analytic=True,
+    "elementwise wide float analytic",
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     samples=_samples("div"),
     symbolic="self / other",
@@ -211,8 +208,7 @@ class div_rounded:
 @operator(
     np.reciprocal,
     "ReciprocalBackward0",
-    "elementwise inplace float",
-    analytic=True,
+    "elementwise inplace float analytic",
     samples="(rand(2,3) + 0.5); (rand(()) + 0.5); (randn(0))",
 )
 class reciprocal:
@@ -262,8 +258,7 @@ def _pow(base: Any, exponent: Any) -> Any:
 
 @primitive(
     "PowBackward0",
-    "elementwise",
-    analytic=True,
+    "elementwise analytic",
     samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
     symbolic="self ** exponent",
 )

@@ -47,8 +47,7 @@ _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), ra
 
 @operator(
     "ComplexBackward0",
-    "pointwise",
-    method=False,
+    "pointwise function",
     name="complex",
     samples=tuple(s.format("complex") for s in _PARTS),
     symbolic="torch.complex:",
@@ -66,9 +65,7 @@ class complex_:
     imag = lambda g, imag: g.imag
 
 
-@operator(
-    "PolarBackward0", "pointwise", method=False, samples=tuple(s.format("polar") for s in _PARTS)
-)
+@operator("PolarBackward0", "pointwise function", samples=tuple(s.format("polar") for s in _PARTS))
 class polar:
     """Complex numbers with the given absolute values and angles."""
 

@@ -131,8 +131,6 @@ def _transposed_size(
 
 
 # -- the primitive --------------------------------------------------------------------------------------
-
-
 def _gradients(
     grad_output: Array,
     input: Array,

@@ -72,21 +72,21 @@ def _no_complex(name: str) -> dict[str, Any]:
 
 
 # -- exponentials and logarithms ------------------------------------------------------------------
-@unary(np.exp, "ExpBackward0", analytic=True, real={"self": "g * result"})
+@unary(np.exp, "ExpBackward0", "analytic", real={"self": "g * result"})
 class exp:
     """e to the power of the elements."""
 
     self = lambda g, result: g * conj(result)
 
 
-@unary(np.exp2, "Exp2Backward0", aliases="special.exp2", analytic=True)
+@unary(np.exp2, "Exp2Backward0", "analytic", aliases="special.exp2")
 class exp2:
     """2 to the power of the elements."""
 
     self = lambda g, result: g * conj(result) * _LN2
 
 
-@unary(np.expm1, "Expm1Backward0", aliases="special.expm1", analytic=True)
+@unary(np.expm1, "Expm1Backward0", "analytic", aliases="special.expm1")
 class expm1:
     """exp(input) - 1, exact near 0."""
 
@@ -97,28 +97,28 @@ _LN2 = 0.6931471805599453
 _LN10 = 2.3025850929940456
 
 
-@unary(np.log, "LogBackward0", samples=_POSITIVE, analytic=True, real={"self": "g / self"})
+@unary(np.log, "LogBackward0", "analytic", samples=_POSITIVE, real={"self": "g / self"})
 class log:
     """The natural logarithm."""
 
     self = lambda g, self: g / conj(self)
 
 
-@unary(np.log2, "Log2Backward0", samples=_POSITIVE, analytic=True)
+@unary(np.log2, "Log2Backward0", "analytic", samples=_POSITIVE)
 class log2:
     """The logarithm to the base 2."""
 
     self = lambda g, self: g / (conj(self) * _LN2)
 
 
-@unary(np.log10, "Log10Backward0", samples=_POSITIVE, analytic=True)
+@unary(np.log10, "Log10Backward0", "analytic", samples=_POSITIVE)
 class log10:
     """The logarithm to the base 10."""
 
     self = lambda g, self: g / (conj(self) * _LN10)
 
 
-@unary(np.log1p, "Log1PBackward0", samples=_POSITIVE, aliases="special.log1p", analytic=True)
+@unary(np.log1p, "Log1PBackward0", "analytic", samples=_POSITIVE, aliases="special.log1p")
 class log1p:
     """log(1 + input), exact near 0."""
 
@@ -126,14 +126,14 @@ class log1p:
 
 
 # -- roots ----------------------------------------------------------------------------------------
-@unary(np.sqrt, "SqrtBackward0", samples=_POSITIVE, analytic=True)
+@unary(np.sqrt, "SqrtBackward0", "analytic", samples=_POSITIVE)
 class sqrt:
     """The square root."""
 
     self = lambda g, result: g / (2 * conj(result))
 
 
-@unary("RsqrtBackward0", samples=_POSITIVE, analytic=True)
+@unary("RsqrtBackward0", "analytic", samples=_POSITIVE)
 class rsqrt:
     """1 / sqrt(input)."""
 
@@ -142,21 +142,21 @@ class rsqrt:
 
 
 # -- circular and hyperbolic functions ------------------------------------------------------------
-@unary(np.sin, "SinBackward0", analytic=True, real={"self": "g * np.cos(self)"})
+@unary(np.sin, "SinBackward0", "analytic", real={"self": "g * np.cos(self)"})
 class sin:
     """The sine."""
 
     self = lambda g, self: g * conj(np.cos(self))
 
 
-@unary(np.cos, "CosBackward0", analytic=True, real={"self": "g * -np.sin(self)"})
+@unary(np.cos, "CosBackward0", "analytic", real={"self": "g * -np.sin(self)"})
 class cos:
     """The cosine."""
 
     self = lambda g, self: g * -conj(np.sin(self))
 
 
-@unary(np.tan, "TanBackward0", analytic=True)
+@unary(np.tan, "TanBackward0", "analytic")
 class tan:
     """The tangent."""
 
@@ -192,21 +192,21 @@ class atan:
     self = lambda g, self: g / conj(self * self + 1)
 
 
-@unary(np.sinh, "SinhBackward0", analytic=True)
+@unary(np.sinh, "SinhBackward0", "analytic")
 class sinh:
     """The hyperbolic sine."""
 
     self = lambda g, self: g * conj(np.cosh(self))
 
 
-@unary(np.cosh, "CoshBackward0", analytic=True)
+@unary(np.cosh, "CoshBackward0", "analytic")
 class cosh:
     """The hyperbolic cosine."""
 
     self = lambda g, self: g * conj(np.sinh(self))
 
 
-@unary(np.tanh, "TanhBackward0", "donates", aliases="nn.functional.tanh", analytic=True)
+@unary(np.tanh, "TanhBackward0", "donates analytic", aliases="nn.functional.tanh")
 class tanh:
     """The hyperbolic tangent."""
 
@@ -220,10 +220,7 @@ def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
 
 
 @primitive(
-    "TanhBackwardBackward0",
-    "pointwise",
-    saves_by_need=False,
-    symbolic="grad_output * (1 - output * output)",
+    "TanhBackwardBackward0", "pointwise saves_all", symbolic="grad_output * (1 - output * output)"
 )
 class tanh_backward:
     forward = lambda grad_output, output: in_parts(_tanh_slope, grad_output, output)
@@ -335,9 +332,7 @@ class sinc:
 
 
 # -- sigmoids and rectifiers ----------------------------------------------------------------------
-
-
-@unary("SigmoidBackward0", "donates", aliases="special.expit nn.functional.sigmoid", analytic=True)
+@unary("SigmoidBackward0", "donates analytic", aliases="special.expit nn.functional.sigmoid")
 class sigmoid:
     """1 / (1 + exp(-input))."""
 
@@ -353,8 +348,7 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
 
 @primitive(
     "SigmoidBackwardBackward0",
-    "pointwise",
-    saves_by_need=False,
+    "pointwise saves_all",
     symbolic="grad_output * output * (1 - output)",
 )
 class sigmoid_backward:
@@ -381,8 +375,7 @@ class relu:
 
 @primitive(
     "ThresholdBackwardBackward0",
-    "pointwise",
-    saves_by_need=False,
+    "pointwise saves_all",
     symbolic="where(self > threshold, grad_output, 0)",
 )
 class threshold_backward:
@@ -398,9 +391,7 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
     return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
 
 
-@primitive(
-    "SoftplusBackwardBackward0", "pointwise", saves_by_need=False, symbolic="slope of softplus"
-)
+@primitive("SoftplusBackwardBackward0", "pointwise saves_all", symbolic="slope of softplus")
 class softplus_backward:
     def forward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
         scaled = self * beta
@@ -415,10 +406,9 @@ class softplus_backward:
 
 @unary(
     "SoftplusBackward0",
-    "own",
+    "own function",
     name="nn.functional.softplus",
     aliases="softplus",
-    method=False,
     refuses={"biuc": "softplus_cpu"},
     signature="softplus(Tensor input, Scalar beta=1, Scalar threshold=20, *, Tensor out=None)",
 )
@@ -434,7 +424,7 @@ class softplus:
     self = softplus_backward
 
 
-@unary("SiluBackward0", "own", name="silu", method=False, refuses={"biu": "silu_cpu", "C": "silu"})
+@unary("SiluBackward0", "own function", name="silu", refuses={"biu": "silu_cpu", "C": "silu"})
 class silu:
     """input * sigmoid(input)."""
 
@@ -729,8 +719,6 @@ class fmin:
 
 
 # -- two arguments --------------------------------------------------------------------------------
-
-
 @binary(
     np.arctan2, "Atan2Backward0", "float inplace", aliases="arctan2", refuses={"c": "atan2_cpu"}
 )
@@ -871,8 +859,6 @@ class ldexp:
 
 
 # -- weighted sums --------------------------------------------------------------------------------
-
-
 @primitive(
     "LerpBackward0",
     "common pointwise",
@@ -1022,8 +1008,6 @@ def isreal(input: Array) -> Any:
 
 
 # -- angles, NaN, tests ---------------------------------------------------------------------------
-
-
 @unary(
     "Deg2RadBackward0",
     refuses={"c": (RuntimeError, "deg2rad is not supported for complex tensors.")},

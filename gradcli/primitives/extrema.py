@@ -237,8 +237,6 @@ argmin = _arg("argmin", "The index of the first smallest element.")
 
 
 # -- extrema, both at once; counting --------------------------------------------------------------
-
-
 @primitive("AminmaxBackward0", outputs="min max", axes="dim", writes="apart")
 class aminmax_p:
     def forward(

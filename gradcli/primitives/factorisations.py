@@ -125,8 +125,6 @@ def _real(a: Any) -> Any:
 
 
 # -- inverses and solves --------------------------------------------------------------------------
-
-
 INVERSE_FAILED = (
     "The diagonal element {} is zero, the inversion could not be completed because the input matrix "
     "is singular."
@@ -451,8 +449,6 @@ class slogdet_p:
 
 
 # -- Cholesky -------------------------------------------------------------------------------------
-
-
 def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     lower = mH(L) if upper else L
     h = mH(lower)
@@ -561,8 +557,6 @@ class cholesky_inverse:
 
 
 # -- QR -------------------------------------------------------------------------------------------
-
-
 def _halve_diagonal(x: Any) -> Any:
     """The matrices with half their diagonals; written in place where there is a place."""
     if isinstance(x, Tensor):
@@ -618,8 +612,6 @@ class qr_p:
 
 
 # -- eigenvalues ----------------------------------------------------------------------------------
-
-
 def _phase_matters(name: str, diagonal: Any) -> None:
     imag = numbers(diagonal).imag
     if not np.allclose(imag, 0, rtol=1e-2, atol=1e-2):
@@ -711,8 +703,6 @@ class eig_p:
 
 
 # -- singular values ------------------------------------------------------------------------------
-
-
 def _skew(x: Any) -> Any:
     return x - mH(x)
 
@@ -1160,8 +1150,6 @@ class lu_solve:
 
 
 # -- the exponential ------------------------------------------------------------------------------
-
-
 @operator(
     "LinalgMatrixExpBackward0",
     "leading",
@@ -1189,8 +1177,6 @@ class matrix_exp:
 
 
 # -- Householder reflectors -----------------------------------------------------------------------
-
-
 def _reflected(v: Any, tau: Any, x: Any) -> Any:
     """(I - tau v v^H) x, for one reflector of each matrix."""
     return x - _column(_column(tau)) * matmul(_column(v), matmul(mH(_column(v)), x))

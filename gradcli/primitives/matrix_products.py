@@ -44,8 +44,6 @@ def _by(rule: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
 
 
 # -- refusals, in PyTorch's words -----------------------------------------------------------------
-
-
 def _times(a: Any, b: Any) -> str:
     return f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
 
@@ -369,8 +367,7 @@ def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
 
 @operator(
     "AddmmBackward0",
-    "inplace own",
-    analytic=True,
+    "inplace own analytic",
     samples="(randn(2,2), randn(2,3), randn(3,2)); "
     "(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mm)),
@@ -401,8 +398,7 @@ class addmm:
 
 @operator(
     "AddmvBackward0",
-    "inplace own",
-    analytic=True,
+    "inplace own analytic",
     samples="(randn(2), randn(2,3), randn(3)); (randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mv)),
     symbolic="addmm",
@@ -551,8 +547,6 @@ class baddbmm:
 
 
 # -- shapes that only products make ---------------------------------------------------------------
-
-
 @primitive("UnsafeViewBackward0", "linear", sizes="size", symbolic="reshape")
 class unsafe_view:
     """A fresh result in another shape."""
@@ -853,8 +847,6 @@ def cross(input: Array, other: Array, dim: int | None) -> Any:
 
 
 # -- the trace ------------------------------------------------------------------------------------
-
-
 def _diagonal() -> Any:
     from gradcli.movement.reshaping import diagonal
 

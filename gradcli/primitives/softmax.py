@@ -34,8 +34,6 @@ _TURNED = 8192  # rows that are transposed at once
 
 
 # -- logsumexp and softmax ------------------------------------------------------------------------
-
-
 def _logsumexp_of_few(rows: Any) -> Any:
     """The same for many short rows, transposed block by block; bit-identical."""
     found = np.empty(len(rows), rows.dtype)
@@ -134,9 +132,9 @@ def _log_softmax(self: Array, dim: int) -> Array:
 
 @primitive(
     "SoftmaxBackwardDataBackward0",
+    "saves_all",
     batching=batching_helpers.slope_of_shares(lambda output: output, weighted=True),
     axes="dim",
-    saves_by_need=False,
     symbolic="slope of softmax",
 )
 class softmax_backward_data:
@@ -154,9 +152,9 @@ class softmax_backward_data:
 
 @primitive(
     "LogSoftmaxBackwardDataBackward0",
+    "saves_all",
     batching=batching_helpers.slope_of_shares(np.exp, weighted=False),
     axes="dim",
-    saves_by_need=False,
     symbolic="slope of log_softmax",
 )
 class log_softmax_backward_data:

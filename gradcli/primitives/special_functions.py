@@ -166,8 +166,6 @@ class ndtri:
 
 
 # -- the gamma function ---------------------------------------------------------------------------
-
-
 @unary(
     "LgammaBackward0", samples=_POSITIVE, aliases="special.gammaln", refuses={"c": "lgamma_vml_cpu"}
 )
@@ -535,8 +533,6 @@ def xlog1py(input: Any, other: Any) -> Any:
 
 
 # -- parts of floating-point numbers --------------------------------------------------------------
-
-
 @primitive("FrexpBackward0", "pointwise", outputs="mantissa exponent", differentiable=1)
 class frexp_p:
     def forward(self: Array) -> Any:

@@ -233,6 +233,7 @@ _WORDS: dict[str, tuple[str, Any]] = {
     **{word: ("types", word) for word in ("common", "float", "own")},
     **{word: ("batching", word) for word in ("along", "dynamic", "folded", "leading", "random")},
     **{"pointwise": ("batching", "elementwise"), "list": ("outputs", "list")},
+    **{"function": ("method", False), "saves_all": ("saves_by_need", False)},
 }
 
 
