@@ -32,7 +32,7 @@ def oldest(session: nox.Session) -> None:
 @nox.session
 def site(session: nox.Session) -> None:
     """The site of docs/, with every link checked."""
-    session.install("mkdocs-material>=9.5")
+    session.install(".[docs]")
     session.run("mkdocs", "build", "--strict", "--site-dir", session.create_tmp())
 
 

@@ -1,7 +1,6 @@
 """Write docs/*.md and the manual page from the source: python docs/generate.py
 
-commands.md is what `--help-all` says, and so is the manual page gradcli.1; operators.md is the table;
-language.md is the closed lists of names, the grammar, and examples that are run here and now.
+commands.md is what `--help-all` says, and so is the manual page gradcli.1; language.md is the closed lists of names, the grammar, and examples that are run here and now.
 tests/docs holds that nothing is out of date.
 """
 
@@ -180,40 +179,6 @@ def _roff(text: str) -> str:
     return f"\\&{text}" if text[:1] in (".", "'") else text
 
 
-def operators() -> str:
-    """Every function of the table, by family."""
-    from gradcli.commands.ops import entries
-    from gradcli.graphs.vjp_text import rule_text
-
-    families = entries()
-    parts = [f"{NOTE}\n# Operators\n"]
-    parts.append(
-        f"{sum(map(len, families.values()))} functions. `gradcli ops NAME` shows one of them, with an "
-        "example that runs.\n"
-    )
-    parts += [f"- [{family}](#{family}): {len(found)}" for family, found in families.items()]
-    for family, found in families.items():
-        parts.append(f"\n## {family}\n")
-        for entry in found:
-            parts.append(f"### {entry.name}\n")
-            parts.append(f"`{entry.signature}`\n")
-            if entry.doc:
-                parts.append(" ".join(entry.doc.split()) + "\n")
-            rows = []
-            for row in entry.primitives:
-                if row.node:
-                    saved = f", saves {_listed(row.saves)}" if row.saves else ""
-                    rows.append(f"- node `{row.node}`{saved}")
-                rules = {name.replace("__", ", "): rule_text(r) for name, r in row.vjps.items()}
-                rows += [f"- derivative, {name}: `{text}`" for name, text in rules.items() if text]
-            if entry.aliases:
-                rows.append(f"- also called {_listed(entry.aliases)}")
-            if entry.samples:
-                rows.append(f"- for example `{entry.samples[0]}`")
-            parts.append("\n".join(rows) + "\n")
-    return "\n".join(parts)
-
-
 def language() -> str:
     """What the language is: shown by examples, listed by names, defined by its grammar."""
     from gradcli.language import names
@@ -241,7 +206,7 @@ def language() -> str:
     parts.append(f"Python's own: {_listed([*names.builtins(), 'print', 'display'])}.\n")
     parts.append(f"Namespaces: {_listed([*sorted(names.NAMESPACES), 'F'])}.\n")
     parts.append(
-        "The functions are in [operators.md](operators.md). Any name may be a variable's, a function's too: "
+        "`gradcli ops` lists the functions. Any name may be a variable's, a function's too: "
         "`norm*2` is twice the value that `--norm` or a column `norm` gives, and refused without one.\n"
     )
     parts.append(
@@ -371,7 +336,6 @@ def picture() -> str:
 
 PAGES = {
     "commands.md": commands,
-    "operators.md": operators,
     "language.md": language,
     "graph.svg": picture,
     "gradcli.1": manual,

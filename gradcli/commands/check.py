@@ -188,6 +188,7 @@ def _formula_shape(
     from gradcli.core.tensor import wrap
     from gradcli.language import parse
     from gradcli.symbolic.formula_check import formula_at
+    from gradcli.symbolic.generic_points import quiet
 
     formula = parse(text)
     free = frozenset(formula.free_variables())
@@ -195,7 +196,8 @@ def _formula_shape(
     def shape_at(arrays: Mapping[str, Any]) -> tuple[int, ...] | None:
         values = {n: wrap(a) for n, a in arrays.items() if n in free}
         try:
-            return tuple(formula_at(formula, {**request.loaded, **values}).shape)
+            with quiet():
+                return tuple(formula_at(formula, {**request.loaded, **values}).shape)
         except (*OPERATION_ERRORS, LanguageError):
             return None
 

@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.transforms.tolerances import Comparison, allowed
+
+_SHOWN_WHOLE = 20  # elements; of longer arrays those that differ are told
+
 # pytest shows the line of the test, not the frames of this file.
 __tracebackhide__ = True
 
@@ -94,14 +98,36 @@ def _shown(array: Any) -> str:
     return np.array2string(np.asarray(array), precision=8, threshold=50, separator=", ")
 
 
-def _message(what: str, name: str, error: float, rows: Mapping[str, Any], index: Any) -> str:
-    place = f"[{', '.join(map(str, index))}]" if index else ""
-    lines = [f"{what} by {name} is wrong at {name}{place} (relative error {error:.1e})"]
+def _message(
+    what: str, name: str, found: Any, rows: Mapping[str, Any], rtol: float, atol: float | None
+) -> str:
+    """What is wrong, and where: both arrays, or of long ones the elements that differ most."""
+    place = f"[{', '.join(map(str, found.index))}]" if found.index else ""
+    lines = [f"{what} by {name} is wrong at {name}{place} (relative error {found.error:.1e})"]
     width = max(map(len, rows))
+    first, second = rows.values()
+    if first.size > _SHOWN_WHOLE:
+        return "\n".join([*lines, *_worst(name, rows, allowed(first, second, rtol, atol))])
     for label, array in rows.items():
         text = _shown(array).replace("\n", "\n" + " " * (width + 4))
         lines.append(f"  {label:<{width}}: {text}")
     return "\n".join(lines)
+
+
+def _worst(name: str, rows: Mapping[str, Any], tolerance: Any) -> list[str]:
+    """How many elements differ by more than the tolerance, and those that do most, a line each."""
+    (label, a), (other, b) = rows.items()
+    excess = np.abs(a - b) / np.where(tolerance > 0, tolerance, 1)
+    excess = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, excess)
+    excess = np.where(np.isnan(excess), np.inf, excess)
+    worst = np.argsort(-excess, axis=None, kind="stable")[: min(5, int((excess > 1).sum()))]
+    places = [np.unravel_index(i, a.shape) for i in worst]
+    lines = [f"  {int((excess > 1).sum()):,} of {a.size:,} elements differ; those that do most:"]
+    lines += [
+        f"  {name}[{', '.join(map(str, i))}]  {label} {a[i]:.8g}  {other} {b[i]:.8g}"
+        for i in places
+    ]
+    return lines
 
 
 def _against_differences(
@@ -123,7 +149,7 @@ def _against_differences(
             if found.ok:
                 continue
             rows = {"analytical": found.analytical, "numerical": found.numerical}
-            message = _message(what, name, found.error, rows, found.index)
+            message = _message(what, name, found, rows, rtol, atol)
             part = blame(function, arrays, names) if what == "gradient" else None
             if part is not None:
                 message += f"\n  to blame  : {part.name}"
@@ -140,7 +166,6 @@ def _against_expected(
 ) -> None:
     from gradcli.core.backward_pass import grad
     from gradcli.core.tensor import Tensor, wrap
-    from gradcli.transforms.tolerances import Comparison
 
     if not isinstance(expected, Mapping):
         if len(names) != 1:
@@ -173,7 +198,7 @@ def _against_expected(
         compared = Comparison(wanted, actual, rtol, atol)
         if not compared.ok:
             rows = {"actual": actual, "expected": wanted}
-            message = _message("gradient", name, compared.error, rows, compared.index)
+            message = _message("gradient", name, compared, rows, rtol, atol)
             raise GradientMismatch(message, name, actual, wanted)
 
 

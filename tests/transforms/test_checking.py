@@ -42,6 +42,19 @@ class WrongSquare(gradcli.autograd.Function):
         return g * x
 
 
+def test_of_a_long_array_the_worst_elements_are_told() -> None:
+    x = np.linspace(0, 1, 5000)
+    slope = 3 * x**2
+    slope[77] *= 2
+    slope[4000] = 7
+    with pytest.raises(GradientMismatch) as caught:
+        assert_gradients("sum(x**3)", expected=slope, x=x)
+    told = str(caught.value).splitlines()
+    assert told[1] == "  2 of 5,000 elements differ; those that do most:"
+    assert told[2].startswith("  x[4000]  actual 1.92") and told[2].endswith("expected 7")
+    assert len(told) == 4 and told[3].startswith("  x[77]")
+
+
 def test_right_gradients() -> None:
     found = check_point(
         function("sin(x)*exp(y)"), {"x": np.ones(3), "y": np.array(0.5)}, ["x", "y"]

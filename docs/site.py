@@ -1,0 +1,113 @@
+"""What the site has beyond the files of docs/: a page for each function. A hook of mkdocs (see mkdocs.yml).
+
+The pages are made when the site is built, from the table of operators: signature, description, the
+derivative as a formula, the node, what it saves, an example that runs.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout documents itself
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """mkdocs asks for more files: the pages of the functions."""
+    from mkdocs.structure.files import File
+
+    for path, text in function_pages():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def function_pages() -> Iterator[tuple[str, str]]:
+    """The path and the text of each page: the index by family, and one page a function."""
+    from gradcli.commands.ops import entries
+    from gradcli.system import dtypes
+
+    dtypes.set_default_dtype(dtypes.float64)
+    families = entries()
+    count = sum(map(len, families.values()))
+    index = [
+        f"# Functions\n\n{count} functions, under PyTorch's names. `gradcli ops NAME` shows one of them.\n"
+    ]
+    for family, found in families.items():
+        links = ", ".join(f"[`{entry.name}`]({entry.name}.md)" for entry in found)
+        index.append(f"## {family}\n\n{links}\n")
+        for entry in found:
+            yield f"functions/{entry.name}.md", _page(entry, family)
+    yield "functions/index.md", "\n".join(index)
+
+
+def _page(entry: Any, family: str) -> str:
+    from gradcli.commands.ops import example
+    from gradcli.graphs.vjp_text import rule_text
+
+    parts = [f"# {entry.name}\n", f"```text\n{entry.signature}\n```\n"]
+    if entry.doc:
+        parts.append(" ".join(entry.doc.split()) + "\n")
+    if entry.aliases:
+        parts.append(f"Also called {', '.join(f'`{alias}`' for alias in entry.aliases)}.\n")
+    formula = _formula(entry)
+    if formula:
+        parts.append(f"## Derivative\n\n{formula}\n")
+    for primitive in entry.primitives:
+        if not primitive.node:
+            continue
+        parts.append(
+            f"## Node\n\n`{primitive.node}`"
+            + (
+                f" saves {', '.join(f'`{name}`' for name in primitive.saves)}.\n"
+                if primitive.saves
+                else ".\n"
+            )
+        )
+        rules = {name.replace("__", ", "): rule_text(rule) for name, rule in primitive.vjps.items()}
+        rows = [
+            f"| `{name}` | `` {text.replace('|', chr(92) + '|')} `` |"
+            for name, text in rules.items()
+            if text
+        ]
+        if rows:
+            parts.append("| gradient of | rule |\n|---|---|\n" + "\n".join(rows) + "\n")
+    command = example(entry)
+    if command:
+        parts.append(f"## Example\n\n```sh\n{command}\n```\n")
+    parts.append(f"Family: [{family}](index.md#{family.replace(' ', '-')}).\n")
+    return "\n".join(parts)
+
+
+def _formula(entry: Any) -> str | None:
+    """The derivative of an example as MathML, if it has a formula that holds for every size."""
+    from latex2mathml.converter import convert
+
+    from gradcli import diff, language
+    from gradcli.commands.ops import _with_variables
+
+    for sample in entry.samples[:3]:
+        source, texts = _with_variables(sample)
+        if not texts or not any(primitive.node for primitive in entry.primitives):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a formula for one size alone comes with a warning
+            try:
+                values = {name: language.read_value(text) for name, text in texts.items()}
+                found = diff(source, values, form="latex")
+            except (language.LanguageError, UserWarning):
+                continue
+        found = found if isinstance(found, dict) else {next(iter(texts)): found}
+        if set(found.values()) == {"0"}:  # as of the sum of a softmax
+            continue
+        lines = [
+            convert(rf"\frac{{\partial f}}{{\partial {name}}} = {text}", display="block")
+            for name, text in found.items()
+        ]
+        return (
+            f"Of the sum of `f = {source}` (of `f` itself, where it is computed element by element):\n\n"
+            + "\n\n".join(lines)
+        )
+    return None
