@@ -1,6 +1,7 @@
 """Write docs/*.md and the manual page from the source: python docs/generate.py
 
-commands.md is what `--help-all` says, and so is the manual page gradcli.1; language.md is the closed lists of names, the grammar, and examples that are run here and now.
+commands.md is what `--help-all` says, and so is the manual page gradcli.1; language.md is the closed
+lists of names, the grammar, and examples that are run here and now.
 tests/docs holds that nothing is out of date.
 """
 

@@ -33,7 +33,8 @@ def function_pages() -> Iterator[tuple[str, str]]:
     families = entries()
     count = sum(map(len, families.values()))
     index = [
-        f"# Functions\n\n{count} functions, under PyTorch's names. `gradcli ops NAME` shows one of them.\n"
+        f"# Functions\n\n{count} functions, under PyTorch's names. "
+        "`gradcli ops NAME` shows one of them.\n"
     ]
     for family, found in families.items():
         links = ", ".join(f"[`{entry.name}`]({entry.name}.md)" for entry in found)

@@ -97,4 +97,4 @@ def test_every_command_is_in_the_readme_and_in_the_guide():
 
 
 def test_the_readme_is_read_in_one_sitting():
-    assert len(README.splitlines()) <= 200
+    assert len(README.splitlines()) <= 120
