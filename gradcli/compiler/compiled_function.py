@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.registry import table
 from gradcli.system import dtypes
+from gradcli.system.c_compiler import NoCompiler
 from gradcli.tracing.numpy_program import Operation, live
 from gradcli.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
@@ -40,6 +43,7 @@ class CompiledProgram:
         threads: int | None = None,
         smallest: int = executor.SMALLEST,
         sparing: bool = False,
+        native: bool = False,
     ) -> None:
         self.trace = trace
         self.names = list(trace.gradients)
@@ -47,9 +51,18 @@ class CompiledProgram:
         inputs = list(trace.inputs.values())
         self.executor: executor.Executor | None = None
         if any(o.size >= smallest for o in live(outputs)):
-            self.executor = executor.Executor(
-                outputs, inputs, threads=threads, smallest=smallest, sparing=sparing
+            make = functools.partial(
+                executor.Executor,
+                *(outputs, inputs),
+                threads=threads,
+                smallest=smallest,
+                sparing=sparing,
             )
+            try:
+                self.executor = make(native=native)
+            except NoCompiler as error:
+                warnings.warn(f"native: {error}; blocks of NumPy run instead", stacklevel=2)
+                self.executor = make()
             run: Callable[..., Any] = self.executor
         else:
             run = _owned(program(outputs, inputs), outputs)
@@ -117,6 +130,7 @@ class CompiledFunction:
         wrt: Iterable[str] | None = None,
         threads: int | None = None,
         memory: str | None = None,
+        native: bool = False,
     ) -> None:
         if memory not in (None, "low"):
             raise ValueError(f"memory must be None or 'low', got {memory!r}")
@@ -127,7 +141,7 @@ class CompiledFunction:
         unknown = self.wrt - set(self.names)
         if unknown:
             raise ValueError(f"wrt: {title} has no variable {min(unknown)!r}")
-        self.threads, self.memory = threads, memory
+        self.threads, self.memory, self.native = threads, memory, native
         self.plans: dict[Any, CompiledProgram | Untraceable] = {}
         self.__name__ = title
 
@@ -226,7 +240,9 @@ class CompiledFunction:
             )
         except Untraceable as reason:
             return reason
-        return CompiledProgram(found, threads=self.threads, sparing=self.memory == "low")
+        return CompiledProgram(
+            found, threads=self.threads, sparing=self.memory == "low", native=self.native
+        )
 
     def _differentiated(self, given: list[Any]) -> list[str]:
         return [
@@ -304,6 +320,7 @@ def compile(
     wrt: Iterable[str] | None = None,
     threads: int | None = None,
     memory: str | None = None,
+    native: bool = False,
     kind: type[CompiledFunction] = CompiledFunction,
 ) -> Any:
     """Compile a program, or a Python function of tensors, once for each set of shapes and dtypes.
@@ -314,12 +331,15 @@ def compile(
     same bits as the tape. Large results that the caller drops donate their memory to the next call (two
     at most of each, and none that would take much of the free memory). A Python function must be pure: it
     runs once, when it is traced. wrt: the variables to differentiate by (default: all). memory: "low"
-    recomputes intermediates instead of keeping them for the gradient. Raises ValueError for any other.
+    recomputes intermediates instead of keeping them for the gradient. native: large arrays run as C, compiled
+    once by the machine's compiler (`CC`, else cc) with its vector functions, which are up to 4 units in the
+    last place off; what has no C form, and everything where there is no compiler (a warning says so), runs
+    in blocks. Raises ValueError for any other `memory`.
     """
     if callable(program):
         names = list(inspect.signature(program).parameters)
         title = getattr(program, "__name__", "function")
-        return kind(program, names, title, wrt=wrt, threads=threads, memory=memory)
+        return kind(program, names, title, wrt=wrt, threads=threads, memory=memory, native=native)
     from gradcli import language
 
     parsed = language.parse(program)
@@ -333,7 +353,7 @@ def compile(
         return language.run(parsed, variables).value
 
     names = parsed.free_variables()
-    found = kind(function, names, program, wrt=wrt, threads=threads, memory=memory)
+    found = kind(function, names, program, wrt=wrt, threads=threads, memory=memory, native=native)
     found.program = parsed
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.compiler import buffer_donation
+from gradcli.compiler import buffer_donation, native_code
 from gradcli.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
 from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.compiler.region_code import RegionCode
@@ -84,9 +84,15 @@ def _rows_of_a_block(kernel: RegionCode) -> int:
 class RegionStep:
     """A region, ready to run."""
 
-    def __init__(self, region: Region, schedule: Schedule, block: int | None) -> None:
+    def __init__(
+        self,
+        region: Region,
+        schedule: Schedule,
+        block: int | None,
+        library: native_code.Library | None,
+    ) -> None:
         self.region = region
-        self.kernel = RegionCode(region, schedule)
+        self.kernel = RegionCode(region, schedule, library)
         self.run_blocks = self.kernel.compiled()
         rows = region.rows
         self.piece = _piece(region)
@@ -240,7 +246,8 @@ class Executor:
     """Computes outputs from inputs by a schedule.
 
     block: elements of the largest array in a block (default: from the sizes of the caches). smallest:
-    the least number of elements of an array that is cut. sparing: recompute instead of keeping.
+    the least number of elements of an array that is cut. sparing: recompute instead of keeping. native: run
+    what has a C form in C. Raises c_compiler.NoCompiler.
     """
 
     def __init__(
@@ -252,15 +259,19 @@ class Executor:
         smallest: int = SMALLEST,
         threads: int | None = None,
         sparing: bool = False,
+        native: bool = False,
     ) -> None:
         self.outputs, self.inputs = list(outputs), list(inputs)
         self.threads = threads or cores()
         keep = {"keep": math.inf} if sparing else {}
         self.schedule = Schedule(self.outputs, smallest, **keep)
+        library = native_code.Library() if native else None
         self.steps: list[WholeStep | RegionStep] = [
-            RegionStep(s, self.schedule, block) if isinstance(s, Region) else WholeStep(s)
+            RegionStep(s, self.schedule, block, library) if isinstance(s, Region) else WholeStep(s)
             for s in self.schedule.steps
         ]
+        if library is not None:
+            library.build()
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
         kept = {*self.constants, *[o.index for o in self.outputs]}
         self.dying = buffer_donation.assign_buffers(self.steps, kept)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.compiler import native_code
 from gradcli.compiler.buffer_donation import aligned
 from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.registry.dimensions import maximum_reduce, minimum_reduce, sum_over_few
@@ -63,10 +64,10 @@ class RegionCode:
     are transposed, since NumPy's inner loop would otherwise restart at every row.
     """
 
-    def __init__(self, region: Region, schedule: Schedule) -> None:
-        self.region, self.schedule = region, schedule
+    def __init__(self, region: Region, schedule: Schedule, library: native_code.Library | None = None) -> None:
+        self.region, self.schedule, self.library = region, schedule, library
         self.flat = region.flat
-        self.turned = self._may_turn()
+        self.turned = library is None and self._may_turn()
         self.rows: list[Operation] = []
         self.whole: list[Operation] = []
         self.results = [s for s in region.sinks if s.index not in schedule.full]
@@ -145,55 +146,108 @@ class RegionCode:
         return kept.setdefault(a.index, np.asarray(a.args[0]))
 
     # -- the text ----------------------------------------------------------------------------------
+    def _steps(self) -> list[tuple[bool, list[Operation]]]:
+        """The body in the order in which it runs: what becomes one C function, or one call of NumPy."""
+        body = self.region.body
+        if self.library is None:
+            return [(False, [o]) for o in body]
+        inside, done = {o.index for o in body}, set()
+        found: list[tuple[bool, list[Operation]]] = []
+        while len(done) < len(body):
+            for native in (True, False):
+                before, now = set(done), []
+                for o in body:
+                    given = {a.index for a in operands(o.args)} & inside
+                    ready = given <= (done if native else before)
+                    if o.index not in done and ready and self._is_native(o) == native:
+                        now.append(o)
+                        done.add(o.index)
+                found += [(True, now)] if native and now else [(False, [o]) for o in now]
+        return found
+
+    def _is_native(self, o: Operation) -> bool:
+        summed = o.index not in self.schedule.full or (self.tree and o.function is add_reduce)
+        return summed and native_code.has_form(o, self.flat)
+
     def _write(self) -> None:
-        region, schedule = self.region, self.schedule
-        body = region.body
-        result_of = {s.index: f"o{k}" for k, s in enumerate(self.results)}
-        last = self._last_uses(body)
-        free: dict[tuple[Any, Any], list[str]] = {}
-        home: dict[str, tuple[Any, Any]] = {}
-        owner: dict[int, str] = {}  # the buffer that an operation's value lies in, views included
-        for at, o in enumerate(body):
-            if o.index in schedule.full:
-                self._reduce(o)
-                self._release(o, at, last, owner, free, home)
-                continue
-            rest = () if self.flat else o.shape[1:]
-            view = self._view(o, rest)
-            if view is not None:
-                source = o.args[0]
-                self._names[o.index] = view
-                if source.index in owner:
-                    owner[o.index] = owner[source.index]
-                if o.index in result_of:
-                    self._result(o, result_of[o.index], view)
-                self._release(o, at, last, owner, free, home)
-                continue
-            given = [self._operand(o, a) for a in o.args]
-            key = (rest, o.dtype)
-            apart = self.turned and _turned(o.shape)
-            if o.index in result_of and not apart:
-                name = result_of[o.index]
+        steps = self._steps()
+        self._targets = {s.index: f"o{k}" for k, s in enumerate(self.results)}
+        self._last = self._last_uses([ops for _, ops in steps])
+        self._free: dict[tuple[Any, Any], list[str]] = {}
+        self._home: dict[str, tuple[Any, Any]] = {}
+        self._owner: dict[int, str] = {}  # the buffer an operation's value lies in, views included
+        for at, (native, ops) in enumerate(steps):
+            if native:
+                self._write_native(ops, at)
             else:
-                if _may_overwrite(o):
-                    self._release(o, at, last, owner, free, home)
-                spare = free.setdefault(key, [])
-                name = spare.pop() if spare else self._new_buffer(rest, o.dtype)
-                home[name] = key
-                owner[o.index] = name
-            self._emit(o, given, name)
-            if o.index in result_of and apart:
-                self._result(o, result_of[o.index], name)
-            self._names[o.index] = name
-            self._release(o, at, last, owner, free, home)
+                self._write_one(ops[0], at)
+            self._release(at, *ops)
         for s in self.results:
-            target = result_of[s.index]
+            target = self._targets[s.index]
             if s.kind == "fill":
                 self._lines.append(f"copyto({target}, {self._whole_name(s.args[0])})")
-        self._when_written(last)
+        if self.library is None:
+            self._when_written(self._last)
         self.space.update(
             copyto=np.copyto, broadcast_to=np.broadcast_to, empty=aligned, where=np.where
         )
+
+    def _buffer_for(self, o: Operation, rest: tuple[int, ...]) -> str:
+        key = (rest, o.dtype)
+        spare = self._free.setdefault(key, [])
+        name = spare.pop() if spare else self._new_buffer(rest, o.dtype)
+        self._home[name], self._owner[o.index] = key, name
+        return name
+
+    def _write_native(self, ops: list[Operation], at: int) -> None:
+        """One call of a C function; what it reads, what later steps read of it, and parts of sums."""
+        assert self.library is not None
+        sums = [o for o in ops if o.index in self.schedule.full]
+        leaving = [
+            o
+            for o in ops
+            if o not in sums and (self._last[o.index] > at or o.index in self._targets)
+        ]
+        kernel = self.library.kernel(ops, leaving, sums, self.schedule, self.flat)
+        given = [
+            (self._names.get(o.index) or self._row_name(o)) if by_row else self._whole_name(o)
+            for o, by_row in kernel.inputs
+        ]
+        for o in leaving:
+            rest = () if self.flat else o.shape[1:]
+            self._names[o.index] = self._targets.get(o.index) or self._buffer_for(o, rest)
+        given += [self._names[o.index] for o in leaving]
+        given += [f"p{self.sums.index(o)}[i:]" for o in sums]
+        call = self._constant(self.library.add(kernel))
+        self._lines.append(f"{call}(m, {', '.join(given)})")
+
+    def _write_one(self, o: Operation, at: int) -> None:
+        if o.index in self.schedule.full:
+            self._reduce(o)
+            return
+        target = self._targets.get(o.index)
+        rest = () if self.flat else o.shape[1:]
+        view = self._view(o, rest)
+        if view is not None:
+            source = o.args[0]
+            self._names[o.index] = view
+            if source.index in self._owner:
+                self._owner[o.index] = self._owner[source.index]
+            if target is not None:
+                self._result(o, target, view)
+            return
+        given = [self._operand(o, a) for a in o.args]
+        apart = self.turned and _turned(o.shape)
+        if target is not None and not apart:
+            name = target
+        else:
+            if _may_overwrite(o):
+                self._release(at, o)
+            name = self._buffer_for(o, rest)
+        self._emit(o, given, name)
+        if target is not None and apart:
+            self._result(o, target, name)
+        self._names[o.index] = name
 
     def _result(self, o: Operation, target: str, name: str) -> None:
         """Copy a block into its place."""
@@ -209,31 +263,33 @@ class RegionCode:
             k = at.get(s.index, len(at)) + _may_overwrite(s)
             self.done_before[s.index] = [row for row in rows if last[row] < k]
 
-    def _last_uses(self, body: Sequence[Operation]) -> dict[int, int]:
+    def _last_uses(self, steps: Sequence[Sequence[Operation]]) -> dict[int, int]:
         last: dict[int, int] = {}
-        for at, o in enumerate(body):
-            last.setdefault(o.index, at)
-            for a in operands(o.args):
-                last[a.index] = at
-        for o in reversed(body):  # a view keeps what it is a view of
+        for at, ops in enumerate(steps):
+            for o in ops:
+                last.setdefault(o.index, at)
+                for a in operands(o.args):
+                    last[a.index] = at
+        for o in reversed(self.region.body):  # a view keeps what it is a view of
             if self._is_view(o):
                 source = o.args[0].index
                 last[source] = max(last.get(source, 0), last[o.index])
         return last
 
-    def _release(self, o: Operation, at: int, last: Any, owner: Any, free: Any, home: Any) -> None:
-        """Free the buffers of values that are not needed after this operation."""
-        for a in (*operands(o.args), o):
+    def _release(self, at: int, *ops: Operation) -> None:
+        """Free the buffers of values that are not needed after this step."""
+        last, owner = self._last, self._owner
+        for a in [x for o in ops for x in (*operands(o.args), o)]:
             name = owner.get(a.index)
             if name is None or last[a.index] > at:
                 continue
-            if a is o and a.index not in self._names:
+            if a in ops and a.index not in self._names:
                 continue
             if any(n == name and last[i] > at for i, n in owner.items()):
                 continue
             for i in [i for i, n in owner.items() if n == name]:
                 del owner[i]
-            free.setdefault(home[name], []).append(name)
+            self._free.setdefault(self._home[name], []).append(name)
 
     def _new_buffer(self, rest: tuple[int, ...], dtype: Any) -> str:
         name = f"b{len(self.buffers)}"

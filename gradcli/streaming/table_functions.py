@@ -141,10 +141,11 @@ def compile(
     wrt: Iterable[str] | None = None,
     threads: int | None = None,
     memory: str | None = None,
+    native: bool = False,
 ) -> CompiledFunction:
     """As `gradcli.compiler.compile`; the function has a method `map`, for the rows of tables."""
     found: CompiledFunction = plan.compile(
-        program, wrt=wrt, threads=threads, memory=memory, kind=CompiledFunction
+        program, wrt=wrt, threads=threads, memory=memory, native=native, kind=CompiledFunction
     )
     return found
 
