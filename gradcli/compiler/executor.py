@@ -28,7 +28,7 @@ from gradcli.system.blocked_products import (
     rows_product,
     vector_dot,
 )
-from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.cascaded_sums import add_reduce, tree_sum
 from gradcli.system.threads import are_ours, multiplying_alone, share
 from gradcli.tracing.numpy_program import Operation, operands
 
@@ -113,7 +113,7 @@ class RegionStep:
         self.most = max((b - a for a, b in self.blocks), default=0)
         self.cuts: list[Any] = []
         for s in self.kernel.sums:
-            if s.function is not add_reduce:
+            if s.function is not add_reduce or s in self.kernel.parts:
                 self.cuts.append(None)
                 continue
             n = s.args[0].size
@@ -161,15 +161,22 @@ class RegionStep:
             count = len(self.blocks) if cut is None else cut.slots
             if s.function is vector_dot:
                 count = parts_of(region.rows)
+            if s in kernel.parts:
+                count = region.rows
             partial = np.empty(count, s.args[0].dtype)
             edges = [] if cut is None else [np.empty(n, partial.dtype) for n, _ in cut.buffers]
             partials.append((partial, edges))
             given += [partial, cut and cut.inside, cut and cut.pieces, edges]
         spare: dict[Any, list[Any]] = {}
-        folds = [Fold(s.function, s.shape, s.dtype, spare) for s in kernel.folds]
+        folds = [
+            np.empty((-(-region.rows // FOLDED), *s.shape), s.dtype)
+            if s in kernel.parts
+            else Fold(s.function, s.shape, s.dtype, spare)
+            for s in kernel.folds
+        ]
         self._run_blocks([*given, *folds], threads, np.getbufsize() if converts else self.piece)
         for s, fold in zip(kernel.folds, folds, strict=True):
-            values[s.index] = fold.total()
+            values[s.index] = fold.total() if isinstance(fold, Fold) else tree_sum(fold)
         for s, cut, (partial, edges) in zip(kernel.sums, self.cuts, partials, strict=True):
             if s.function is vector_dot:
                 total = add_reduce(partial)

@@ -111,8 +111,11 @@ class Schedule:
         rows = self.row_operands(o)
         inside = any(a.index in self.virtual for a in rows)
         if o.kind == "elementwise":
+            filled = o.size >= self.smallest and any(
+                a.kind == "fill" and a.shape == o.shape for a in operands(o.args)
+            )
             return (
-                bool(rows)
+                bool(rows or filled)
                 and o.contiguous
                 and not o.options
                 and (inside or o.size >= self.smallest)

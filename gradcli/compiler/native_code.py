@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.system import c_compiler
+from gradcli.system.blocked_products import FOLDED, FOLDS, rows_sum
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.tracing.abstract_evaluation import method_call, put_along, put_less
 from gradcli.tracing.numpy_program import Operation, cast, operands
@@ -67,7 +68,8 @@ _HEAD = """#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 """
-# gcc would merge sin and cos into sincos, which has no vector form; `const` tells that calls are free to move.
+# gcc would merge sin and cos into sincos, which has no vector form: they are no builtins (see
+# `c_compiler`), and `const` says what gcc knew of them.
 _HEAD += "".join(
     f"extern {t} {c}({t}) __attribute__((const));\n"
     for t, names in (("double", ("sin", "cos")), ("float", ("sinf", "cosf")))
@@ -156,13 +158,8 @@ def _kind(a: Any) -> Any:
     return a.dtype if type(a) in (Operation, np.ndarray) else type(a)
 
 
-def rest(o: Operation, flat: bool) -> tuple[int, ...]:
-    """The shape of a row of a block."""
-    return () if flat else o.shape[1:]
-
-
-def has_form(o: Operation, flat: bool) -> bool:
-    """Whether an operation of a region has a C form."""
+def has_form(o: Operation, flat: bool, full: bool) -> bool:
+    """Whether an operation of a region has a C form. full: whether it reduces all rows."""
     given = list(operands(o.args))
     if any(a.size == 0 or c_type(a.dtype) is None for a in (o, *given)):
         return False
@@ -170,8 +167,10 @@ def has_form(o: Operation, flat: bool) -> bool:
         return True
     if o.function in (np.take_along_axis, *_PUTS):
         return _has_along(o) and not any(map(_is_repeated, given))
+    if o.function is rows_sum:
+        return True
     if o.kind == "reduce":
-        return not _is_repeated(given[0]) and _reduced(o, flat) is not None
+        return not _is_repeated(given[0]) and _reduced(o, flat, full) is not None
     found = form(o) if o.kind == "elementwise" or o.function is np.broadcast_to else None
     return found is not None and None not in map(c_type, (*found.kinds, found.kind))
 
@@ -188,7 +187,7 @@ def _has_along(o: Operation) -> bool:
     return bool(plain and same and array.kind != "fill" and (o.function is not put_along or values))
 
 
-def _reduced(o: Operation, flat: bool) -> tuple[int, int, int] | None:
+def _reduced(o: Operation, flat: bool, full: bool) -> tuple[int, int, int] | None:
     """(outer, terms, inner) of a reduction of each row; None if it has no C form."""
     a = o.args[0]
     word = _REDUCTIONS.get(o.function)
@@ -196,10 +195,14 @@ def _reduced(o: Operation, flat: bool) -> tuple[int, int, int] | None:
         return None
     if flat:
         return (1, a.size, 1) if word == "sum" else None
-    axes = o.axes
+    axes = o.axes[full:]
+    if full and (not axes or o.axes != tuple(range(a.ndim))):
+        return (1, 1, 1) if a.ndim == 1 else None
     if 0 in axes or axes != tuple(range(axes[0], axes[0] + len(axes))):
         return None
-    terms, inner = (math.prod(a.shape[k] for k in some) for some in (axes, range(axes[-1] + 1, a.ndim)))
+    terms, inner = (
+        math.prod(a.shape[k] for k in some) for some in (axes, range(axes[-1] + 1, a.ndim))
+    )
     if inner > 1 and (terms > _FEW or word != "sum"):
         return None
     return math.prod(a.shape[1 : axes[0]]), terms, inner
@@ -225,7 +228,9 @@ class _Node:
 
     __slots__ = ("args", "form", "has_call", "key", "name", "op", "shape", "stage", "type", "users")
 
-    def __init__(self, op: Operation, form: Form | None, args: list[Any], shape: Any, key: Any) -> None:
+    def __init__(
+        self, op: Operation, form: Form | None, args: list[Any], shape: Any, key: Any
+    ) -> None:
         self.op, self.form, self.args, self.shape, self.key = op, form, args, shape, key
         self.type = c_type(op.dtype if form is None else form.kind)
         self.stage, self.has_call = 0, form is not None and form.is_call
@@ -250,7 +255,9 @@ class _Argument:
 
     __slots__ = ("is_row", "shape", "source", "type")
 
-    def __init__(self, source: Any, kind: str | None, shape: Any = None, is_row: bool = False) -> None:
+    def __init__(
+        self, source: Any, kind: str | None, shape: Any = None, is_row: bool = False
+    ) -> None:
         self.source, self.type, self.shape, self.is_row = source, kind, shape, is_row
 
 
@@ -280,17 +287,26 @@ class Kernel:
         self._tiles: dict[Any, str] = {}
         self._slots: list[tuple[str, str, int]] = []  # of scratch memory: name, type, elements
         self._setup: list[str] = []
-        widest = [_size(rest(a, flat)) for o in body for a in (o, *operands(o.args)) if self._is_row(o, a)]
-        widest += [_size(rest(o, flat)) for o in body if o.index not in schedule.full]
-        self.chunk = max(1, _CHUNK // max(widest))
-        if self.chunk > _LANES:
-            self.chunk -= self.chunk % _LANES
+        widest = [
+            _size(self._shape(a)) for o in body for a in operands(o.args) if self._is_row(o, a)
+        ]
+        widest += [_size(self._shape(o)) for o in body]
+        self.chunk = 1 << (max(1, _CHUNK // max(widest)).bit_length() - 1)
+        self.chunk = (
+            min(self.chunk, FOLDED) if any(o.function in FOLDS for o in body) else self.chunk
+        )
         for o in body:
             if o not in self.sums:
                 self._add(o)
         self._ends = [self._argument(o, o.args[0], o.dtype) for o in self.sums]
 
     # -- values ------------------------------------------------------------------------------------
+    def _shape(self, o: Operation) -> tuple[int, ...]:
+        """The shape of what a row of a block gives."""
+        if o.function in FOLDS:
+            return o.shape
+        return () if self.flat or o.index in self.schedule.full else o.shape[1:]
+
     def _is_row(self, o: Operation, a: Operation) -> bool:
         return a.kind != "fill" and bool(self.schedule.is_row_operand(o, a))
 
@@ -310,11 +326,11 @@ class Kernel:
         if (a, by_row) not in self.inputs:
             self.inputs.append((a, by_row))
         number = self.inputs.index((a, by_row))
-        shape = rest(a, self.flat) if by_row else a.shape if a.size > 1 else None
+        shape = self._shape(a) if by_row else a.shape if a.size > 1 else None
         return _Argument(number, c_type(a.dtype), shape, by_row)
 
     def _add(self, o: Operation) -> None:
-        shape = rest(o, self.flat)
+        shape = self._shape(o)
         if o.function is _RESHAPE and o not in self.leaving:
             found = self._argument(o, o.args[0], o.dtype)
             self._nodes[o.index] = _Argument(found.source, found.type, shape, found.is_row)
@@ -366,14 +382,13 @@ class Kernel:
     def source(self) -> str:
         """The text of the function."""
         self._place()
-        lines = self._prologue()
+        lines: list[str] = []
         stages = sorted({n.stage for n in self._made})
         for stage in stages:
             here = [n for n in self._made if n.stage == stage]
             for key in dict.fromkeys(n.key for n in here):
                 nodes = [n for n in here if n.key == key]
                 lines += self._statement(nodes[0]) if nodes[0].form is None else [self._text(nodes)]
-        lines += self._epilogue()
         return self._around(lines)
 
     def _place(self) -> None:
@@ -443,9 +458,11 @@ class Kernel:
     def _statement(self, n: _Node) -> list[str]:
         """A reduction of rows, or what takes and puts along them."""
         o = n.op
-        first, *more = [a.source.name if type(a.source) is _Node else f"x{a.source}" for a in n.args]
+        first, *more = [
+            a.source.name if type(a.source) is _Node else f"x{a.source}" for a in n.args
+        ]
         if o.kind == "reduce":
-            found = _reduced(o, self.flat)
+            found = _reduced(o, self.flat, o.index in self.schedule.full)
             assert found is not None
             outer, terms, inner = found
             if inner == 1:
@@ -459,6 +476,8 @@ class Kernel:
                 f"{loop} {n.name}{at} = {first}[r * {terms * inner} + j];",
                 f"for (long k = 1; k < {terms}; k++) {loop} {add} }}",
             ]
+        if o.function is rows_sum:
+            return self._fold(n, first)
         wide, few = n.args[0].shape[0], n.args[1].shape[0]
         put = {put_along: f"{n.name}[at] = {more[-1]}[r * {few} + j];"}
         put[put_less] = f"{n.name}[at] = {more[-1]}[r * {few} + j] - {first}[at];"
@@ -472,6 +491,23 @@ class Kernel:
             f"if (at < 0 || at >= {wide}) return 1; at += r * {wide}; {text} }}",
         ]
 
+    def _fold(self, n: _Node, first: str) -> list[str]:
+        """The sum of every `FOLDED` rows, in the order of `blocked_products`: every 16th row first."""
+        wide = _size(n.shape)
+        sums = f"t{len(self._slots)}"
+        self._slots.append((sums, n.type or "", 16 * wide))
+        every = f"for (long j = 0; j < {wide}; j++)"
+        return [
+            "for (long r = 0; r < m; r++) {",
+            f"long at = a + r, fold = at / {FOLDED}, left = at % {FOLDED}, lanes = 16;",
+            f"if ((fold + 1) * {FOLDED} > end) lanes = 1;",
+            f"{n.type} *to = {sums} + left % lanes * {wide}; const {n.type} *of = {first} + r * {wide};",
+            f"if (left < lanes) {every} to[j] = of[j]; else {every} to[j] += of[j];",
+            f"if (left < {FOLDED - 1} && at < end - 1) continue;",
+            f"for (long k = 1; k < lanes; k++) {every} {sums}[j] += {sums}[k * {wide} + j];",
+            f"memcpy({n.name} + fold * {wide}, {sums}, {wide} * sizeof({n.type})); }}",
+        ]
+
     def _pads(self, k: int) -> bool:
         """Whether a result is written in whole vectors."""
         node = self._nodes[self.leaving[k].index].source
@@ -481,10 +517,10 @@ class Kernel:
         """Where a chunk's arrays are; the ends of blocks are worked out in memory of whole vectors."""
         lines = []
         for k, (o, by_row) in enumerate(self.inputs):
-            kind, size = c_type(o.dtype), _size(rest(o, self.flat))
+            kind, size = c_type(o.dtype), _size(self._shape(o))
             if not by_row:
                 continue
-            lines.append(f"const {kind} *restrict x{k} = ({kind} *)p[{k}] + a * {size};")
+            lines.append(f"const {kind} *x{k} = ({kind} *)p[{k}] + a * {size};")
             if k in self._padded:
                 self._slots.append((f"y{k}", kind or "", self.chunk * size + _LANES))
                 lines.append(
@@ -492,18 +528,20 @@ class Kernel:
                     f"x{k} = memcpy(y{k}, x{k}, m * {size} * sizeof({kind}));"
                 )
         for k, o in enumerate(self.leaving):
-            kind, size = c_type(o.dtype), _size(rest(o, self.flat))
+            kind, size = c_type(o.dtype), _size(self._shape(o))
             there = f"({kind} *)p[{len(self.inputs) + k}] + a * {size}"
+            if o.function in FOLDS:
+                there = f"({kind} *)p[{len(self.inputs) + k}]"
             if self._pads(k):
                 self._slots.append((f"z{k}", kind or "", self.chunk * size + _LANES))
                 there = f"m * {size} % {_LANES} ? z{k} : {there}"
-            lines.append(f"{kind} *restrict o{k} = {there};")
+            lines.append(f"{kind} *o{k} = {there};")
         return lines
 
     def _epilogue(self) -> list[str]:
         lines = []
         for k, o in enumerate(self.leaving):
-            kind, size = c_type(o.dtype), _size(rest(o, self.flat))
+            kind, size = c_type(o.dtype), _size(self._shape(o))
             if self._pads(k):
                 there = f"({kind} *)p[{len(self.inputs) + k}] + a * {size}"
                 copy = f"memcpy({there}, o{k}, m * {size} * sizeof({kind}))"
@@ -515,24 +553,40 @@ class Kernel:
 
     def _around(self, lines: list[str]) -> str:
         name, sums = self.name, self.sums
-        base, at, scratch = len(self.inputs) + len(self.leaving), 0, []
+        base, at = len(self.inputs) + len(self.leaving), 0
+        before = self._prologue()
+        arrays = [
+            *[(f"const {c_type(o.dtype)}", f"x{k}") for k, (o, _) in enumerate(self.inputs)],
+            *[(c_type(o.dtype), f"o{k}") for k, o in enumerate(self.leaving)],
+            *[(kind, slot) for slot, kind, _ in self._slots if slot[0] in "qt"],
+        ]
+        memory, wholes, scalars = [], [], []
         for slot, kind, count in self._slots:
-            scratch.append(f"{kind} *restrict {slot} = ({kind} *)(scratch + {at});")
+            memory.append(f"{kind} *{slot} = ({kind} *)(scratch + {at});")
             at += -(-count * _BYTES[kind] // 64) * 64
-        scalars = []
         for k, (o, by_row) in enumerate(self.inputs):
-            kind = c_type(o.dtype)
+            kind = c_type(o.dtype) or ""
             if not by_row:
-                scalars.append(f"const {kind} *restrict x{k} = ({kind} *)p[{k}];")
-                scalars += [f"const {kind} s{k} = *x{k};"] if o.size == 1 else []
+                wholes.append(f"const {kind} *x{k} = ({kind} *)p[{k}];")
+            if o.size == 1:
+                scalars.append(f"const {kind} s{k} = *x{k};")
         struct = "".join(f"{c_type(o.dtype)} s{k}; " for k, o in enumerate(sums))
         given = "char **p, char *scratch, long a, long m, long end"
         passed = "p, scratch, {}, {}, end"
         if sums:
             struct = f"typedef struct {{ {struct}}} {name}_sums;\n"
             given, passed = f"{given}, {name}_sums *s", f"{passed}, {{}}"
-        inner = "\n  ".join([*scalars, *scratch, *lines])
-        text = f"{struct}static int {name}_part({given}) {{\n  {inner}\n  return 0;\n}}\n"
+        takes = ", ".join(f"{kind} *restrict {x}" for kind, x in arrays)
+        gives = ", ".join(x for _, x in arrays)
+        inner = "\n  ".join([*scalars, *lines])
+        # A function of its own: only of parameters does gcc believe that they are apart.
+        text = f"{struct}static __attribute__((noinline)) int {name}_loops("
+        text += f"long a, long m, long end, {takes}) {{\n  {inner}\n  return 0;\n}}\n"
+        inner = "\n  ".join([*memory, *wholes, *before])
+        text += f"static int {name}_part({given}) {{\n  {inner}\n"
+        text += f"  if ({name}_loops(a, m, end, {gives})) return 1;\n"
+        inner = "\n  ".join(self._epilogue())
+        text += f"  {inner}\n  return 0;\n}}\n"
         if sums:
             added = " ".join(f"s->s{k} += t.s{k};" for k in range(len(sums)))
             text += (
@@ -544,12 +598,14 @@ class Kernel:
                 f"  {added} return 0;\n}}\n"
             )
             run = f"{name}_sums t; bad = {name}_node({passed.format('0', 'end', '&t')}); "
-            run += " ".join(f"*({c_type(o.dtype)} *)p[{base + k}] = t.s{k};" for k, o in enumerate(sums))
+            run += " ".join(
+                f"*({c_type(o.dtype)} *)p[{base + k}] = t.s{k};" for k, o in enumerate(sums)
+            )
         else:
             rows = f"end - a < {self.chunk} ? end - a : {self.chunk}"
             run = f"for (long a = 0; a < end && !bad; a += {self.chunk}) "
             run += f"bad = {name}_part({passed.format('a', rows)});"
-        setup = "\n  ".join([*scalars, *scratch, *self._setup]) if self._setup else ""
+        setup = "\n  ".join([*memory, *wholes, *self._setup]) if self._setup else ""
         return text + (
             f"int {name}(long end, char **p) {{\n"
             f"  int bad = 0; char *memory = malloc({at + 64}); if (!memory) return 2;\n"

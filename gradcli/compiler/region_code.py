@@ -13,7 +13,7 @@ from gradcli.compiler.buffer_donation import aligned
 from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.registry.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.system import short_lines
-from gradcli.system.blocked_products import FOLDS, part_dots, vector_dot
+from gradcli.system.blocked_products import FOLDED, FOLDS, part_dots, vector_dot
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.tracing.abstract_evaluation import at_each, method_call, put_along, put_less
 from gradcli.tracing.numpy_program import Operation, cast, operands
@@ -58,13 +58,15 @@ class RegionCode:
     """The generated function of a region, and its inputs and results.
 
     rows: arrays that are cut into blocks; whole: values that are not; results: the sinks that are arrays;
-    sums: full reductions, each with its operand; folds: reductions over rows, combined from blocks.
+    sums: full reductions; folds: reductions over rows, combined from blocks.
     done_before: result index -> indices of the `rows` that a block no longer reads when it writes the
     result. tree: whether blocks are nodes of NumPy's pairwise sum. turned: whether blocks of few columns
     are transposed, since NumPy's inner loop would otherwise restart at every row.
     """
 
-    def __init__(self, region: Region, schedule: Schedule, library: native_code.Library | None = None) -> None:
+    def __init__(
+        self, region: Region, schedule: Schedule, library: native_code.Library | None = None
+    ) -> None:
         self.region, self.schedule, self.library = region, schedule, library
         self.flat = region.flat
         self.turned = library is None and self._may_turn()
@@ -75,6 +77,9 @@ class RegionCode:
         self.sums = [s for s in full if s.function not in FOLDS]
         self.folds = [s for s in full if s.function in FOLDS]
         self.tree = self.flat and all(s.function is not vector_dot for s in self.sums)
+        self.parts: list[
+            Operation
+        ] = []  # sums of which each row, or each fold of rows, gives a part
         self.buffers: list[Buffer] = []
         self.done_before: dict[int, list[int]] = {}
         self.space: dict[str, Any] = {"__builtins__": {}, "len": len}
@@ -151,7 +156,8 @@ class RegionCode:
         body = self.region.body
         if self.library is None:
             return [(False, [o]) for o in body]
-        inside, done = {o.index for o in body}, set()
+        inside = {o.index for o in body}
+        done: set[int] = set()
         found: list[tuple[bool, list[Operation]]] = []
         while len(done) < len(body):
             for native in (True, False):
@@ -166,8 +172,10 @@ class RegionCode:
         return found
 
     def _is_native(self, o: Operation) -> bool:
-        summed = o.index not in self.schedule.full or (self.tree and o.function is add_reduce)
-        return summed and native_code.has_form(o, self.flat)
+        full = o.index in self.schedule.full
+        if full and self.flat and not (self.tree and o.function is add_reduce):
+            return False
+        return native_code.has_form(o, self.flat, full)
 
     def _write(self) -> None:
         steps = self._steps()
@@ -202,11 +210,12 @@ class RegionCode:
     def _write_native(self, ops: list[Operation], at: int) -> None:
         """One call of a C function; what it reads, what later steps read of it, and parts of sums."""
         assert self.library is not None
-        sums = [o for o in ops if o.index in self.schedule.full]
+        full = [o for o in ops if o.index in self.schedule.full]
+        sums = full if self.flat else []
         leaving = [
             o
             for o in ops
-            if o not in sums and (self._last[o.index] > at or o.index in self._targets)
+            if o not in sums and (self._last[o.index] > at or o.index in self._targets or o in full)
         ]
         kernel = self.library.kernel(ops, leaving, sums, self.schedule, self.flat)
         given = [
@@ -214,6 +223,12 @@ class RegionCode:
             for o, by_row in kernel.inputs
         ]
         for o in leaving:
+            if o in full:
+                self.parts.append(o)
+                k = self.folds.index(o) if o in self.folds else self.sums.index(o)
+                part = f"z{k}[a // {FOLDED}:]" if o in self.folds else f"p{k}[a:]"
+                self._names[o.index] = part
+                continue
             rest = () if self.flat else o.shape[1:]
             self._names[o.index] = self._targets.get(o.index) or self._buffer_for(o, rest)
         given += [self._names[o.index] for o in leaving]

@@ -55,6 +55,14 @@ class Tree:
         return found
 
 
+def tree_sum(items: Any) -> Any:
+    """The sum of arrays, as a tree."""
+    tree = Tree(np.add)
+    for item in items:
+        tree.add(item)
+    return tree.result()
+
+
 def add_reduce(
     array: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, out: Any = None
 ) -> Any:
@@ -244,4 +252,4 @@ def _split(array: Any, axis: int, start: int, *sizes: int) -> Any:
     return part.reshape(array.shape[:axis] + sizes + array.shape[axis + 1 :])
 
 
-__all__ = ["NARROW", "Tree", "add_reduce"]
+__all__ = ["NARROW", "Tree", "add_reduce", "tree_sum"]
