@@ -1,4 +1,4 @@
-"""The commands: one module each, whose `command` is imported on first use."""
+"""The commands, which `declare` of `declarations` declares; their modules are imported on first use."""
 
 # In the order in which the help lists them, with what it says of each.
 COMMANDS = {
@@ -17,4 +17,6 @@ COMMANDS = {
     "help": "Show the help of a command.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
+# The modules of those that have none of their own name.
+MODULES = {"jacobian": "matrix", "hessian": "matrix", "jvp": "matrix"}
 COMPLETION_VARIABLE = "_GRADCLI_COMPLETE"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
-from gradcli.commands.declarations import BY_ROWS, EXPRESSION, OPEN, Option, Options, declare
+from gradcli.commands.declarations import BY_ROWS, OPEN, Option, Options, declare
 from gradcli.commands.free_points import Point, note_guesses, point, wanted_names
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, apart
@@ -37,10 +37,10 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
 
 @declare(
     "check",
-    *(*EXPRESSION, OPEN),
+    *OPEN,
     Option("--second-order", "Check the second derivatives too."),
     Option("--samples N", "Check at N random points instead.", least=1),
-    Option("--range A,B", "Where they lie.", name="limits"),
+    Option("--range A,B", "Where they lie."),
     Option("--against EXPR2", "A gradient by --wrt, to be compared with the true one."),
     Option("--rtol FLOAT", "Relative tolerance (1e-6; 1e-9 with --against).", type=float),
     Option("--atol FLOAT", "Absolute tolerance (at most 1e-8 of the largest element).", type=float),
@@ -72,7 +72,7 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
 
         _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
         return
-    points, wanted = _asked(ctx, request, samples, options.limits, against)
+    points, wanted = _asked(ctx, request, samples, options.range, against)
     if against is not None:
         _compare(ctx, request, points, wanted[0], against, rtol, atol)
         return

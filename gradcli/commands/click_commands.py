@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from gradcli.commands import COMMANDS, completers
-from gradcli.commands.declarations import Argument, Command, Option, Options
+from gradcli.commands import COMMANDS, MODULES, completers
+from gradcli.commands.declarations import DECLARED, Argument, Command, Option, Options
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.options import ExpressionCommand
 
@@ -73,4 +73,6 @@ def parameter(option: Option) -> click.Parameter:
 
 def loaded(name: str) -> click.Command:
     """The command of that name; its module is imported now."""
-    return click_command(import_module(f"gradcli.commands.{name}").command)
+    if name not in DECLARED:
+        import_module(f"gradcli.commands.{MODULES.get(name, name)}")
+    return click_command(DECLARED[name])

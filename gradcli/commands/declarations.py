@@ -6,8 +6,8 @@ A command is a function of the context, of what the command line asks for, and o
     @declare(
         "jvp",
         *EXPRESSION,
-        Option("--vector [NAME=]VALUE", "The direction.", name="vectors", many=True),
-        Option("--value", "Print the value too.", name="show_value"),
+        Option("--vector [NAME=]VALUE", "The direction.", many=True),
+        Option("--value", "Print the value too."),
         examples=['gradcli jvp "sin(x)" --x 0,1 --vector 1,0'],
     )
     def command(ctx: AnyContext, request: Request, options: Options) -> None:
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[..., None]
 
-FLOATS = ("float16", "float32", "float64")
 INPUTS, OUTPUTS = "Variables and input", "Output"  # sections of help; `Request` has what they say
+# What a shell offers for a value, by what help calls it.
+_COMPLETED = {"FILE": "files", "TABLE": "files", "NAMES": "variables", "NAME=VALUE": "bindings"}
 _WRITTEN = re.compile(r"((?:-[\w-]+(?:, |/)?)+)(?: (.+))?")
 
 
@@ -69,7 +70,8 @@ class Option:
         self.name = name or long[0].partition("/")[0].lstrip("-").replace("-", "_").lower()
         self.is_flag = not (self.metavar or choices)
         self.help, self.choices, self.least, self.most, self.type = help, choices, least, most, type
-        self.many, self.complete, self.section = many, complete, section
+        self.many, self.section = many, section
+        self.complete = complete or _COMPLETED.get((self.metavar or "").partition(".")[0])
         self.variable = variable
         if default is None:
             default = () if many else False if self.is_flag and "/" not in written else None
@@ -92,6 +94,9 @@ class Argument(Option):
     def split(self, written: str) -> tuple[list[str], str | None]:
         """No dashes."""
         return [written.strip("[]")], written
+
+
+DECLARED: dict[str, Command] = {}
 
 
 class Command:
@@ -136,6 +141,7 @@ def declare(
     def declared(run: Run) -> Command:
         made = Command(name, run, options, examples)
         vars(made).update(facts)
+        DECLARED[name] = made
         return made
 
     return declared
@@ -153,37 +159,20 @@ def _output(written: str, help: str, **facts: Any) -> Option:
 DTYPE = _input(
     "--dtype DTYPE",
     "float16, float32 or float64; also $GRADCLI_DTYPE.",
-    choices=FLOATS,
+    choices=("float16", "float32", "float64"),
     default="float64",
     variable="GRADCLI_DTYPE",
 )
 MANUAL_SEED = _input("--manual-seed N", "Seed randn, rand and their like.", type=int)
-LOAD = _input(
-    "--load FILE.py",
-    "Use the names that a Python file of yours makes.",
-    many=True,
-    complete="files",
-)
+LOAD = _input("--load FILE.py", "Use the names that a Python file of yours makes.", many=True)
 MAX_STEPS = Option("--max-steps N", "Stop after N loop turns and calls.", least=1)
+_WHEN = ("auto", "always", "never")
 COLOUR = _output(
-    "--color WHEN",
-    "auto (on a terminal), always or never.",
-    choices=("auto", "always", "never"),
-    default="auto",
+    "--color WHEN", "auto (on a terminal), always or never.", choices=_WHEN, default="auto"
 )
 VARIABLES = (
-    _input(
-        "--let NAME=VALUE",
-        "Bind a variable that has the name of an option.",
-        many=True,
-        complete="bindings",
-    ),
-    _input(
-        "--wrt NAMES",
-        "Only these variables require grad.",
-        many=True,
-        complete="variables",
-    ),
+    _input("--let NAME=VALUE", "Bind a variable that has the name of an option.", many=True),
+    _input("--wrt NAMES", "Only these variables require grad.", many=True),
     _input(
         "--no-grad NAMES|all",
         "These variables require no grad.",
@@ -201,8 +190,8 @@ VARIABLES = (
     LOAD,
 )
 STYLE = (
-    _output("--json", "Print one JSON object.", name="as_json"),
-    _output("--plain", "Print values that can be fed back in.", name="as_plain"),
+    _output("--json", "Print one JSON object."),
+    _output("--plain", "Print values that can be fed back in."),
     _output("--precision N", "At most N significant digits.", least=1, most=17),
     COLOUR,
 )
@@ -210,36 +199,30 @@ STYLE = (
 EXPRESSION = (
     Argument("EXPR", name="expression", section=INPUTS),
     *VARIABLES,
-    _input("-f FILE", "Read EXPR from a file (- for stdin).", name="file", complete="files"),
+    _input("-f FILE", "Read EXPR from a file (- for stdin).", name="file"),
     *STYLE,
+)
+_SHAPE = "--shape x=3,4"
+DRAWN = (
+    *EXPRESSION,
+    _input(_SHAPE, "Shape of a variable to be drawn: as --x 'randn(3,4)'.", many=True),
+)
+OPEN = (
+    *EXPRESSION,
+    _input(_SHAPE, "Shape of a variable without a value; A=m,n in letters.", many=True),
 )
 # Of commands whose results are arrays.
 ARRAYS = (
-    _output("--lines", "Print one number a line.", name="as_lines"),
-    _output("--csv", "Print a table with a header.", name="as_csv"),
+    *DRAWN,
+    _output("--lines", "Print one number a line."),
+    _output("--csv", "Print a table with a header."),
     _output(
-        "-o FILE",
-        "Write FILE.npy, .npz, .csv, .parquet or .feather instead.",
-        name="array_path",
-        complete="files",
+        "-o FILE", "Write FILE.npy, .npz, .csv, .parquet or .feather instead.", name="array_path"
     ),
 )
-DRAWN = _input(
-    "--shape x=3,4",
-    "Shape of a variable to be drawn: as --x 'randn(3,4)'.",
-    name="shapes",
-    many=True,
-)
-OPEN = _input(
-    "--shape x=3,4",
-    "Shape of a variable without a value; A=m,n in letters.",
-    name="shapes",
-    many=True,
-)
 SEED = "--seed, --gradient VALUE"
-VALUE = Option("--value", "Print the value too.", name="show_value")
+VALUE = Option("--value", "Print the value too.")
 ANOMALY = Option("--detect-anomaly", "Refuse NaN and infinity; say where from.")
-PLAN = Option("--plan/--no-plan", "Print the plan for large arrays, or use none.")
 BY_ROWS = Option(
     "--by-rows/--whole",
     "Read a table in passes over its rows, as where it would take half of the memory that is free, or "
@@ -249,13 +232,12 @@ CLUSTER = (
     Option("--workers N", "Read the table's parts by N processes.", least=1),
     Option("--cluster ADDRESS", "By the workers of a Dask scheduler, as tcp://host:8786."),
 )
+LARGE = (
+    Option("--plan/--no-plan", "Print the plan for large arrays, or use none."),
+    *(BY_ROWS, *CLUSTER),
+)
 UNCERTAINTY = (
-    Option(
-        "--uncertainty x=VALUE",
-        "Standard uncertainty of an input, as x±VALUE.",
-        name="uncertainties",
-        many=True,
-    ),
-    Option("--covariance x,y=VALUE", "Covariance of two inputs.", name="covariances", many=True),
+    Option("--uncertainty x=VALUE", "Standard uncertainty of an input, as x±VALUE.", many=True),
+    Option("--covariance x,y=VALUE", "Covariance of two inputs.", many=True),
     Option("--budget", "Each input's share of the uncertainty."),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.declarations import EXPRESSION, OPEN, Option, Options, declare
+from gradcli.commands.declarations import OPEN, Option, Options, declare
 from gradcli.commands.free_points import Point, note_guesses, point, wanted_names
 from gradcli.commands.request import Request, where_read
 from gradcli.language.located_errors import error_at
@@ -28,7 +28,7 @@ CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 
 @declare(
     "diff",
-    *(*EXPRESSION, OPEN),
+    *OPEN,
     Option("--order N", "Differentiate N times.", least=1, most=20, default=1),
     Option("--jacobian", "Print the Jacobian of a vector, as a matrix."),
     Option("--assume FACT", "What holds of a variable: 'B symmetric'.", many=True),
@@ -38,7 +38,6 @@ CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
     Option(
         "--format FORMAT",
         f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
-        name="form",
         choices=FORMATS,
         default="text",
     ),
@@ -65,8 +64,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.symbolic.lifting import NoExpression
 
     if request.style.form == "json":
-        options.form = "json"
-    form, order, jacobian = options.form, options.order, options.jacobian
+        options.format = "json"
+    form, order, jacobian = options.format, options.order, options.jacobian
     where = point(ctx, request)
     if options.assume and where.guessed:
         where = _squared(options.assume, request, where)
@@ -106,7 +105,7 @@ def _printed(
     """The derivatives, and what is printed of them; proved, unless the user wants no proof."""
     given = not set(where.arrays) - set(where.given)
     names = request.loaded
-    form, cse, assumed = options.form, options.cse or None, options.assume
+    form, cse, assumed = options.format, options.cse or None, options.assume
     ways, exact = _ways(where, wanted, options.order, options.jacobian)
     find = ways["find"]
     if assumed:

@@ -12,17 +12,7 @@ from gradcli.commands.compiled_evaluation import (
     rows_wanted,
     write_plan,
 )
-from gradcli.commands.declarations import (
-    ANOMALY,
-    ARRAYS,
-    BY_ROWS,
-    CLUSTER,
-    DRAWN,
-    EXPRESSION,
-    PLAN,
-    Options,
-    declare,
-)
+from gradcli.commands.declarations import ANOMALY, ARRAYS, LARGE, Options, declare
 from gradcli.commands.inspected import evaluate_watched, raise_on_anomalies
 
 if TYPE_CHECKING:
@@ -32,7 +22,7 @@ if TYPE_CHECKING:
 
 @declare(
     "eval",
-    *(*EXPRESSION, DRAWN, *ARRAYS, ANOMALY, PLAN, BY_ROWS, *CLUSTER),
+    *(*ARRAYS, ANOMALY, *LARGE),
     examples=(
         'gradcli eval "(x+a).mean()" --x 3 --a 4,2',
         'gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0',

@@ -17,11 +17,7 @@ from gradcli.commands.compiled_evaluation import (
 from gradcli.commands.declarations import (
     ANOMALY,
     ARRAYS,
-    BY_ROWS,
-    CLUSTER,
-    DRAWN,
-    EXPRESSION,
-    PLAN,
+    LARGE,
     SEED,
     UNCERTAINTY,
     VALUE,
@@ -41,12 +37,11 @@ if TYPE_CHECKING:
 
 @declare(
     "grad",
-    *(*EXPRESSION, DRAWN, *ARRAYS),
+    *ARRAYS,
     Option(SEED, "Seed gradient; `ones` has any shape."),
     Option(
         "--retain NAMES|all",
         "Gradients of these names too.",
-        name="retain_names",
         many=True,
         complete="assigned",
     ),
@@ -58,12 +53,11 @@ if TYPE_CHECKING:
     Option(
         "--hook 'NAME: EXPR of grad'",
         "Replace NAME's gradient on its way.",
-        name="hooks",
         many=True,
     ),
     ANOMALY,
-    Option("--trace", "One row a step of the backward pass.", name="show_trace"),
-    *(*UNCERTAINTY, PLAN, BY_ROWS, *CLUSTER),
+    Option("--trace", "One row a step of the backward pass."),
+    *(*UNCERTAINTY, *LARGE),
     examples=(
         'gradcli grad "2*dot(x,x)" --x 0,1,2,3',
         'gradcli grad "y = a*x; y + b" --x 3 --a 4 --b 5 --retain y --value',
@@ -94,10 +88,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         from gradcli.commands.higher_orders import write_higher
 
         others = [option for option in _of_one_tape(options) if option != "--order"]
-        write_higher(ctx, request, options.order, options.seed, options.show_value, others)
+        write_higher(ctx, request, options.order, options.seed, options.value, others)
         return
-    names, every = _names_to_retain(request, options.retain_names)
-    register_hooks = _hooks(request, options.hooks)
+    names, every = _names_to_retain(request, options.retain)
+    register_hooks = _hooks(request, options.hook)
     planned, values = _evaluated(ctx, request, options)
     evaluation = planned.evaluation
     evaluation.tensor("gradient")
@@ -126,7 +120,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     write_plan(lines, request.style)
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
-    _write(evaluation, intermediates, errors, options.show_value)
+    _write(evaluation, intermediates, errors, options.value)
 
 
 def _data(request: Request) -> list[str]:
@@ -146,19 +140,19 @@ def _of_one_tape(options: Options) -> list[str]:
     asked = {
         "--passes": options.passes > 1,
         "--order": options.order > 1,
-        "--hook": options.hooks,
-        "--retain": options.retain_names,
+        "--hook": options.hook,
+        "--retain": options.retain,
         "--retain-graph": options.retain_graph,
         "--create-graph": options.create_graph,
         "--detect-anomaly": options.detect_anomaly,
-        "--trace": options.show_trace,
+        "--trace": options.trace,
     }
     return [option for option, given in asked.items() if given]
 
 
 def _uncertain(request: Request, options: Options) -> bool:
     """Whether anything is said of uncertainties."""
-    said = (request.uncertainties, options.uncertainties, options.covariances, options.budget)
+    said = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
     return any(said)
 
 
@@ -174,7 +168,7 @@ def _is_by_rows(ctx: AnyContext, request: Request, options: Options) -> bool:
     from gradcli.commands.large_columns import grad_by_rows, runner
 
     with runner(options) as runs:
-        grad_by_rows(ctx, request, table, runs, options.seed, options.show_value, altered)
+        grad_by_rows(ctx, request, table, runs, options.seed, options.value, altered)
     return True
 
 
@@ -185,9 +179,7 @@ def _uncertainties(request: Request, options: Options) -> Uncertainties | None:
 
     altering = {"--passes", "--order", "--hook"}.intersection(_of_one_tape(options))
     altered = [*["--seed"] * (options.seed is not None), *altering]
-    return Uncertainties(
-        request, options.uncertainties, options.covariances, options.budget, altered
-    )
+    return Uncertainties(request, options.uncertainty, options.covariance, options.budget, altered)
 
 
 def _evaluated(
@@ -220,14 +212,12 @@ def _passed(
         backward(evaluation, gradient, passes=options.passes, **how)
 
     anomalies = options.detect_anomaly
-    if not (options.show_trace or anomalies):
+    if not (options.trace or anomalies):
         propagate()
         return None
     from gradcli.commands.inspected import observed
 
-    return observed(
-        propagate, evaluation, trace=options.show_trace, anomalies=anomalies, values=values
-    )
+    return observed(propagate, evaluation, trace=options.trace, anomalies=anomalies, values=values)
 
 
 def _write(

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.backward_passes import NO_GRAPH, cotangent_of, explained
 from gradcli.commands.command_errors import usage
-from gradcli.commands.declarations import (
-    ANOMALY,
-    DRAWN,
-    EXPRESSION,
-    SEED,
-    Option,
-    Options,
-    declare,
-)
+from gradcli.commands.declarations import ANOMALY, DRAWN, SEED, Option, Options, declare
 from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.terminal import is_terminal, speaks_unicode
@@ -65,7 +57,7 @@ REASONS = {
     "wide": "pictures have boxes of a set width, JSON has every number",
 }
 # What becomes of the graph: not what is shown of it, and how.
-_NOT_SHOWN = frozenset("form path folder seed torch_file norms sort detect_anomaly".split())
+_NOT_SHOWN = frozenset("format path frames seed torch norms sort detect_anomaly".split())
 
 
 def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
@@ -80,7 +72,7 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
         ours, theirs = args[:at], args[at + 1 :]
     found = split(ours, command.declared(ctx))
     ctx.meta["gradcli.arguments"] = theirs
-    if "torch_file" not in found.given:
+    if "torch" not in found.given:
         return args
     if found.positionals or found.bindings:
         extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
@@ -93,7 +85,7 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
 
 @declare(
     "graph",
-    *(*EXPRESSION, DRAWN),
+    *DRAWN,
     Option("--saved", "Show what every node saves."),
     Option("--values", "Show the values of the forward pass."),
     Option("--grads", "Backpropagate; show the gradients on the way."),
@@ -107,8 +99,6 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     Option(
         "--torch FILE.py[:NAME]",
         "Run a PyTorch program (its arguments after --); the graph of NAME, or of its loss.",
-        name="torch_file",
-        complete="files",
     ),
     Option("--by", "Fold the graph to modules; --depth unfolds (--torch).", choices=("module",)),
     Option("--norms", "How large gradients are, and where they vanish or explode."),
@@ -118,19 +108,16 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     Option(
         "--format FORMAT",
         f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
-        name="form",
         choices=FORMATS,
     ),
     Option(
         "-o FILE",
         "Write a file; its ending says the format.",
         name="path",
-        complete="files",
     ),
     Option(
         "--frames DIR",
         "Write a picture for every step of the backward pass (SVG; --format png, pdf).",
-        name="folder",
     ),
     Option("--direction", "Which way a picture is drawn.", choices=("down", "right")),
     Option("--theme", "Colours of a picture.", choices=("auto", "light", "dark")),
@@ -147,15 +134,15 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Show the backward graph of EXPR: its nodes, what made them, what they save and lead to."""
     shown = {name: value for name, value in vars(options).items() if name not in _NOT_SHOWN}
-    seed, path, folder, norms = options.seed, options.path, options.folder, options.norms
+    seed, path, folder, norms = options.seed, options.path, options.frames, options.norms
     anomalies, sort = options.detect_anomaly, options.sort
-    chosen = _format(options.form, path, folder, request)
+    chosen = _format(options.format, path, folder, request)
     _check_options(shown, chosen)
     shown["grads"] = shown["grads"] or seed is not None or folder is not None or norms
     if norms or sort is not None:
         _check_norms(norms, chosen, folder)
-    if options.torch_file is not None:
-        graph = _torch_graph(ctx, options.torch_file, shown, seed, norms, anomalies)
+    if options.torch is not None:
+        graph = _torch_graph(ctx, options.torch, shown, seed, norms, anomalies)
     else:
         if shown["by"] is not None:
             raise usage("--by module is for programs of PyTorch's", hint="see --torch FILE.py")

@@ -446,20 +446,20 @@ def jvp_by_rows(
     """`jvp`."""
     import numpy as np
 
-    from gradcli.commands import matrix
+    from gradcli.commands import vector_option
     from gradcli.streaming.mapped_program import direction
 
     made = Passes(ctx, request, table)
     wrt = made.wrt()
     if not wrt:
-        raise matrix.nothing_to_differentiate_by()
+        raise vector_option.nothing_to_differentiate_by()
     if not vectors:
-        raise matrix.no_direction(wrt)
+        raise vector_option.no_direction(wrt)
     columns, shared = dict(table.columns), dict(made.shared)
-    names = matrix.vector_texts(vectors, wrt)
+    names = vector_option.vector_texts(vectors, wrt)
     for name, value in names.items():
         if name not in wrt:
-            raise matrix.no_variable(name, wrt)
+            raise vector_option.no_variable(name, wrt)
         way = _direction(made, name, value)
         if hasattr(way, "columns"):
             columns[direction(name)] = way

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @declare(
     "map",
     *EXPRESSION,
-    Argument("TABLE", complete="files"),
+    Argument("TABLE"),
     Option(
         "--columns 'x=x1,x2'",
         "A variable from columns of other names; several make a vector.",
@@ -55,16 +55,14 @@ if TYPE_CHECKING:
     Option(
         "--format FORMAT",
         "csv (in a pipe), tsv, jsonl, parquet, feather, npy.",
-        name="form",
         choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy"),
     ),
-    Option("-o FILE", "Write it, whole or not at all.", name="path", complete="files"),
+    Option("-o FILE", "Write it, whole or not at all.", name="path"),
     Option("--detect-anomaly", "A row with NaN or infinity in it is a bad row."),
     Option("--order N", "Differentiate up to N times by each number.", least=1, default=1),
     Option(
         "--jvp x=COLUMNS",
         "The derivative along a direction: columns, a value, or ones.",
-        name="directions",
         many=True,
     ),
     *(*UNCERTAINTY, *CLUSTER),
@@ -97,13 +95,13 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if table.startswith("@") and not os.path.exists(table):
         table = table[1:]  # as files are written behind a variable
     set_up(ctx, request)
-    form = _format(request, options.form, path)
+    form = _format(request, options.format, path)
     try:
         parts = None if options.workers is None and options.cluster is None else Parts(table)
         stream = Stream(table, sys.stdin)
         asked = Asked(request, stream, options)
-        asked.propagate(options.uncertainties, options.covariances, options.budget)
-        asked.differentiate(options.order, options.directions)
+        asked.propagate(options.uncertainty, options.covariance, options.budget)
+        asked.differentiate(options.order, options.jvp)
         job = asked.job
         if parts is not None:
             job.settle(next(iter(stream)), form)

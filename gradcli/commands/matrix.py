@@ -1,134 +1,247 @@
-"""What `jacobian`, `hessian` and `jvp` share: the vectors to multiply with, and how results are written."""
+"""`gradcli jacobian`, `hessian` and `jvp`: derivatives as matrices, or along a direction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands import output
+from gradcli.commands import output, request_evaluation
 from gradcli.commands.command_errors import usage
-from gradcli.commands.declarations import Option
-from gradcli.commands.request import Request
+from gradcli.commands.compiled_evaluation import large_table
+from gradcli.commands.declarations import ARRAYS, BY_ROWS, VALUE, Option, Options, declare
 from gradcli.commands.request_evaluation import (
     ENGINE_ERRORS,
-    Evaluation,
     cannot_require_grad,
     read_value,
     read_variables,
-    run,
+)
+from gradcli.commands.vector_option import (
+    no_direction,
+    no_variable,
+    nothing_to_differentiate_by,
+    vector_texts,
 )
 
 if TYPE_CHECKING:
-    from gradcli.language.located_errors import LanguageError
+    from gradcli.commands.request import Request
     from gradcli.system.process import AnyContext
-    from gradcli.transforms.traced_matrices import Start
+
+SPARSE = Option("--sparse", "Only the elements that are not zero, each with its place.")
 
 
-def evaluated(ctx: AnyContext, request: Request) -> tuple[Evaluation, Start]:
-    """The evaluation, and what the program started from: the derivative is that of this run."""
-    from gradcli.transforms.traced_matrices import Start
-
-    variables, integers = read_variables(ctx, request)
-    start = Start()
-    return run(request, variables, integers), start
+def _vector(help: str) -> Option:
+    return Option("--vector [NAME=]VALUE", help, many=True)
 
 
-@contextmanager
-def again(evaluation: Evaluation, start: Start) -> Iterator[None]:
-    """Where the program runs once more, for a derivative of that run; an error is one of the expression's."""
-    start.again()
-    try:
-        yield
-    except ENGINE_ERRORS as error:
-        raise evaluation.error_for(error) from error
+@declare(
+    "jacobian",
+    *ARRAYS,
+    _vector("The Jacobian times this vector, without the matrix."),
+    Option(
+        "--mode MODE",
+        "forward (columns), reverse (rows) or auto (the fewer).",
+        choices=("auto", "forward", "reverse"),
+        default="auto",
+    ),
+    SPARSE,
+    examples=(
+        'gradcli jacobian "sin(x)*sum(x)" --x 1,2,3',
+        'gradcli jacobian "tanh(A@x)" --x 1,2 --A "1,2;3,4" --wrt x',
+    ),
+)
+def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Print the Jacobian of EXPR by each variable.
+
+    Its shape is the value's, then the variable's.
+    """
+    from gradcli.transforms import traced_matrices
+
+    _check_sparse(request, options, "--mode forward" * (options.mode == "forward"))
+    run, precision = _Run(ctx, request, "Jacobian"), request.style.precision
+    if options.vector:
+        vectors = _vectors(options.vector, run)
+        _, product = run.again(traced_matrices.jvp, vectors)
+        keys = lambda: {  # noqa: E731
+            **output.described(run.value, precision),
+            "jvp": output.to_json(product, precision),
+            "wrt": {n: {"vector": output.to_json(v, precision)} for n, v in vectors.items()},
+        }
+        _write(request, [("jvp", product)], keys)
+        return
+    if options.sparse:
+        found = run.again(traced_matrices.sparse_jacobian, run.wanted)
+    else:
+        mode = None if options.mode == "auto" else options.mode
+        found = run.again(traced_matrices.jacobian, run.wanted, mode)
+    _note_slow(found.slow)
+    keys = lambda: {  # noqa: E731
+        **output.described(run.value, precision),
+        "wrt": {n: {"jacobian": _matrix_json(j, precision)} for n, j in found.by.items()},
+        "method": found.method,
+    }
+    _write(request, [(f"{n}.jacobian", j) for n, j in found.by.items()], keys)
 
 
-def vector_option(help: str) -> Option:
-    """--vector, which `vectors_of` reads."""
-    return Option("--vector [NAME=]VALUE", help, name="vectors", many=True)
+@declare(
+    "hessian",
+    *ARRAYS,
+    _vector("The Hessian times this vector, without the matrix."),
+    SPARSE,
+    examples=(
+        'gradcli hessian "x[0]**2*x[1]" --x 2,3',
+        'gradcli hessian "x@B@x" --x 1,2 --B "1,2;3,4" --wrt x',
+    ),
+)
+def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Print the Hessian of EXPR, whose value is a scalar.
+
+    With several variables there is a line for each pair of them: `x.y.hessian` differentiates by x,
+    then by y.
+    """
+    from gradcli.transforms import traced_matrices
+
+    _check_sparse(request, options)
+    run, precision = _Run(ctx, request, "Hessian", scalar=True), request.style.precision
+    if options.vector:
+        products = run.again(traced_matrices.hvp, _vectors(options.vector, run))
+
+        def products_keys() -> dict[str, Any]:
+            shown = {n: output.to_json(v, precision) for n, v in products.items()}
+            by = {n: {"hvp": v} for n, v in shown.items()}
+            # hvp: the name of 0.1.0
+            return {**output.described(run.value, precision), "wrt": by, "hvp": shown}
+
+        _write(request, [(f"{n}.hvp", v) for n, v in products.items()], products_keys)
+        return
+    found = run.again(traced_matrices.hessian, run.wanted, options.sparse)
+    _note_slow(name for row in found.values() for name in row.slow)
+
+    def keys() -> dict[str, Any]:
+        form = _matrix_json
+        blocks = {n: {m: form(b, precision) for m, b in r.by.items()} for n, r in found.items()}
+        by = {n: {"hessian": row} for n, row in blocks.items()}
+        # blocks: the name of 0.1.0
+        return {**output.described(run.value, precision), "wrt": by, "blocks": blocks}
+
+    results = [
+        (f"{n}.hessian" if len(found) == 1 else f"{n}.{m}.hessian", block)
+        for n, row in found.items()
+        for m, block in row.by.items()
+    ]
+    _write(request, results, keys)
 
 
-def no_direction(wanted: Sequence[str]) -> LanguageError:
-    """The error where there is no --vector."""
-    return usage("no direction", hint=f"add --vector VALUE, of the shape of {wanted[0]}")
+@declare(
+    "jvp",
+    *ARRAYS,
+    _vector("The direction, of the variable's shape, or ones."),
+    *(VALUE, BY_ROWS),
+    examples=(
+        'gradcli jvp "sin(x)" --x 0,1 --vector 1,0',
+        'gradcli jvp "x*y" --x 2 --y 3 --vector x=1',
+    ),
+)
+def jvp(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Print the derivative of EXPR along a direction: its Jacobian times a vector.
+
+    A variable without a vector stays where it is.
+    """
+    if (table := large_table(request, options.by_rows)) is not None:
+        from gradcli.commands.large_columns import jvp_by_rows
+        from gradcli.streaming.passes import Threads
+
+        jvp_by_rows(ctx, request, table, Threads(), options.vector, options.value)
+        return
+    from gradcli.transforms import traced_matrices
+
+    run, precision = _Run(ctx, request, "derivative"), request.style.precision
+    if not options.vector:
+        raise no_direction(run.wanted)
+    vectors = _vectors(options.vector, run)
+    value, product = run.again(traced_matrices.jvp, vectors)
+
+    def keys() -> dict[str, Any]:
+        directions = {n: output.to_json(v, precision) for n, v in vectors.items()}
+        return {
+            **output.described(value, precision),
+            "jvp": output.to_json(product, precision),
+            "wrt": {n: {"vector": v} for n, v in directions.items()},
+            "vector": directions,  # the name of 0.1.0
+        }
+
+    _write(request, [*[("value", value)] * options.value, ("jvp", product)], keys)
 
 
-def vector_texts(texts: Iterable[str], wanted: Sequence[str]) -> dict[str, str]:
-    """What --vector says, by variable: a bare VALUE where there is one variable, else NAME=VALUE."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        name = name.strip()
-        if not equals or not name.isidentifier():
-            if len(wanted) != 1:
-                raise usage(
-                    f"--vector: of which variable? (there are: {', '.join(wanted)})",
-                    hint=f"write --vector {wanted[0]}=VALUE, or choose one with --wrt",
-                )
-            name, value = wanted[0], text
-        if name in found:
-            raise usage(f"--vector: {name} has two vectors", hint="leave out one")
-        found[name] = value
-    return found
+class _Run:
+    """A run of the program whose value is to be differentiated.
+
+    wanted: the variables that require grad. tensors: all variables, for the program to run again as it
+    ran before. Raises LanguageError where the value has no such derivative.
+    """
+
+    def __init__(self, ctx: AnyContext, request: Request, what: str, scalar: bool = False) -> None:
+        from gradcli.transforms.traced_matrices import Start
+
+        variables, integers = read_variables(ctx, request)
+        self.start = Start()
+        self.evaluation = evaluation = request_evaluation.run(request, variables, integers)
+        self.value = evaluation.tensor(what)
+        if scalar and self.value.numel() != 1:
+            raise evaluation.error_for(
+                RuntimeError("the Hessian is that of a scalar"),
+                f"the value has shape {tuple(self.value.shape)}: take its sum(), or see gradcli jacobian",
+            )
+        self.tensors = {n: t.detach() for n, t in evaluation.variables.items()}
+        self.wanted = [n for n, t in evaluation.variables.items() if t.requires_grad]
+        if not self.wanted:
+            for name in evaluation.integers:
+                raise cannot_require_grad(request, name, evaluation.variables[name])
+            raise nothing_to_differentiate_by()
+
+    def again(self, derivative: Callable[..., Any], by: Any, *how: Any) -> Any:
+        """The derivative of this run, for which the program runs once more."""
+        request = self.evaluation.request
+        self.start.again()
+        try:
+            return derivative(request.program, self.tensors, by, request.loaded, *how)
+        except ENGINE_ERRORS as error:
+            raise self.evaluation.error_for(error) from error
 
 
-def vectors_of(
-    texts: Iterable[str], evaluation: Evaluation, wanted: Sequence[str]
-) -> dict[str, Any]:
+def _check_sparse(request: Request, options: Options, other: str = "") -> None:
+    """Refuse what --sparse does not go with: arrays, which have all elements, vectors, another mode."""
+    style = request.style
+    if not options.sparse:
+        return
+    if style.form not in ("text", "plain", "json"):
+        option = f"-o {style.path}" if style.path is not None else f"--{style.form}"
+        raise usage(f"--sparse does not go with {option}", hint="--plain or --json have the places")
+    if options.vector or other:
+        other = "--vector" if options.vector else other
+        raise usage(f"--sparse does not go with {other}", hint="leave one of them out")
+
+
+def _vectors(texts: Iterable[str], run: _Run) -> dict[str, Any]:
     """The vectors of --vector, of their variables' shapes and dtypes."""
-    found: dict[str, Any] = {}
-    for name, text in vector_texts(texts, wanted).items():
-        if name not in wanted:
+    evaluation = run.evaluation
+    vectors: dict[str, Any] = {}
+    for name, text in vector_texts(texts, run.wanted).items():
+        if name not in run.wanted:
             if name in evaluation.integers:
                 raise cannot_require_grad(evaluation.request, name, evaluation.variables[name])
-            raise no_variable(name, wanted)
-        tensor = evaluation.variables[name].detach()
-        shape = tuple(tensor.shape)
+            raise no_variable(name, run.wanted)
+        tensor = run.tensors[name]
         if text.strip() == "ones":
             from gradcli.registry.table import resolve
 
             vector = resolve("ones_like")(tensor)
         else:
             vector = read_value(text, "--vector").to(tensor.dtype).detach()
-        if tuple(vector.shape) != shape:
-            raise usage(
-                f"--vector: {name} has shape {shape}, and its vector {tuple(vector.shape)}",
-                kind="shape",
-            )
-        found[name] = vector
-    return found
-
-
-def no_variable(name: str, wanted: Iterable[str]) -> LanguageError:
-    """The error for a --vector of what is no variable to differentiate by."""
-    known = ", ".join(wanted)
-    return usage(f"--vector: {name!r} is no variable (there are: {known})", kind="name")
-
-
-def tracked(evaluation: Evaluation) -> tuple[list[str], dict[str, Any]]:
-    """The names of the variables that require grad, and all variables, which are to be run again."""
-    found = [n for n, t in evaluation.variables.items() if t.requires_grad]
-    for name in evaluation.integers if not found else ():
-        raise cannot_require_grad(evaluation.request, name, evaluation.variables[name])
-    if not found:
-        raise nothing_to_differentiate_by()
-    return found, {n: t.detach() for n, t in evaluation.variables.items()}
-
-
-def nothing_to_differentiate_by() -> LanguageError:
-    """The error where no variable requires grad."""
-    return usage("nothing to differentiate with respect to", hint="see --wrt and --no-grad")
-
-
-SPARSE = Option("--sparse", "Only the elements that are not zero, each with its place.")
-
-
-def raise_on_sparse(style: output.Style) -> None:
-    """Raise where the elements of a sparse matrix have no form: in arrays, which have all elements."""
-    if style.form not in ("text", "plain", "json"):
-        option = f"-o {style.path}" if style.path is not None else f"--{style.form}"
-        raise usage(f"--sparse does not go with {option}", hint="--plain or --json have the places")
+        if vector.shape != tensor.shape:
+            shapes = f"has shape {tuple(tensor.shape)}, and its vector {tuple(vector.shape)}"
+            raise usage(f"--vector: {name} {shapes}", kind="shape")
+        vectors[name] = vector
+    return vectors
 
 
 def _elements(name: str, found: Any) -> list[tuple[str, Any]]:
@@ -143,29 +256,26 @@ def _elements(name: str, found: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def to_json(found: Any, precision: int | None) -> Any:
+def _matrix_json(matrix: Any, precision: int | None) -> Any:
     """A matrix in JSON; of a sparse one its shape, the places of its elements, and they."""
-    if not hasattr(found, "indices"):
-        return output.to_json(found, precision)
-    return {
-        "shape": list(found.shape),
-        "indices": found.indices.tolist(),
-        "values": output.to_json(found.values, precision),
-    }
+    if not hasattr(matrix, "indices"):
+        return output.to_json(matrix, precision)
+    values = output.to_json(matrix.values, precision)
+    return {"shape": list(matrix.shape), "indices": matrix.indices.tolist(), "values": values}
 
 
-def note_slow(names: list[str]) -> None:
+def _note_slow(names: Iterable[str]) -> None:
     """Say which operators ran entry by entry, where all could have been done at once."""
     for name in dict.fromkeys(names):
         output.note(f"{name} has no form for many seeds at once: it ran once for each")
 
 
-def write(
-    request: Request, results: list[tuple[str, Any]], made: Callable[[], dict[str, Any]]
+def _write(
+    request: Request, results: list[tuple[str, Any]], keys: Callable[[], dict[str, Any]]
 ) -> None:
-    """The results as text or plain lines, or as the object, which is made only then."""
+    """The results as text or plain lines, or as an object, whose keys are made only then."""
     if request.style.form == "json":
-        output.write_json({"expression": request.source, **made()})
+        output.write_json({"expression": request.source, **keys()})
     else:
-        every = [one for name, found in results for one in _elements(name, found)]
+        every = [one for name, matrix in results for one in _elements(name, matrix)]
         output.write_results(every, request.style)

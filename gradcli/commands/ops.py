@@ -38,7 +38,7 @@ def command(ctx: click.Context, options: Options) -> None:
     A word that is no function's name is looked for: in names (log*), families (losses), descriptions,
     and in what other languages call things (ln).
     """
-    form = chosen_form(json=options.as_json, plain=options.as_plain)
+    form = chosen_form(json=options.json, plain=options.plain)
     style = output.Style.of(form, options.precision, options.color)
     if options.name is None:
         _list(style)

@@ -186,7 +186,7 @@ class ExpressionCommand(HelpfulCommand):
         """Put argv in order, find the variables, and let click parse."""
         declared = self.declared(ctx)
         found = split(args, declared)
-        ctx.meta["gradcli.json"] = "as_json" in found.given
+        ctx.meta["gradcli.json"] = "json" in found.given
         if found.given.get("color") in ("always", "never"):
             ctx.meta["gradcli.color"] = found.given["color"]
         # Help and completion make do with what can be understood, and import nothing heavy.
@@ -404,7 +404,7 @@ def _request(
     shown = [name for name in shown if name in texts or name not in loaded]
     if wrt is None and any(t.requires_grad for t in tensors.values()):
         wrt = [n for n in shown if n not in tensors or tensors[n].requires_grad]
-    shapes = params.pop("shapes", ())
+    shapes = params.pop("shape", ())
     if not declaration.open_variables:
         _draw(shapes, shown, texts, options)
     open_variables = [name for name in shown if name not in texts]
@@ -570,7 +570,7 @@ def _style(params: dict[str, Any]) -> Style:
     path, colour = params.pop("array_path", None), params.pop("color")
     precision = params.pop("precision", None)
     # Every parameter is taken out, whether it was given or not.
-    asked = {form: params.pop(f"as_{form}", False) for form in ("json", "plain", "lines", "csv")}
+    asked = {form: params.pop(form, False) for form in ("json", "plain", "lines", "csv")}
     form = chosen_form(**asked)
     if path is None and form not in ("lines", "csv"):
         return Style.of(form, precision, colour)

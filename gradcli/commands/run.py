@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.commands import output
-from gradcli.commands.declarations import (
-    COLOUR,
-    MAX_STEPS,
-    VARIABLES,
-    Argument,
-    Options,
-    declare,
-)
+from gradcli.commands.declarations import COLOUR, MAX_STEPS, VARIABLES, Argument, Options, declare
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import machine
 from gradcli.language.display import is_displayed, pretty

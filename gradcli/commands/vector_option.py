@@ -1,0 +1,46 @@
+"""--vector: the directions of derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gradcli.commands.command_errors import usage
+
+if TYPE_CHECKING:
+    from gradcli.language.located_errors import LanguageError
+
+
+def vector_texts(texts: Iterable[str], wanted: Sequence[str]) -> dict[str, str]:
+    """What --vector says, by variable: a bare VALUE where there is one variable, else NAME=VALUE."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name.isidentifier():
+            if len(wanted) != 1:
+                raise usage(
+                    f"--vector: of which variable? (there are: {', '.join(wanted)})",
+                    hint=f"write --vector {wanted[0]}=VALUE, or choose one with --wrt",
+                )
+            name, value = wanted[0], text
+        if name in found:
+            raise usage(f"--vector: {name} has two vectors", hint="leave out one")
+        found[name] = value
+    return found
+
+
+def no_direction(wanted: Sequence[str]) -> LanguageError:
+    """The error where there is no --vector."""
+    return usage("no direction", hint=f"add --vector VALUE, of the shape of {wanted[0]}")
+
+
+def no_variable(name: str, wanted: Iterable[str]) -> LanguageError:
+    """The error for a --vector of what is no variable to differentiate by."""
+    known = ", ".join(wanted)
+    return usage(f"--vector: {name!r} is no variable (there are: {known})", kind="name")
+
+
+def nothing_to_differentiate_by() -> LanguageError:
+    """The error where no variable requires grad."""
+    return usage("nothing to differentiate with respect to", hint="see --wrt and --no-grad")
