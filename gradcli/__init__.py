@@ -50,7 +50,8 @@ _HOME = {
     "compile": "gradcli.streaming.table_functions",
     "vmap": "gradcli.func",
     **dict.fromkeys(
-        ["check", "diff", "grad", "graph", "hessian", "jacobian"], "gradcli.commands.verbs"
+        ["check", "diff", "grad", "graph", "hessian", "jacobian", "simplify"],
+        "gradcli.commands.verbs",
     ),
 }
 _NAMESPACES = frozenset(

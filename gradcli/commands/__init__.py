@@ -6,6 +6,7 @@ COMMANDS = {
     "grad": "Print the gradient of EXPR with respect to its variables.",
     "graph": "Show the backward graph of EXPR.",
     "diff": "Print the derivative of EXPR as an expression.",
+    "simplify": "Print EXPR in a shorter form.",
     "run": "Run a program from a file.",
     "repl": "Start a session: the graph stays alive between lines.",
     "jacobian": "Print the Jacobian of EXPR.",

@@ -104,8 +104,10 @@ class Command:
 
     operand: the word whose variables are options, EXPR or the FILE of a program; None if there is none.
     operands: how many words it takes. open_variables: whether variables need no values. propagates:
-    whether values may have an uncertainty. arguments: looks at the words of the command line first, and
-    gives those that are to be read; of the click command, its context and the words.
+    whether values may have an uncertainty. puts_in: the command reads its text as a formula, in which
+    expressions are put in for variables, given by any option ("all") or by --let alone.
+    arguments: looks at the words of the command line first, and gives those that are to be read; of the
+    click command, its context and the words.
     """
 
     def __init__(
@@ -116,6 +118,7 @@ class Command:
         self.operand = "EXPR" if EXPRESSION[0] in options else None
         self.operands = 1
         self.open_variables = self.propagates = False
+        self.puts_in: str | None = None
         self.arguments: Callable[..., list[str]] | None = None
 
     def own_options(self) -> list[Option]:

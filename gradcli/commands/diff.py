@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -12,6 +12,7 @@ from gradcli.commands.declarations import OPEN, Option, Options, declare
 from gradcli.commands.free_points import Point, note_guesses, point, wanted_names
 from gradcli.commands.request import Request, where_read
 from gradcli.language.located_errors import error_at
+from gradcli.language.rewritten_sources import check_no_equation
 
 if TYPE_CHECKING:
     from gradcli.symbolic.assumptions import Assumptions
@@ -25,15 +26,15 @@ FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
 WIDEST = 40  # characters of a column of --show-steps before the next is pushed aside
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 
-
-@declare(
-    "diff",
+OPERATORS = ("grad", "div", "curl", "laplacian")
+# Options of all commands that print formulas.
+FORMULA = (
     *OPEN,
-    Option("--order N", "Differentiate N times.", least=1, most=20, default=1),
-    Option("--jacobian", "Print the Jacobian of a vector, as a matrix."),
-    Option("--assume FACT", "What holds of a variable: 'B symmetric'.", many=True),
-    Option("--at", "Print its value at the given point too."),
-    Option("--show-steps", "Print the chain rule step by step before it."),
+    Option(
+        "--assume FACT",
+        "What holds of a variable: 'B symmetric', 'x > 0', 'n integer'.",
+        many=True,
+    ),
     Option("--cse", "Give names to what occurs more than once."),
     Option(
         "--format FORMAT",
@@ -41,14 +42,31 @@ CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
         choices=FORMATS,
         default="text",
     ),
+    Option("--verify/--no-verify", "Prove what is printed (the default).", default=True),
+)
+
+
+@declare(
+    "diff",
+    *FORMULA,
+    Option("--order N", "Differentiate N times.", least=1, most=20, default=1),
+    Option("--jacobian", "Print the Jacobian of a vector, as a matrix."),
+    Option("--of NAME", "EXPR is an equation: the derivative of this variable."),
+    Option("--along V", "The derivative along a direction, one V a variable."),
     Option(
-        "--verify/--no-verify", "Prove what is printed against grad (the default).", default=True
+        "--operator OPERATOR",
+        "grad, div, curl or laplacian of a field of numbers x, y, z or of a vector.",
+        choices=OPERATORS,
     ),
+    Option("--at", "Print its value at the given point too."),
+    Option("--show-steps", "Print the chain rule step by step before it."),
     examples=(
         'gradcli diff "sin(x)*y" --wrt x',
         'gradcli diff "tanh(A@x)" --jacobian --wrt x --format numpy',
+        'gradcli diff "x**2 + y**2 == 1" --of y --wrt x',
     ),
     open_variables=True,
+    puts_in="all",
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the derivative of EXPR as an expression of the same language.
@@ -61,31 +79,38 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     It holds for any sizes of the variables, or a note says for which it does: so does the text of a
     program (--format numpy), and "general" in --json, which is true or false.
     """
+    from gradcli.symbolic.composed_derivatives import Asked
     from gradcli.symbolic.lifting import NoExpression
 
     if request.style.form == "json":
         options.format = "json"
-    form, order, jacobian = options.format, options.order, options.jacobian
-    where = point(ctx, request)
-    if options.assume and where.guessed:
-        where = _squared(options.assume, request, where)
+    form, reading = options.format, request.reading
+    assert reading is not None
+    check_no_equation(request.program)
+    where = squared(options.assume, request, point(ctx, request, *_suits(request, options.of)))
     wanted = wanted_names(request, where)
-    if options.show_steps and (form in CODE or order > 1 or jacobian):
-        what = f"--format {form}" if form in CODE else "--jacobian" if jacobian else "--order"
+    if options.operator and request.wrt is None and len(wanted) > 1:
+        wanted.sort()
+        said = f"{options.operator} by {', '.join(wanted)}, in this order"
+        output.note(f"{said}; say another with --wrt")
+    asked = Asked(
+        *(options.order, options.jacobian, options.of),
+        *(reading.along, reading.elements, options.operator),
+    )
+    if options.show_steps and (form in CODE or asked.name):
+        what = f"--format {form}" if form in CODE else asked.name
         raise usage(f"--show-steps does not go with {what}", hint="leave one of them out")
-    if jacobian and order > 1:
-        raise usage("--jacobian does not go with --order", hint="leave one of them out")
     if options.at and (missing := [n for n in where.arrays if n not in where.given]):
         raise usage(f"--at: no value for {missing[0]}", hint=f"add --{missing[0]} VALUE")
     try:
-        found, made = _printed(request, where, wanted, options)
+        way = asked.way(request.program, where.arrays, wanted, request.loaded)
+        found, made = printed_formula(request, where, wanted, way, asked.command, options)
         taken = _steps(request, where, wanted) if options.show_steps else []
     except NoExpression as error:
-        exact = "jacobian" if jacobian else "hessian" if order == 2 else "grad"
-        hint = f"gradcli {exact} has its value, without an expression"
-        shown = None if form in CODE else hint
+        hint = f"gradcli {asked.command} has its value, without an expression"
+        shown = None if form in CODE or asked.composed else hint
         raise error_at(error, source=request.source, span=error.span, hint=shown) from error
-    _notes(found, made, where)
+    write_notes(found, made, where)
     if made.shared and not options.cse:
         output.note("this is long: what occurs more than once has a name, as with --cse")
     values = _values(request, where, made) if options.at and form in ("text", "json") else {}
@@ -99,17 +124,24 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         _write_text(request, found, made, values)
 
 
-def _printed(
-    request: Request, where: Point, wanted: list[str], options: Options
+def printed_formula(
+    request: Request,
+    where: Point,
+    wanted: list[str],
+    way: dict[str, Any],
+    exact: str,
+    options: Options,
 ) -> tuple[Derivatives, Printed]:
-    """The derivatives, and what is printed of them; proved, unless the user wants no proof."""
+    """The derivatives, and what is printed of them; proved, unless the user wants no proof.
+
+    way: what finds and proves them, as `proof.proved` names it. exact: the command that has the value.
+    options: those of FORMULA.
+    """
     given = not set(where.arrays) - set(where.given)
-    names = request.loaded
-    form, cse, assumed = options.format, options.cse or None, options.assume
-    ways, exact = _ways(where, wanted, options.order, options.jacobian)
-    find = ways["find"]
-    if assumed:
-        find = _assumed(assumed, where).around(find)
+    names, form, cse = request.loaded, options.format, options.cse or None
+    find = way["find"]
+    if options.assume:
+        find = _assumed(options.assume, where).around(find)
 
     def unproved() -> tuple[Derivatives, Printed]:
         from gradcli.symbolic.printed_text import printed
@@ -132,7 +164,7 @@ def _printed(
             form=form,
             cse=cse,
             names=names,
-            **{**ways, "find": find},
+            **{**way, "find": find},
         )
     except Unproved as error:
         unproved()
@@ -148,24 +180,26 @@ def _printed(
     return found, made
 
 
-def _ways(where: Point, wanted: list[str], order: int, rows: bool) -> tuple[dict[str, Any], str]:
-    """What finds the derivative and proves it, as `proved` names it; the command that has its value."""
-    if rows or order > 1:
-        from gradcli.symbolic.matrix_derivatives import way
+def _suits(request: Request, of: str | None) -> list[Callable[[Mapping[str, Any]], bool]]:
+    """What the shapes of an equation's variables must be: as many equations as unknowns."""
+    if of is None:
+        return []
+    from gradcli.symbolic.composed_derivatives import shape_of_value
 
-        ways = way(where.arrays, wanted, order, rows)
-        if ways:
-            return ways, "jacobian" if rows else "hessian" if order == 2 else "grad"
-    from gradcli.symbolic.differentiate import differentiate
+    def suits(arrays: Mapping[str, Any]) -> bool:
+        size = getattr(arrays.get(of), "shape", None)
+        return size is None or size == shape_of_value(request.program, arrays, request.loaded)
 
-    return {"find": partial(differentiate, order=order)}, "grad"
+    return [suits]
 
 
-def _squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
+def squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
     """The point with square matrices where they are assumed and nobody gave a shape."""
     from gradcli.symbolic.assumptions import squares
     from gradcli.symbolic.shape_inference import made_up
 
+    if not texts or not where.guessed:
+        return where
     shapes = {n: a.shape for n, a in where.arrays.items() if n not in where.given}
     wanted = {n: (shapes[n][0],) * 2 for n in squares(texts) if len(where.guessed.get(n, ())) == 2}
     if all(shapes[n] == s for n, s in wanted.items()):
@@ -206,7 +240,7 @@ def _shown(value: Any) -> str:
     return np.array2string(np.asarray(value), separator=", ", threshold=6).replace("\n", "")
 
 
-def _notes(found: Derivatives, made: Printed, where: Point) -> None:
+def write_notes(found: Derivatives, made: Printed, where: Point) -> None:
     note_guesses(where)
     if made.general is False:
         output.note(made.alone(where.arrays))
@@ -248,7 +282,7 @@ def _write_text(
     if made.lines:
         output.write("\n".join(made.lines))
     style, texts = request.style, made.by
-    word = "grad" if found.kind == "gradient" else found.kind.lower()
+    word = "grad" if found.kind in ("gradient", "derivative") else found.kind.lower()
     many = len(texts) > 1 or any("." in label for label in texts)
     lines = []
     for name, text in texts.items():
@@ -269,8 +303,11 @@ def _write_text(
 
 def _left(label: str, found: Derivatives) -> str:
     """What a derivative is called in LaTeX."""
+    from gradcli.symbolic.composed_derivatives import Composed
     from gradcli.symbolic.latex import derivative_of
 
+    if isinstance(found, Composed):
+        return found.left[label]
     words = label.split(".")
     order = 2 if found.kind == "Hessian" else len(found.lower) + 1
     return derivative_of(words * order if len(words) == 1 else words)
@@ -289,7 +326,7 @@ def _write_json(
     wrt: dict[str, dict[str, Any]] = {}
     for label, text in made.by.items():
         first, _, second = label.partition(".")
-        own = wrt.setdefault(first, {"shape": shapes[first]})
+        own = wrt.setdefault(first, {"shape": shapes.get(first)})
         if found.kind == "partial":
             own.setdefault("partials", {})[label] = text
         if found.kind == "Hessian":

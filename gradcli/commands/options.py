@@ -41,6 +41,7 @@ from gradcli.commands.shape_option import shapes_of
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
+    from gradcli.language.rewritten_sources import Reading
 
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
@@ -196,6 +197,10 @@ class ExpressionCommand(HelpfulCommand):
         if found.missing in declared and not lenient:
             raise _no_value(str(found.missing), declared)
         text = _source(found, lenient, self.declaration)
+        reading = None
+        if text and text.strip() and self.declaration.puts_in and not lenient:
+            reading = _formula(found, text, self.declaration.puts_in)
+            text = reading.source
         program, names = variables(text, lenient)
         ctx.meta["gradcli.program"] = program
         if found.missing is not None and not lenient and found.missing[2:] in names:
@@ -235,6 +240,7 @@ class ExpressionCommand(HelpfulCommand):
         positionals = [""] * sum(from_file) + found.positionals
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(ctx, found, program, names, shown, declared)
+        ctx.params["request"].reading = reading
         return out
 
 
@@ -263,6 +269,21 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
         return None if path == "-" else read_text(path)
     except LanguageError:
         return None
+
+
+def _formula(found: Split, text: str, which: str) -> Reading:
+    """The text as a formula; what is put in for variables, and parts of them, is taken out of `found`."""
+    from gradcli.language.rewritten_sources import read
+
+    values = dict(o[6:].split("=", 1) for o in found.options if re.match("--let=.*=", o))
+    values |= dict(found.bindings if which == "all" else ())
+    wrt = [o.removeprefix("--wrt=") for o in found.options if o.startswith("--wrt=")]
+    reading = read(text, values, wrt, of=found.given.get("of"), along=found.given.get("along"))
+    found.bindings = [b for b in found.bindings if b[0] not in reading.put_in]
+    left_out = ("--wrt=", *(f"--let={name}=" for name in reading.put_in))
+    found.options = [o for o in found.options if not o.startswith(left_out)]
+    found.options += [f"--wrt={name}" for name in reading.wrt]
+    return reading
 
 
 def _looks_known(program: Program | None, name: str) -> bool:

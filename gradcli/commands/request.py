@@ -16,6 +16,7 @@ from gradcli.commands.command_errors import usage
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
     from gradcli.language.program import Program
+    from gradcli.language.rewritten_sources import Reading
     from gradcli.tables import Reader
 
 
@@ -46,7 +47,8 @@ class Request:
     files: what reads the files that the values name, once there is one.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
     tensors: the variables that are tensors of a session, which stay as they are.
-    open_variables: those without a value. shapes: what --shape says of them.
+    open_variables: those without a value. shapes: what --shape says of them. reading: of a command that
+    takes formulas, how it read this one.
     """
 
     __slots__ = (
@@ -62,7 +64,7 @@ class Request:
         ),
         "options",
         "program",
-        *("shapes", "style", "tensors", "texts", "uncertainties", "wrt"),
+        *("reading", "shapes", "style", "tensors", "texts", "uncertainties", "wrt"),
     )
 
     def __init__(
@@ -92,6 +94,7 @@ class Request:
         self.tensors = tensors or {}
         self.open_variables, self.shapes = list(open_variables), shapes
         self.files: Reader | None = None
+        self.reading: Reading | None = None
 
     @property
     def source(self) -> str:

@@ -28,6 +28,9 @@ from gradcli.language.option_values import in_python
 if TYPE_CHECKING:
     from gradcli.graphs import Graph
     from gradcli.language.program import Program
+    from gradcli.language.rewritten_sources import Reading
+    from gradcli.symbolic.composed_derivatives import Asked
+    from gradcli.symbolic.printed_text import Printed
     from gradcli.transforms.verdicts import Verdict
 
 # pytest shows the line of the test, not these frames.
@@ -222,11 +225,13 @@ def diff(*args: Any, **kwargs: Any) -> Any:
 
     diff(input, n=1, dim=-1, prepend=None, append=None): torch's, the differences of neighbours.
 
-    diff(source, values=None, /, *, wrt=None, order=1, jacobian=False, assume=(), form="text",
-    shapes=None, verify=True, **variables): the derivative of an expression as text,
-    `diff("sin(x)*y", wrt="x")` is "cos(x)*y". A str is what no call of torch's can have there, and a
-    tensor is no source, so neither is ever taken for the other. A variable without a value is a scalar,
-    or has the shape that `shapes` ({"x": (3, 4)}) gives it. order: the second of several variables, or
+    diff(source, values=None, /, *, wrt=None, order=1, jacobian=False, of=None, along=None,
+    operator=None, assume=(), form="text", shapes=None, verify=True, **variables): the derivative of an
+    expression as text, `diff("sin(x)*y", wrt="x")` is "cos(x)*y". A str is what no call of torch's can have
+    there, and a tensor is no source, so neither is ever taken for the other. A variable without a value is
+    a scalar, or has the shape that `shapes` ({"x": (3, 4)}) gives it; a text is put in for it. wrt: also
+    "x[0]", and what the program assigns. of: the variable that an equation `left == right` gives. along: a
+    direction. operator: "grad", "div", "curl" or "laplacian". order: the second of several variables, or
     of a vector, is the Hessian, by "x.y" for each pair. jacobian: the Jacobian, as a matrix. assume:
     "B symmetric", what holds of variables. form: "text", "latex" or a whole function as "python",
     "numpy", "torch". verify: compare what is returned with what `grad` gives. What holds for the shapes
@@ -267,18 +272,63 @@ def _derivative(
     wrt: Names = None,
     order: int = 1,
     jacobian: bool = False,
+    of: str | None = None,
+    along: str | None = None,
+    operator: str | None = None,
     assume: str | Sequence[str] = (),
     form: str = "text",
     shapes: Mapping[str, Sequence[int]] | None = None,
     verify: bool = True,
     **variables: Any,
 ) -> Any:
-    from functools import partial
+    from gradcli.language.rewritten_sources import check_no_equation
+    from gradcli.symbolic.composed_derivatives import Asked
 
+    call, reading = _read(source, values, variables, wrt, of, along)
+    check_no_equation(call.program)
+    call.leaves()
+    asked = Asked(order, jacobian, of, reading.along, reading.elements, operator)
+    made = _formula(call, shapes, assume, form, verify, asked)
+    if made.code:
+        return made.code
+    by = {n: "\n".join([*made.lines, text]) for n, text in made.by.items()}
+    return next(iter(by.values())) if len(by) == 1 and asked.composed else call.result(by)
+
+
+def _read(
+    source: str,
+    values: Values,
+    variables: Mapping[str, Any],
+    wrt: Names = None,
+    of: str | None = None,
+    along: str | None = None,
+) -> tuple[_Call, Reading]:
+    """The call of a program in which texts are put in for variables, and how it was read."""
+    from gradcli.language.rewritten_sources import read
+
+    given = {**(values or {}), **variables}
+    texts = {n: v for n, v in given.items() if isinstance(v, str)}
+    listed = [wrt] if isinstance(wrt, str) else list(wrt or ())
+    reading = read(source, texts, listed, of=of, along=along)
+    names: Names = reading.wrt or None
+    if isinstance(wrt, str) and len(reading.wrt) == 1:
+        (names,) = reading.wrt
+    rest = {n: v for n, v in given.items() if n not in reading.put_in}
+    return _Call(reading.source, None, rest, names), reading
+
+
+def _formula(
+    call: _Call,
+    shapes: Mapping[str, Sequence[int]] | None,
+    assume: str | Sequence[str],
+    form: str,
+    verify: bool,
+    asked: Asked | None = None,
+) -> Printed:
+    """What is asked for as text, proved if `verify`; asked: None for the value."""
     from gradcli.symbolic.assumptions import read
-    from gradcli.symbolic.differentiate import differentiate
+    from gradcli.symbolic.composed_derivatives import simplification
     from gradcli.symbolic.lifting import NoExpression
-    from gradcli.symbolic.matrix_derivatives import way
     from gradcli.symbolic.printed_text import printed
     from gradcli.symbolic.proof import Unproved, proved
     from gradcli.symbolic.shape_inference import made_up
@@ -287,34 +337,49 @@ def _derivative(
         raise ValueError(
             f'form must be "text", "latex", "python", "numpy" or "torch", not {form!r}'
         )
-    if jacobian and order > 1:
-        raise ValueError("jacobian does not go with order")
-    call = _Call(source, values, variables, wrt)
-    call.leaves()
     program, names, declared = call.program, call.names, _declared(call, shapes or {})
     given = {n: t.detach().array for n, t in call.tensors.items()}
     arrays, _ = made_up(program, given, declared, call.open, names)
-    ways = way(arrays, call.wanted, order, jacobian)
-    find = ways.get("find", partial(differentiate, order=order))
-    if assume:
-        texts = [assume] if isinstance(assume, str) else assume
-        find = read(texts, arrays, given).around(find)
+    wanted = [] if asked is None else call.wanted
     known = not call.open
     try:
-        if verify:
-            how = {**ways, "find": find, "form": form, "names": names}
-            _, made, _ = proved(program, arrays, call.wanted, given=known, **how)
-            if made.general is False:
-                warnings.warn(made.alone(arrays), stacklevel=4)
-        else:
-            made = printed(find(program, arrays, call.wanted, follow=known, names=names), form)
+        way = simplification() if asked is None else asked.way(program, arrays, wanted, names)
+        find = way["find"]
+        if assume:
+            find = read([assume] if isinstance(assume, str) else assume, arrays, given).around(find)
+        if not verify:
+            return printed(find(program, arrays, wanted, follow=known, names=names), form)
+        how = {**way, "find": find, "form": form, "names": names}
+        _, made, _ = proved(program, arrays, wanted, given=known, **how)
     except NoExpression as error:
         raise call.error_for(error) from error
     except Unproved as error:
-        raise _not_proved(source, error) from error
-    if made.code:
-        return made.code
-    return call.result({n: "\n".join([*made.lines, text]) for n, text in made.by.items()})
+        raise _not_proved(call.source, error) from error
+    if made.general is False:
+        warnings.warn(made.alone(arrays), stacklevel=5)
+    return made
+
+
+@_verb
+def simplify(
+    source: str,
+    values: Values = None,
+    /,
+    *,
+    assume: str | Sequence[str] = (),
+    form: str = "text",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    verify: bool = True,
+    **variables: Any,
+) -> str:
+    """The expression in a shorter form: `simplify("x**2 + y**2", x="r*cos(t)", y="r*sin(t)")` is "r**2".
+
+    A variable that is given as text is put in. assume, form, shapes and verify are those of `diff`.
+    Raises LanguageError.
+    """
+    call, _ = _read(source, values, variables)
+    made = _formula(call, shapes, assume, form, verify)
+    return made.code or "\n".join([*made.lines, *made.by.values()])
 
 
 _derivative.__name__ = "diff"
@@ -489,4 +554,4 @@ def graph(source: str, values: Values = None, /, *, wrt: Names = None, **variabl
     return inspect(value, source=source, names=tensors)
 
 
-__all__ = ["Check", "check", "diff", "grad", "graph", "hessian", "jacobian"]
+__all__ = ["Check", "check", "diff", "grad", "graph", "hessian", "jacobian", "simplify"]

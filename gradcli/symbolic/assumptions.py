@@ -6,6 +6,7 @@ simplified: it holds where the assumptions hold, and is proved at such points.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -16,8 +17,8 @@ from gradcli.primitives import lapack
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import inverse, matrix_product, transposed
 from gradcli.symbolic.differentiate import Derivatives
-from gradcli.symbolic.exact_numbers import ZERO, Number
-from gradcli.symbolic.expressions import Expression, call, is_call, is_number, value_of
+from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
+from gradcli.symbolic.expressions import Expression, call, is_call, is_number, number, value_of
 from gradcli.symbolic.matrix_chains import chain, multiplied
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.simplify import simplify
@@ -61,9 +62,21 @@ def _not_orthogonal(q: Any) -> str | None:
 
 def _not_positive(x: Any) -> str | None:
     at = _first(~(x > 0))
-    if at is None:
-        return None
+    return None if at is None else _element(x, at)
+
+
+def _element(x: Any, at: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, at))}] is {x[at]:g}" if at else f"it is {x:g}"
+
+
+def _not_negative(x: Any) -> str | None:
+    at = _first(~(x < 0))
+    return None if at is None else _element(x, at)
+
+
+def _not_integer(x: Any) -> str | None:
+    at = _first(x != np.round(x))
+    return None if at is None else _element(x, at)
 
 
 def _rotation(q: Any) -> Any:
@@ -76,7 +89,10 @@ KINDS: dict[str, Kind] = {
     "diagonal": Kind(True, lambda b: np.diag(np.diag(b)), _off_diagonal),
     "orthogonal": Kind(True, _rotation, _not_orthogonal),
     "positive": Kind(False, lambda x: np.where(x > 0, x, np.abs(x) + 0.1), _not_positive),
+    "negative": Kind(False, lambda x: np.where(x < 0, x, -np.abs(x) - 0.1), _not_negative),
+    "integer": Kind(False, lambda x: np.where(x == np.round(x), x, np.round(3 * x)), _not_integer),
 }
+_SIGNS = {"positive": 1, "negative": -1}
 
 
 class BadAssumption(ValueError):
@@ -95,7 +111,9 @@ def squares(texts: Iterable[str]) -> list[str]:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """(variable, kind) of `B symmetric`, or `B is symmetric`."""
+    """(variable, kind) of `B symmetric`, `B is symmetric` or `x > 0`."""
+    if bound := re.fullmatch(r"\s*(\w+)\s*([<>])\s*0(?:\.0*)?\s*", text):
+        return bound[1], "positive" if bound[2] == ">" else "negative"
     match = re.fullmatch(r"\s*(\w+)\s+(?:is\s+)?(\w+)\s*", text)
     return (match[1], match[2]) if match else ("", text.strip())
 
@@ -112,7 +130,7 @@ def read(texts: Iterable[str], arrays: Mapping[str, Any], given: Iterable[str]) 
         if kind not in KINDS:
             raise BadAssumption(
                 f"{kind!r} is no assumption (there are: {', '.join(KINDS)})",
-                "as in --assume 'B symmetric'",
+                "as in --assume 'B symmetric', 'x > 0', 'n integer'",
             )
         if word not in arrays:
             known = ", ".join(arrays) if arrays else "none"
@@ -202,19 +220,57 @@ class Assumptions:
             return transposed(args[0])
         if word == "linalg.inv":
             return inverse(args[0])
-        if word in _TESTS and is_number(args[1], 0) and self.positive(args[0]):
-            return alg.one if word in ("gt", "ge", "ne") else alg.zero
         if word in ("bitwise_and", "bitwise_or", "logical_and", "logical_or"):
             return alg.function(word, *args)
         if word == "where":
             return alg.where(*args)
-        if word in ("abs", "relu") and self.positive(args[0]):
+        if word in ("floor", "ceil", "round", "trunc") and self.integer(args[0]) and len(args) == 1:
             return args[0]
-        if word in ("sign", "sgn") and self.positive(args[0]):
-            return alg.one
-        if word == "maximum" and is_number(args[1], 0) and self.positive(args[0]):
-            return args[0]
-        return node
+        if word in ("sin", "cos"):
+            return self._half_turns(node)
+        if word == "log":
+            return self._logarithm(node)
+        return self._signed(node) if args else node
+
+    def _signed(self, node: Expression) -> Expression:
+        """What depends on the sign of its operand alone, where that is known."""
+        word, own = node.data[0], node.args[0]
+        sign = self.sign(own) if word in _OF_SIGN or word in _TESTS else 0
+        if not sign or (len(node.args) == 2 and not is_number(node.args[1], 0)):
+            return node
+        if word in _TESTS:
+            return alg.one if _TESTS[word](sign, 0) else alg.zero
+        if word in ("sign", "sgn"):
+            return alg.one if sign > 0 else alg.minus_one
+        if word == "abs":
+            return own if sign > 0 else alg.negate(own)
+        return own if sign > 0 else alg.zero
+
+    def _half_turns(self, node: Expression) -> Expression:
+        """sin(pi*n) is 0 and cos(pi*n) is (-1)**n for an integer n."""
+        own = node.args[0]
+        if own.op != "product" or ("pi", ONE) not in [
+            (b.data, e) for b, e in zip(own.args, own.data[1], strict=True) if b.position == -1
+        ]:
+            return node
+        rest = [p for p in zip(own.args, own.data[1], strict=True) if p[0].data != "pi"]
+        turns = alg.product(rest, own.data[0])
+        if not self.integer(turns):
+            return node
+        if node.data[0] == "sin":
+            return alg.zero
+        return alg.one if own.data[0].value % 2 == 0 else alg.power(alg.minus_one, turns)
+
+    def _logarithm(self, node: Expression) -> Expression:
+        """log(x**2) is 2*log(x) where x is positive."""
+        own = node.args[0]
+        if own.op != "product" or own.data[0] != ONE or len(own.args) != 1:
+            return node
+        (base,), (e,) = own.args, own.data[1]
+        if self.sign(base) < 1:
+            return node
+        exponent = e if isinstance(e, Expression) else number(e)
+        return alg.multiply(exponent, call("log", [base], base.shape))
 
     def _turned(self, own: Expression) -> Expression:
         """The transpose; a symmetric matrix is unchanged."""
@@ -288,11 +344,12 @@ class Assumptions:
                 and inner
                 and all(isinstance(i, Number) for i in inner)
                 and any((i * e).integer is not None for i in inner)
-                and self.positive(base)
+                and self.sign(base) > 0
             ):
                 changed = True
                 own = list(zip(base.args, inner, strict=True))
-                pairs += [(b, i * e) for b, i in own if (i * e).integer is not None]
+                signed = [(b if self.sign(b) > 0 else alg.negate(b), i) for b, i in own]
+                pairs += [(b, i * e) for b, i in signed if (i * e).integer is not None]
                 rest = [(b, i) for b, i in own if (i * e).integer is None]
                 pairs.append((alg.product(rest, base.data[0]), e))
             else:
@@ -317,23 +374,55 @@ class Assumptions:
             return not powers and all(not b.shape or self.symmetric(b) for b in node.args)
         return False
 
-    def positive(self, node: Expression) -> bool:
-        """Whether all elements are positive numbers."""
+    def integer(self, node: Expression) -> bool:
+        """Whether all elements are integers."""
         n = value_of(node)
         if n is not None:
-            return bool(n.exact and not n.negative and n != ZERO)
-        if self._is(node, "positive"):
-            return True
+            return n.integer is not None
+        if node.op == "sum":
+            own = (*node.data[0], node.data[1])
+            return all(c.integer is not None for c in own) and all(map(self.integer, node.args))
         if node.op == "product":
-            return not node.data[0].negative and all(map(self.positive, node.args))
+            powers = [
+                e for e in node.data[1] if not (isinstance(e, Number) and (e.integer or -1) > 0)
+            ]
+            whole = node.data[0].integer is not None and not powers
+            return whole and all(map(self.integer, node.args))
+        return self._is(node, "integer")
+
+    def sign(self, node: Expression) -> int:
+        """1 if all elements are positive numbers, -1 if all are negative; 0 if that is not known."""
+        n = value_of(node)
+        if n is not None:
+            return (-1 if n.negative else 1) if n.exact and n != ZERO else 0
+        if node.op == "name":
+            return next((_SIGNS[k] for k in self.by.get(node.data, ()) if k in _SIGNS), 0)
+        if node.op == "product":
+            found = -1 if node.data[0].negative else 1
+            for base, e in zip(node.args, node.data[1], strict=True):
+                own = self.sign(base)
+                whole = e.integer if isinstance(e, Number) else None
+                found *= own if whole is None or whole % 2 else own * own
+                if own < 0 and whole is None:
+                    return 0
+            return found
         if node.op == "sum":
             coefficients, constant = node.data
-            fine = not constant.negative and not any(c.negative for c in coefficients)
-            return fine and all(map(self.positive, node.args))
-        if is_call(node, "sum", "mean", "prod", "T", "expand", "reshape", "select", "slice"):
-            return 0 not in node.args[0].shape and self.positive(node.args[0])
-        return is_call(node, "exp", "cosh", "sigmoid", "softmax")
+            signs = [
+                self.sign(t) * (-1 if c.negative else 1)
+                for t, c in zip(node.args, coefficients, strict=True)
+            ]
+            signs += [] if constant == ZERO else [-1 if constant.negative else 1]
+            return signs[0] if len(set(signs)) == 1 else 0
+        if is_call(node, "sum", "mean", "T", "expand", "reshape", "select", "slice"):
+            return 0 if 0 in node.args[0].shape else self.sign(node.args[0])
+        if is_call(node, "prod"):
+            return int(self.sign(node.args[0]) > 0 and 0 not in node.args[0].shape)
+        return int(is_call(node, "exp", "cosh", "sigmoid", "softmax"))
 
 
-_TESTS = frozenset(("gt", "ge", "ne", "lt", "le", "eq"))
+_TESTS: dict[str, Callable[[int, int], bool]] = {
+    word: getattr(operator, word) for word in ("gt", "ge", "ne", "lt", "le", "eq")
+}
+_OF_SIGN = frozenset(("abs", "relu", "sign", "sgn", "maximum"))
 __all__ = ["KINDS", "Assumptions", "BadAssumption", "read", "squares"]

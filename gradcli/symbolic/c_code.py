@@ -168,6 +168,8 @@ def to_c(found: Derivatives) -> str:
     for name, value in found.variables.items():
         if np.ndim(value):
             raise NoExpression(f"C is written for scalars, and {name} has shape {np.shape(value)}")
+    if found.kind == "value":
+        raise NoExpression("C is written for derivatives: a value goes with --format python")
     if found.shape:
         raise NoExpression(f"C is written for scalars, and the value has shape {found.shape}")
     roots = [stable(r) for r in (found.value, *found.by.values())]

@@ -7,7 +7,7 @@ expressions and simplified. Higher orders differentiate these expressions in the
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.tensor import Tensor, wrap
+from gradcli.language import run
 from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.constants import exact
@@ -26,7 +27,7 @@ from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.simplify import canonicalise
 from gradcli.tracing.calls import Value, calls
-from gradcli.tracing.tracer import trace_program
+from gradcli.tracing.tracer import Tracer, trace_program
 from gradcli.transforms.traced_run import CONSTANTS, _worded, traced_run
 
 MOST_MOVED = 100  # programs with more names keep the order in which names are first read
@@ -86,6 +87,8 @@ class Derivatives:
     def title(self, source: str) -> str:
         """The docstring of a printed function; source: the program, escaped for that comment."""
         only = f", {self.alone}" if self.alone else ""
+        if self.kind == "value":
+            return f"{source}{only}."
         return f"{source} and its {self.what} by {', '.join(self.by)}{only}."
 
 
@@ -173,33 +176,76 @@ def slope(
 
     more: whether the result will be differentiated again. follow: whether branches may depend on values.
     """
+    value, trace, symbols = _retraced(
+        [expression], lambda given, space: given[0], arrays, [word], places, follow, more
+    )
+    grad = None
+    if isinstance(value, Tensor):
+        with np.errstate(all="ignore"):
+            (grad,) = trace.gradients(value, [trace.variables[word]])
+    if grad is None:
+        return alg.zero, symbols[word]
+    return _read(grad, trace, symbols, trace.value_of(value), nan_guards, more), symbols[word]
+
+
+def composed(
+    program: Program,
+    parts: Mapping[str, Expression],
+    arrays: Mapping[str, Any],
+    places: Mapping[str, int],
+    names: Mapping[str, Any],
+) -> Expression:
+    """The value of a program over expressions, by name, as an expression; not yet canonicalised."""
+
+    def then(given: list[Any], space: Mapping[str, Tensor]) -> Any:
+        return run(program, {**names, **space, **dict(zip(parts, given, strict=True))}).value
+
+    value, trace, symbols = _retraced(list(parts.values()), then, arrays, [], places)
+    whole = trace.value_of(value)
+    made = _read(whole, trace, symbols, whole)
+    return made if made.shape == whole.shape else alg.full(made, whole.shape)
+
+
+def _retraced(
+    expressions: list[Expression],
+    then: Callable[[list[Any], Mapping[str, Tensor]], Any],
+    arrays: Mapping[str, Any],
+    wrt: Sequence[str],
+    places: Mapping[str, int],
+    follow: bool = False,
+    more: bool = False,
+) -> tuple[Any, Tracer, dict[str, Expression]]:
+    """(what `then` makes of the expressions' values and the variables, the trace, its names)."""
     own = {n: v for n, v in CONSTANTS.items() if n not in arrays}
     symbols = {
         n: name(n, tuple(np.shape(v)), places.get(n, -1)) for n, v in {**own, **arrays}.items()
     }
-    fixed = constants([expression])
+    fixed = [*constants(expressions), *(e for e in expressions if e.op == "number")]
     plain = evaluate(fixed, {symbols[n]: wrap(np.float64(v)) for n, v in own.items()})
     kept = {f"#{k}": e for k, e in enumerate(fixed)}
     numbers = {**own, **dict(zip(kept, map(_plain, plain), strict=True))}
     symbols |= kept
+
+    def traced(**space: Tensor) -> Any:
+        return then(evaluate(expressions, {symbols[n]: t for n, t in space.items()}), space)
+
     with np.errstate(all="ignore"):
-        value, trace = trace_program(
-            lambda **space: evaluate([expression], {symbols[n]: t for n, t in space.items()})[0],
-            arrays,
-            [word],
-            follow,
-            numbers,
-            again=more,
-        )
-        grad = None
-        if isinstance(value, Tensor):
-            (grad,) = trace.gradients(value, [trace.variables[word]])
-        if grad is None:
-            return alg.zero, symbols[word]
-        given = {id(c) for c in calls([trace.value_of(value)])}
-        lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, nan_guards, more)
-        with _numbers_of([trace.value_of(value), grad, *trace.inputs.values()]):
-            return lifter.read([grad])[0], symbols[word]
+        return *trace_program(traced, arrays, wrt, follow, numbers, again=more), symbols
+
+
+def _read(
+    wanted: Value,
+    trace: Tracer,
+    symbols: Mapping[str, Expression],
+    value: Value,
+    nan_guards: bool = False,
+    more: bool = False,
+) -> Expression:
+    """A traced value as an expression; value: that of the program, whose conditions are all kept."""
+    given = {id(c) for c in calls([value])}
+    lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, nan_guards, more)
+    with _numbers_of([value, wanted, *trace.inputs.values()]):
+        return lifter.read([wanted])[0]
 
 
 @contextmanager

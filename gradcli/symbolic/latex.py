@@ -54,6 +54,9 @@ def wrapped(piece: Piece, least: int) -> str:
 def symbol(word: str) -> str:
     r"""A name in LaTeX: `sigma_x` is `\sigma_{x}`, and a word such as `velocity` is upright."""
     match = re.fullmatch(r"([A-Za-z]+)_?(\w*)", word)
+    if "[" in word:  # an element
+        head, _, index = word.rstrip("]").partition("[")
+        return f"{{{symbol(head)}}}_{{{index}}}"
     if match is None:
         return rf"\mathrm{{{word}}}".replace("_", r"\_")
     head, tail = match.groups()
@@ -358,12 +361,12 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
 }
 
 
-def derivative_of(words: Sequence[str]) -> str:
+def derivative_of(words: Sequence[str], of: str = "f") -> str:
     r"""The left side of an equation for a derivative: `\frac{\partial f}{\partial x}`."""
     order = f"^{{{len(words)}}}" if len(words) > 1 else ""
     powers = [(w, f"^{{{words.count(w)}}}" * (words.count(w) > 1)) for w in dict.fromkeys(words)]
     below = r"\, ".join(rf"\partial {symbol(w)}{power}" for w, power in powers)
-    return rf"\frac{{\partial{order} f}}{{{below}}}"
+    return rf"\frac{{\partial{order} {of}}}{{{below}}}"
 
 
 def to_latex(expression: Expression) -> str:
@@ -371,4 +374,4 @@ def to_latex(expression: Expression) -> str:
     return LatexPrinter().text(expression)
 
 
-__all__ = ["derivative_of", "to_latex"]
+__all__ = ["derivative_of", "symbol", "to_latex"]

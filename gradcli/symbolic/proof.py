@@ -242,10 +242,13 @@ class Claim:
     def _run_code(self, arrays: Arrays) -> dict[str, Any]:
         from gradcli.symbolic import printed_programs
 
-        value, grads = printed_programs.run(self.made.code, self.made.form, arrays.values())
+        made = printed_programs.run(self.made.code, self.made.form, arrays.values())
+        if self.found.kind == VALUE:
+            return {VALUE: _array(made)}
+        value, grads = made
         listed = grads if len(self.wrt) > 1 else (grads,)
-        made = {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
-        return {**made, VALUE: _array(value)}
+        by = {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
+        return {**by, VALUE: _array(value)}
 
 
 def proved(

@@ -437,6 +437,8 @@ def uses(text: str, module: str) -> bool:
 
 def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> str:
     """The function itself; roots: the value, then the gradients."""
+    value_only = found.kind == "value"
+    roots = roots[:1] if value_only else roots
     variables = list(found.variables)
     names = {n: _parameter(n) for n in variables}
     shared = shared_parts(roots, taken=names.values())
@@ -453,10 +455,11 @@ def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> 
     signature = ", ".join(names[n] for n in variables)
     title = found.title(repr(found.heading))
     head = [
-        f"def value_and_{found.kind.lower()}({signature}):",
+        f"def {'value' if value_only else 'value_and_' + found.kind.lower()}({signature}):",
         '    """' + title.replace("\\", "\\\\") + '"""',
     ]
-    return "\n".join([*head, *lines, f"    value = {texts[0]}", f"    return value, {grads}"])
+    ends = [f"    value = {texts[0]}", f"    return value, {grads}"]
+    return "\n".join([*head, *lines, *([f"    return {texts[0]}"] if value_only else ends)])
 
 
 def modules(form: str, code: str) -> dict[str, Any]:

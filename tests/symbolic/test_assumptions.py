@@ -83,10 +83,11 @@ def test_the_nearest_point_is_one_of_them(kind: str) -> None:
     [
         (
             "B symetric",
-            "'symetric' is no assumption (there are: symmetric, diagonal, orthogonal, positive)",
+            "'symetric' is no assumption (there are: symmetric, diagonal, orthogonal, positive, "
+            "negative, integer)",
         ),
         ("symmetric", "'' is no variable"),
-        ("B > 0", "'B > 0' is no assumption"),
+        ("B > 1", "'B > 1' is no assumption"),
         ("C symmetric", "'C' is no variable (there are: B, v, z)"),
         ("v symmetric", "v has shape (2,), and only a square matrix is symmetric"),
         ("B symmetric", "B is not symmetric: [0, 1] is 2 and [1, 0] is 3"),

@@ -1,0 +1,59 @@
+"""`gradcli simplify EXPR`: the expression, shorter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.declarations import Options, declare
+from gradcli.commands.diff import FORMULA, printed_formula, squared, write_notes
+from gradcli.commands.free_points import point
+from gradcli.commands.request import Request
+from gradcli.language.located_errors import error_at
+
+if TYPE_CHECKING:
+    from gradcli.system.process import AnyContext
+
+
+@declare(
+    "simplify",
+    *FORMULA,
+    examples=(
+        'gradcli simplify "sin(x)**2 + cos(x)**2"',
+        'gradcli simplify "sqrt(x**2)" --assume "x < 0"',
+        'gradcli simplify "x**2 + y**2" --let "x=r*cos(t)" --let "y=r*sin(t)"',
+    ),
+    open_variables=True,
+    puts_in="all",
+)
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Print EXPR in a shorter form, proved at several points and in several sizes.
+
+    A variable may be bound to an expression of others, which is put in for it.
+    """
+    from gradcli.symbolic.composed_derivatives import simplification
+    from gradcli.symbolic.lifting import NoExpression
+
+    if request.style.form == "json":
+        options.format = "json"
+    where = squared(options.assume, request, point(ctx, request))
+    try:
+        found, made = printed_formula(request, where, [], simplification(), "eval", options)
+    except NoExpression as error:
+        raise error_at(error, source=request.source, span=error.span) from error
+    write_notes(found, made, where)
+    (text,) = made.by.values() if made.by else ("",)
+    if options.format == "json":
+        shapes = {n: list(a.shape) for n, a in where.arrays.items()}
+        report: dict[str, Any] = {
+            "expression": request.source,
+            "simplified": text,
+            "shapes": shapes,
+        }
+        report |= {
+            "general": made.general,
+            **({"shared": dict(made.shared)} if made.shared else {}),
+        }
+        output.write_json(report)
+    else:
+        output.write(made.code or "\n".join([*made.lines, text]))

@@ -1,0 +1,188 @@
+"""A program's text written anew for a symbolic command: substitutions, equations, lists, intermediates.
+
+Every function takes the text of a program and returns another program of the language, so that what follows
+reads, runs and proves one kind of thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.parser import parse
+from gradcli.language.program import Program
+from gradcli.language.scope_checks import assigned_names, free_names
+
+
+class Reading(NamedTuple):
+    """A program as a symbolic command reads it.
+
+    put_in: the variables that an expression was put in for. wrt: the variables to differentiate by; empty
+    for all. elements: what of them, if some are only parts: `x[0]`. along: the direction of each, as text.
+    """
+
+    source: str
+    put_in: dict[str, str]
+    wrt: list[str]
+    elements: list[str]
+    along: dict[str, str]
+
+
+def read(
+    source: str,
+    values: Mapping[str, str],
+    wrt: Iterable[str] = (),
+    *,
+    of: str | None = None,
+    along: str | None = None,
+) -> Reading:
+    """A program with expressions put in for variables, an equation as a difference, a list as a vector.
+
+    values: texts by variable, of which those that read variables are put in. wrt: variables, names that
+    the program assigns, elements and slices. of: the variable that an equation gives. along: the texts of a
+    direction. Raises LanguageError.
+    """
+    put_in = substitutions(values)
+    text = substituted(as_vector(source), put_in)
+    if of is not None:
+        text = as_difference(text)
+    places = [place for part in wrt for place in split_outside(part)]
+    names = list(dict.fromkeys(place.partition("[")[0].strip() for place in places))
+    for name in names:
+        text = with_free(text, name)
+    free = parse(text).free_variables()
+    indexed = [p for p in places if "[" in p and p.partition("[")[0].strip() in free]
+    if indexed:
+        text = f"{'; '.join(indexed)}; {text}"  # so that the variables have these elements
+    directions = {} if along is None else _directions(along, names or free)
+    stacks = [f"stack([{n}, {v}]); " for n, v in directions.items() if parse(v).free_variables()]
+    return Reading("".join(stacks) + text, put_in, names, places if indexed else [], directions)
+
+
+def check_no_equation(program: Program) -> None:
+    """Refuse to differentiate the truth of an equation. Raises LanguageError."""
+    if _is_equation(program):
+        raise LanguageError(
+            "this is an equation: which of its variables is a function of the others?",
+            kind="usage",
+            source=program.source,
+            span=program.value_span,
+            hint="say it with --of NAME, or write the difference of the two sides",
+        )
+
+
+def _directions(text: str, names: list[str]) -> dict[str, str]:
+    """The direction of each variable: one part of the text each, all of it for a single one."""
+    parts = split_outside(text)
+    if len(names) == 1:
+        parts = [f"tensor([{text}])" if len(parts) > 1 else text]
+    if len(parts) != len(names):
+        raise LanguageError(
+            f"--along has {len(parts)} parts, and there are {len(names)} variables",
+            kind="usage",
+            hint="choose the variables with --wrt",
+        )
+    return dict(zip(names, parts, strict=True))
+
+
+def split_outside(text: str) -> list[str]:
+    """The parts of a text between the commas that stand in no brackets."""
+    found, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += character
+    return [part.strip() for part in found if part.strip()]
+
+
+def substituted(source: str, values: Mapping[str, str]) -> str:
+    """The program with variables bound to expressions, all at once: `x, y = r*cos(t), r*sin(t); …`."""
+    if not values:
+        return source
+    separator = "\n" if "\n" in source else "; "
+    return f"{', '.join(values)} = {', '.join(values.values())}{separator}{source}"
+
+
+def substitutions(values: Mapping[str, str]) -> dict[str, str]:
+    """Those of the values that read variables, and so are expressions to be put in."""
+    found = {}
+    for name, text in values.items():
+        try:
+            program = parse(text)
+        except LanguageError:
+            continue
+        if program.ends_in_expression and program.free_variables():
+            found[name] = f"({text})"
+    return found
+
+
+def as_difference(source: str) -> str:
+    """`left == right` as `left - right`. Raises LanguageError if the program ends in no equation."""
+    program = parse(source)
+    row = len(program) - 2
+    if not _is_equation(program):
+        raise LanguageError(
+            "--of needs an equation",
+            kind="usage",
+            source=source,
+            span=program.value_span,
+            hint='write it as left == right, as in "x**2 + y**2 == 1"',
+        )
+    left, right = map(program.span, program.children(row - 1))
+    start, end = program.span(row)
+    pieces = (source[:start], source[slice(*left)], source[slice(*right)], source[end:])
+    return "{}({}) - ({}){}".format(*pieces)
+
+
+def as_vector(source: str) -> str:
+    """A program that ends in a list, `[x*y, y]`, as one that ends in a vector; others as they are."""
+    program = parse(source)
+    row = len(program) - 3
+    if not program.ends_in_expression or not _is(program, row, "list", "tuple"):
+        return source
+    parts = []
+    for child in program.children(row):
+        text = source[slice(*program.span(child))]
+        bare = not free_names(parse(text))
+        parts.append(f"full((), {text})" if bare else text)
+    start, end = program.span(row)
+    return f"{source[:start]}stack([{', '.join(parts)}]){source[end:]}"
+
+
+def with_free(source: str, name: str) -> str:
+    """The program without its one assignment to a name, which becomes a variable.
+
+    Raises LanguageError if the program assigns it more than once, or together with others.
+    """
+    program = parse(source)
+    if name not in assigned_names(program) or name in free_names(program):
+        return source
+    statements = [r for r in program.children(len(program) - 1) if _is(program, r, "assign")]
+    own = [r for r in statements if source[slice(*program.span(program.children(r)[0]))] == name]
+    times = [w for kind, w, _, _ in program.walk() if kind == "target"].count(name)
+    if len(own) != 1 or times != 1:
+        raise LanguageError(
+            f"{name} is assigned more than once, or inside of something: it cannot be a variable",
+            kind="usage",
+            source=source,
+            hint="give the value to differentiate by a name of its own, in a statement of its own",
+        )
+    start, end = program.span(own[0])
+    rest = source[end:].lstrip(" \t")
+    return source[:start] + rest.removeprefix(";").removeprefix("\n").lstrip(" ")
+
+
+def _is_equation(program: Program) -> bool:
+    return program.ends_in_expression and _is(program, len(program) - 3, "eq")
+
+
+def _is(program: Program, row: int, *kinds: str) -> bool:
+    from gradcli.language.tree_kinds import KINDS
+
+    return row >= 0 and KINDS[program.kinds[row]] in kinds
+
+
+__all__ = ["Reading", "check_no_equation", "read", "substitutions"]

@@ -1,0 +1,114 @@
+"""Elements, slices and traces of expressions, taken from their operands: (2*x)[0] is 2*x[0]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.expressions import Expression, Shape, broadcast, call, is_call, number
+from gradcli.symbolic.rewriting import rewrite
+
+_UNIFORM = {"zeros": 0, "zeros_like": 0, "ones": 1, "ones_like": 1}
+
+
+def taken(expression: Expression) -> Expression:
+    """The expression with elements, slices and traces taken as far inside as they go."""
+    return rewrite(expression, _taken)
+
+
+def _taken(node: Expression) -> Expression:
+    if is_call(node, "select", "slice"):
+        (_, dim), *places = node.data[1]
+        own = node.args[0]
+        return _part(own, own.shape, dim % len(own.shape) - len(own.shape), node.data[0], places)
+    return _trace(node.args[0]) if is_call(node, "trace") and not node.data[1] else node
+
+
+def _part(own: Expression, shape: Shape, dim: int, word: str, places: list[Any]) -> Expression:
+    """A part of an expression that is broadcast to a shape; dim: counted from the last."""
+    if len(own.shape) < -dim:
+        return own
+
+    def inner(operand: Expression) -> Expression:
+        return _part(operand, shape, dim, word, places)
+
+    if own.shape[dim] == 1 != shape[dim]:
+        return own if word == "slice" else _call(own, dim, word, [("", 0)])
+    if is_call(own, "expand", "expand_as"):
+        return inner(own.args[0])
+    if own.op in ("sum", "product") or (own.op == "call" and _is_elementwise(own)):
+        return _rebuilt(own, inner)
+    if own.op == "call" and own.data[0] in _UNIFORM:
+        return number(_UNIFORM[own.data[0]])
+    if word == "select":
+        index = places[0][1] % shape[dim]
+        if is_call(own, "select_scatter"):
+            (_, at), (_, place) = own.data[1]
+            if at % len(own.shape) - len(own.shape) == dim:
+                return own.args[1] if place % shape[dim] == index else inner(own.args[0])
+        if is_call(own, "stack") and not own.data[1] and -dim == len(own.shape):
+            items: tuple[Expression, ...] = own.args[0].args
+            return items[index]
+    return _call(own, dim, word, places)
+
+
+def _call(own: Expression, dim: int, word: str, places: list[Any]) -> Expression:
+    at = dim + len(own.shape)
+    size = len(range(own.shape[dim])[slice(*(v for _, v in places))]) if word == "slice" else 0
+    kept = (size,) if word == "slice" else ()
+    shape = (*own.shape[:at], *kept, *own.shape[at + 1 :])
+    return call(word, [own], shape, [("", at), *places])
+
+
+def _is_elementwise(node: Expression) -> bool:
+    from gradcli.registry import table
+
+    if node.shape != broadcast(a.shape for a in node.args):
+        return False
+    row = table.FUNCTIONS.get(node.data[0])
+    primitives = () if row is None else row.primitives or (row.target,)
+    return node.data[0] == "where" or (
+        bool(primitives) and all(getattr(p, "batching", None) == "elementwise" for p in primitives)
+    )
+
+
+def _rebuilt(node: Expression, inner: Callable[[Expression], Expression]) -> Expression:
+    args = list(map(inner, node.args))
+    if node.op == "sum":
+        coefficients, constant = node.data
+        return alg.combine([*zip(args, coefficients, strict=True), (alg.one, constant)])
+    if node.op == "product":
+        powers = (inner(e) if isinstance(e, Expression) else e for e in node.data[1])
+        return alg.product(zip(args, powers, strict=True), node.data[0])
+    if node.data[0] == "where":
+        return alg.where(*args)
+    return call(node.data[0], args, broadcast(a.shape for a in args), node.data[1])
+
+
+def _trace(own: Expression) -> Expression:
+    """The trace of a matrix: of each term, of what is scaled, of what is known of diagonals."""
+    if own.op == "sum" and all(t.shape == own.shape for t in own.args):
+        coefficients, constant = own.data
+        if not constant.value:
+            return alg.combine((_trace(t), c) for t, c in zip(own.args, coefficients, strict=True))
+    if own.op == "product":
+        flat = [(b, e) for b, e in zip(own.args, own.data[1], strict=True) if not b.shape]
+        rest = [b for b, e in zip(own.args, own.data[1], strict=True) if b.shape and e == ONE]
+        if len(rest) == 1 and len(flat) + 1 == len(own.args):
+            return alg.product([*flat, (_trace(rest[0]), ONE)], own.data[0])
+    if is_call(own, "eye"):
+        return number(Number.of(own.shape[0]))
+    if is_call(own, "zeros"):
+        return alg.zero
+    if is_call(own, "T"):
+        return _trace(own.args[0])
+    if is_call(own, "diag", "diag_embed") and not own.data[1] and len(own.args[0].shape) == 1:
+        return call("sum", [own.args[0]], ())
+    if is_call(own, "outer"):
+        return call("dot", own.args, ())
+    return call("trace", [own], ())
+
+
+__all__ = ["taken"]

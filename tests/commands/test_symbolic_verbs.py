@@ -1,0 +1,126 @@
+"""What a symbolic user types: equations, elements, directions, fields, simplification; from the shell."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import gradcli
+from gradcli.cli import main
+from tests.sweep import sweep
+
+
+def run(*argv: str) -> Any:
+    return CliRunner().invoke(main, list(argv), prog_name="gradcli")
+
+
+def lines(*argv: str) -> list[str]:
+    result = run(*argv)
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines()
+
+
+CIRCLE = ["x**2 + y**2 == 1", "--of", "y", "--wrt", "x"]
+AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
+
+
+@sweep(
+    ("argv", "expected"),
+    [
+        # an equation: the implicit function theorem
+        (CIRCLE, ["-x/y"]),
+        ([*CIRCLE, "--format", "latex"], [r"\frac{\partial y}{\partial x} = -\frac{x}{y}"]),
+        ([*CIRCLE, "--x", "3", "--y", "4", "--at"], ["-x/y = -0.75"]),
+        (["a = 2; x**a + y**a == z", "--of", "y"], ["x.grad = -x/y", "z.grad = 1/(2*y)"]),
+        (["A@y == b", "--of", "y", "--wrt", "b"], ["linalg.inv(A)"]),
+        # an element, a slice, an intermediate
+        (["sum(x**2)", "--wrt", "x[0]"], ["2*x[0]"]),
+        (["sin(x)", "--wrt", "x[1]"], ["cos(x[1])"]),
+        (["x*y[0]*y[1]", "--wrt", "x,y[1]"], ["x.grad = y[1]*y[0]", "y[1].grad = x*y[0]"]),
+        (["u = x**2; sin(u)*x", "--wrt", "u"], ["cos(u)*x"]),
+        # a direction: J@v
+        (["x**2*y", "--along", "a,b", "--wrt", "x,y"], ["x*(2*a*y + x*b)"]),
+        (["x**2*y", "--along", "1,2"], ["2*x*(y + x)"]),
+        (["sum(x**2)", "--along", "v", "--wrt", "x"], ["2*x@v"]),
+        (["A@x", "--along", "v", "--wrt", "x"], ["A@v"]),
+        # fields
+        (["x*y", "--operator", "grad", "--format", "latex"],
+         [r"\nabla f = \begin{pmatrix}y \\ x\end{pmatrix}"]),
+        (["[x*y, y*z, z*x]", "--operator", "div"], ["y + z + x"]),
+        (["[x*y, y*z, z*x]", "--operator", "curl"], ["stack([-y, -z, -x])"]),
+        (["[-y, x]", "--operator", "curl"], ["2"]),  # by x, y in this order, and not as they appear
+        (["1/sqrt(x**2 + y**2 + z**2)", "--operator", "laplacian"], ["0"]),
+        (["sum(x**3)", "--operator", "laplacian"], ["6*sum(x)"]),
+        (["A@x", "--operator", "div", "--wrt", "x", "--shape", "A=3,3"], ["trace(A)"]),
+        # expressions put in
+        (["x*y", *AREA, "--wrt", "r"], ["r*sin(2*t)"]),
+        (["x - y", "--x", "y", "--y", "x"], ["y.grad = 1", "x.grad = -1"]),  # at once
+    ],
+)  # fmt: skip
+def test_diff(argv: list[str], expected: list[str]) -> None:
+    assert lines("diff", *argv) == expected
+
+
+@sweep(
+    ("argv", "expected"),
+    [
+        (["sin(x)**2 + cos(x)**2"], ["1"]),
+        (["x**2 + y**2", *AREA], ["r**2"]),
+        (["sqrt(x**2)", "--assume", "x < 0"], ["-x"]),
+        (["abs(x*y)", "--assume", "x < 0, y < 0"], ["x*y"]),
+        (["cos(pi*n) + sin(2*pi*n)", "--assume", "n integer"], ["(-1)**n"]),
+        (["log(x**3)", "--assume", "x > 0", "--format", "latex"],
+         [r"3 \log\left(x\right)"]),
+        (["x@A.T@y", "--assume", "A symmetric"], ["x@A@y"]),
+        (["x*x*x + y", "--format", "python"],
+         ["def value(x, y):", "    \"\"\"'x*x*x + y'.\"\"\"", "    return x**3 + y"]),
+    ],
+)  # fmt: skip
+def test_simplify(argv: list[str], expected: list[str]) -> None:
+    assert lines("simplify", *argv) == expected
+
+
+@pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])
+def test_formulas_are_programs_too(form: str) -> None:
+    assert "x/y" in lines("diff", *CIRCLE, "--format", form)[-1]
+
+
+def test_json() -> None:
+    found = json.loads(run("diff", *CIRCLE, "--json").stdout)
+    assert found["wrt"] == {"x": {"shape": [], "derivative": "-x/y"}} and found["general"] is True
+    found = json.loads(run("simplify", "x + x", "--json").stdout)
+    assert found["simplified"] == "2*x" and found["shapes"] == {"x": []}
+
+
+@sweep(
+    ("argv", "words"),
+    [
+        (["x**2 + y**2 == 1"], "say it with --of NAME"),
+        (["x**2", "--of", "x"], "--of needs an equation"),
+        (["x**2 == 1", "--of", "y"], "'y' is no variable (there are: x)"),
+        ([*CIRCLE, "--jacobian"], "--jacobian and --of do not go together"),
+        ([*CIRCLE, "--order", "3"], "a first derivative, and a second one"),
+        (["x*y", "--wrt", "z[0]"], "'z' is not a variable of the expression"),
+        (["u = x; u = u*u; u", "--wrt", "u"], "u is assigned more than once"),
+        (["x*y", "--along", "1,2,3"], "3 parts, and there are 2 variables"),
+        (["x*y", "--operator", "div"], "needs a field of 2 components; this one has shape ()"),
+    ],
+)
+def test_refusals(argv: list[str], words: str) -> None:
+    result = run("diff", *argv)
+    assert result.exit_code and words in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_reading_is_said() -> None:
+    assert "curl by x, y, in this order" in run("diff", "[-y, x]", "--operator", "curl").stderr
+
+
+def test_from_python() -> None:
+    assert gradcli.diff("x**2 + y**2 == 1", of="y", wrt="x") == "-x/y"
+    assert gradcli.diff("sum(x**2)", wrt="x[0]") == "2*x[0]"
+    assert gradcli.diff("x*y", operator="grad") == "stack([y, x])"
+    assert gradcli.simplify("x**2 + y**2", x="r*cos(t)", y="r*sin(t)") == "r**2"
+    assert gradcli.simplify("sqrt(x**2)", assume="x > 0") == "x"
