@@ -43,13 +43,13 @@ def _part(own: Expression, shape: Shape, dim: int, word: str, places: list[Any])
     if own.op == "call" and own.data[0] in _UNIFORM:
         return number(_UNIFORM[own.data[0]])
     if word == "select":
-        index = places[0][1] % shape[dim]
+        index: int = places[0][1] % shape[dim]
         if is_call(own, "select_scatter"):
             (_, at), (_, place) = own.data[1]
             if at % len(own.shape) - len(own.shape) == dim:
                 return own.args[1] if place % shape[dim] == index else inner(own.args[0])
         if is_call(own, "stack") and not own.data[1] and -dim == len(own.shape):
-            items: tuple[Expression, ...] = own.args[0].args
+            items = own.args[0].args
             return items[index]
     return _call(own, dim, word, places)
 
