@@ -43,6 +43,10 @@ def _by(rule: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
     return call
 
 
+def _products() -> tuple[Any, ...]:
+    return mm, mv, bmm
+
+
 # -- refusals, in PyTorch's words -----------------------------------------------------------------
 def _times(a: Any, b: Any) -> str:
     return f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
@@ -194,6 +198,10 @@ def _ger(g: Any, vec: Any) -> Any:
     return g.reshape(g.shape[0], 1) * vec
 
 
+def _outer(a: Any, b: Any) -> Any:
+    return a[:, None] * b[None, :]
+
+
 # -- vectors and matrices -------------------------------------------------------------------------
 def _dot(self: Array, tensor: Array) -> Array:
     if (
@@ -211,7 +219,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     "DotBackward0",
     "bilinear own",
     samples="(randn(3), randn(3)); (randn(1), randn(1)); (randn(0), randn(0))",
-    batching=_by(lambda rules: rules.of(rules.dot, lambda: bmm, lambda: mv)),
+    batching=_by(lambda rules: rules.product((1, 1), _products)),
     symbolic="dot",
 )
 class dot:
@@ -224,7 +232,7 @@ class dot:
 @operator(
     "VdotBackward0",
     "own",
-    batching=_by(lambda rules: rules.of(rules.conjugated_dot, lambda: bmm, lambda: mv)),
+    batching=_by(lambda rules: rules.conjugated(rules.product((1, 1), _products))),
     aliases="",
     samples="(randn(3), randn(3)); (tensor([1+2j, 3]), tensor([1j, 2]))",
 )
@@ -243,7 +251,7 @@ class vdot:
     "MvBackward0",
     "bilinear own",
     samples="(randn(2,3), randn(3)); (randn(0,3), randn(3)); (randn(1,1), randn(1))",
-    batching=_by(lambda rules: rules.of(rules.mv, lambda: bmm, lambda: mm)),
+    batching=_by(lambda rules: rules.product((2, 1), _products)),
     symbolic="matmul",
 )
 class mv:
@@ -276,7 +284,7 @@ def _matrices(name: str) -> tuple[str, ...]:
     "MmBackward0",
     "bilinear own",
     samples="(randn(2,3), randn(3,4)); (randn(2,0), randn(0,3)); (randn(1,1), randn(1,1))",
-    batching=_by(lambda rules: rules.of(rules.mm, lambda: bmm)),
+    batching=_by(lambda rules: rules.product((2, 2), _products)),
     symbolic="matmul",
     signature=_matrices("mm"),
 )
@@ -431,7 +439,7 @@ def _whole(number: Any, name: str) -> Any:
     "AddrBackward0",
     "inplace common",
     samples="(randn(2,3), randn(2), randn(3)); (randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
-    batching=_by(lambda rules: rules.outer_added),
+    batching=_by(lambda rules: rules.added_product(lambda: _outer)),
     signature=_added("addr", "vec1", "vec2"),
 )
 class addr:

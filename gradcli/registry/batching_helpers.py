@@ -8,6 +8,7 @@ returns the results as arrays with the batch in front, or None: then the primiti
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -314,68 +315,43 @@ def _of_rows(primitive: Primitive, rows: Any, other: Any) -> Any:
 
 
 def _swapped(every: Any) -> Any:
-    return moveaxis(every, 2, 1)
+    return moveaxis(every, every.ndim - 1, every.ndim - 2) if every.ndim > 1 else every
 
 
-def dot(
-    primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive, mv: Primitive
-) -> Any:
-    """`dot`: a matrix times a vector if one operand is batched, else the sum of products."""
-    a, b = (common(v, level) for v in operands)
-    if not is_batched([a, b]):
-        a = operands[0]
-    if not _in(a, level):
-        a, b = b, a
-    if not _in(b, level):
-        if is_diagonal(a, level):
-            return a.diagonal * b
-        return _of_rows(mv, full(a, level), b)
-    a, b = full(a, level), full(b, level)
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return np.einsum("bi,bi->b", a, b)
-    return bmm.in_batch([a[:, None, :], b[:, :, None]])[:, 0, 0]
+def product(ranks: tuple[int, int], primitives: Callable[[], tuple[VjpRules, ...]]) -> Rule:
+    """Batching rule of `dot`, `mv` and `mm`, whose operands have these ranks.
 
+    If one operand is batched, it is one product of larger matrices, else a `bmm`.
+    primitives: returns mm, mv and bmm.
+    """
 
-def mv(
-    primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive, mm: Primitive
-) -> Any:
-    """`mv`: one matrix product, whichever operand is batched."""
-    a, x = (common(v, level) for v in operands)
-    if not is_batched([a, x]):
-        x = operands[1]
-    if a.ndim != 2 or x.ndim != 1:
-        return None
-    if not _in(a, level):
-        if is_diagonal(x, level):
-            return _turned(a) * x.diagonal[:, None]
-        return _of_rows(mm, full(x, level), _turned(a))
-    if not _in(x, level):
-        every = full(a, level)
-        merged = every.reshape((level.size * a.shape[0], a.shape[1]))
-        return _of_rows(primitive, merged, x).reshape((level.size, a.shape[0]))
-    return bmm.in_batch([full(a, level), full(x, level)[:, :, None]])[:, :, 0]
+    def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
+        mm, mv, bmm = primitives()
+        a, b = (common(v, level) for v in operands)
+        if (a.ndim, b.ndim) != ranks:
+            return None
+        if not is_batched([a, b]):
+            b = operands[1]
+        if _in(a, level) and _in(b, level):
+            (*outer, k), (_, *inner) = a.shape, b.shape
+            a, b = full(a, level), full(b, level)
+            if ranks == (1, 1) and isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+                return np.einsum("bi,bi->b", a, b)
+            shapes = (level.size, prod(outer), k), (level.size, k, prod(inner))
+            found = bmm.in_batch([v.reshape(s) for v, s in zip((a, b), shapes, strict=True)])
+            return found.reshape((level.size, *outer, *inner))
+        turned = not _in(a, level)  # then the product's transpose
+        own, other = (b, _swapped(a)) if turned else (a, b)
+        if own.ndim == 1 and is_diagonal(own, level):
+            return other * own.diagonal.reshape((level.size, *(1,) * (other.ndim - 1)))
+        rows = full(own, level)
+        rows = _swapped(rows) if turned and own.ndim == 2 else rows
+        merged = rows.reshape((level.size * prod(rows.shape[1:-1]), rows.shape[-1]))
+        found = _of_rows(mm if other.ndim == 2 else mv, merged, other)
+        found = found.reshape((*rows.shape[:-1], *other.shape[1:]))
+        return _in_order(_swapped(found), level) if turned and ranks == (2, 2) else found
 
-
-def _turned(a: Any) -> Any:
-    return moveaxis(a, 1, 0)
-
-
-def mm(primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive) -> Any:
-    """`mm`: one product of larger matrices if one operand is batched, else `bmm`."""
-    a, b = (common(v, level) for v in operands)
-    if not is_batched([a, b]):
-        a = operands[0]
-    if a.ndim != 2 or b.ndim != 2:
-        return None
-    if _in(a, level) and _in(b, level):
-        return bmm.in_batch([full(a, level), full(b, level)])
-    if _in(a, level):
-        merged = full(a, level).reshape((level.size * a.shape[0], a.shape[1]))
-        found = _of_rows(primitive, merged, b)
-        return found.reshape((level.size, a.shape[0], b.shape[1]))
-    merged = _swapped(full(b, level)).reshape((level.size * b.shape[1], b.shape[0]))
-    found = _of_rows(primitive, merged, _turned(a))
-    return _in_order(_swapped(found.reshape((level.size, b.shape[1], a.shape[0]))), level)
+    return rule
 
 
 def bmm(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
@@ -389,11 +365,11 @@ def bmm(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     return found.reshape((level.size, a.shape[0], a.shape[1], b.shape[2]))
 
 
-def conjugated_dot(
-    primitive: Primitive, operands: list[Any], level: BatchLevel, bmm: Primitive, mv: Primitive
-) -> Any:
-    """`vdot`: as `dot`, with the first vector conjugated."""
-    return dot(primitive, [np.conjugate(operands[0]), operands[1]], level, bmm, mv)
+def conjugated(rule: Rule) -> Rule:
+    """The rule of `vdot`: as another, with the first operand conjugated."""
+    return lambda primitive, operands, level: rule(
+        primitive, [np.conjugate(operands[0]), operands[1]], level
+    )
 
 
 def added_product(product: Callable[[], VjpRules], over: tuple[int, ...] = ()) -> Rule:
@@ -401,25 +377,16 @@ def added_product(product: Callable[[], VjpRules], over: tuple[int, ...] = ()) -
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         own, a, b, beta, alpha = operands
-        made = product().in_batch([a, b])
+        made = product()(a, b)
         made = batched_arrays.total(made, over) if over else made
         if made.dtype.kind in "biu" and float in (type(alpha), type(beta)):  # as PyTorch under vmap
             made, own = (v.astype(dtypes.default.real) for v in (made, own))
         made = made * alpha if alpha != 1 else made
-        if beta == 0:
-            return full(made, level)
-        return full(made + (own * beta if beta != 1 else own), level)
+        if beta != 0:
+            made = made + (own * beta if beta != 1 else own)
+        return _in_order(full(made, level), level)
 
     return rule
-
-
-def outer_added(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
-    """`addr`: `beta * self + alpha * outer(vec1, vec2)`."""
-    own, a, b, beta, alpha = operands
-    made = a[:, None] * b[None, :]
-    made = made * alpha if alpha != 1 else made
-    made = made if beta == 0 else made + (own * beta if beta != 1 else own)
-    return _in_order(full(made, level), level)
 
 
 def solved(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
