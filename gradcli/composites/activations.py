@@ -24,6 +24,7 @@ from gradcli.registry.rule_helpers import (
     implemented,
     in_single,
     narrow,
+    refuse_if,
     unrecorded,
     where,
     zeros_like,
@@ -146,8 +147,7 @@ def backward_p(*about: Any, **facts: Any) -> Any:
 
 # -- clipped lines --------------------------------------------------------------------------------
 def _check_limits(input: Any, min_val: Any, max_val: Any, inplace: Any) -> None:
-    if min_val > max_val:
-        raise ValueError("min_val cannot be greater than max_val")
+    refuse_if(min_val > max_val, "min_val cannot be greater than max_val", error=ValueError)
 
 
 def _hardtanh(self: Array, min_val: Any = -1.0, max_val: Any = 1.0) -> Array:
@@ -395,8 +395,7 @@ overwriting("selu_(Tensor input)", elu_written, constants=_SELU, short=False)
 
 
 def _celu(self: Array, alpha: Any = 1.0) -> Array:
-    if alpha == 0:
-        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    refuse_if(alpha == 0, "ZeroDivisionError: alpha cannot be 0 for CELU")
     return _elu(self, alpha, 1, 1 / alpha)
 
 
@@ -443,8 +442,7 @@ def _gelu(self: Array, approximate: str = "none") -> Array:
     if approximate == "tanh":
         inner = sqrt(2 / pi) * (self + 0.044715 * self * self * self)
         return 0.5 * self * (1 + np.tanh(inner))
-    if approximate != "none":
-        raise RuntimeError("approximate argument must be either none or tanh.")
+    refuse_if(approximate != "none", "approximate argument must be either none or tanh.")
     return self * 0.5 * (1 + _erf(self * sqrt(0.5)))
 
 
@@ -649,8 +647,7 @@ class glu:
     """One half of the input times the sigmoid of the other."""
 
     def forward(self: Array, dim: int = -1) -> Array:
-        if self.ndim == 0:
-            raise RuntimeError("glu does not support scalars because halving size must be even")
+        refuse_if(self.ndim == 0, "glu does not support scalars because halving size must be even")
         at = wrap_dim(dim, self.ndim)
         if self.shape[at] % 2:
             raise RuntimeError(
@@ -707,8 +704,7 @@ def prelu(input: Array, weight: Array) -> Any:
         )
     ndim, count = input.ndim, weight.numel() if isinstance(weight, Tensor) else weight.size
     if count != 1:
-        if ndim == 0:
-            raise RuntimeError("Not allow zero-dim input tensor.")
+        refuse_if(ndim == 0, "Not allow zero-dim input tensor.")
         channels = input.shape[1] if ndim >= 2 else 1
         if channels != count:
             raise RuntimeError(
@@ -763,8 +759,7 @@ def _rectified(
     input: Array, lower: float, upper: float, training: bool, generator: Any, inplace: bool
 ) -> Any:
     """The elements, negative ones scaled by random slopes (in training) or their mean."""
-    if lower > upper:
-        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    refuse_if(lower > upper, "Lower bound should be less than or equal to the upper bound")
     array = input.array
     noise = np.empty(array.shape, array.dtype)
     if training:

@@ -12,7 +12,7 @@ from gradcli.primitives.arithmetic import div_scalar, logical_xor, mul_scalar, s
 from gradcli.primitives.reductions import sum_
 from gradcli.primitives.scans import cumsum
 from gradcli.registry.dimensions import as_dims, axes
-from gradcli.registry.rule_helpers import data
+from gradcli.registry.rule_helpers import data, refuse_if
 from gradcli.registry.sample_calls import named
 from gradcli.registry.table import Array, function, resolve
 
@@ -30,10 +30,8 @@ FAMILY = "statistics"
 )
 def diff(input: Array, n: int, dim: int, prepend: Any, append: Any) -> Any:
     """The differences of neighbours along a dimension, n times over."""
-    if not input.ndim:
-        raise RuntimeError("diff expects input to be at least one-dimensional")
-    if n < 0:
-        raise RuntimeError(f"order must be non-negative but got {n}")
+    refuse_if(not input.ndim, "diff expects input to be at least one-dimensional")
+    refuse_if(n < 0, "order must be non-negative but got {}", n)
     at = wrap_dim(dim, input.ndim)
     parts = [_beside(p, input, at) if p is not None else None for p in (prepend, append)]
     if not n:
@@ -245,8 +243,7 @@ _EDGE = "int edge_order=1)"
 )
 def gradient(input: Array, edge_order: int, spacing: Any = None, dim: Any = None) -> Any:
     """The derivatives of a sampled function, by central differences: a tuple, one a dimension."""
-    if data(input).dtype == np.uint8:
-        raise RuntimeError("torch.gradient does not support uint8 input.")
+    refuse_if(data(input).dtype == np.uint8, "torch.gradient does not support uint8 input.")
     dims = tuple(range(input.ndim)) if dim is None else as_dims(dim)
     places = axes(dims, input.ndim) or ()
     if edge_order not in (1, 2):

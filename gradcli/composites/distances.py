@@ -25,6 +25,7 @@ from gradcli.registry.rule_helpers import (
     implemented,
     is_complex,
     over,
+    refuse_if,
     total,
     turned,
     unsqueeze,
@@ -97,14 +98,10 @@ class renorm:
     """Each slice along a dimension, shrunk where its p-norm exceeds `maxnorm`."""
 
     def forward(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
-        if isinstance(p, complex):
-            raise RuntimeError("renorm: p must be real-valued")
-        if not p > 0:
-            raise RuntimeError("renorm: non-positive-norm not supported")
-        if isinstance(maxnorm, complex):
-            raise RuntimeError("renorm: maxnorm must be real-valued")
-        if not maxnorm >= 0:
-            raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+        refuse_if(isinstance(p, complex), "renorm: p must be real-valued")
+        refuse_if(not p > 0, "renorm: non-positive-norm not supported")
+        refuse_if(isinstance(maxnorm, complex), "renorm: maxnorm must be real-valued")
+        refuse_if(not maxnorm >= 0, "renorm: expected maxnorm to be >= 0 but got {:g}", maxnorm)
         if self.ndim < 2:
             raise RuntimeError(
                 f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions"
@@ -237,8 +234,7 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Any:
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
     p = real("cdist", p, "p", 3)
-    if not p >= 0:
-        raise RuntimeError("cdist only supports non-negative p values")
+    refuse_if(not p >= 0, "cdist only supports non-negative p values")
     rows = (x1.shape[-2], x2.shape[-2])
     large = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and max(rows) > 25)
     if p == 2 and large and x1.numel() and x2.numel():
@@ -293,10 +289,8 @@ def pdist(input: Array, p: float) -> Any:
     """The p-norm distances between all pairs of primitives."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
-    if data(input).dtype.kind != "f":
-        raise RuntimeError("pdist only supports floating-point dtypes")
-    if not p >= 0:
-        raise RuntimeError("pdist only supports non-negative p values")
+    refuse_if(data(input).dtype.kind != "f", "pdist only supports floating-point dtypes")
+    refuse_if(not p >= 0, "pdist only supports non-negative p values")
     return _pdist_forward(input, float(p))
 
 

@@ -11,6 +11,7 @@ from gradcli.core import random
 from gradcli.core.tensor import wrap
 from gradcli.movement.strides import axes_of, from_memory
 from gradcli.registry.derivative_pairs import of_dimensions
+from gradcli.registry.rule_helpers import refuse_if
 from gradcli.registry.table import Array, function
 from gradcli.system.dtypes import scalar_name
 
@@ -30,8 +31,7 @@ def _kept(input: Any, kind: Any, p: float, feature: bool) -> Any:
     if not feature:
         drawn = random.bernoulli((prod(shape),), kind, 1 - p)
         return from_memory(drawn, axes_of(input.array), shape)
-    if len(shape) < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    refuse_if(len(shape) < 2, "Feature dropout requires at least 2 dimensions in the input")
     return random.bernoulli((*shape[:2], *[1] * (len(shape) - 2)), kind, 1 - p)
 
 
@@ -88,8 +88,7 @@ def nn_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
 )
 def plain_dropout(input: Array, p: float, train: bool) -> Any:
     """See nn.functional.dropout."""
-    if not 0.0 <= p <= 1.0:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    refuse_if(not 0.0 <= p <= 1.0, "dropout probability has to be between 0 and 1, but got {}", p)
     return dropped(input, p, train)
 
 

@@ -11,7 +11,7 @@ from gradcli.core.tensor import sized_dim, wrap_dim
 from gradcli.movement.joining import constant_pad_nd
 from gradcli.movement.strides import arranged
 from gradcli.registry.factory_arguments import OPTIONS, makes, nonnegative
-from gradcli.registry.rule_helpers import constant, data
+from gradcli.registry.rule_helpers import constant, data, refuse_if
 from gradcli.registry.table import Array, function, primitive, resolve
 from gradcli.system import dtypes
 from gradcli.system.array_memory import IN_MEMORY
@@ -140,8 +140,7 @@ def _promoted(x: Any, to_complex: bool) -> Any:
     kind = _kind(x)
     if kind.kind in "biu":
         kind = dtypes.default.real
-    if kind == np.float16:
-        raise RuntimeError("Unsupported dtype Half")
+    refuse_if(kind == np.float16, "Unsupported dtype Half")
     if to_complex and kind.kind != "c":
         kind = np.result_type(kind, np.complex64)
     return x if kind == _kind(x) else x.to(dtypes.of(kind))
@@ -165,8 +164,7 @@ def _resized(x: Any, dims: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
 def _one(name: str, x: Any, n: Any, dim: int) -> tuple[int, int]:
     at = sized_dim(dim, x.ndim)
     size = x.shape[at] if n is None else n
-    if size < 1:
-        raise RuntimeError(f"Invalid number of data points ({size}) specified")
+    refuse_if(size < 1, "Invalid number of data points ({}) specified", size)
     return at, size
 
 
@@ -178,8 +176,7 @@ def _many(x: Any, s: Any, dim: Any, last: int = 0) -> tuple[tuple[int, ...], tup
         s = (s,)
     if dim is not None:
         dims = tuple(wrap_dim(d, x.ndim) for d in dim)
-        if len(set(dims)) != len(dims):
-            raise RuntimeError("FFT dims must be unique")
+        refuse_if(len(set(dims)) != len(dims), "FFT dims must be unique")
     elif s is not None:
         if len(s) > x.ndim:
             raise RuntimeError(
@@ -231,8 +228,7 @@ def _to_real(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     at = wrap_dim(dim, x.ndim)
     size = 2 * (x.shape[at] - 1) if n is None else n
-    if size < 1:
-        raise RuntimeError(f"Invalid number of data points ({size}) specified")
+    refuse_if(size < 1, "Invalid number of data points ({}) specified", size)
     if n is not None:
         x = _resized(x, (at,), (size // 2 + 1,))
     if forward:
@@ -295,20 +291,17 @@ def _real_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {scalar_name(x)}")
     x = _promoted(x, False)
     dims, sizes = _many(x, s, dim)
-    if not dims:
-        raise RuntimeError(f"{name} must transform at least one axis")
+    refuse_if(not dims, "{} must transform at least one axis", name)
     return fft_r2c(_resized(x, dims, sizes), dims, _normalization(norm, True), True)
 
 
 def _half_sizes(name: str, x: Any, s: Any, dim: Any) -> tuple[Any, Any, int]:
     """(dims, sizes of the input, size of the last dimension of the result)."""
     dims, sizes = _many(x, s, dim)
-    if not dims:
-        raise RuntimeError(f"{name} must transform at least one axis")
+    refuse_if(not dims, "{} must transform at least one axis", name)
     given = None if s is None else (s if isinstance(s, (tuple, list)) else (s,))[-1]
     last = 2 * (x.shape[dims[-1]] - 1) if given in (None, -1) else given
-    if last < 1:
-        raise RuntimeError(f"Invalid number of data points ({last}) specified")
+    refuse_if(last < 1, "Invalid number of data points ({}) specified", last)
     return dims, (*sizes[:-1], last // 2 + 1), last
 
 
@@ -333,8 +326,7 @@ def _inverse_hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) 
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {scalar_name(x)}")
     x = _promoted(x, False)
     dims, sizes = _many(x, s, dim)
-    if not dims:
-        raise RuntimeError(f"{name} must transform at least one axis")
+    refuse_if(not dims, "{} must transform at least one axis", name)
     how = _normalization(norm, False)
     half = fft_r2c(_resized(x, dims, sizes), dims[-1:], how, True)
     if len(dims) == 1:

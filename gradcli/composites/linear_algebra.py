@@ -13,7 +13,7 @@ from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.primitives import factorisations, lapack
 from gradcli.primitives.matrix_products import matmul, mm
 from gradcli.registry.named_results import results, return_type
-from gradcli.registry.rule_helpers import raise_on_grad
+from gradcli.registry.rule_helpers import raise_on_grad, refuse_if
 from gradcli.registry.table import CONSTANTS, Array, function, resolve
 from gradcli.system import dtypes
 from gradcli.system.dtypes import scalar_name
@@ -185,8 +185,7 @@ triangular_solve = results(
 )
 def linalg_tensorinv(A: Array, ind: int) -> Any:
     """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
-    if ind <= 0:
-        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    refuse_if(ind <= 0, "Expected a strictly positive integer for 'ind'")
     if ind > A.ndim:
         raise RuntimeError(f"ArrayRef: invalid slice, N = {ind}; size = {A.ndim}")
     first, rest = tuple(A.shape[:ind]), tuple(A.shape[ind:])
@@ -512,11 +511,9 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
         raise RuntimeError("linalg.matrix_norm: Low precision dtypes not supported. Got Half")
     if ord == "nuc":
         return _singular_norm(A, lambda s, keep: s.sum(-1, keep), pair, keepdim)
-    if isinstance(ord, str):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    refuse_if(isinstance(ord, str), "linalg.matrix_norm: Order {} not supported.", ord)
     size = abs(ord)
-    if size not in (1, 2, inf):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    refuse_if(size not in (1, 2, inf), "linalg.matrix_norm: Order {} not supported.", ord)
     extreme = "amax" if ord > 0 else "amin"
     if size == 2:
         if extreme == "amax" and 0 in (A.shape[pair[0]], A.shape[pair[1]]):
@@ -613,8 +610,7 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
         factorisations.check_square(f"linalg.cond(ord={p})", _values(input))
     if isinstance(p, str):
         factorisations.check_matrix(f"linalg.cond(ord={p})", _values(input))
-    if input.ndim < 2:
-        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    refuse_if(input.ndim < 2, "linalg.cond: The input tensor must have at least 2 dimensions.")
     if input.array.size == 0 if isinstance(input, Tensor) else False:
         return wrap(np.zeros(tuple(input.shape[:-2]), _values(input).real.dtype))
     if p in (None, 2, -2) and not isinstance(p, str):
@@ -716,8 +712,7 @@ def linalg_vander(x: Array, N: int | None) -> Any:
     if x.ndim == 0:
         x = x.unsqueeze(-1)
     n = x.shape[-1] if N is None else N
-    if n <= 1:
-        raise RuntimeError("N must be greater than 1.")
+    refuse_if(n <= 1, "N must be greater than 1.")
     powers = x.unsqueeze(-1).expand(*x.shape, n - 1).cumprod(-1)
     return resolve("cat")((x.new_ones((*x.shape, 1)), powers), dim=-1)
 
@@ -728,11 +723,9 @@ def linalg_vander(x: Array, N: int | None) -> Any:
 )
 def vander(x: Array, N: int | None, increasing: bool) -> Any:
     """The matrix of powers of x, descending unless told otherwise."""
-    if x.ndim != 1:
-        raise RuntimeError("x must be a one-dimensional tensor.")
+    refuse_if(x.ndim != 1, "x must be a one-dimensional tensor.")
     n = x.shape[-1] if N is None else N
-    if n < 0:
-        raise RuntimeError("N must be non-negative.")
+    refuse_if(n < 0, "N must be non-negative.")
     # PyTorch writes over what its cumprod has saved, so that its backward refuses; not so here.
     kind = dtypes.int64 if _values(x).dtype.kind in "biu" else None
     ones = x.new_ones((x.shape[0], 1), dtype=kind)

@@ -16,7 +16,14 @@ from gradcli.primitives.arithmetic import mul_scalar
 from gradcli.primitives.matrix_products import addmm, matmul
 from gradcli.registry import batching_helpers
 from gradcli.registry.derivative_pairs import last
-from gradcli.registry.rule_helpers import conj, implemented, masked_fill, total, unsqueeze
+from gradcli.registry.rule_helpers import (
+    conj,
+    implemented,
+    masked_fill,
+    refuse_if,
+    total,
+    unsqueeze,
+)
 from gradcli.registry.rule_helpers import numbers as decided
 from gradcli.registry.schema import checked
 from gradcli.registry.table import Array, function, primitive
@@ -124,8 +131,7 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
                 f"bilinear(): input{k} size does not match weight size: got {value.shape[-1]} but "
                 f"expected {weight.shape[k]}"
             )
-    if weight.ndim != 3:
-        raise RuntimeError("number of dimensions must match")
+    refuse_if(weight.ndim != 3, "number of dimensions must match")
     if bias is not None and not bias.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if bias is not None and bias.shape[0] != weight.shape[0]:
@@ -199,8 +205,7 @@ class embedding_p:
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Array:
-        if weight.ndim != 2:
-            raise RuntimeError("'weight' must be 2-D")
+        refuse_if(weight.ndim != 2, "'weight' must be 2-D")
         check_indices(indices, "embedding")
         if ((indices < 0) | (indices >= weight.shape[0])).any():
             raise IndexError("index out of range in self")
@@ -281,8 +286,7 @@ def one_hot(tensor: Array, num_classes: int) -> Any:
         )
     if classes.size == 0 and num_classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    if classes.size and classes.min() < 0:
-        raise RuntimeError("Class values must be non-negative.")
+    refuse_if(classes.size and classes.min() < 0, "Class values must be non-negative.")
     if num_classes == -1:
         num_classes = int(classes.max()) + 1
     elif classes.size and num_classes <= classes.max():

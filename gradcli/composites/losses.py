@@ -38,6 +38,7 @@ from gradcli.registry.rule_helpers import (
     implemented,
     minus,
     raise_on_grad,
+    refuse_if,
     total,
     where,
     zeros_like,
@@ -280,8 +281,7 @@ def smooth_l1_loss(input: Array, target: Array, number: int, beta: float) -> Any
     a, b = _beside(input, target)
     if beta == 0.0:
         return reduced((a - b).abs(), number)
-    if beta < 0:
-        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    refuse_if(beta < 0, "smooth_l1_loss does not support negative values for beta.")
     return smooth_l1_loss_p(a, b, number, beta)
 
 
@@ -310,8 +310,7 @@ class huber_loss_backward:
 @_elementwise("HuberLossBackward0", refuses={NUMBERS: "huber_cpu"})
 class huber_loss_p:
     def forward(self: Array, target: Array, reduction: int = 1, delta: float = 1.0) -> Array:
-        if delta <= 0:
-            raise RuntimeError("huber_loss does not support non-positive values for delta.")
+        refuse_if(delta <= 0, "huber_loss does not support non-positive values for delta.")
         size = np.abs(self - target)
         values = where(size < delta, 0.5 * size * size, delta * (size - 0.5 * delta))
         return reduced(values, reduction)
@@ -462,8 +461,7 @@ nll_loss2d_p, nll_loss2d_backward = _nll_rows("NllLoss2D", "nll_loss2d")
 
 def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     ndim = input.ndim
-    if ndim < 1:
-        raise ValueError(f"Expected 1 or more dimensions (got {ndim})")
+    refuse_if(ndim < 1, "Expected 1 or more dimensions (got {})", ndim, error=ValueError)
     items = target.shape[0] if target.ndim else 0
     if ndim != 1 and input.shape[0] != items:
         raise ValueError(
@@ -573,8 +571,7 @@ def cross_entropy(
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     if tuple(input.shape) == tuple(target.shape):
-        if ignore_index >= 0:
-            raise RuntimeError("ignore_index is not supported for floating point target")
+        refuse_if(ignore_index >= 0, "ignore_index is not supported for floating point target")
         return _class_probabilities(input, target, weight, number, label_smoothing)
     return _class_indices(input, target, weight, number, ignore_index, label_smoothing)
 
@@ -719,10 +716,8 @@ def binary_cross_entropy_with_logits(
     if not input.dtype.is_floating_point:  # whatever the target is
         kind = scalar_name(input)
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{kind}'")
-    if pos_weight is not None and pos_weight.array.dtype.kind == "b":
-        raise RuntimeError(BOOL_OPERAND)
-    if target.array.dtype.kind == "b":
-        raise RuntimeError(TWO_BOOLS)
+    refuse_if(pos_weight is not None and pos_weight.array.dtype.kind == "b", BOOL_OPERAND)
+    refuse_if(target.array.dtype.kind == "b", TWO_BOOLS)
     # PyTorch writes log_sigmoid(input) over with the weights, and 1 - target with the loss.
     if pos_weight is not None and (pos_weight.dtype.is_complex or target.dtype.is_complex):
         _refuse_narrow(input.array.dtype, input, target, pos_weight)
@@ -782,8 +777,7 @@ def _margin_parts(self: Any, target: Any, margin: float) -> tuple[Any, Any, Any]
     """(rows of inputs, targets, margin - x[target] + x with 0 at the target)."""
     x = self.reshape(1, -1) if self.ndim <= 1 else self
     y = target.reshape(-1)
-    if ((y < 0) | (y >= x.shape[1])).any():
-        raise RuntimeError("target out of range")
+    refuse_if(((y < 0) | (y >= x.shape[1])).any(), "target out of range")
     rows = np.arange(x.shape[0])
     z = margin - x[rows, y][:, None] + x
     z[rows, y] = 0
@@ -830,8 +824,7 @@ class multi_margin_loss_p:
         weight: Array | None = None,
         reduction: int = 1,
     ) -> Array:
-        if p not in (1, 2):
-            raise RuntimeError("only p == 1 and p == 2 supported")
+        refuse_if(p not in (1, 2), "only p == 1 and p == 2 supported")
         if self.ndim > 2 or not prod(self.shape[-1:]):
             raise RuntimeError(_NO_ROWS + str(list(self.shape)))
         count = self.shape[0] if self.ndim == 2 else 1
@@ -865,8 +858,7 @@ def multi_margin_loss(
     input: Array, target: Array, p: int, margin: float, weight: Array | None, number: int
 ) -> Any:
     """How far other classes come within a margin of the target's, summed."""
-    if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
+    refuse_if(p not in (1, 2), "only p == 1 and p == 2 supported", error=ValueError)
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
     raise_on_grad("multi_margin_loss", weight=weight)
@@ -1177,8 +1169,7 @@ def gaussian_nll_loss(
 ) -> Any:
     """Minus the log-likelihood under a normal distribution of mean input and variance var."""
     if isinstance(var, float):
-        if var < 0:
-            raise ValueError("var has negative entry/entries")
+        refuse_if(var < 0, "var has negative entry/entries", error=ValueError)
         var = var * resolve("ones_like")(input)
     elif anywhere(getattr(var, "array", var) < 0):
         raise ValueError("var has negative entry/entries")

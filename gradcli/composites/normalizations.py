@@ -15,6 +15,7 @@ from gradcli.registry.rule_helpers import (
     expect_alike,
     implemented,
     raise_on_grad,
+    refuse_if,
     total,
     unrecorded,
 )
@@ -67,8 +68,7 @@ def _check_mixed(input: Any, *parameters: Any) -> None:
         return
     if any(p.dtype != np.float32 for p in given):
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
-    if input.dtype != np.float16:
-        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+    refuse_if(input.dtype != np.float16, "mixed dtype (CPU): all inputs must share same datatype.")
 
 
 def _check_alike(input: Any, *parameters: Any) -> None:
@@ -285,8 +285,7 @@ class native_group_norm_p:
 
 def _check_groups(input: Any, weight: Any, bias: Any, c: int, num_groups: int) -> None:
     """Whether c channels make so many groups, each channel with a weight and a bias."""
-    if num_groups <= 0:
-        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    refuse_if(num_groups <= 0, "Expected num groups to be greater than 0, got {}", num_groups)
     if c % num_groups:
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
@@ -498,8 +497,7 @@ def batch_norm(
     input: Array, mean: Any, variance: Any, weight: Any, bias: Any, training: bool, *options: float
 ) -> Any:
     """The input with mean 0 and variance 1 over the batch, or by running statistics."""
-    if not training and (mean is None or variance is None):
-        raise RuntimeError(_NO_STATISTICS)
+    refuse_if(not training and (mean is None or variance is None), _NO_STATISTICS)
     if input.ndim and input.shape[0] == 0:
         out = input.clone()
         out = out if weight is None else out * weight[0]

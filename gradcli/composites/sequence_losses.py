@@ -13,7 +13,7 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.registry.binder import Parser
 from gradcli.registry.derivative_pairs import last, passing
 from gradcli.registry.dimensions import not_differentiable
-from gradcli.registry.rule_helpers import implemented, total
+from gradcli.registry.rule_helpers import implemented, refuse_if, total
 from gradcli.registry.table import Array, function, primitive, resolve
 from gradcli.system.dtypes import scalar_name
 
@@ -158,18 +158,15 @@ def _check_ctc(
 ) -> None:
     """RuntimeError, in PyTorch's words, for lengths and targets that do not fit the probabilities."""
     checked = "(while checking arguments for ctc_loss_allocate_outputs)"
-    if not prod(lp.shape):
-        raise RuntimeError("log_probs tensor must not be empty")
+    refuse_if(not prod(lp.shape), "log_probs tensor must not be empty")
     if lp.ndim != 3:
         raise RuntimeError(
             f"Expected 3-dimensional tensor, but got {lp.ndim}-dimensional tensor for argument #1 "
             f"'log_probs' {checked}"
         )
-    if not 0 <= blank < lp.shape[2]:
-        raise RuntimeError("blank must be in label range")
+    refuse_if(not 0 <= blank < lp.shape[2], "blank must be in label range")
     for name, lengths in (("input", steps), ("target", counts)):
-        if len(lengths) != lp.shape[1]:
-            raise RuntimeError(f"{name}_lengths must be of size batch_size")
+        refuse_if(len(lengths) != lp.shape[1], "{}_lengths must be of size batch_size", name)
     for name, lengths in (("input", steps), ("target", counts)):
         if min(lengths) < 0:
             least = f"at least 0, but got value {min(lengths)}"
@@ -389,8 +386,7 @@ def embedding_bag(
         )
     if weight.ndim != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
-    if mode not in _BAG_MODES:
-        raise ValueError("mode has to be one of sum, mean or max")
+    refuse_if(mode not in _BAG_MODES, "mode has to be one of sum, mean or max", error=ValueError)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "

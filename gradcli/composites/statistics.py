@@ -15,7 +15,15 @@ from gradcli.primitives.elementwise import clamp
 from gradcli.primitives.reductions import sum_, sum_backward
 from gradcli.registry.dimensions import as_dims, axes, not_differentiable, numpy_dtype
 from gradcli.registry.named_results import return_type
-from gradcli.registry.rule_helpers import cast, data, implemented, is_complex, numbers, zeros_like
+from gradcli.registry.rule_helpers import (
+    cast,
+    data,
+    implemented,
+    is_complex,
+    numbers,
+    refuse_if,
+    zeros_like,
+)
 from gradcli.registry.sample_calls import named
 from gradcli.registry.schema import checked
 from gradcli.registry.table import Array, function, operator, primitive, resolve
@@ -40,8 +48,7 @@ class nansum:
     """The sum of the numbers, without NaN."""
 
     def forward(self: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-        if self.dtype.kind == "c":
-            raise RuntimeError("nansum on CPU does not support complex inputs")
+        refuse_if(self.dtype.kind == "c", "nansum on CPU does not support complex inputs")
         kind = numpy_dtype(dtype)
         if self.dtype.kind == "f":
             self = np.where(np.isnan(self), self.dtype.type(0), self)
@@ -220,8 +227,7 @@ def _weights(name: str, given: Any, floating: bool, observations: int) -> None:
             f"cov(): expected {name} to have the same numel as there are observations in the input "
             f"but got {given.numel()} != {observations}"
         )
-    if given.numel() and data(given).min() < 0:
-        raise RuntimeError(f"cov(): {name} cannot be negative")
+    refuse_if(given.numel() and data(given).min() < 0, "cov(): {} cannot be negative", name)
 
 
 def _check_flat(name: str, input: Any) -> None:
@@ -240,8 +246,7 @@ def _check_flat(name: str, input: Any) -> None:
 def cov(input: Array, correction: int, fweights: Array | None, aweights: Array | None) -> Any:
     """The covariances of the rows; columns are observations."""
     _check_flat("cov", input)
-    if data(input).dtype.kind == "b":
-        raise RuntimeError("cov(): bool dtype is not supported for input")
+    refuse_if(data(input).dtype.kind == "b", "cov(): bool dtype is not supported for input")
     inside = input.view((1, -1)) if input.ndim < 2 else input
     observations = inside.shape[1]
     weights = None
@@ -323,8 +328,7 @@ class histc:
             low, high = low - 1, high + 1
         if not (np.isfinite(low) and np.isfinite(high)):
             raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
-        if low > high:
-            raise RuntimeError("torch.histc: max must be larger than min")
+        refuse_if(low > high, "torch.histc: max must be larger than min")
         flat = self.reshape(-1)
         flat = flat[(flat >= low) & (flat <= high)]
         if low == high:  # numbers so large that no step of 1 is seen: all in one bin, as in PyTorch
@@ -346,8 +350,7 @@ def bincount(input: Array, weights: Array | None, minlength: int) -> Any:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    if minlength < 0:
-        raise RuntimeError("minlength should be >= 0")
+    refuse_if(minlength < 0, "minlength should be >= 0")
     if is_batched([input, weights]):
         most = int(batched_arrays.numbers(places).max(initial=-1)) + 1
         if minlength < most:  # so many may differ from entry to entry

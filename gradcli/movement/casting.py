@@ -11,7 +11,7 @@ from gradcli.core.device import used
 from gradcli.core.tensor import Tensor
 from gradcli.movement.strides import copied, follows, formatted
 from gradcli.registry.rule_helpers import cast as in_dtype
-from gradcli.registry.rule_helpers import is_complex
+from gradcli.registry.rule_helpers import is_complex, refuse_if
 from gradcli.registry.table import Array, function, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import IN_MEMORY
@@ -181,8 +181,7 @@ def type_(input: Array, dtype: Any, non_blocking: bool, memory_format: Any) -> A
         return f"torch.{tensor_name(input)}"
     name = dtype.__name__ if isinstance(dtype, type) and dtype in _PYTHON else dtype
     if isinstance(name, str):
-        if name not in _TYPES:
-            raise ValueError(f"invalid type: '{name}'")
+        refuse_if(name not in _TYPES, "invalid type: '{}'", name, error=ValueError)
         dtype = _TYPES[name]
     elif not isinstance(dtype, (type, dtypes.dtype)):
         raise TypeError("dtype must be a type, str, or dtype object")

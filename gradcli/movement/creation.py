@@ -24,6 +24,7 @@ from gradcli.registry.factory_arguments import (
     number,
     tensor_argument,
 )
+from gradcli.registry.rule_helpers import refuse_if
 from gradcli.registry.table import Array, Function, enter, function
 from gradcli.system import dtypes
 from gradcli.system.dtypes import scalar_name
@@ -335,8 +336,7 @@ def arange(*, end: Any, kind: Kind | None, start: Any = 0, step: Any = 1) -> Arr
 
 
 def _check_range(start: Any, end: Any, step: Any) -> None:
-    if not (step > 0 or step < 0):
-        raise RuntimeError("step must be nonzero")
+    refuse_if(not (step > 0 or step < 0), "step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
     if (end < start) if step > 0 else (end > start):
@@ -350,8 +350,7 @@ def _arange(start: Any, end: Any, step: Any, kind: Kind) -> Array:
         return _stepped(float(start), float(step), count, kind)
     if kind.itemsize == 8:
         first, last, by = int(start), int(end), int(step)
-        if not by:
-            raise ValueError("step must be nonzero")
+        refuse_if(not by, "step must be nonzero", error=ValueError)
         count = max(-((first - last) // by), 0)
     else:
         first, by = int(start), int(step)
@@ -361,8 +360,7 @@ def _arange(start: Any, end: Any, step: Any, kind: Kind) -> Array:
 
 
 def _count(count: int, kind: Kind) -> int:
-    if not 0 <= count <= 2**53:
-        raise RuntimeError("invalid size, possible overflow?")
+    refuse_if(not 0 <= count <= 2**53, "invalid size, possible overflow?")
     if count * max(kind.itemsize, 8) > 2**42:
         raise RuntimeError(
             f"DefaultCPUAllocator: can't allocate memory: you tried to allocate "
@@ -466,8 +464,7 @@ def _spaced(name: str, start: Any, end: Any, steps: int) -> list[Any]:
         number(name, e.detach() if isinstance(e, Tensor) else e, n, i + 1)
         for i, (n, e) in enumerate(zip(("start", "end"), ends, strict=True))
     ]
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
+    refuse_if(steps < 0, "number of steps must be non-negative")
     return values
 
 
@@ -525,16 +522,14 @@ def eye(*, n: int, kind: Kind | None, m: int | None = None) -> Array:
     """Ones on the diagonal of an n x m (default: n x n) matrix, zeros elsewhere."""
     rows, columns = n, n if m is None else m
     for name, value in (("n", rows), ("m", columns)):
-        if value < 0:
-            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+        refuse_if(value < 0, "{} must be greater or equal to 0, got {}", name, value)
     return np.eye(rows, columns, dtype=kind or dtypes.default.real)
 
 
 def _triangle(name: str, indices: Callable[..., Any], doc: str) -> Any:
     def triangle(rows: int, columns: int, offset: int, kind: Kind | None) -> Array:
         for what, value in (("row", rows), ("col", columns)):
-            if value < 0:
-                raise RuntimeError(f"{what} must be non-negative, got{value}")
+            refuse_if(value < 0, "{} must be non-negative, got{}", what, value)
         kind = kind or np.dtype(np.int64)
         if kind.kind not in "iu":
             word = scalar_name(kind)

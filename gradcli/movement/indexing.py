@@ -33,6 +33,7 @@ from gradcli.registry.rule_helpers import (
     implemented,
     new_zeros,
     raise_on_second,
+    refuse_if,
     where,
     zeros_like,
 )
@@ -389,8 +390,7 @@ class masked_select:
     """The elements where the mask is true, as a vector."""
 
     def forward(self: Array, mask: Array) -> Array:
-        if mask.dtype.kind != "b":
-            raise RuntimeError("masked_select: expected BoolTensor for mask")
+        refuse_if(mask.dtype.kind != "b", "masked_select: expected BoolTensor for mask")
         _check_broadcast(self, mask)
         if self.shape != mask.shape:
             self, mask = np.broadcast_arrays(self, mask)
@@ -429,8 +429,7 @@ class masked_scatter:
         )
         mask = np.broadcast_to(mask, shape)
         count = int(np.count_nonzero(mask))
-        if count > source.size:
-            raise RuntimeError("Number of elements of source < number of ones in mask")
+        refuse_if(count > source.size, "Number of elements of source < number of ones in mask")
         made[mask] = source.reshape(-1)[:count]
         return made
 
@@ -980,8 +979,7 @@ class index_fill_number:
         at = wrap_dim(dim, self.ndim)
         if index.dtype not in (np.int64, np.int32):
             raise IndexError("index_fill_(): Expected dtype int64 for index.")
-        if index.ndim > 1:
-            raise RuntimeError("Index has to be a vector/scalar")
+        refuse_if(index.ndim > 1, "Index has to be a vector/scalar")
         line = index.reshape(-1)
         n = self.shape[at] if self.ndim else 1
         bad = _stray(line, n, -n) if self.size else None

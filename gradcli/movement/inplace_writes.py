@@ -25,7 +25,7 @@ from gradcli.core.views import (
 from gradcli.movement import indexing, reshaping
 from gradcli.movement.strides import empty_as
 from gradcli.registry import batching_helpers
-from gradcli.registry.rule_helpers import zeros_like
+from gradcli.registry.rule_helpers import refuse_if, zeros_like
 from gradcli.registry.table import Array, function, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import resized
@@ -167,8 +167,7 @@ def zero_(input: Array) -> Any:
 )
 def fill_diagonal_(input: Array, fill_value: Any, wrap: bool) -> Any:
     """Write one value over the main diagonal; wrap: again below it in tall matrices."""
-    if input.ndim < 2:
-        raise RuntimeError("dimensions must larger than 1")
+    refuse_if(input.ndim < 2, "dimensions must larger than 1")
     shape = tuple(input.shape)
     if input.ndim > 2 and len(set(shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")

@@ -25,7 +25,14 @@ from gradcli.movement.reshaping import (
 from gradcli.movement.strides import copied, in_order, unique_dims
 from gradcli.registry import batching_helpers
 from gradcli.registry.factory_arguments import nonnegative
-from gradcli.registry.rule_helpers import constant, contiguous, implemented, new_zeros, total
+from gradcli.registry.rule_helpers import (
+    constant,
+    contiguous,
+    implemented,
+    new_zeros,
+    refuse_if,
+    total,
+)
 from gradcli.registry.table import Array, Arrays, function, operator, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import Numberless, afresh
@@ -92,8 +99,7 @@ class cat:
 
 
 def _stack(tensors: Arrays, dim: int = 0) -> Array:
-    if not tensors:
-        raise RuntimeError("stack expects a non-empty TensorList")
+    refuse_if(not tensors, "stack expects a non-empty TensorList")
     first = tensors[0]
     at = wrap_dim(dim, first.ndim + 1)
     for i, a in enumerate(tensors):
@@ -130,8 +136,7 @@ class stack:
 
 
 def _listed(name: str, tensors: Any) -> list[Any]:
-    if not tensors:
-        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    refuse_if(not tensors, "{} expects a non-empty TensorList", name)
     return list(tensors)
 
 
@@ -279,11 +284,9 @@ def tile(input: Array, dims: Any) -> Any:
 
 def _counts(repeats: Any) -> Any:
     array = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
-    if array.ndim > 1:
-        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    refuse_if(array.ndim > 1, "repeats must be 0-dim or 1-dim tensor")
     implemented("repeat_interleave_cpu", array, "il")
-    if (array < 0).any():
-        raise RuntimeError("repeats can not be negative")
+    refuse_if((array < 0).any(), "repeats can not be negative")
     return array
 
 
@@ -326,8 +329,7 @@ def repeat_interleave(
 def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
     if dim is None:
         input, dim = flatten(input), 0
-    if times < 0:
-        raise RuntimeError("Repeats must be non-negative")
+    refuse_if(times < 0, "Repeats must be non-negative")
     at = wrap_dim(dim, input.ndim)
     input = unsqueeze(input, at + 1)
     shape = tuple(input.shape)
@@ -406,16 +408,14 @@ class flip:
 @function("fliplr(Tensor input)", numpy=np.fliplr, samples="(randn(2,3))")
 def fliplr(input: Array) -> Any:
     """Columns in reverse order."""
-    if input.ndim < 2:
-        raise RuntimeError("Input must be >= 2-d.")
+    refuse_if(input.ndim < 2, "Input must be >= 2-d.")
     return flip(input, (1,))
 
 
 @function("flipud(Tensor input)", numpy=np.flipud, samples="(randn(2,3))")
 def flipud(input: Array) -> Any:
     """Primitives in reverse order."""
-    if input.ndim < 1:
-        raise RuntimeError("Input must be >= 1-d.")
+    refuse_if(input.ndim < 1, "Input must be >= 1-d.")
     return flip(input, (0,))
 
 
@@ -432,8 +432,7 @@ class roll:
     """Elements moved along dims, round the end."""
 
     def forward(self: Array, shifts: Any, dims: Any = ()) -> Array:
-        if not shifts:
-            raise RuntimeError("`shifts` required")
+        refuse_if(not shifts, "`shifts` required")
         if not dims and len(shifts) == 1:
             return in_order(np.roll(self, shifts[0]))
         if len(shifts) != len(dims):
@@ -495,8 +494,7 @@ class tril:
     """The lower triangle; 0 above."""
 
     def forward(self: Array, diagonal: int = 0) -> Array:
-        if self.ndim < 2:
-            raise RuntimeError("tril: input tensor must have at least 2 dimensions")
+        refuse_if(self.ndim < 2, "tril: input tensor must have at least 2 dimensions")
         return in_order(np.tril(self, diagonal))
 
     self = itself
@@ -515,8 +513,7 @@ class triu:
     """The upper triangle; 0 below."""
 
     def forward(self: Array, diagonal: int = 0) -> Array:
-        if self.ndim < 2:
-            raise RuntimeError("triu: input tensor must have at least 2 dimensions")
+        refuse_if(self.ndim < 2, "triu: input tensor must have at least 2 dimensions")
         return in_order(np.triu(self, diagonal))
 
     self = itself
@@ -536,8 +533,7 @@ class diag_embed:
     def forward(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
         ndim = self.ndim + 1
         a, b = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
-        if a == b:
-            raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+        refuse_if(a == b, "diagonal dimensions cannot be identical {}, {}", dim1, dim2)
         side = self.shape[-1] + abs(offset)
         shape = list(self.shape[:-1])
         for d in sorted((a, b)):
@@ -656,8 +652,7 @@ def _sequence(given: tuple[Any, ...]) -> Any:
 )
 def meshgrid(given: Arrays, indexing: str | None) -> Any:
     """The coordinates of a grid: each vector along a dim of its own, repeated along the others."""
-    if not given:
-        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    refuse_if(not given, "meshgrid expects a non-empty TensorList")
     for i, t in enumerate(given):
         if t.ndim > 1:
             raise RuntimeError(
@@ -710,8 +705,7 @@ def combinations(input: Array, r: int, with_replacement: bool) -> Any:
     """All r-element combinations of a vector, as rows."""
     if input.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
-    if r < 0:
-        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    refuse_if(r < 0, "Expect a non-negative number, but got {}", r)
     if not r:
         return new_zeros(input, (0,))
     n = input.shape[0]

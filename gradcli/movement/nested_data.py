@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.tensor import Tensor
+from gradcli.registry.rule_helpers import refuse_if
 from gradcli.system import dtypes
 
 Array = Any
@@ -151,8 +152,7 @@ def _walk(data: Any, shape: list[int], kind: np.dtype[Any] | None) -> Array:
         if depth == len(shape):
             values.append(stored(value, kind))
             continue
-        if not _is_sequence(value):
-            raise TypeError("not a sequence")
+        refuse_if(not _is_sequence(value), "not a sequence", error=TypeError)
         if len(value) != shape[depth]:
             raise ValueError(
                 f"expected sequence of length {shape[depth]} at dim {depth} (got {len(value)})"

@@ -10,7 +10,7 @@ from gradcli.movement.joining import constant_pad_nd
 from gradcli.movement.reshaping import part
 from gradcli.movement.strides import of_images
 from gradcli.registry.derivative_pairs import NOTHING, pair
-from gradcli.registry.rule_helpers import implemented
+from gradcli.registry.rule_helpers import implemented, refuse_if
 from gradcli.registry.table import Array, Primitive, function, operator
 
 FAMILY = "nn"
@@ -140,8 +140,7 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
 def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
     """The last dimensions padded: pairs of sizes, from the last dimension on."""
     sizes = tuple(pad)
-    if len(sizes) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
+    refuse_if(len(sizes) % 2, "Padding length must be divisible by 2")
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if mode == "constant":
@@ -187,8 +186,7 @@ class pixel_shuffle:
                 "pixel_shuffle expects input to have at least 3 dimensions, but got input with "
                 f"{self.ndim} dimension(s)"
             )
-        if r <= 0:
-            raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+        refuse_if(r <= 0, "pixel_shuffle expects a positive upscale_factor, but got {}", r)
         *lead, c, h, w = self.shape
         if c % (r * r):
             raise RuntimeError(
@@ -222,8 +220,7 @@ class pixel_unshuffle:
                 "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
                 f"{self.ndim} dimension(s)"
             )
-        if r <= 0:
-            raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+        refuse_if(r <= 0, "pixel_unshuffle expects a positive downscale_factor, but got {}", r)
         *lead, c, h, w = self.shape
         for name, size, at in (("height", h, -2), ("width", w, -1)):
             if size % r:

@@ -17,7 +17,7 @@ from gradcli.core.tensor import Tensor
 from gradcli.core.views import inplace
 from gradcli.movement.strides import axes_of, from_memory
 from gradcli.registry.factory_arguments import OPTIONS, finish, kind_of, makes, nonnegative
-from gradcli.registry.rule_helpers import zeros_like
+from gradcli.registry.rule_helpers import refuse_if, zeros_like
 from gradcli.registry.table import Array, function, primitive
 from gradcli.system import dtypes
 from gradcli.system.dtypes import scalar_name
@@ -178,8 +178,7 @@ def _standard(mean: Array, std: Array, kind: Kind, generator: Generator | None) 
 @primitive("NormalBackward1", "random")
 class normal_mean:
     def forward(mean: Array, *, std: Any = 1.0, generator: Any = None) -> Array:
-        if not std >= 0:
-            raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+        refuse_if(not std >= 0, "normal expects std >= 0.0, but found std {:g}", std)
         return random.normal(np.shape(mean), mean.dtype, 0.0, std, generator) + mean
 
     mean = lambda g, mean_sym_sizes: zeros_like(g)
@@ -233,10 +232,8 @@ class multinomial_row:
             raise RuntimeError(
                 f"multinomial only supports floating-point dtypes for input, got: {word}"
             )
-        if not 1 <= input.ndim <= 2:
-            raise RuntimeError("prob_dist must be 1 or 2 dim")
-        if num_samples <= 0:
-            raise RuntimeError("cannot sample n_sample <= 0 samples")
+        refuse_if(not 1 <= input.ndim <= 2, "prob_dist must be 1 or 2 dim")
+        refuse_if(num_samples <= 0, "cannot sample n_sample <= 0 samples")
         if not replacement and num_samples > input.shape[-1]:
             raise RuntimeError(
                 "cannot sample n_sample > prob_dist.size(-1) samples without replacement"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.tensor import wrap_dim
+from gradcli.registry.rule_helpers import refuse_if
 from gradcli.system import array_memory
 from gradcli.system.array_memory import CHANNELS_LAST, afresh
 from gradcli.system.array_memory import arranged as arranged
@@ -26,8 +27,7 @@ def unique_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
     found: list[int] = []
     for d in dims:
         at = wrap_dim(d, ndim)
-        if at in found:
-            raise RuntimeError(f"dim {at} appears multiple times in the list of dims")
+        refuse_if(at in found, "dim {} appears multiple times in the list of dims", at)
         found.append(at)
     return tuple(found)
 

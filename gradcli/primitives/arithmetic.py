@@ -19,6 +19,7 @@ from gradcli.registry.rule_helpers import (
     conj,
     dtype_of,
     is_complex,
+    refuse_if,
     where,
     zeros_like,
 )
@@ -229,8 +230,7 @@ class neg:
     """Minus the elements."""
 
     def forward(self: Array) -> Array:
-        if self.dtype.kind == "b":
-            raise RuntimeError(MINUS_BOOL)
+        refuse_if(self.dtype.kind == "b", MINUS_BOOL)
         return -self
 
     self = lambda g: -g

@@ -13,7 +13,7 @@ from gradcli.movement.strides import of_images
 from gradcli.registry import batching_helpers
 from gradcli.registry.binder import Parser
 from gradcli.registry.derivative_pairs import of_dimensions
-from gradcli.registry.rule_helpers import dtype_of, expect_alike, implemented, total
+from gradcli.registry.rule_helpers import dtype_of, expect_alike, implemented, refuse_if, total
 from gradcli.registry.table import Array, function, primitive
 from gradcli.system.dtypes import c_type, scalar_name
 
@@ -268,10 +268,8 @@ def _checked(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
             f"size: {list(input.shape)}"
         )
-    if weight.ndim < 3:
-        raise RuntimeError("weight should have at least three dimensions")
-    if groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
+    refuse_if(weight.ndim < 3, "weight should have at least three dimensions")
+    refuse_if(groups <= 0, "non-positive groups is not supported")
     expanded = [_expanded(word, v, n, weight.ndim - 2) for word, v in steps.items()]
     _check_steps(dict(zip(steps, expanded, strict=True)))
     _check_shapes(n, input, weight, bias, groups, transposed)
@@ -368,10 +366,8 @@ def _batched_shape(input: Any, n: int) -> Sizes:
 
 def _check_same(n: int, weight: Any, groups: int, stride: Any, dilation: Any) -> None:
     """What PyTorch asks of steps before it knows how much is padded."""
-    if weight.ndim < 3:
-        raise RuntimeError("weight should have at least three dimensions")
-    if groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
+    refuse_if(weight.ndim < 3, "weight should have at least three dimensions")
+    refuse_if(groups <= 0, "non-positive groups is not supported")
     dims = weight.ndim - 2
     for name, value in (("stride", stride), ("dilation", dilation)):
         if isinstance(value, (tuple, list)) and len(value) not in (1, dims):
@@ -420,10 +416,8 @@ def _complex(call: Any, input: Any, weight: Any, bias: Any) -> Any:
 
 def _check_steps(steps: dict[str, Sizes]) -> None:
     for name, sizes in steps.items():
-        if name == "stride" and min(sizes) <= 0:
-            raise RuntimeError("non-positive stride is not supported")
-        if "padding" in name and min(sizes) < 0:
-            raise RuntimeError(f"negative {name} is not supported")
+        refuse_if(name == "stride" and min(sizes) <= 0, "non-positive stride is not supported")
+        refuse_if("padding" in name and min(sizes) < 0, "negative {} is not supported", name)
 
 
 def _check_filled(input: Any, n: int) -> None:

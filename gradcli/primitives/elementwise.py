@@ -29,6 +29,7 @@ from gradcli.registry.rule_helpers import (
     is_python_number,
     masked_fill,
     minus,
+    refuse_if,
     where,
     zeros_like,
 )
@@ -655,8 +656,7 @@ def _one_limit(name: str, side: str, number: VjpRules, tensor: VjpRules, doc: st
     def limited(input: Array, limit: Any) -> Any:
         if hasattr(limit, "requires_grad"):
             return tensor(input, limit)
-        if isinstance(limit, complex):
-            raise NotImplementedError(_NO_COMPLEX)
+        refuse_if(isinstance(limit, complex), _NO_COMPLEX, error=NotImplementedError)
         return number(_meeting(input, limit), limit)
 
     return overloads(
@@ -1178,8 +1178,7 @@ def equal(input: Array, other: Array) -> bool:
 @function("positive(Tensor input)", samples="(randn(3))")
 def positive(input: Array) -> Any:
     """The tensor itself."""
-    if input.array.dtype.kind == "b":
-        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    refuse_if(input.array.dtype.kind == "b", "The `+` operator, on a bool tensor is not supported.")
     return input
 
 

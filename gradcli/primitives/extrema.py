@@ -14,6 +14,7 @@ from gradcli.registry.named_results import named_results, results
 from gradcli.registry.rule_helpers import (
     constant,
     numbers,
+    refuse_if,
     scale_by_count,
     scatter,
     unrecorded,
@@ -136,8 +137,7 @@ def _selecting(ufunc: Any, name: str) -> Any:
     arg = f"arg{name}"
 
     def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
-        if self.dtype.kind == "c":
-            raise RuntimeError(f"{name}(): does not support complex input")
+        refuse_if(self.dtype.kind == "c", "{}(): does not support complex input", name)
         axis = wrap_dim(dim, self.ndim)
         _check_some(name, self, (axis,), IndexError)
         if not self.ndim:

@@ -25,6 +25,7 @@ from gradcli.registry.rule_helpers import (
     narrow,
     new_zeros,
     numbers,
+    refuse_if,
     total,
     tril,
     triu,
@@ -90,8 +91,7 @@ def check_floating(name: str, a: Any, what: str = "Expected") -> None:
 
 def check_matrix(name: str, a: Any, arg: str = "A") -> None:
     """Refuses what has less than two dimensions."""
-    if a.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor {arg} must have at least 2 dimensions.")
+    refuse_if(a.ndim < 2, "{}: The input tensor {} must have at least 2 dimensions.", name, arg)
 
 
 def check_square(name: str, a: Any, arg: str = "A") -> None:
@@ -188,8 +188,7 @@ class solve_ex:
         check_square(name, A)
         vector = is_vector(A, B)
         rhs = B[..., None] if vector else B
-        if rhs.ndim < 2:
-            raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+        refuse_if(rhs.ndim < 2, "{}: The input tensor B must have at least 2 dimensions.", name)
         _check_sides(name, A, rhs, left)
         lu, pivots = lapack.lu_factor(A)
         info = lapack.first_zero(lu)
@@ -864,10 +863,8 @@ class lstsq_p:
         self: Array, b: Array, rcond: float | None = None, *, driver: str | None = None
     ) -> tuple[Array, Array, Array, Array]:
         name = "torch.linalg.lstsq"
-        if self.ndim < 2:
-            raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-        if b.ndim < 1:
-            raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+        refuse_if(self.ndim < 2, "{}: input must have at least 2 dimensions.", name)
+        refuse_if(b.ndim < 1, "{}: other must have at least 1 dimension.", name)
         if self.dtype != b.dtype:
             raise RuntimeError(
                 f"{name}: Expected input and other to have the same dtype, but got input's dtype "
@@ -954,8 +951,7 @@ def _lu_inputs(name: str, A: Any, pivot: bool) -> None:
             f"Got size: {list(A.shape)} instead"
         )
     check_floating(name, A)
-    if not pivot:
-        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
+    refuse_if(not pivot, "{}: LU without pivoting is not implemented on the CPU", name)
 
 
 LU_FAILED = (
@@ -1243,8 +1239,7 @@ class householder_product:
 
     def forward(input: Array, tau: Array) -> Array:
         name = "torch.linalg.householder_product"
-        if input.ndim < 2:
-            raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+        refuse_if(input.ndim < 2, "{}: input must have at least 2 dimensions.", name)
         if input.shape[-2] < input.shape[-1]:
             raise RuntimeError(
                 f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
@@ -1291,8 +1286,7 @@ def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
     """RuntimeError, in PyTorch's words, for operands of ormqr that do not fit together."""
     name = "torch.ormqr"
     for what, value in (("input", input), ("other", other)):
-        if value.ndim < 2:
-            raise RuntimeError(f"{name}: {what} must have at least 2 dimensions.")
+        refuse_if(value.ndim < 2, "{}: {} must have at least 2 dimensions.", name, what)
     if tau.ndim == 0:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     side = -2 if left else -1

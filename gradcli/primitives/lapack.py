@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.batched_arrays import numbers
+from gradcli.registry.rule_helpers import refuse_if
 from gradcli.system.array_memory import laid_out
 from gradcli.system.cascaded_sums import add_reduce
 
@@ -117,8 +118,7 @@ _EIGH_FAILED = (
 
 def eig(a: Array) -> tuple[Array, Array]:
     """(eigenvalues, eigenvectors) of square matrices; RuntimeError where they are not finite."""
-    if not is_finite(a):
-        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
+    refuse_if(not is_finite(a), "torch.linalg.eig: input tensor should not contain infs or NaNs.")
     found = np.linalg.eig(a)
     return found[0], found[1]
 

@@ -19,6 +19,7 @@ from gradcli.registry.rule_helpers import (
     expand,
     expect_alike,
     new_zeros,
+    refuse_if,
     transposed,
     unsqueeze,
 )
@@ -92,10 +93,8 @@ def _refuse_mv(mat: Any, vec: Any, like: Any) -> None:
 
 
 def _refuse_mm(self: Any, mat2: Any) -> None:
-    if self.ndim != 2:
-        raise RuntimeError("self must be a matrix")
-    if mat2.ndim != 2:
-        raise RuntimeError("mat2 must be a matrix")
+    refuse_if(self.ndim != 2, "self must be a matrix")
+    refuse_if(mat2.ndim != 2, "mat2 must be a matrix")
     if self.shape[1] != mat2.shape[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {_times(self, mat2)}")
     if self.dtype != mat2.dtype:
@@ -113,8 +112,7 @@ def _check_sizes(*asked: tuple[Any, int]) -> None:
 
 def _check_batches(batch1: Any, batch2: Any) -> None:
     for i, batch in enumerate((batch1, batch2), 1):
-        if batch.ndim != 3:
-            raise RuntimeError(f"batch{i} must be a 3D tensor")
+        refuse_if(batch.ndim != 3, "batch{} must be a 3D tensor", i)
 
 
 def _refuse_bmm(batch1: Any, batch2: Any) -> None:
@@ -723,8 +721,7 @@ def tensordot(a: Array, b: Array, dims: Any, out: Any) -> Any:
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, int):
-        if dims < 0:
-            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        refuse_if(dims < 0, "tensordot expects dims >= 0, but got dims={}", dims)
         if dims > min(a.ndim, b.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = range(-dims, 0), range(dims)
@@ -734,10 +731,8 @@ def tensordot(a: Array, b: Array, dims: Any, out: Any) -> Any:
 
 
 def _contracted(a: Any, b: Any, dims_a: Any, dims_b: Any) -> Any:
-    if dtype_of(a) != dtype_of(b):
-        raise RuntimeError("both inputs should have same dtype")
-    if len(dims_a) != len(dims_b):
-        raise RuntimeError("both dimension lists should have same length")
+    refuse_if(dtype_of(a) != dtype_of(b), "both inputs should have same dtype")
+    refuse_if(len(dims_a) != len(dims_b), "both dimension lists should have same length")
     left, right, size = a, b, 1
     for i, j in zip(dims_a, dims_b, strict=True):
         m, n = a.shape[wrap_dim(i, a.ndim)], b.shape[wrap_dim(j, b.ndim)]
@@ -849,8 +844,7 @@ def cross(input: Array, other: Array, dim: int | None) -> Any:
     if dim is None:
         warnings.warn(_CROSS_WITHOUT_DIM, UserWarning, stacklevel=3)
         dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
-        if dim is None:
-            raise RuntimeError("no dimension of size 3 in input")
+        refuse_if(dim is None, "no dimension of size 3 in input")
     return linalg_cross(input, other, dim=dim)
 
 
@@ -920,8 +914,7 @@ def _chain_product(matrices: Sequence[Any], split: list[list[int]]) -> Any:
 
 def _multi_dot(tensors: Sequence[Any]) -> Any:
     n = len(tensors)
-    if n < 2:
-        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    refuse_if(n < 2, "multi_dot(): expected at least 2 tensors but got {}", n)
     matrices = list(tensors)
     first, last = matrices[0], matrices[-1]
     shape: list[int] = []
@@ -981,8 +974,7 @@ def multi_dot(tensors: Arrays) -> Any:
 )
 def chain_matmul(matrices: Arrays) -> Any:
     """The product of a chain of matrices, in the cheapest order."""
-    if not matrices:
-        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    refuse_if(not matrices, "chain_matmul(): Expected one or more matrices")
     for m in matrices:
         if m.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead.")

@@ -12,7 +12,7 @@ from gradcli.core.modes import is_grad_enabled
 from gradcli.movement.strides import of_images
 from gradcli.primitives.convolution import Sizes, several, windows
 from gradcli.registry.derivative_pairs import NOTHING, of_dimensions, pair
-from gradcli.registry.rule_helpers import gather, implemented, mean
+from gradcli.registry.rule_helpers import gather, implemented, mean, refuse_if
 from gradcli.registry.schema import checked
 from gradcli.registry.table import Array, Primitive, operator
 from gradcli.system.array_memory import afresh
@@ -80,8 +80,7 @@ def _check_pool(name: str, n: int, x: Any, kernel: Sizes, stride: Sizes, padding
             f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch "
             f"size for input, but got:{list(x.shape)}"
         )
-    if not all(stride):
-        raise RuntimeError("stride should not be zero")
+    refuse_if(not all(stride), "stride should not be zero")
     if not prod(x.shape[x.ndim - n - 1 :]):
         _refuse_empty(name, n, x)
     if any(p < 0 for p in padding):
@@ -328,14 +327,12 @@ def _max_of_one(
 ) -> tuple[Any, Any]:
     """(maxima, their places) of sequences, as images one element high; places: both are wanted."""
     for what, (size,) in (("kernel_size", kernel), ("stride", steps), ("dilation", spread)):
-        if size <= 0:
-            raise RuntimeError(f"max_pool1d() {what} must be greater than zero, but got {size}")
+        refuse_if(size <= 0, "max_pool1d() {} must be greater than zero, but got {}", what, size)
     _check_pool("max_pool1d", 1, input, kernel, steps, around)
     if not places:
         sizes = (kernel[0], steps[0], around[0], spread[0])
         size = _output_size(input.shape[-1], *sizes, ceil_mode)
-        if size < 1:
-            raise RuntimeError(f"max_pool1d() Invalid computed output size: {size}")
+        refuse_if(size < 1, "max_pool1d() Invalid computed output size: {}", size)
         recorded = input.requires_grad and is_grad_enabled()  # by max_pool2d
         implemented("max_pool1d_impl", input.array, "efdFD" if recorded else "efd")
         input = input if recorded else input.contiguous()
@@ -484,8 +481,7 @@ def _avg(
     name = f"avg_pool{n}d"
     kernel, steps, around = _pool_arguments(name, n, kernel_size, stride, padding)
     _check_pool(name, n, input, kernel, steps or kernel, around)
-    if divisor_override == 0:
-        raise RuntimeError("divisor must be not zero")
+    refuse_if(divisor_override == 0, "divisor must be not zero")
     options = bool(ceil_mode), bool(count_include_pad), divisor_override
     if n > 1:
         return _AVG[n](input, kernel, steps, around, *options)

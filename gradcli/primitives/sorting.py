@@ -21,7 +21,7 @@ from gradcli.primitives.extrema import selected_backward, shared_evenly
 from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import ABSENT
 from gradcli.registry.named_results import named_results, results, return_type
-from gradcli.registry.rule_helpers import data, flip, implemented, narrow
+from gradcli.registry.rule_helpers import data, flip, implemented, narrow, refuse_if
 from gradcli.registry.sample_calls import ALONG, DIMS, named
 from gradcli.registry.table import Array, Primitive, function, overloads, primitive
 from gradcli.system import selection
@@ -119,8 +119,7 @@ def _in_order(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any,
 
 def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
     axis = wrap_dim(dim, self.ndim)
-    if self.dtype.kind == "c":
-        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    refuse_if(self.dtype.kind == "c", " Sort does not support complex dtypes on CPU")
     if not self.ndim:
         return self.copy(), np.int64(0)
     size = self.shape[axis]
@@ -402,8 +401,7 @@ def _topk(
 ) -> tuple[Array, Array]:
     axis = wrap_dim(dim, self.ndim)
     size = self.shape[axis] if self.ndim else 1
-    if not 0 <= k <= size:
-        raise RuntimeError("selected index k out of range")
+    refuse_if(not 0 <= k <= size, "selected index k out of range")
     if self.dtype.kind in "cb":
         words = (
             "topk does not support bool"
@@ -502,13 +500,10 @@ def _quantile_points(name: str, input: Any, q: Any) -> Any:
     name = "quantile"  # also in PyTorch's errors of nanquantile
     numbers = data(input)
     if isinstance(q, (int, float)):
-        if not 0 <= q <= 1:
-            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+        refuse_if(not 0 <= q <= 1, "{}() q must be in the range [0, 1] but got {:g}", name, q)
         q = wrap(np.asarray(q, numbers.dtype if numbers.dtype.kind == "f" else np.float64)[()])
-    if not numbers.size:
-        raise RuntimeError(f"{name}() input tensor must be non-empty")
-    if q.ndim > 1:
-        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    refuse_if(not numbers.size, "{}() input tensor must be non-empty", name)
+    refuse_if(q.ndim > 1, "{}() q must be a scalar or 1D tensor", name)
     if numbers.dtype not in (np.float32, np.float64):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
     points = data(q)

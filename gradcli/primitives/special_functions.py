@@ -22,6 +22,7 @@ from gradcli.registry.rule_helpers import (
     implemented,
     is_python_number,
     masked_fill,
+    refuse_if,
     unsqueeze,
     where,
     zeros_like,
@@ -227,8 +228,7 @@ class polygamma:
     """The n-th derivative of digamma; as a method `x.polygamma(n)`."""
 
     def forward(n: int, self: Array) -> Array:
-        if n < 0:
-            raise RuntimeError("polygamma(n, x) does not support negative n.")
+        refuse_if(n < 0, "polygamma(n, x) does not support negative n.")
         implemented(("digamma", "trigamma", "polygamma")[min(n, 2)], self, "efd")
         sign = 1 if n % 2 else -1
         if n == 0:
@@ -244,8 +244,7 @@ class polygamma:
 @primitive("MvlgammaBackward0", "float pointwise", symbolic="mvlgamma: p")
 class mvlgamma_p:
     def forward(self: Array, p: int) -> Array:
-        if p < 1:
-            raise RuntimeError("p has to be greater than or equal to 1")
+        refuse_if(p < 1, "p has to be greater than or equal to 1")
         implemented("arange_cpu", self, "efd")
         i = np.arange(-p / 2 + 0.5, 0.5, 0.5).astype(self.dtype)
         total = lgamma.kernel(np.asarray(self)[..., None] + i).sum(-1)
@@ -264,8 +263,7 @@ class mvlgamma_p:
 )
 def mvlgamma(input: Any, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension p."""
-    if dtype_of(input).kind == "b":
-        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    refuse_if(dtype_of(input).kind == "b", "The input tensor may not be a boolean tensor.")
     return mvlgamma_p(input, p)
 
 
@@ -536,8 +534,7 @@ def xlog1py(input: Any, other: Any) -> Any:
 @primitive("FrexpBackward0", "pointwise", outputs="mantissa exponent", differentiable=1)
 class frexp_p:
     def forward(self: Array) -> Any:
-        if self.dtype.kind != "f":
-            raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+        refuse_if(self.dtype.kind != "f", "torch.frexp() only supports floating-point dtypes")
         mantissa, exponent = np.frexp(self)
         return mantissa, np.asarray(exponent, np.int32)[()]
 

@@ -90,6 +90,12 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return found[()] if type(found) is np.ndarray and not found.ndim else found
 
 
+def refuse_if(wrong: Any, words: str, *values: Any, error: type[Exception] = RuntimeError) -> None:
+    """Raise an error in PyTorch's words if something is wrong; `{}` in them stand for the values."""
+    if wrong:
+        raise error(words.format(*values) if values else words)
+
+
 def implemented(name: str, array: Any, chars: str) -> None:
     """Raise PyTorch's NotImplementedError for an array (or dtype) that a kernel does not support.
 
