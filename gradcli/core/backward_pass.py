@@ -153,7 +153,8 @@ def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any,
     What the transform computed does not depend on those leaves, so their gradients are None. Raises
     RuntimeError if a root was computed inside a `vmap`, where it has no graph.
     """
-    depth, since = modes.depth.get(), modes.opened.get()
+    depth = modes.depth()
+    since = modes.nested.get()[-1].since if depth else 0
     inner = {
         level for level in batched_arrays.levels() if not level.linear and level.depth >= depth
     }

@@ -45,7 +45,7 @@ class BatchLevel:
         self.number, self.size = _numbers(), size
         self.randomness, self.linear = randomness, linear
         self.slow: dict[str, None] = {}
-        self.depth = modes.depth.get()
+        self.depth = modes.depth()
 
     def __repr__(self) -> str:
         return f"<batch of {self.size}>"

@@ -77,7 +77,7 @@ def _diagonal(primitive: Declaration, operands: list[Any], level: BatchLevel) ->
         return None
 
     def at(pick: Callable[[Any], Any]) -> Any:
-        own = [pick(v.diagonal) if isinstance(v, Diagonal) else v for v in operands]
+        own = [pick(v.diagonal) if is_diagonal(v, level) else v for v in operands]
         return run(primitive, own)
 
     # The zeros off the diagonal must stay zero; an infinite factor would make them NaN.

@@ -372,7 +372,7 @@ class Function(FunctionCtx):
             if modes.current().levels:
                 level = vmap_rules.mapped_by_itself(cls, Function.vmap, args)
                 if level is not None:
-                    if modes.depth.get() <= level.depth:
+                    if modes.depth() <= level.depth:
                         return vmap_rules.by_rule(cls, args, level)
                     given = args
                     forward = lambda *_: vmap_rules.by_rule(cls, given, level)  # noqa: E731

@@ -471,7 +471,7 @@ _NOTHING = Meta((), np.dtype(np.void))
 
 _RUNTIME: dict[str, Any] = {
     "inferred": modes.inference_used,
-    "depth": modes.depth.get,
+    "depth": modes.depth,
     "within": modes.differentiating,
     "tick": versions.tick,
     "special": modes.unusual,

@@ -25,7 +25,7 @@ from typing import Any
 from gradcli.core import modes, versions
 from gradcli.core.node import AccumulateGrad, Node, Port
 from gradcli.core.plain_pass import by_sequence
-from gradcli.core.tensor import Tensor, edge, wrap
+from gradcli.core.tensor import Shown, Tensor, edge, wrap
 from gradcli.core.watched_pass import discover
 
 
@@ -37,9 +37,9 @@ class Level:
 
     def __enter__(self) -> Level:
         state = modes.current()
-        self._depth = modes.depth.set(modes.depth.get() + 1)
-        self._since = versions.tick()
-        self._opened = modes.opened.set(self._since)
+        self.since = versions.tick()
+        self._nested = modes.nested.set((*modes.nested.get(), self))
+        self.depth = modes.depth()
         modes.differentiating.append(None)
         self._transforms = modes.transforms.set(modes.transforms.get() + 1)
         push = None if state.inference else state.intercept
@@ -49,12 +49,19 @@ class Level:
     def _enabled(self) -> bool:
         return modes.is_grad_enabled()
 
+    def passed(self, tensor: Any) -> Any:
+        """An argument that the level does not differentiate by: not captured, so that it may be written."""
+        if not isinstance(tensor, Tensor):
+            return tensor
+        out: Tensor = tensor.view_as(tensor)
+        out.shows = Shown(tensor, self.since)
+        return out
+
     def __exit__(self, *error: object) -> None:
         modes.restore(self._mode)
         modes.transforms.reset(self._transforms)
         modes.differentiating.pop()
-        modes.opened.reset(self._opened)
-        modes.depth.reset(self._depth)
+        modes.nested.reset(self._nested)
 
 
 class Reverse(Level):
@@ -82,6 +89,7 @@ class Reverse(Level):
     def variable(self, tensor: Tensor) -> Tensor:
         """A variable of this level with the values of a tensor, connected to it where it is recorded."""
         out = _alias(tensor)
+        out.shows = Shown(tensor, self.since)
         if tensor.node is not None and self.recorded:
             out.node = tensor.view_as(tensor).node
         else:
@@ -111,7 +119,7 @@ class Reverse(Level):
         if self.recorded and self.needed:
             lost = _lost(every, self._gone, None if again else self._own)
         else:
-            lost = {id(t) for t in every if t.made_at() > self._since}
+            lost = {id(t) for t in every if t.made_at() > self.since}
         return [_without(self._given.get(id(t), t), lost) for t in tensors]
 
     def _own(self, leaf: Any) -> bool:

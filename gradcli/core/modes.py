@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 # How many transforms of `func` (grad, vjp, jvp, vmap ...) are open, nested in each other.
 transforms: ContextVar[int] = ContextVar("transforms", default=0)
-# How many of these differentiate: the current level (core.levels); the program's own is 0.
-depth: ContextVar[int] = ContextVar("depth", default=0)
-# The tick at which the innermost differentiating transform was opened; 0: none is open.
-opened: ContextVar[int] = ContextVar("opened", default=0)
+# Those of them that differentiate, outermost first: core.levels.Level.
+nested: ContextVar[tuple[Any, ...]] = ContextVar("nested", default=())
 # One item for each that is open in any thread. While it is empty, tensors do not record `born`.
 differentiating: list[None] = []
 
@@ -364,6 +362,11 @@ class detect_anomaly(Mode):
 
     def clone(self) -> Mode:
         return type(self)(self.check_nan)
+
+
+def depth() -> int:
+    """The number of the current level (core.levels); the program's own is 0."""
+    return len(nested.get())
 
 
 def is_grad_enabled() -> bool:

@@ -235,7 +235,7 @@ class Primitive(Declaration):
         if state is not None:
             if state.inference and not (self.view and not values[0].inference):
                 for out in made:
-                    out.inference = 1 + modes.depth.get()
+                    out.inference = 1 + modes.depth()
             if state.intercept is not None:
                 state.intercept(self, values, made)
         return made[0] if self.returns_one else tuple(made)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -69,6 +69,7 @@ class Tensor:
     inference: int = False  # not 0: made in inference mode, entered at this level minus 1
     level: Any = None  # the level that differentiates by this leaf; None: the program (core.levels)
     born = 0  # the tick at which it was made, if a transform was open (modes.differentiating)
+    shows: Shown | None = None  # where it is an argument of a transform: what was passed
     retained = False
     # A weak reference to a leaf's AccumulateGrad; returns None if there is none yet.
     accumulates: Any = staticmethod(lambda: None)
@@ -389,8 +390,15 @@ class Tensor:
         """A tensor without a graph over the same memory."""
         out = wrap(self.memory())
         if modes.differentiating:
-            out.born = self.made_at()
+            out.born, out.shows = self.made_at(), self.shows
         return out
+
+    def is_captured(self, since: int) -> bool:
+        """Whether the transform opened at a tick has not made the tensor, nor got it as an argument."""
+        tensor = self
+        while (shows := tensor.shows) is not None and shows.since > since:
+            tensor = shows.tensor  # to those around a transform its arguments are what was passed
+        return (tensor.made_at() if shows is None else shows.since) < since
 
     def made_at(self) -> int:
         """The tick at which the tensor, or its base, was made; 0 if no transform was open then."""
@@ -960,6 +968,8 @@ def track(out: Tensor, source: Tensor) -> Tensor:
     if base is None:
         base = source
     out.base = base
+    if modes.differentiating:
+        out.shows = source.shows
     out.versions = source.versions or source.shared_versions()
     if source.creation:
         out.creation = source.creation
@@ -997,6 +1007,18 @@ def link_lazily(view: Tensor) -> None:
         view.is_lazy_view = base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE
         view.node = LAZY if view.is_lazy_view else None
         view.__dict__.pop("accumulates", None)
+
+
+class Shown(NamedTuple):
+    """What an argument of a transform shows: the tensor that was passed.
+
+    since: when the transform was opened. written: of one in a batch, from the argument after a write to
+    what was passed after it.
+    """
+
+    tensor: Tensor
+    since: int
+    written: Callable[[Tensor], Tensor] | None = None
 
 
 class Scalar:

@@ -112,6 +112,8 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )
+        if (shows := _batch_of_another(tensor)) is not None:
+            check_writable(shows.tensor, recorded, overlapping=True)
     if not overlapping:
         refuse_shared(tensor)
 
@@ -135,7 +137,7 @@ def refuse_shared(tensor: Tensor) -> None:
 
 def refuse_captured(tensor: Tensor, name: str, operand: Any = None) -> None:
     """Raise if the in-place operation `name` would write a tensor captured from outside the transform."""
-    if modes.differentiating and tensor.made_at() < modes.opened.get():
+    if any(tensor.is_captured(level.since) for level in modes.nested.get()):
         name = name.rstrip("_")
         form = "Tensor" if isinstance(operand, Tensor) or name in _TENSORS else "Scalar"
         told = f"{name}_.{form}" if name in _TENSORS | _EITHER else f"{name}_"
@@ -244,7 +246,7 @@ def set_own(tensor: Tensor, level: Any, tangent: Tensor) -> None:
 def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
     """Update the tangent of a tensor that was written in place, and so of tensors that share its memory."""
     own = tensor.tangents.get(level) if tensor.tangents else None
-    before = modes.opened.set(0)  # a tangent captured from outside may be written: its tensor was
+    before = modes.nested.set(modes.nested.get()[: level.below])  # it is written by those below
     try:
         if own is None or (
             tangent is not None and batched_arrays.batch_of(tangent) - batched_arrays.batch_of(own)
@@ -256,7 +258,7 @@ def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
         elif own is not tangent:
             own.copy_(tangent)
     finally:
-        modes.opened.reset(before)
+        modes.nested.reset(before)
 
 
 def _zeros_as(tensor: Tensor, tangent: Tensor) -> Tensor:
@@ -369,12 +371,23 @@ def rebase(tensor: Tensor, node: Node) -> None:
     base = tensor.base
     if base is None:
         tensor.node = node
-        _move_retained(tensor, node)
-        _mark_views(tensor)
-        return
-    base.node = copy_slices(base, tensor, node)
-    _move_retained(base, base.node)
+        base = tensor
+    else:
+        base.node = node = copy_slices(base, tensor, node)
+    _move_retained(base, node)
     _mark_views(base)
+    if (shows := _batch_of_another(tensor)) is not None:
+        before = modes.change(enabled=True, rules=False, inference=False, intercept=None, pack=())
+        try:
+            rebase(shows.tensor, shows.written(base).node)
+        finally:
+            modes.restore(before)
+
+
+def _batch_of_another(tensor: Tensor) -> Any:
+    """What a tensor in a batch shows, or its base, where that is an argument of the batch's `vmap`."""
+    shows = (tensor if tensor.base is None else tensor.base).shows
+    return shows if shows is not None and shows.written is not None else None
 
 
 def _move_retained(tensor: Tensor, node: Node) -> None:

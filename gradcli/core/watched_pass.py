@@ -125,7 +125,7 @@ def run(
     callbacks = _running.callbacks = []
     read = reading.ids
     reading.ids = None
-    if only is not None and captured is not None and modes.depth.get():
+    if only is not None and captured is not None and modes.depth():
         reading.ids = only | captured.nodes
     _running.depth += 1
     try:

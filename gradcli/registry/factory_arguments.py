@@ -96,7 +96,7 @@ def finish(
     out = wrap(array if array.ndim else array[()], requires_grad)
     state = modes.local.state
     if state is not None and state.inference:
-        out.inference = 1 + modes.depth.get()
+        out.inference = 1 + modes.depth()
     return out
 
 

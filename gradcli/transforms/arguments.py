@@ -56,13 +56,21 @@ def _wanted(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 def _chosen(
-    args: tuple[Any, ...], argnums: Argnums, make: Callable[[Any], Any]
+    args: tuple[Any, ...],
+    argnums: Argnums,
+    make: Callable[[Any], Any],
+    other: Callable[[Any], Any] = lambda value: value,
 ) -> tuple[list[Any], Any]:
-    """(arguments with the chosen ones made variables or points, the chosen: one or a tuple)."""
-    given = list(args)
-    for i in (wanted := _wanted(argnums, len(args))):
-        leaves, spec = pytrees.flatten(args[i])
-        given[i] = pytrees.unflatten([make(_checked(v)) for v in leaves], spec)
+    """(arguments with the chosen ones made variables or points, the chosen: one or a tuple).
+
+    other: what is made of the leaves of the others.
+    """
+    given = []
+    wanted = _wanted(argnums, len(args))
+    for i, arg in enumerate(args):
+        leaves, spec = pytrees.flatten(arg)
+        made = [make(_checked(v)) if i in wanted else other(v) for v in leaves]
+        given.append(pytrees.unflatten(made, spec))
     chosen = tuple(given[i] for i in wanted)
     return given, chosen if isinstance(argnums, tuple) else chosen[0]
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.core import modes, versions
+from gradcli.core import modes
 from gradcli.core.custom_function import BackwardCFunction
-from gradcli.core.tensor import Tensor, edge, wrap
+from gradcli.core.tensor import Shown, Tensor, edge, wrap
 from gradcli.core.views import refuse_shared, set_own
 from gradcli.transforms.forward_rules import _flat, _push, _tangent
 from gradcli.transforms.forward_state import Forward, UnpackedDualTensor, _here
@@ -194,17 +194,14 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tensor.stride() != tangent.stride():  # PyTorch copies it to where it lies as the tensor
         refuse_shared(tensor)
     push = modes.current().intercept
-    before = modes.change(
-        enabled=tensor.node is not None or bool(tensor.tangents),
-        intercept=getattr(push, "below", None),
-    )
+    before = modes.change(enabled=True, intercept=getattr(push, "below", None))
     try:
         out: Tensor = tensor.view_as(tensor)
     finally:
         modes.restore(before)
     set_own(out, _here.level, tangent)
-    if modes.differentiating:  # what a derivative is given is written as what it has made
-        (tensor if tensor.base is None else tensor.base).born = versions.tick()
+    for level_of_func in modes.nested.get()[-1:]:  # what a derivative is given may be written
+        out.shows = Shown(tensor, level_of_func.since)
     return out
 
 

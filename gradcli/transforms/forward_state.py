@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
+from gradcli.core import modes
 from gradcli.core.tensor import Tensor
 from gradcli.core.views import set_own
 
@@ -13,14 +14,15 @@ class Forward:
     """One derivative along tangents at work.
 
     taped: its tangents travel along the tape, with what is recorded and with nothing else. nests: others
-    may be open around it and inside of it. `refused` is filled where an operation of a taped level has no
+    may be open around it and inside of it. below: how many of `func`'s levels are. `refused` is filled where an operation of a taped level has no
     rule for tangents, or its derivative is what a user wrote: then the tape knows it, and tangents do not.
     """
 
-    __slots__ = ("nests", "refused", "taped")
+    __slots__ = ("below", "nests", "refused", "taped")
 
     def __init__(self, taped: bool, nests: bool) -> None:
         self.taped, self.nests = taped, nests
+        self.below = modes.depth() - (nests and not taped)
         self.refused: list[Exception] = []
 
 

@@ -15,6 +15,7 @@ from gradcli.transforms.arguments import (
     Argnums,
     _chosen,
     _closed,
+    _mapped,
     _split_aux,
     _tensors,
 )
@@ -51,8 +52,8 @@ def grad_and_value(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = "grad_and_value(f)(*args)"
         with levels.Reverse() as level:
-            given, chosen = _chosen(args, argnums, level.variable)
-            result, aux = _split_aux(func(*given, **kwargs), has_aux, call)
+            given, chosen = _chosen(args, argnums, level.variable, level.passed)
+            result, aux = _split_aux(func(*given, **_mapped(level.passed, kwargs)), has_aux, call)
             if not isinstance(result, Tensor):
                 raise RuntimeError(
                     f"{call}: Expected f(*args) to return a Tensor, got {type(result)}"

@@ -44,7 +44,7 @@ def jacrev(
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacrev", args)
         with levels.Reverse() as level:
-            given, chosen = _chosen(args, argnums, level.variable)
+            given, chosen = _chosen(args, argnums, level.variable, level.passed)
             result, aux = _split_aux(func(*given), has_aux, "vjp(f, *primals)")
             outputs = _outputs(result, "vjp(f, *primals)")
             leaves, spec = pytrees.flatten(chosen)
@@ -77,13 +77,13 @@ def jacfwd(
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacfwd", args)
         call = "jvp(f, primals, tangents)"
-        with levels.Level(), forward_mode.nested_level():
+        with levels.Level() as level, forward_mode.nested_level():
             points, spec = pytrees.flatten(_chosen(args, argnums, lambda v: v)[1])
             batch = BatchLevel(sum(p.numel() for p in points), randomness, linear=True)
             with opened(batch):
                 units = batched_passes.units(points, batch)
                 duals = iter(list(map(forward_mode.make_dual, points, units)))
-                given, _ = _chosen(args, argnums, lambda _: next(duals))
+                given, _ = _chosen(args, argnums, lambda _: next(duals), level.passed)
                 result, aux = _split_aux(func(*given), has_aux, call)
                 result, tangents, aux = _unpacked(result, aux, call)
                 columns = []

@@ -6,11 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.core import batched_arrays, modes, pytrees
+from gradcli.core import batched_arrays, modes, pytrees, versions
 from gradcli.core.backward_pass import tell
 from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
 from gradcli.core.batched_arrays import BatchedArray, BatchLevel, opened
-from gradcli.core.tensor import Tensor
+from gradcli.core.tensor import Shown, Tensor
+from gradcli.movement.inplace_writes import copy_p
 
 RANDOMNESS = ("error", "different", "same")
 
@@ -147,7 +148,7 @@ def _inside(
 ) -> tuple[list[Any], pytrees.Spec, list[Any]]:
     with opened(level):
         inside = [
-            v if d is None else _recorded(add_batch_dim, v, d, level)
+            v if d is None else _entered(v, d, level)
             for v, d in zip(values, dims, strict=True)
         ]
         result = func(*pytrees.unflatten(inside, spec), **kwargs)
@@ -195,6 +196,18 @@ def _outside(func: Any, result: Any, dim: Any, level: BatchLevel) -> Any:
             f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
         )
     return _recorded(remove_batch_dim, result, dim % n, level)
+
+
+def _entered(tensor: Tensor, dim: int, level: BatchLevel) -> Tensor:
+    """A tensor in a batch over the same memory: what is written into it is written into the tensor."""
+    out: Tensor = _recorded(add_batch_dim, tensor, dim, level)
+    out.versions = tensor.shared_versions()
+    out.shows = Shown(
+        tensor,
+        versions.tick(),
+        lambda t: copy_p(tensor.detach(), remove_batch_dim(t, dim, level)),
+    )
+    return out
 
 
 def _recorded(way: Any, tensor: Any, dim: int, level: BatchLevel) -> Any:
