@@ -133,7 +133,7 @@ def grad(
     """
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
     if modes.transforms.get():
-        wanted = _of_innermost(roots, wanted)
+        roots, wanted = _of_innermost(roots, wanted)
     return gradients(
         roots,
         wanted,
@@ -148,27 +148,41 @@ def grad(
 
 
 def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`wanted`, with inputs that are older than the innermost transform replaced by fresh leaves.
+    """(roots, inputs) as the innermost level has them, where it has made the roots.
 
-    What the transform computed does not depend on those leaves, so their gradients are None. Raises
-    RuntimeError if a root was computed inside a `vmap`, where it has no graph.
+    What it has made is a constant, unless it depends on the level's variables, or on leaves made there. What
+    is older is a leaf that nothing depends on. Raises RuntimeError if a root was computed inside a `vmap`,
+    where it has no graph.
     """
     depth = modes.depth()
-    since = modes.nested.get()[-1].since if depth else 0
     inner = {
         level for level in batched_arrays.levels() if not level.linear and level.depth >= depth
     }
     for i, root in enumerate(roots):
         if isinstance(root, Tensor) and inner & batched_arrays.batch_of(root):
             raise RuntimeError(_NO_GRAPH.format(i))
-    if not all(isinstance(root, Tensor) and _made(root) >= since for root in roots):
-        return wanted
-    return tuple(
-        wrap(t.array, True)
-        if isinstance(t, Tensor) and t.node is not None and _made(t) < since
-        else t
-        for t in wanted
-    )
+    level = modes.nested.get()[-1] if depth else None
+    if level is None or not all(
+        isinstance(root, Tensor) and _made(root) >= level.since for root in roots
+    ):
+        return roots, wanted
+    from gradcli.core.watched_pass import discover
+
+    ends = {id(edge(variable)) for variable in level.variables()}
+
+    def is_end(node: Any) -> bool:
+        leaf = node.variable if isinstance(node, AccumulateGrad) else None
+        made_there = leaf is not None and leaf.level is None and _made(leaf) >= level.since
+        return id(node) in ends or made_there
+
+    def shown(t: Any) -> Any:
+        if not isinstance(t, Tensor) or t.node is None:
+            return t
+        if _made(t) < level.since:
+            return wrap(t.array, True)
+        return t if any(map(is_end, discover([edge(t)])[0])) else t.detach()
+
+    return tuple(map(shown, roots)), tuple(map(shown, wanted))
 
 
 def _made(tensor: Tensor) -> int:

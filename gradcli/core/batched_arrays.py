@@ -452,6 +452,8 @@ def broadcast_to(array: Any, shape: Sequence[int]) -> Any:
         lead = (1,) * (len(sizes) - array.ndim)
         grown = every.reshape((every.shape[0], *lead, *array.shape))
         return BatchedArray(broadcast_to(grown, (every.shape[0], *sizes)), array.level)
+    if prod(shape) == array.size:  # may be written, too
+        return array.reshape(tuple(shape))
     return np.broadcast_to(array, tuple(shape))
 
 

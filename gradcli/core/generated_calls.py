@@ -384,17 +384,37 @@ def _admit(primitive: Declaration, again: str) -> list[str]:
 
 
 def _refusals(primitive: Declaration) -> list[str]:
-    """Refuse tensors that this level has made in inference mode and would have to save."""
+    """Refuse tensors that were made in inference mode where they would have to be saved."""
     body = []
     for i in primitive.tensors if len(primitive.tensors) > 1 else ():
         if primitive.names[i] in primitive.saved_fields and primitive.kinds[i] != "list":
             guard = primitive.saved_for.get(primitive.names[i])
             tests = [f"t{i} is not None"] if primitive.kinds[i] == "optional" else []
             tests += [f"e{guard[0]} is not None"] if guard else []
+            others = ", ".join(f"e{k}" for k in guard or primitive.differentiated)
             body += [
-                f" if {' and '.join([*tests, f't{i}.inference > depth()'])}: raise inference_error()"
+                f" if {' and '.join([*tests, f'(t{i}.inference or t{i}.shows) and saves_inferred(t{i}, {others})'])}: raise inference_error()"
             ]
     return ["if inferred:", *body] if body else []
+
+
+def _saves_inferred(tensor: Tensor, *edges: Any) -> bool:
+    """Whether an operation that saves a tensor is recorded at a level to which that is an inference tensor.
+
+    edges: of the operands that it is saved for.
+    """
+    while not tensor.inference:
+        if tensor.shows is None:
+            return False
+        tensor = tensor.shows.tensor
+    if not modes.depth():
+        return True
+    from gradcli.core.watched_pass import leaves
+
+    for at in [leaf.level for leaf in leaves(edges)]:
+        if at is None or (at.is_open and at.depth < tensor.inference):
+            return True
+    return False
 
 
 def _record(primitive: Declaration, make: str) -> list[str]:
@@ -471,7 +491,7 @@ _NOTHING = Meta((), np.dtype(np.void))
 
 _RUNTIME: dict[str, Any] = {
     "inferred": modes.inference_used,
-    "depth": modes.depth,
+    "saves_inferred": _saves_inferred,
     "within": modes.differentiating,
     "tick": versions.tick,
     "special": modes.unusual,

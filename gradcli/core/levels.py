@@ -21,12 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import ref
 
 from gradcli.core import modes, versions
 from gradcli.core.node import AccumulateGrad, Node, Port
 from gradcli.core.plain_pass import by_sequence
 from gradcli.core.tensor import Shown, Tensor, edge, wrap
-from gradcli.core.watched_pass import discover
+from gradcli.core.watched_pass import discover, leaves
 
 
 class Level:
@@ -48,6 +49,10 @@ class Level:
 
     def _enabled(self) -> bool:
         return modes.is_grad_enabled()
+
+    def variables(self) -> list[Tensor]:
+        """The tensors that the level differentiates by."""
+        return []
 
     def passed(self, tensor: Any) -> Any:
         """An argument that the level does not differentiate by: not captured, so that it may be written."""
@@ -80,6 +85,7 @@ class Reverse(Level):
     def __enter__(self) -> Reverse:
         super().__enter__()
         self._given: dict[int, Tensor] = {}  # what is not recorded, by the variable of it
+        self._variables: list[ref[Tensor]] = []
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -98,11 +104,15 @@ class Reverse(Level):
             wanted = "only Tensors of floating point dtype can require gradients"
             out._set_requires_grad(True, wanted)
         out.level = self
+        self._variables.append(ref(out))
         return out
+
+    def variables(self) -> list[Tensor]:
+        return [v for r in self._variables if (v := r()) is not None]
 
     def needs(self, tensors: Iterable[Tensor]) -> bool:
         """Whether derivatives of tensors must be recorded: somebody below may differentiate them."""
-        self.needed = self.recorded and not all(map(self._gone, _leaves(_with_tangents(tensors))))
+        self.needed = self.recorded and not all(map(self._gone, leaves(map(edge, _with_tangents(tensors)))))
         return self.needed
 
     def forget_below(self, tensors: Iterable[Tensor]) -> None:
@@ -159,12 +169,6 @@ def _with_tangents(tensors: Iterable[Tensor]) -> list[Tensor]:
 
 def _recorded(tensors: Iterable[Tensor]) -> list[Tensor]:
     return [t for t in tensors if t.node is not None]
-
-
-def _leaves(tensors: Iterable[Tensor]) -> list[Any]:
-    """Every leaf that tensors depend on."""
-    nodes, _ = discover([e for t in _recorded(tensors) if (e := edge(t)) is not None])
-    return [n.variable for n in nodes if isinstance(n, AccumulateGrad)]
 
 
 def _lost(

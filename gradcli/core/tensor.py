@@ -66,7 +66,7 @@ class Tensor:
     detached = 0  # the tick of `detach_`, or 0
     label: str | None = None
     wrapped = False  # made of a Python number: weak in type promotion
-    inference: int = False  # not 0: made in inference mode, entered at this level minus 1
+    inference: int = False  # an inference tensor to as many levels (core.levels), the lowest first
     level: Any = None  # the level that differentiates by this leaf; None: the program (core.levels)
     born = 0  # the tick at which it was made, if a transform was open (modes.differentiating)
     shows: Shown | None = None  # where it is an argument of a transform: what was passed
@@ -383,7 +383,7 @@ class Tensor:
         out = self._alias()
         out.versions = self.shared_versions()
         if self.inference:
-            out.inference = self.inference
+            out.inference = self.inference if modes.current().inference else 1
         return out
 
     def _alias(self) -> Tensor:
@@ -962,7 +962,7 @@ def track(out: Tensor, source: Tensor) -> Tensor:
     Views of inference tensors are not tracked.
     """
     if source.inference:
-        out.inference, out.versions = source.inference, source.shared_versions()
+        out.inference, out.versions = 1, source.shared_versions()
         return source
     base = source.base
     if base is None:
@@ -974,14 +974,17 @@ def track(out: Tensor, source: Tensor) -> Tensor:
     if source.creation:
         out.creation = source.creation
     if base.views is None:
-        counter = (
-            out.versions
-        )  # shared with tensors detached from the base, so that one list has all views
-        if counter.views is None:
-            counter.views = Views()
-        base.views = counter.views
+        base.views = views_of(out)
     base.views.add(out)
     return base
+
+
+def views_of(tensor: Tensor) -> Views:
+    """The views of a tensor's memory: one list, shared with tensors detached from the base."""
+    counter = tensor.shared_versions()
+    if counter.views is None:
+        counter.views = Views()
+    return counter.views  # type: ignore[no-any-return]
 
 
 def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
@@ -1012,20 +1015,21 @@ def link_lazily(view: Tensor) -> None:
 class Shown(NamedTuple):
     """What an argument of a transform shows: the tensor that was passed.
 
-    since: when the transform was opened. written: of one in a batch, from the argument after a write to
-    what was passed after it.
+    since: when the transform was opened. enter, leave: of one in a batch, what shows the tensor as it is
+    now, and what the tensor is after the argument was written.
     """
 
     tensor: Tensor
     since: int
-    written: Callable[[Tensor], Tensor] | None = None
+    enter: Callable[[], Tensor] | None = None
+    leave: Callable[[Tensor], Tensor] | None = None
 
 
 class Scalar:
     """A Python number as an operand; its array has the dtype to compute in."""
 
     __slots__ = ("array", "value")
-    node = None
+    node = shows = None
     wrapped = True
     inference = False
 

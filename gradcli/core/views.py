@@ -375,19 +375,20 @@ def rebase(tensor: Tensor, node: Node) -> None:
     else:
         base.node = node = copy_slices(base, tensor, node)
     _move_retained(base, node)
-    _mark_views(base)
-    if (shows := _batch_of_another(tensor)) is not None:
-        before = modes.change(enabled=True, rules=False, inference=False, intercept=None, pack=())
-        try:
-            rebase(shows.tensor, shows.written(base).node)
-        finally:
-            modes.restore(before)
+    if (shows := _batch_of_another(base)) is None:
+        _mark_views(base)
+        return
+    before = modes.change(enabled=True, rules=False, inference=False, intercept=None, pack=())
+    try:
+        rebase(shows.tensor, shows.leave(base).node)  # of whose views the base is one
+    finally:
+        modes.restore(before)
 
 
 def _batch_of_another(tensor: Tensor) -> Any:
     """What a tensor in a batch shows, or its base, where that is an argument of the batch's `vmap`."""
     shows = (tensor if tensor.base is None else tensor.base).shows
-    return shows if shows is not None and shows.written is not None else None
+    return shows if shows is not None and shows.leave is not None else None
 
 
 def _move_retained(tensor: Tensor, node: Node) -> None:
@@ -412,15 +413,15 @@ def _mark_views(base: Tensor) -> None:
 def _mark(views: Views) -> None:
     """Mark views of tensors that require grad as stale: they make a new node on demand."""
     for view in views.alive():
-        assert view.base is not None
-        if view.base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE:
+        base = view.shows.tensor if view.base is None else view.base
+        if base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE:
             former = view.former if view.stale else view.node
             view.stale, view.former, view.node = True, former, LAZY
             view.__dict__.pop("accumulates", None)
 
 
 def regenerate(view: Tensor) -> Node:
-    """A new node for a stale view: as_strided of its base."""
+    """A new node for a stale view: as_strided of its base, or the way into its batch."""
     if view.creation:
         view.node = view.former
         try:
@@ -428,13 +429,15 @@ def regenerate(view: Tensor) -> Node:
         finally:
             view.node = LAZY
     base = view.base
-    assert base is not None
     before = modes.change(enabled=True, rules=False, inference=False, intercept=None, pack=())
     try:
-        array = view.memory()
-        strides = tuple(s // array.dtype.itemsize for s in array.strides)
-        source = _of_kind(base, array.dtype)
-        node: Node = source.as_strided(array.shape, strides, view.storage_offset()).node
+        if base is None:
+            node: Node = view.shows.enter().node
+        else:
+            array = view.memory()
+            strides = tuple(s // array.dtype.itemsize for s in array.strides)
+            source = _of_kind(base, array.dtype)
+            node = source.as_strided(array.shape, strides, view.storage_offset()).node
     finally:
         modes.restore(before)
     view.stale, view.node = False, node

@@ -190,6 +190,12 @@ def discover(roots: Iterable[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]
     return nodes, ports
 
 
+def leaves(roots: Iterable[Edge | None]) -> list[Any]:
+    """The leaves that are reachable from the roots."""
+    nodes, _ = discover([e for e in roots if e is not None])
+    return [n.variable for n in nodes if isinstance(n, AccumulateGrad)]
+
+
 def _run(
     roots: Sequence[Edge],
     cotangents: Sequence[Any],

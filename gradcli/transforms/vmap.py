@@ -10,7 +10,7 @@ from gradcli.core import batched_arrays, modes, pytrees, versions
 from gradcli.core.backward_pass import tell
 from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
 from gradcli.core.batched_arrays import BatchedArray, BatchLevel, opened
-from gradcli.core.tensor import Shown, Tensor
+from gradcli.core.tensor import Shown, Tensor, views_of
 from gradcli.movement.inplace_writes import copy_p
 
 RANDOMNESS = ("error", "different", "same")
@@ -205,8 +205,12 @@ def _entered(tensor: Tensor, dim: int, level: BatchLevel) -> Tensor:
     out.shows = Shown(
         tensor,
         versions.tick(),
-        lambda t: copy_p(tensor.detach(), remove_batch_dim(t, dim, level)),
+        enter=lambda: add_batch_dim(tensor, dim, level),
+        leave=lambda t: copy_p(tensor.detach(), remove_batch_dim(t, dim, level)),
     )
+    whole = tensor if tensor.base is None else tensor.base
+    whole.views = views_of(tensor)
+    whole.views.add(out)
     return out
 
 
