@@ -407,14 +407,14 @@ def _saves_inferred(tensor: Tensor, *edges: Any) -> bool:
         if tensor.shows is None:
             return False
         tensor = tensor.shows.tensor
-    if not modes.depth():
+    levels = modes.nested.get()
+    if not levels:
         return True
     from gradcli.core.watched_pass import leaves
 
-    for at in [leaf.level for leaf in leaves(edges)]:
-        if at is None or (at.is_open and at.depth < tensor.inference):
-            return True
-    return False
+    found = {0 if leaf.level is None else leaf.level.depth for leaf in leaves(edges)}
+    below = [level.recorded for level in levels[: tensor.inference]] + [True]
+    return any(below[k] for k in found if k < min(tensor.inference, len(below)))
 
 
 def _record(primitive: Declaration, make: str) -> list[str]:

@@ -26,13 +26,14 @@ from weakref import ref
 from gradcli.core import modes, versions
 from gradcli.core.node import AccumulateGrad, Node, Port
 from gradcli.core.plain_pass import by_sequence
-from gradcli.core.tensor import Shown, Tensor, edge, wrap
+from gradcli.core.tensor import LAZY, Shown, Tensor, edge, track_view, wrap
 from gradcli.core.watched_pass import discover, leaves
 
 
 class Level:
     """A derivative at work: a context manager. Those along tangents need no more than this.
 
+    recorded: whether the level below records what it gets. since: the tick at which it was opened.
     Inside, inference mode is not that of the level; what is below it keeps no tangents then.
     """
 
@@ -40,7 +41,7 @@ class Level:
         state = modes.current()
         self.since = versions.tick()
         self._nested = modes.nested.set((*modes.nested.get(), self))
-        self.depth = modes.depth()
+        self.depth, self.recorded = modes.depth(), modes.is_grad_enabled()
         modes.differentiating.append(None)
         self._transforms = modes.transforms.set(modes.transforms.get() + 1)
         push = None if state.inference else state.intercept
@@ -72,14 +73,13 @@ class Level:
 class Reverse(Level):
     """A level that differentiates by variables of its own, on the tape.
 
-    recorded: whether the level below records what it gets. is_open: whether the level is at work; the
+    is_open: whether the level is at work; the
     variables of one that is not are constants.
     """
 
     is_open = needed = True
 
     def _enabled(self) -> bool:
-        self.recorded = modes.is_grad_enabled()
         return True
 
     def __enter__(self) -> Reverse:
@@ -130,7 +130,18 @@ class Reverse(Level):
             lost = _lost(every, self._gone, None if again else self._own)
         else:
             lost = {id(t) for t in every if t.made_at() > self.since}
-        return [_without(self._given.get(id(t), t), lost) for t in tensors]
+        return [self._followed(t, lost) for t in tensors]
+
+    def _followed(self, tensor: Tensor, lost: set[int]) -> Tensor:
+        """A tensor without what is lost; views made under `no_grad` follow what they are views of, below."""
+        base = tensor.base
+        if base is not None and tensor.node is LAZY and tensor.is_lazy_view:
+            if base.level is self and base.shows is not None:
+                out = wrap(tensor.memory())
+                return track_view(out, base.shows.tensor, False, modes.current())
+            if base.made_at() <= self.since:
+                return tensor
+        return _without(self._given.get(id(tensor), tensor), lost)
 
     def _own(self, leaf: Any) -> bool:
         return leaf.level is self

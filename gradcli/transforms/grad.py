@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.core import levels, pytrees
 from gradcli.core.backward_pass import gradients as pull
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.core.tensor import LAZY, Tensor, wrap
 from gradcli.transforms.arguments import (
     Argnums,
     _chosen,
@@ -26,7 +26,7 @@ def _gradients(
 ) -> Any:
     """The gradients of outputs, in the structure of what they were chosen by; zeros where none come."""
     leaves, spec = pytrees.flatten(chosen)
-    pairs = [(o, s) for o, s in zip(outputs, cotangents, strict=True) if o.requires_grad]
+    pairs = [(o, s) for o, s in zip(outputs, cotangents, strict=True) if _is_recorded(o)]
     found: Sequence[Any] = [None] * len(leaves)
     if pairs:
         found = pull(
@@ -41,6 +41,13 @@ def _gradients(
         wrap(np.zeros_like(v.array)) if g is None else g for g, v in zip(found, leaves, strict=True)
     ]
     return pytrees.unflatten(made, spec)
+
+
+def _is_recorded(output: Tensor) -> bool:
+    """Whether the level records an output: a view that follows what is below it requires grad there alone."""
+    if output.node is LAZY and output.is_lazy_view and output.base is not None:
+        return output.base.level is not None
+    return output.requires_grad
 
 
 def grad_and_value(
