@@ -14,7 +14,7 @@ from typing import Any
 
 from gradcli.core import modes
 from gradcli.core.custom_function import BackwardCFunction
-from gradcli.core.tensor import Shown, Tensor, edge, wrap
+from gradcli.core.tensor import Shown, Tensor, edge, track_view, wrap
 from gradcli.core.views import refuse_shared, set_own
 from gradcli.transforms.forward_rules import _flat, _push, _tangent
 from gradcli.transforms.forward_state import Forward, UnpackedDualTensor, _here
@@ -211,6 +211,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         return UnpackedDualTensor(tensor, None)
     primal = wrap(tensor.memory())
     primal.node, primal.versions = edge(tensor), tensor.shared_versions()
+    if primal.node is not None and not modes.is_grad_enabled():  # a view, which follows the tensor
+        primal.node = None
+        track_view(primal, tensor, False, modes.current())
     primal.tangents = {k: t for k, t in (tensor.tangents or {}).items() if k is not _here.level}
     return UnpackedDualTensor(primal, None if modes.current().inference else _tangent(tensor))
 
