@@ -148,7 +148,7 @@ def grad(
 
 
 def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any, ...]:
-    """(roots, inputs) as the innermost level has them, where it has made the roots.
+    """(roots, inputs) as the innermost level has them, or the one that has made the roots.
 
     What it has made is a constant, unless it depends on the level's variables, or on leaves made there. What
     is older is a leaf that nothing depends on. Raises RuntimeError if a root was computed inside a `vmap`,
@@ -161,11 +161,11 @@ def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any,
     for i, root in enumerate(roots):
         if isinstance(root, Tensor) and inner & batched_arrays.batch_of(root):
             raise RuntimeError(_NO_GRAPH.format(i))
-    level = modes.nested.get()[-1] if depth else None
-    if level is None or not all(
-        isinstance(root, Tensor) and _made(root) >= level.since for root in roots
-    ):
+    made = min((_made(root) if isinstance(root, Tensor) else 0 for root in roots), default=0)
+    above = [level for level in modes.nested.get() if level.since <= made]
+    if not above:
         return roots, wanted
+    level = above[-1]
     from gradcli.core.watched_pass import discover
 
     ends = {id(edge(variable)) for variable in level.variables()}

@@ -112,7 +112,9 @@ class Reverse(Level):
 
     def needs(self, tensors: Iterable[Tensor]) -> bool:
         """Whether derivatives of tensors must be recorded: somebody below may differentiate them."""
-        self.needed = self.recorded and not all(map(self._gone, leaves(map(edge, _with_tangents(tensors)))))
+        self.needed = self.recorded and not all(
+            map(self._gone, leaves(map(edge, _with_tangents(tensors))))
+        )
         return self.needed
 
     def forget_below(self, tensors: Iterable[Tensor]) -> None:

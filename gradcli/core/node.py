@@ -255,6 +255,10 @@ def blank(kind: type[N]) -> N:
     return node
 
 
+# The node that a write into a view has its first gradient go to: a part of what CopySlices gives.
+PART = blank(Wide)
+
+
 class InputMetadata:
     """Shape and dtype of one gradient that a node receives."""
 

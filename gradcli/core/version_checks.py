@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradcli.core import modes, versions
-from gradcli.core.node import Node, Port, short_name
+from gradcli.core.node import PART, Node, Port, short_name
 from gradcli.core.tensor import Tensor
 from gradcli.system.dtypes import scalar_name, tensor_name
 
@@ -83,7 +83,8 @@ def _needed(node: Node) -> set[str] | None:
     found: set[str] = set()
     for targets, needs in zip(primitive.targets, primitive.needs, strict=True):
         edges = [e for t in targets for e in by_position[t] if e is not None]
-        if any(id(e.node if isinstance(e, Port) else e) in ids for e in edges):
+        ends = [e.node if isinstance(e, Port) else e for e in edges]
+        if any(end is PART or id(end) in ids for end in ends):
             found.update(needs)
     return found
 

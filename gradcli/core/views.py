@@ -16,7 +16,7 @@ from gradcli.core import batched_arrays, modes, versions
 from gradcli.core.device import contiguous_format
 from gradcli.core.gradients import fit, of_inputs
 from gradcli.core.hooks import node_hooks
-from gradcli.core.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank, short_name
+from gradcli.core.node import FREED_MESSAGE, PART, Meta, Node, Port, Wide, blank, short_name
 from gradcli.core.tensor import LAZY, Tensor, Views, edge, link_result, wrap
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS, address, buffer_of, copied, laid_out
@@ -538,10 +538,6 @@ class CopySlices(Wide):
 CopySlices.__module__ = "builtins"
 
 
-# A dummy node: the edge of the inner node's first gradient while CopySlices runs it.
-_PART = blank(Wide)
-
-
 def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     """The node of `base` after `inner` has written the part of it that `view` shows."""
     node = blank(CopySlices)
@@ -549,7 +545,7 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     first = edge(base) if base.requires_grad else None
     # The inner node's first gradient has the view's shape; the base's gradient is computed from it.
     wanted = first is not None or inner._edges[0] is not None
-    target = Port(_PART, 0, array.shape, array.dtype) if wanted else None
+    target = Port(PART, 0, array.shape, array.dtype) if wanted else None
     node._saved = (inner,)  # the node that wrote the view
     node.inner_edges = (target, *inner._edges[1:])
     inner._edges = node.inner_edges

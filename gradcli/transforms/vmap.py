@@ -148,8 +148,7 @@ def _inside(
 ) -> tuple[list[Any], pytrees.Spec, list[Any]]:
     with opened(level):
         inside = [
-            v if d is None else _entered(v, d, level)
-            for v, d in zip(values, dims, strict=True)
+            v if d is None else _entered(v, d, level) for v, d in zip(values, dims, strict=True)
         ]
         result = func(*pytrees.unflatten(inside, spec), **kwargs)
         found, out_spec = pytrees.flatten(result)

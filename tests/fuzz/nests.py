@@ -120,6 +120,11 @@ MEANT: tuple[tuple[str, str, str], ...] = (
     ),
     ("out_dims=1", "The expanded size", "torch expands what is the same for all entries in front"),
     ("jac|hessian", "returns multiple views", "torch splits Jacobians without a graph"),
+    (
+        r"vmap\((.|\n)*\b(r\d+)(\.(mul|add|sub|copy)_\(|\[\d\] = )\2\b",
+        "refused gradcli.*some elements of the input tensor and the written-to",
+        "in a batch torch reads what it has just written over; for one entry it refuses, too",
+    ),
     ("", "ZeroTensors are immutable", "torch's gradients of zeros are immutable, without need"),
 )
 
@@ -558,7 +563,7 @@ def attempt(source: str, torch: Any, gradcli: Any) -> Failure | None:
         return Failure("time", str(error))
     forward = bool(FORWARD.search(source))
     failure = difference(ours, theirs, forward)
-    if failure is not None and failure.kind == "values" and forward:
+    if failure is not None and failure.kind in ("values", "requires_grad") and forward:
         again = source
         for text, other, _ in SAID_AGAIN:
             again = re.sub(text, other, again)
