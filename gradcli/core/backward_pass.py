@@ -171,7 +171,7 @@ def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any,
     ends = {id(edge(variable)) for variable in level.variables()}
 
     def is_end(node: Any) -> bool:
-        leaf = node.variable if isinstance(node, AccumulateGrad) else None
+        leaf: Any = node.variable if isinstance(node, AccumulateGrad) else None
         made_there = leaf is not None and leaf.level is None and _made(leaf) >= level.since
         return id(node) in ends or made_there
 

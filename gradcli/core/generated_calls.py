@@ -392,9 +392,8 @@ def _refusals(primitive: Declaration) -> list[str]:
             tests = [f"t{i} is not None"] if primitive.kinds[i] == "optional" else []
             tests += [f"e{guard[0]} is not None"] if guard else []
             others = ", ".join(f"e{k}" for k in guard or primitive.differentiated)
-            body += [
-                f" if {' and '.join([*tests, f'(t{i}.inference or t{i}.shows) and saves_inferred(t{i}, {others})'])}: raise inference_error()"
-            ]
+            tests += [f"(t{i}.inference or t{i}.shows) and saves_inferred(t{i}, {others})"]
+            body += [f" if {' and '.join(tests)}: raise inference_error()"]
     return ["if inferred:", *body] if body else []
 
 

@@ -73,8 +73,7 @@ class Level:
 class Reverse(Level):
     """A level that differentiates by variables of its own, on the tape.
 
-    is_open: whether the level is at work; the
-    variables of one that is not are constants.
+    is_open: whether the level is at work; the variables of one that is not are constants.
     """
 
     is_open = needed = True

@@ -69,7 +69,7 @@ class Tensor:
     inference: int = False  # an inference tensor to as many levels (core.levels), the lowest first
     level: Any = None  # the level that differentiates by this leaf; None: the program (core.levels)
     born = 0  # the tick at which it was made, if a transform was open (modes.differentiating)
-    shows: Shown | None = None  # where it is an argument of a transform: what was passed
+    shows: Any = None  # an argument of a transform's: Shown, which says what was passed
     retained = False
     # A weak reference to a leaf's AccumulateGrad; returns None if there is none yet.
     accumulates: Any = staticmethod(lambda: None)

@@ -14,8 +14,9 @@ class Forward:
     """One derivative along tangents at work.
 
     taped: its tangents travel along the tape, with what is recorded and with nothing else. nests: others
-    may be open around it and inside of it. below: how many of `func`'s levels are. `refused` is filled where an operation of a taped level has no
-    rule for tangents, or its derivative is what a user wrote: then the tape knows it, and tangents do not.
+    may be open around it and inside of it. below: how many of `func`'s levels (core.levels) are around it.
+    `refused` is filled where an operation of a taped level has no rule for tangents, or its derivative is
+    what a user wrote: then the tape knows it, and tangents do not.
     """
 
     __slots__ = ("below", "nests", "refused", "taped")

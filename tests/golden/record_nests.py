@@ -12,6 +12,17 @@ NESTS = Path(__file__).parent / "nests.json"
 COUNT = 80
 # Programs of the generator that once differed, by seed and number of the case.
 MENDED = ("991 450", "991 508", "991 81", "991 98", "991 360", "77 624", "77 213")
+MENDED += (
+    "77 41",
+    "final 863",
+    "final 277",
+    "final 240",
+    "final 487",
+    "final 611",
+    "fresh 1130",
+    "fresh 434",
+)
+MENDED += ("991 880", "77 66", "77 708", "77 502", "fresh 820", "4102 14", "4201 427")
 
 
 def main() -> None:
