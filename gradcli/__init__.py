@@ -50,7 +50,7 @@ _HOME = {
     "compile": "gradcli.streaming.table_functions",
     "vmap": "gradcli.func",
     **dict.fromkeys(
-        ["check", "diff", "grad", "graph", "hessian", "jacobian", "simplify"],
+        ["check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"],
         "gradcli.commands.verbs",
     ),
 }

@@ -7,6 +7,7 @@ COMMANDS = {
     "graph": "Show the backward graph of EXPR.",
     "diff": "Print the derivative of EXPR as an expression.",
     "simplify": "Print EXPR in a shorter form.",
+    "taylor": "Print the Taylor polynomial of EXPR at a point.",
     "run": "Run a program from a file.",
     "repl": "Start a session: the graph stays alive between lines.",
     "jacobian": "Print the Jacobian of EXPR.",

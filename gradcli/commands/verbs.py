@@ -382,6 +382,27 @@ def simplify(
     return made.code or "\n".join([*made.lines, *made.by.values()])
 
 
+@_verb
+def taylor(
+    source: str, values: Values = None, /, *, order: int = 6, form: str = "text", **variables: Any
+) -> str:
+    """The Taylor polynomial of an expression of numbers: `taylor("sin(x)/x", x=0, order=4)`.
+
+    The variables that are given are the point, exact if as text: x="pi/4". order: its degree. form: "text"
+    or "latex". Raises LanguageError.
+    """
+    from gradcli.symbolic.lifting import NoExpression
+    from gradcli.symbolic.taylor_series import taylor
+
+    texts = {n: str(v) for n, v in {**(values or {}), **variables}.items()}
+    call = _Call(source, None, {})
+    try:
+        arrays = dict.fromkeys(call.open, np.asarray(0.5))
+        return taylor(call.program, arrays, texts, order, call.names).text(form)
+    except NoExpression as error:
+        raise call.error_for(error) from error
+
+
 _derivative.__name__ = "diff"
 _derivative = _verb(_derivative)
 
@@ -554,4 +575,4 @@ def graph(source: str, values: Values = None, /, *, wrt: Names = None, **variabl
     return inspect(value, source=source, names=tensors)
 
 
-__all__ = ["Check", "check", "diff", "grad", "graph", "hessian", "jacobian", "simplify"]
+__all__ = ["Check", "check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"]

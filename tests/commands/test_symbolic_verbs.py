@@ -83,6 +83,39 @@ def test_simplify(argv: list[str], expected: list[str]) -> None:
     assert lines("simplify", *argv) == expected
 
 
+@sweep(
+    ("argv", "expected"),
+    [
+        (["sin(x)/x", "--x", "0"], ["1 - x**2/6 + x**4/120 - x**6/5040"]),
+        (["x/(exp(x) - 1)", "--x", "0", "--order", "4"], ["1 - x/2 + x**2/12 - x**4/720"]),
+        (["log(x)", "--x", "1", "--order", "2", "--format", "latex"],
+         [r"x - 1 - \frac{\left(x - 1\right)^{2}}{2}"]),
+        (["exp(x*y)", "--x", "0", "--y", "0", "--order", "4"], ["1 + x*y + x**2*y**2/2"]),
+        (["cos(x)", "--x", "pi/2", "--order", "1", "--format", "python"],
+         ["import math", "", "", "def value(x):", "    \"\"\"'cos(x)'.\"\"\"",
+          "    return math.cos(math.pi/2) - math.sin(math.pi/2)*(2*x - math.pi)/2"]),
+        (["(1 + x)**n", "--x", "0", "--order", "2"], ["1 + x*n + x**2*n*(n - 1)/2"]),
+    ],
+)  # fmt: skip
+def test_taylor(argv: list[str], expected: list[str]) -> None:
+    assert lines("taylor", *argv) == expected
+
+
+@sweep(
+    ("argv", "words"),
+    [
+        (["abs(x)", "--x", "0"], "is not smooth there"),
+        (["1/x", "--x", "0"], "is not smooth there"),
+        (["sqrt(x)", "--x", "0"], "a root of zero has no series"),
+        (["x*y"], "at which point?"),
+        (["sum(x)", "--x", "1,2"], "by numbers: x is an array"),
+    ],
+)
+def test_what_has_no_taylor_polynomial(argv: list[str], words: str) -> None:
+    result = run("taylor", *argv)
+    assert result.exit_code and words in result.stderr
+
+
 @pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])
 def test_formulas_are_programs_too(form: str) -> None:
     assert "x/y" in lines("diff", *CIRCLE, "--format", form)[-1]
@@ -122,5 +155,6 @@ def test_from_python() -> None:
     assert gradcli.diff("x**2 + y**2 == 1", of="y", wrt="x") == "-x/y"
     assert gradcli.diff("sum(x**2)", wrt="x[0]") == "2*x[0]"
     assert gradcli.diff("x*y", operator="grad") == "stack([y, x])"
+    assert gradcli.taylor("cos(x)", x=0, order=2) == "1 - x**2/2"
     assert gradcli.simplify("x**2 + y**2", x="r*cos(t)", y="r*sin(t)") == "r**2"
     assert gradcli.simplify("sqrt(x**2)", assume="x > 0") == "x"

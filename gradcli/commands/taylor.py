@@ -1,0 +1,62 @@
+"""`gradcli taylor EXPR`: the Taylor polynomial at a point."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradcli.commands import output
+from gradcli.commands.command_errors import usage
+from gradcli.commands.declarations import OPEN, Option, Options, declare
+from gradcli.commands.diff import FORMULA
+from gradcli.commands.free_points import point
+from gradcli.commands.request import Request
+from gradcli.language.located_errors import error_at
+
+if TYPE_CHECKING:
+    from gradcli.system.process import AnyContext
+
+
+@declare(
+    "taylor",
+    *OPEN,
+    Option("--order N", "The degree of the polynomial.", least=0, most=30, default=6),
+    next(option for option in FORMULA if "--format" in option.names),
+    examples=(
+        'gradcli taylor "sin(x)/x" --x 0 --order 6',
+        'gradcli taylor "log(x)" --x 1 --order 3 --format latex',
+        'gradcli taylor "exp(x*y)" --x 0 --y 0 --order 4',
+    ),
+    open_variables=True,
+    puts_in="lets",
+)
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Print the Taylor polynomial of EXPR, a number, at the point that its variables are given.
+
+    Variables without values are kept as they are. Coefficients are exact: --x pi/4 is no decimal. It is
+    proved by how fast the rest vanishes near the point.
+    """
+    from gradcli.symbolic.lifting import NoExpression
+    from gradcli.symbolic.printed_text import printed
+    from gradcli.symbolic.taylor_series import taylor
+
+    where = point(ctx, request)
+    texts = dict(request.texts)
+    if not texts:
+        if len(where.arrays) != 1:
+            known = ", ".join(where.arrays) or "none"
+            raise usage(f"at which point? (variables: {known})", hint="as in --x 0")
+        texts = dict.fromkeys(where.arrays, "0")
+        output.note(
+            f"this is at {next(iter(texts))} = 0; say another point with --{next(iter(texts))}"
+        )
+    try:
+        found = taylor(request.program, where.arrays, texts, options.order, request.loaded)
+        form = "json" if request.style.form == "json" else options.format
+        code = "" if form in ("text", "latex", "json") else printed(found, form).code
+    except NoExpression as error:
+        raise error_at(error, source=request.source, span=error.span) from error
+    if form == "json":
+        shown = {"expression": request.source, "at": texts, "order": options.order}
+        output.write_json({**shown, "taylor": found.text()})
+    else:
+        output.write(code or found.text(form))
