@@ -798,7 +798,7 @@ def rrelu_drawn(input: Array, lower: float, upper: float, training: bool, genera
 @function(
     f"nn.functional.rrelu_({_RRELU}, Generator? generator=None)",
     short=False,
-    samples=["mul(nn.functional.rrelu_(randn(2,3)), 1)"],
+    samples="mul(nn.functional.rrelu_(randn(2,3)), 1)",
 )
 def rrelu_written_over(
     input: Array, lower: float, upper: float, training: bool, generator: Any

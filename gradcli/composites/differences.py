@@ -13,7 +13,6 @@ from gradcli.primitives.reductions import sum_
 from gradcli.primitives.scans import cumsum
 from gradcli.registry.dimensions import as_dims, axes
 from gradcli.registry.rule_helpers import data, refuse_if
-from gradcli.registry.sample_calls import named
 from gradcli.registry.table import Array, function, resolve
 
 FAMILY = "statistics"
@@ -26,7 +25,7 @@ FAMILY = "statistics"
     numpy=np.diff,
     primitives=[sub],
     overlap="any any",  # the second differences are of new memory
-    samples=named("diff", "{0}(randn(4))", "{0}(randn(2,3), dim=0)", "{0}(randn(5), 2)"),
+    samples="(randn(4)); (randn(2,3), dim=0); (randn(5), 2)",
 )
 def diff(input: Array, n: int, dim: int, prepend: Any, append: Any) -> Any:
     """The differences of neighbours along a dimension, n times over."""
@@ -92,8 +91,8 @@ def _integrated(name: str, y: Any, x: Any, dx: Any, dim: int) -> None:
 
 
 _INTEGRALS = (
-    *("{0}(randn(2,3))", "{0}(randn(2,3), dx=0.5)", "{0}(randn(2,3), tensor([0., 1., 3.]))"),
-    *("{0}(randn(2,3), randn(2,3))", "{0}(randn(2,3), dim=0)"),
+    "(randn(2,3)); (randn(2,3), dx=0.5); (randn(2,3), tensor([0., 1., 3.])); "
+    "(randn(2,3), randn(2,3)); (randn(2,3), dim=0)"
 )
 
 
@@ -105,7 +104,7 @@ _INTEGRALS = (
         "trapz(Tensor y, *, float dx=1, int dim=-1)",
         "trapz(Tensor y, Tensor x, *, int dim=-1)",
     ),
-    samples=named("trapezoid", *_INTEGRALS),
+    samples=_INTEGRALS,
     primitives=(),
 )
 def trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
@@ -130,7 +129,7 @@ def _without(shape: Any, dim: int) -> tuple[int, ...]:
 @function(
     "cumulative_trapezoid(Tensor y, Tensor x, *, int dim=-1)|function",
     "cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)|function",
-    samples=named("cumulative_trapezoid", *_INTEGRALS),
+    samples=_INTEGRALS,
     primitives=(),
 )
 def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
@@ -235,11 +234,8 @@ _EDGE = "int edge_order=1)"
         )
     ),
     method=False,
-    samples=named(
-        "gradient",
-        *("{0}(randn(5))", "{0}(randn(3,4), spacing=0.5, dim=1)", "{0}(randn(5), edge_order=2)"),
-        "{0}(randn(4), spacing=(tensor([0., 1., 3., 4.]),))",
-    ),
+    samples="(randn(5)); (randn(3,4), spacing=0.5, dim=1); (randn(5), edge_order=2); "
+    "(randn(4), spacing=(tensor([0., 1., 3., 4.]),))",
 )
 def gradient(input: Array, edge_order: int, spacing: Any = None, dim: Any = None) -> Any:
     """The derivatives of a sampled function, by central differences: a tuple, one a dimension."""

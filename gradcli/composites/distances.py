@@ -31,7 +31,6 @@ from gradcli.registry.rule_helpers import (
     unsqueeze,
     where,
 )
-from gradcli.registry.sample_calls import named
 from gradcli.registry.table import Array, function, operator, primitive
 from gradcli.system import dtypes
 from gradcli.system.array_memory import afresh, fresh
@@ -45,15 +44,8 @@ FAMILY = "statistics"
 @operator(
     "DistBackward0",
     types="numbers",
-    samples=named(
-        "dist",
-        *(
-            "{0}(randn(3), randn(3))",
-            "{0}(randn(2,3), randn(3), 1)",
-            "{0}(randn(3), randn(3), inf)",
-        ),
-        "{0}(randn(3), randn(3), 3)",
-    ),
+    samples="(randn(3), randn(3)); (randn(2,3), randn(3), 1); (randn(3), randn(3), inf); "
+    "(randn(3), randn(3), 3)",
     symbolic="dist",
     signature="dist(Tensor input, Tensor other, Scalar p=2)",
 )
@@ -91,7 +83,7 @@ def _others(ndim: int, dim: int) -> tuple[int, ...]:
 @operator(
     "RenormBackward0",
     "inplace",
-    samples=named("renorm", "{0}(randn(2,3), 2, 0, 1.0)", "{0}(randn(2,3), 1, 1, 0.5)"),
+    samples="(randn(2,3), 2, 0, 1.0); (randn(2,3), 1, 1, 0.5)",
     signature="renorm(Tensor input, Scalar p, int dim, Scalar maxnorm, *, Tensor out=None)",
 )
 class renorm:
@@ -212,11 +204,8 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
     "cdist(Tensor x1, Tensor x2, float p=2.0, "
     "Any compute_mode='use_mm_for_euclid_dist_if_necessary')|python|function",
     primitives=[_cdist_forward, euclidean_dist],
-    samples=named(
-        "cdist",
-        *("{0}(randn(2,3), randn(4,3))", "{0}(randn(2,3), randn(4,3), 1.0)"),
-        *("{0}(randn(2,3), randn(4,3), 3.0)", "{0}(randn(2,2,3), randn(4,3), inf)"),
-    ),
+    samples="(randn(2,3), randn(4,3)); (randn(2,3), randn(4,3), 1.0); "
+    "(randn(2,3), randn(4,3), 3.0); (randn(2,2,3), randn(4,3), inf)",
 )
 def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Any:
     """The p-norm distances between the rows of two matrices (or batches of them)."""
@@ -283,7 +272,7 @@ class _pdist_forward:
 @function(
     "pdist(Tensor input, float p=2)|function",
     aliases="nn.functional.pdist",
-    samples=named("pdist", "{0}(randn(4,3))", "{0}(randn(4,3), 1.0)", "{0}(randn(4,3), 3.0)"),
+    samples="(randn(4,3)); (randn(4,3), 1.0); (randn(4,3), 3.0)",
 )
 def pdist(input: Array, p: float) -> Any:
     """The p-norm distances between all pairs of primitives."""
@@ -309,7 +298,7 @@ def _at_least(norm: Any, eps: float) -> Any:
 @function(
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)|function",
     aliases="nn.functional.cosine_similarity",
-    samples=named("cosine_similarity", "{0}(randn(2,3), randn(2,3))", "{0}(randn(3), randn(3), 0)"),
+    samples="(randn(2,3), randn(2,3)); (randn(3), randn(3), 0)",
 )
 def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
     """The cosine of the angle between vectors along a dimension; norms below `eps` count as it."""
@@ -345,10 +334,7 @@ class norm_dim:
     "nn.functional.pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False)",
     aliases="pairwise_distance",
     primitives=[norm_dim],
-    samples=named(
-        "nn.functional.pairwise_distance",
-        *("{0}(randn(2,3), randn(2,3))", "{0}(randn(2,3), randn(2,3), 1.0, keepdim=True)"),
-    ),
+    samples="(randn(2,3), randn(2,3)); (randn(2,3), randn(2,3), 1.0, keepdim=True)",
 )
 def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Any:
     """The p-norms of x1 - x2 + eps along the last dimension."""

@@ -46,7 +46,7 @@ def _values(x: Any) -> Any:
 @function(
     "linalg.det(Tensor A, *, Tensor? out=None)",
     primitives=[factorisations.det_p],
-    samples=[f"linalg.det({_REGULAR})", "linalg.det(randn(2,3,3))", "linalg.det(randn(0,0))"],
+    samples=f"({_REGULAR}); (randn(2,3,3)); (randn(0,0))",
 )
 def linalg_det(A: Array) -> Any:
     """The determinants of square matrices."""
@@ -56,7 +56,7 @@ def linalg_det(A: Array) -> Any:
 @function(
     "det(Tensor input)",
     primitives=[factorisations.det_p],
-    samples=[f"det({_REGULAR})"],
+    samples=f"({_REGULAR})",
     numpy=np.linalg.det,
 )
 def det(input: Array) -> Any:
@@ -67,7 +67,7 @@ def det(input: Array) -> Any:
 @function(
     "linalg.slogdet(Tensor A, *, Tensor[]? out=None)",
     primitives=[factorisations.slogdet_p],
-    samples=[f"linalg.slogdet({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 def linalg_slogdet(A: Array) -> Any:
     """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
@@ -77,7 +77,7 @@ def linalg_slogdet(A: Array) -> Any:
 @function(
     "slogdet(Tensor input, *, Tensor[]? out=None)",
     primitives=[factorisations.slogdet_p],
-    samples=[f"slogdet({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 def slogdet(input: Array) -> Any:
     """(sign, logabsdet), see linalg.slogdet."""
@@ -110,7 +110,7 @@ def _inverse(A: Any, name: str) -> Any:
 @function(
     "linalg.inv(Tensor A, *, Tensor? out=None)",
     primitives=[factorisations.inv_ex],
-    samples=[f"linalg.inv({_REGULAR})", "linalg.inv(eye(2) + rand(4,2,2))"],
+    samples=f"({_REGULAR}); (eye(2) + rand(4,2,2))",
     numpy=np.linalg.inv,
 )
 def linalg_inv(A: Array) -> Any:
@@ -122,7 +122,7 @@ def linalg_inv(A: Array) -> Any:
     "inverse(Tensor input, *, Tensor? out=None)",
     aliases="linalg.inverse",
     primitives=[factorisations.inv_ex],
-    samples=[f"inverse({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 def inverse(input: Array) -> Any:
     """The inverses of square matrices, see linalg.inv."""
@@ -134,7 +134,7 @@ linalg_inv_ex = results(
     factorisations.inv_ex,
     doc="(inverse, info): as linalg.inv, reporting failures instead of raising.",
     module=__name__,
-    samples=[f"linalg.inv_ex({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 
 
@@ -142,11 +142,8 @@ linalg_inv_ex = results(
     "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
     numpy=np.linalg.solve,
     primitives=[factorisations.solve_ex],
-    samples=[
-        f"linalg.solve({_REGULAR}, randn(3))",
-        f"linalg.solve({_REGULAR}, randn(3,2))",
-        f"linalg.solve({_REGULAR}, randn(2,3), left=False)",
-    ],
+    samples=f"({_REGULAR}, randn(3)); ({_REGULAR}, randn(3,2)); "
+    f"({_REGULAR}, randn(2,3), left=False)",
 )
 def linalg_solve(A: Array, B: Array, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
@@ -160,7 +157,7 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
     "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, "
     "Tensor[]? out=None)",
     primitives=[factorisations.solve_ex],
-    samples=[f"linalg.solve_ex({_REGULAR}, randn(3))"],
+    samples=f"({_REGULAR}, randn(3))",
 )
 def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
     """(result, info): as linalg.solve, reporting failures instead of raising."""
@@ -226,7 +223,7 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
 @function(
     "linalg.cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
     primitives=[factorisations.cholesky_ex_p],
-    samples=[f"linalg.cholesky({_POSITIVE})", f"linalg.cholesky({_POSITIVE}, upper=True)"],
+    samples=f"({_POSITIVE}); ({_POSITIVE}, upper=True)",
 )
 def linalg_cholesky(A: Array, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
@@ -242,7 +239,7 @@ linalg_cholesky_ex = results(
     factorisations.cholesky_ex_p,
     doc="(L, info): as linalg.cholesky, reporting failures instead of raising.",
     module=__name__,
-    samples=[f"linalg.cholesky_ex({_POSITIVE})"],
+    samples=f"({_POSITIVE})",
 )
 
 
@@ -271,14 +268,14 @@ linalg_eigh = results(
     factorisations.eigh_p,
     doc="(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read.",
     module=__name__,
-    samples=[f"linalg.eigh({_SYMMETRIC})"],
+    samples=f"({_SYMMETRIC})",
 )
 
 
 @function(
     "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
     primitives=[factorisations.eigh_p],
-    samples=[f"linalg.eigvalsh({_SYMMETRIC})"],
+    samples=f"({_SYMMETRIC})",
 )
 def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
     """The eigenvalues of symmetric matrices, ascending."""
@@ -290,14 +287,14 @@ linalg_eig = results(
     factorisations.eig_p,
     doc="(eigenvalues, eigenvectors), complex.",
     module=__name__,
-    samples=[f"linalg.eig({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 
 
 @function(
     "linalg.eigvals(Tensor input, *, Tensor? out=None)",
     primitives=[factorisations.eig_p],
-    samples=[f"linalg.eigvals({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 def linalg_eigvals(A: Array) -> Any:
     """The eigenvalues, complex."""
@@ -436,11 +433,7 @@ linalg_lstsq = results(
     method=True,
     aliases="matrix_power",
     primitives=[mm, factorisations.inv_ex],
-    samples=[
-        "linalg.matrix_power(randn(3,3), 3)",
-        f"linalg.matrix_power({_REGULAR}, -2)",
-        "matrix_power(randn(3,3), 5)",
-    ],
+    samples=f"(randn(3,3), 3); ({_REGULAR}, -2); matrix_power(randn(3,3), 5)",
 )
 def linalg_matrix_power(input: Array, n: int) -> Any:
     """Repeated products of square matrices; negative n inverts."""
@@ -598,11 +591,7 @@ def _singular_condition(A: Any, p: Any) -> Any:
     "linalg.cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
     "linalg.cond(Tensor input, str p, *, Tensor out=None)",
     primitives=[factorisations.svd_p, factorisations.inv_ex],
-    samples=[
-        f"linalg.cond({_REGULAR})",
-        f"linalg.cond({_REGULAR}, 'fro')",
-        f"linalg.cond({_REGULAR}, 1)",
-    ],
+    samples=f"({_REGULAR}); ({_REGULAR}, 'fro'); ({_REGULAR}, 1)",
 )
 def linalg_cond(input: Array, p: Any = None) -> Any:
     """The condition number of matrices with respect to a norm."""
@@ -631,7 +620,7 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
 @function(
     "linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
     primitives=[factorisations.lu_p],
-    samples=[f"linalg.lu({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 def linalg_lu(A: Array, pivot: bool) -> Any:
     """(P, L, U) with A = P @ L @ U."""
@@ -642,7 +631,7 @@ def linalg_lu(A: Array, pivot: bool) -> Any:
 @function(
     "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
     primitives=[factorisations.lu_factor_ex_p],
-    samples=[f"linalg.lu_factor({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 def linalg_lu_factor(A: Array, pivot: bool) -> Any:
     """(LU, pivots): both factors in one matrix."""
@@ -659,7 +648,7 @@ linalg_lu_factor_ex = results(
     factorisations.lu_factor_ex_p,
     doc="(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising.",
     module=__name__,
-    samples=[f"linalg.lu_factor_ex({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 
 
@@ -669,7 +658,7 @@ linalg_lu_factor_ex = results(
     "lu(Tensor input, bool pivot=True, Any get_infos=False)|method -> _lu_with_info(input)",
     python=True,
     primitives=[factorisations.lu_factor_ex_p],
-    samples=[f"lu({_REGULAR})"],
+    samples=f"({_REGULAR})",
 )
 def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     """(LU, pivots[, info]), see linalg.lu_factor."""
@@ -681,7 +670,7 @@ def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
     "bool unpack_pivots=True, *, Tensor[]? out=None)|function",
     primitives=[factorisations.lu_unpack_p],
-    samples=[f"lu_unpack(*linalg.lu_factor({_REGULAR}))"],
+    samples=f"(*linalg.lu_factor({_REGULAR}))",
 )
 def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> Any:
     """(P, L, U) from packed factors."""
@@ -692,7 +681,7 @@ def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots
 @function(
     "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
     primitives=[factorisations.lu_solve],
-    samples=[f"lu_solve(randn(3,2), *linalg.lu_factor({_REGULAR}))"],
+    samples=f"(randn(3,2), *linalg.lu_factor({_REGULAR}))",
 )
 def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
     """X with A X = input, see linalg.lu_solve."""

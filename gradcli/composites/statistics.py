@@ -24,7 +24,6 @@ from gradcli.registry.rule_helpers import (
     refuse_if,
     zeros_like,
 )
-from gradcli.registry.sample_calls import named
 from gradcli.registry.schema import checked
 from gradcli.registry.table import Array, function, operator, primitive, resolve
 from gradcli.system import dtypes
@@ -33,7 +32,7 @@ from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import scalar_name
 
 # -- without NaN ----------------------------------------------------------------------------------
-_NAN = ("{0}(tensor([1., nan, 3.]))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), (0, 1), True)")
+_NAN = "(tensor([1., nan, 3.])); (randn(2,3), 1); (randn(2,3), (0, 1), True)"
 _ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor? out=None)"
 
 
@@ -41,7 +40,7 @@ _ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tenso
     "NansumBackward0",
     axes="dim*",
     symbolic="nansum: dim keepdim -",
-    samples=named("nansum", *_NAN),
+    samples=_NAN,
     signature=f"nansum(Tensor input, {_ALONG}",
 )
 class nansum:
@@ -63,7 +62,7 @@ class nansum:
         return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
-@function(f"nanmean(Tensor input, {_ALONG}", samples=named("nanmean", *_NAN))
+@function(f"nanmean(Tensor input, {_ALONG}", samples=_NAN)
 def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The mean of the numbers, without NaN."""
     given = data(input)
@@ -92,7 +91,7 @@ count_p = primitive(_count_nonzero, axes="dim*")(type("count_nonzero", (), {}))
     "count_nonzero(Tensor input, int? dim=None)",
     "count_nonzero(Tensor input, int[] dim)",
     numpy=np.count_nonzero,
-    samples=named("count_nonzero", "{0}(tensor([0., 1., 2.]))", "{0}(randn(2,3), dim=1)"),
+    samples="(tensor([0., 1., 2.])); (randn(2,3), dim=1)",
 )
 def count_nonzero(input: Array, dim: Any) -> Any:
     """How many elements are not zero."""
@@ -180,7 +179,7 @@ _CONSECUTIVE = f"Tensor input, {_REPETITIONS}, int? dim=None)"
     f"_return_output({_UNIQUE}|function -> _unique2(input)",
     f"unique({_UNIQUE}|method -> _unique2(input)",
     python=True,
-    samples=named("unique", "{0}(tensor([3., 1., 3.]))"),
+    samples="(tensor([3., 1., 3.]))",
 )
 def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The different elements, sorted; asked for: where each is, how often. Has no derivative."""
@@ -200,7 +199,7 @@ def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool
     f"_consecutive_return_output({_CONSECUTIVE}|function -> unique_consecutive(input)",
     f"unique_consecutive({_CONSECUTIVE}|method -> unique_consecutive(input)",
     python=True,
-    samples=named("unique_consecutive", "{0}(tensor([3., 3., 1., 3.]))"),
+    samples="(tensor([3., 3., 1., 3.]))",
 )
 def unique_consecutive(input: Array, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The elements without repetitions of the one before. Has no derivative."""
@@ -240,7 +239,7 @@ def _check_flat(name: str, input: Any) -> None:
 
 @function(
     "cov(Tensor input, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None)",
-    samples=named("cov", "{0}(randn(2,3))", "{0}(randn(4))", "{0}(randn(2,3), correction=0)"),
+    samples="(randn(2,3)); (randn(4)); (randn(2,3), correction=0)",
     primitives=(),
 )
 def cov(input: Array, correction: int, fweights: Array | None, aweights: Array | None) -> Any:
@@ -288,7 +287,7 @@ def cov(input: Array, correction: int, fweights: Array | None, aweights: Array |
         return div_true(products, factor).squeeze()
 
 
-@function("corrcoef(Tensor input)", samples=named("corrcoef", "{0}(randn(2,3))", "{0}(randn(3,5))"))
+@function("corrcoef(Tensor input)", samples="(randn(2,3)); (randn(3,5))")
 def corrcoef(input: Array) -> Any:
     """Pearson's correlation coefficients of the rows; columns are observations."""
     _check_flat("corrcoef", input)
@@ -308,7 +307,7 @@ def corrcoef(input: Array) -> Any:
 
 # -- counting into bins ---------------------------------------------------------------------------
 @operator(
-    samples=named("histc", "{0}(randn(6), 4)", "{0}(randn(6), bins=4, min=-1, max=1)"),
+    samples="(randn(6), 4); (randn(6), bins=4, min=-1, max=1)",
     signature=("histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0, *, Tensor out=None)"),
 )
 class histc:
@@ -339,7 +338,7 @@ class histc:
 
 @function(
     "bincount(Tensor input, Tensor? weights=None, int minlength=0, *, Tensor? out=None)",
-    samples=named("bincount", "{0}(tensor([1, 0, 1]))", "{0}(tensor([1, 0]), minlength=4)"),
+    samples="(tensor([1, 0, 1])); (tensor([1, 0]), minlength=4)",
 )
 def bincount(input: Array, weights: Array | None, minlength: int) -> Any:
     """How often each non-negative integer occurs."""
@@ -440,7 +439,7 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
     "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)|function",
     "searchsorted(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool "
     "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)|function",
-    samples=named("searchsorted", "{0}(tensor([1., 3., 5.]), tensor([0., 3., 6.]))"),
+    samples="(tensor([1., 3., 5.]), tensor([0., 3., 6.]))",
 )
 def searchsorted(
     sorted_sequence: Array,
@@ -461,7 +460,7 @@ def searchsorted(
     "bucketize(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False, "
     "Tensor out=None)|function",
     "bucketize(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False)|function",
-    samples=named("bucketize", "{0}(tensor([0., 3., 6.]), tensor([1., 3., 5.]))"),
+    samples="(tensor([0., 3., 6.]), tensor([1., 3., 5.]))",
 )
 def bucketize(
     input: Any, boundaries: Array, *, out_int32: bool = False, right: bool = False
@@ -520,7 +519,7 @@ class histogram_p:
     "Tensor[] out=None)",
     "histogram(Tensor input, int bins=100, *, float[]? range=None, Tensor? weight=None, "
     "bool density=False, Tensor[] out=None)",
-    samples=named("histogram", "{0}(randn(6), 4)", "{0}(randn(6), 4, range=(-1., 1.))"),
+    samples="(randn(6), 4); (randn(6), 4, range=(-1., 1.))",
 )
 def histogram(
     input: Array,
@@ -542,7 +541,7 @@ _AMONG = "*, bool assume_unique=False, bool invert=False"
     f"isin(Tensor elements, Tensor test_elements, {_AMONG}, Tensor out=None)",
     f"isin(Scalar element, Tensor test_elements, {_AMONG}, Tensor out=None)",
     f"isin(Tensor elements, Scalar test_element, {_AMONG}, Tensor out=None)",
-    samples=named("isin", "{0}(tensor([1, 2, 3]), tensor([2, 3]))"),
+    samples="(tensor([1, 2, 3]), tensor([2, 3]))",
     method=False,
 )
 def isin(*, assume_unique: bool, invert: bool, **operands: Any) -> Any:

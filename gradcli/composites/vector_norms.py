@@ -11,7 +11,6 @@ from gradcli.core.tensor import Tensor
 from gradcli.registry.dimensions import axes, maximum_reduce, minimum_reduce, numpy_dtype, signed
 from gradcli.registry.factory_arguments import number
 from gradcli.registry.rule_helpers import masked_fill, over, scale_by_count, unsqueeze_dims
-from gradcli.registry.sample_calls import named
 from gradcli.registry.table import Array, function, primitive, resolve
 from gradcli.system.array_memory import afresh
 from gradcli.system.cascaded_sums import add_reduce
@@ -144,13 +143,13 @@ def _order(ord: Any) -> Any:
     return signed(ord)
 
 
-_NORMS = ("{0}(randn(2,3))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), 3, 1)", "{0}(randn(4), inf)")
+_NORMS = "(randn(2,3)); (randn(2,3), 1); (randn(2,3), 3, 1); (randn(4), inf)"
 
 
 @function(
     "linalg.vector_norm(Tensor input, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor? out=None)",
-    samples=named("linalg.vector_norm", _NORMS, ("{0}(randn(2,3), 0.5, keepdim=True)",)),
+    samples=f"{_NORMS}; (randn(2,3), 0.5, keepdim=True)",
 )
 def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The p-norm of all elements, or along dimensions."""
@@ -163,7 +162,7 @@ def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     "norm(Tensor input, Any p='fro', int[1]? dim=None, bool keepdim=False, ScalarType? dtype=None)"
     "|method -> linalg_vector_norm(input, p=ord, dim, keepdim)",
     python=True,
-    samples=named("norm", _NORMS, ("{0}(randn(2,3), p='fro', dim=1)", "{0}(randn(()))")),
+    samples=f"{_NORMS}; (randn(2,3), p='fro', dim=1); (randn(()))",
 )
 def norm(input: Array, p: Any, dim: Any, keepdim: bool, *rest: Any) -> Any:
     """The p-norm of all elements, or along dimensions; p="nuc" sums the singular values."""

@@ -173,7 +173,7 @@ _TYPES = {f"torch.{text}": dtypes.NAMES[name] for name, text in dtypes.TYPE_NAME
     "MemoryFormat? memory_format=None)|method",
     name="type",
     primitives=[to_copy],
-    samples=["randn(3).type(float32)"],
+    samples="randn(3).type(float32)",
 )
 def type_(input: Array, dtype: Any, non_blocking: bool, memory_format: Any) -> Any:
     """The name of the tensor's type, or the tensor in another dtype."""

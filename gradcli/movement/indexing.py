@@ -144,7 +144,7 @@ def _masks(key: Any) -> bool:
     "linear",
     dynamic="masks",
     name="index",
-    samples=("randn(3)[[0,2]]",),
+    samples="randn(3)[[0,2]]",
     batching=batching_helpers.indexed,
     symbolic="index",
 )

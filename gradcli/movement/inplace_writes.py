@@ -72,7 +72,7 @@ copy_p.node_type.name = lambda self: "torch::autograd::CopyBackwards"
     "copy_(Tensor input, Tensor other, bool non_blocking=False)|method",
     "copy_(Tensor input, Tensor other, bool async=False)|method|deprecated",
     name="copy_",
-    samples=["zeros(3).copy_(randn(3))"],
+    samples="zeros(3).copy_(randn(3))",
 )
 def copy_(input: Array, other: Array, *flags: bool, **_: bool) -> Any:
     """Write the elements of `other`, broadcast and cast, over those of the tensor."""
@@ -140,7 +140,7 @@ def fill(input: Array, value: Any) -> Any:
     return (fill_tensor if isinstance(value, Tensor) else fill_number)(input, value)
 
 
-@function(*_either("fill_", "value"), name="fill_", samples=["zeros(3).fill_(2.)"])
+@function(*_either("fill_", "value"), name="fill_", samples="zeros(3).fill_(2.)")
 def fill_(input: Array, value: Any) -> Any:
     """Write one value over all elements."""
     primitive = fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place
@@ -153,7 +153,7 @@ class zero_p:
     self = zeros_like
 
 
-@function("zero_(Tensor input)", name="zero_", samples=["randn(3).zero_()"])
+@function("zero_(Tensor input)", name="zero_", samples="randn(3).zero_()")
 def zero_(input: Array) -> Any:
     """Write 0 over all elements."""
     return inplace(zero_p, input)
@@ -163,7 +163,7 @@ def zero_(input: Array) -> Any:
     "fill_diagonal_(Tensor input, Scalar fill_value, bool wrap=False)|method",
     name="fill_diagonal_",
     primitives=[fill_number_in_place],
-    samples=["zeros(3, 3).fill_diagonal_(2.)"],
+    samples="zeros(3, 3).fill_diagonal_(2.)",
 )
 def fill_diagonal_(input: Array, fill_value: Any, wrap: bool) -> Any:
     """Write one value over the main diagonal; wrap: again below it in tall matrices."""
@@ -210,14 +210,14 @@ function(
     "index_put_(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)",
     name="index_put_",
     primitives=[indexing.index_put],
-    samples=["zeros(3).index_put_((tensor([0, 2]),), randn(2))"],
+    samples="zeros(3).index_put_((tensor([0, 2]),), randn(2))",
 )(put_in_place)
 
 
 @function(
     "resize_(Tensor input, int[] size, *, MemoryFormat? memory_format=None)|method",
     name="resize_",
-    samples=["zeros(2, 3).resize_((3,))"],
+    samples="zeros(2, 3).resize_((3,))",
 )
 def resize_(input: Array, size: Any, memory_format: Any) -> Any:
     """Give the tensor another size; elements that are new hold no particular values."""
@@ -238,7 +238,7 @@ def resize_(input: Array, size: Any, memory_format: Any) -> Any:
 @function(
     "resize_as_(Tensor input, Tensor the_template, *, MemoryFormat? memory_format=None)",
     name="resize_as_",
-    samples=["zeros(2, 3).resize_as_(zeros(3))"],
+    samples="zeros(2, 3).resize_as_(zeros(3))",
 )
 def resize_as_(input: Array, the_template: Array, memory_format: Any) -> Any:
     """Give the tensor the size of another one."""
@@ -264,7 +264,7 @@ _PLACE = "int storage_offset, int[] size, int[] stride=None)|method"
     "set_(Tensor input, Tensor source)|method",
     f"set_(Tensor input, Tensor source, {_PLACE}",
     name="set_",
-    samples=["zeros(2).set_(ones(3))"],
+    samples="zeros(2).set_(ones(3))",
 )
 def set_(
     input: Array,
@@ -377,7 +377,7 @@ _reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_p, "0")
     "squeeze_(Tensor input, int dim)|method",
     "squeeze_(Tensor input, int[] dim)|method",
     name="squeeze_",
-    samples=["randn(1,3).squeeze_()", "randn(1,3).squeeze_(0)"],
+    samples="randn(1,3).squeeze_(); randn(1,3).squeeze_(0)",
 )
 def squeeze_(input: Array, dim: Any = None) -> Any:
     """In-place form of `squeeze`."""

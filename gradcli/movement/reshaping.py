@@ -63,7 +63,7 @@ END = 2**63 - 1  # a slice's end where none is given
 
 # -- another shape --------------------------------------------------------------------------------
 view_size = register(
-    basic_primitives.view_size, __name__, public=False, samples=("view(randn(2,3), 3, 2)",)
+    basic_primitives.view_size, __name__, public=False, samples="view(randn(2,3), 3, 2)"
 )
 
 
@@ -80,7 +80,7 @@ class reshape_copy:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@primitive("leading", samples=("view(randn(2,3), float32)",))
+@primitive("leading", samples="view(randn(2,3), float32)")
 class view_dtype:
     """The bytes read as another dtype: the same memory, but never part of a graph."""
 
@@ -604,9 +604,7 @@ def bounds(size: int, start: Any, end: Any) -> tuple[int, int]:
     return start, end
 
 
-@primitive(
-    "SliceBackward0", "linear view", samples=("randn(4)[1:3]",), axes="dim", symbolic="slice"
-)
+@primitive("SliceBackward0", "linear view", samples="randn(4)[1:3]", axes="dim", symbolic="slice")
 class slice_p:
     def forward(
         self: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
@@ -1065,7 +1063,7 @@ def _alias(self: Array) -> Array:
 
 
 @primitive(
-    _alias, "AliasBackward0", "linear view pointwise", samples=("randn(3)[...]",), symbolic="self"
+    _alias, "AliasBackward0", "linear view pointwise", samples="randn(3)[...]", symbolic="self"
 )
 class alias:
     self = lambda g: g

@@ -38,12 +38,8 @@ from gradcli.system.array_memory import afresh
 from gradcli.system.dtypes import scalar_name
 from gradcli.system.threads import applied
 
-_PAIR = ("{0}(randn(3), randn(3))", "{0}(randn(3,1), randn(4))", "{0}(randn(()), randn(2,3))")
-_PAIRS = (*_PAIR, "{0}(randn(2,3), 2)", "{0}(randn(0), randn(0))", "{0}(randn(1), randn(2,3))")
-
-
-def _samples(name: str, *more: str) -> tuple[str, ...]:
-    return tuple(s.format(name) for s in _PAIRS) + more
+_PAIR = "(randn(3), randn(3)); (randn(3,1), randn(4)); (randn(()), randn(2,3))"
+_PAIRS = f"{_PAIR}; (randn(2,3), 2); (randn(0), randn(0)); (randn(1), randn(2,3))"
 
 
 # -- kernels --------------------------------------------------------------------------------------
@@ -63,7 +59,7 @@ add = register(
     __name__,
     inplace=True,
     numpy=np.add,
-    samples=_samples("add", "add(randn(3), randn(3), alpha=2)"),
+    samples=f"{_PAIRS}; (randn(3), randn(3), alpha=2)",
     signature=(
         "add(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
         "add(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
@@ -84,7 +80,7 @@ add = register(
         "subtract(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
         "subtract(Tensor input, Scalar other, Scalar alpha=1)",
     ),
-    samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
+    samples=f"{_PAIRS}; (randn(3), randn(3), alpha=2)",
     symbolic="minus",
     signature=(
         "sub(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
@@ -123,7 +119,7 @@ class sub_scalar:
     self = lambda g: g
 
 
-@primitive("RsubBackward1", **_SHIFT, samples=("2 - randn(3)",), symbolic="other - alpha * self")
+@primitive("RsubBackward1", **_SHIFT, samples="2 - randn(3)", symbolic="other - alpha * self")
 class rsub_scalar:
     def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
         bools = self.dtype.kind == "b", type(other) is bool
@@ -162,7 +158,7 @@ mul = register(
         "multiply(Tensor input, Tensor other, *, Tensor out=None)",
         "multiply(Tensor input, Scalar other)",
     ),
-    samples=_samples("mul"),
+    samples=_PAIRS,
 )
 mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
 
@@ -172,7 +168,6 @@ mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
     "DivBackward0",
     "elementwise wide float analytic",
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
-    samples=_samples("div"),
     symbolic="self / other",
 )
 class div_true:
@@ -259,7 +254,7 @@ def _pow(base: Any, exponent: Any) -> Any:
 @primitive(
     "PowBackward0",
     "elementwise analytic",
-    samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
+    samples="pow(randn(2,3), 3); pow(rand(3) + 0.5, 0.5); pow(rand(()) + 0.5, -1)",
     symbolic="self ** exponent",
 )
 class pow_number:
@@ -293,7 +288,7 @@ class pow_number:
     "PowBackward1",
     "elementwise",
     refuses={"b": "pow"},
-    samples=("pow(rand(2,3) + 0.5, randn(3))", "pow(rand(()) + 0.5, randn(2))"),
+    samples="pow(rand(2,3) + 0.5, randn(3)); pow(rand(()) + 0.5, randn(2))",
     symbolic="self ** exponent",
 )
 class pow_tensors:
@@ -316,9 +311,7 @@ class pow_tensors:
         return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 
-@primitive(
-    "PowBackward2", "elementwise", samples=("pow(2, randn(3))",), symbolic="self ** exponent"
-)
+@primitive("PowBackward2", "elementwise", samples="pow(2, randn(3))", symbolic="self ** exponent")
 class pow_base:
     def forward(self: Any, exponent: Array) -> Array:
         exponent = meeting(exponent, self)
@@ -454,7 +447,7 @@ def rsub(input: Array, other: Any, alpha: Any) -> Any:
         "true_divide(Tensor input, Scalar other)",
     ),
     numpy=np.divide,
-    samples=[*_samples("div"), "div(randn(3), 2, rounding_mode='floor')"],
+    samples=f"{_PAIRS}; (randn(3), 2, rounding_mode='floor')",
 )
 def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
     """Quotient; rounding_mode "trunc" or "floor" rounds it."""

@@ -42,14 +42,14 @@ def _combined(real: Array, imag: Array) -> Array:
     return as_operands(out, real, imag) if out.ndim else out[()]
 
 
-_PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), rand(0))")
+_PARTS = "(rand(3), rand(3)); (rand(2, 1), rand(3)); (rand(()), rand(0))"
 
 
 @operator(
     "ComplexBackward0",
     "pointwise function",
     name="complex",
-    samples=tuple(s.format("complex") for s in _PARTS),
+    samples=_PARTS,
     symbolic="torch.complex:",
 )
 class complex_:
@@ -65,7 +65,7 @@ class complex_:
     imag = lambda g, imag: g.imag
 
 
-@operator("PolarBackward0", "pointwise function", samples=tuple(s.format("polar") for s in _PARTS))
+@operator("PolarBackward0", "pointwise function", samples=_PARTS)
 class polar:
     """Complex numbers with the given absolute values and angles."""
 

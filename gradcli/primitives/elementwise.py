@@ -38,34 +38,23 @@ from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS, donated, in_parts
 from gradcli.system.dtypes import c_type, scalar_name
 
-ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
-_POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")
-_UNIT = ("{0}(rand(2,3) - 0.5)", "{0}(rand(()) - 0.5)", "{0}(rand(1) - 0.5)", "{0}(rand(0))")
+ANY = "(randn(2,3)); (randn(())); (randn(1)); (randn(0))"
+_POSITIVE = "(rand(2,3) + 0.5); (rand(()) + 0.5); (rand(1) + 0.5); (rand(0))"
+_UNIT = "(rand(2,3) - 0.5); (rand(()) - 0.5); (rand(1) - 0.5); (rand(0))"
 _PAIRS = (
-    *("{0}(randn(3), randn(3))", "{0}(randn(3,1), randn(4))", "{0}(randn(()), randn(2,3))"),
-    *("{0}(randn(0), randn(0))", "{0}(randn(1), randn(2,3))"),
+    "(randn(3), randn(3)); (randn(3,1), randn(4)); (randn(()), randn(2,3)); "
+    "(randn(0), randn(0)); (randn(1), randn(2,3))"
 )
 
 
-def unary(*about: Any, samples: tuple[str, ...] = ANY, **facts: Any) -> Any:
+def unary(*about: Any, samples: str = ANY, **facts: Any) -> Any:
     """A decorator: the elementwise primitive of one argument with these VJP rules."""
-
-    def decorate(body: type) -> Any:
-        name = facts.get("name") or body.__name__.rstrip("_")
-        calls = tuple(s.format(name) for s in samples)
-        return operator("elementwise float inplace", *about, samples=calls, **facts)(body)
-
-    return decorate
+    return operator("elementwise float inplace", *about, samples=samples, **facts)
 
 
 def binary(*about: Any, **facts: Any) -> Any:
     """A primitive of two arguments, element by element."""
-
-    def decorate(body: type) -> Any:
-        samples = tuple(s.format(body.__name__) for s in _PAIRS)
-        return operator("common", *about, samples=samples, **facts)(body)
-
-    return decorate
+    return operator("common", *about, samples=_PAIRS, **facts)
 
 
 def _no_complex(name: str) -> dict[str, Any]:
@@ -243,7 +232,7 @@ class asinh:
 @unary(
     np.arccosh,
     "AcoshBackward0",
-    samples=("{0}(rand(2,3) + 1.5)", "{0}(rand(()) + 1.5)", "{0}(rand(0))"),
+    samples="(rand(2,3) + 1.5); (rand(()) + 1.5); (rand(0))",
     aliases="arccosh",
 )
 class acosh:

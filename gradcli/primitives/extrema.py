@@ -21,7 +21,7 @@ from gradcli.registry.rule_helpers import (
     unsqueeze,
     zeros_like,
 )
-from gradcli.registry.sample_calls import DIMS, REDUCED, TUPLES, named
+from gradcli.registry.sample_calls import DIMS, REDUCED, TUPLES
 from gradcli.registry.table import Array, operator, overloads, primitive, resolve
 from gradcli.system.array_memory import afresh
 from gradcli.system.dtypes import scalar_name
@@ -83,7 +83,7 @@ def _of_extremes(ufunc: Any, name: str, numpy: tuple[Any, ...]) -> Any:
         f"{name.capitalize()}Backward0",
         axes="dim",
         numpy=numpy,
-        samples=named(name, REDUCED, DIMS, TUPLES),
+        samples=f"{REDUCED}; {DIMS}; {TUPLES}",
         signature=f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)",
     )
 
@@ -184,7 +184,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         return resolve(binary)(input, other)
 
     selected = named_results(name, along)
-    more = (f"{name}(randn(2,3), randn(3))", f"{name}(tensor([1., 2., 2., 1.]))")
+    more = "(randn(2,3), randn(3)); (tensor([1., 2., 2., 1.]))"
     return overloads(
         f"{name}(Tensor input, *, Tensor? out=None) -> {whole.name}",
         f"{name}(Tensor input, Tensor other, *, Tensor? out=None) -> pair",
@@ -193,7 +193,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         doc=doc,
         module=__name__,
         primitives=[along],
-        samples=(*named(name, REDUCED, DIMS), *more),
+        samples=f"{REDUCED}; {DIMS}; {more}",
     )
 
 
@@ -227,7 +227,7 @@ def _arg(name: str, doc: str) -> Any:
         kernel,
         axes="dim",
         numpy=getattr(np, name),
-        samples=named(name, REDUCED[:1], DIMS[:1]),
+        samples="(randn(2,3)); (randn(2,3), 1)",
         signature=f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)",
     )(type(name, (), {"__doc__": doc, "__module__": __name__}))
 
@@ -274,5 +274,5 @@ aminmax = results(
     aminmax_p,
     doc="The smallest and the largest element.",
     module=__name__,
-    samples=named("aminmax", "{0}(randn(2,3))", "{0}(randn(2,3), dim=1)"),
+    samples="(randn(2,3)); (randn(2,3), dim=1)",
 )

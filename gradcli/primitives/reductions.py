@@ -27,7 +27,7 @@ from gradcli.registry.rule_helpers import (
     zeros_in,
     zeros_like,
 )
-from gradcli.registry.sample_calls import DIMS, REDUCED, TUPLES, named
+from gradcli.registry.sample_calls import DIMS, REDUCED, TUPLES
 from gradcli.registry.table import Array, overloads, primitive, register
 from gradcli.system.array_memory import afresh
 from gradcli.system.cascaded_sums import add_reduce
@@ -46,7 +46,7 @@ sum_ = overloads(
     doc="The sum of all elements, or along dimensions.",
     module=__name__,
     numpy=np.sum,
-    samples=named("sum", REDUCED, DIMS, TUPLES, ("{0}(randn(0))", "{0}(randn(0,3), 0)")),
+    samples=f"{REDUCED}; {DIMS}; {TUPLES}; (randn(0)); (randn(0,3), 0)",
 )
 
 
@@ -118,7 +118,7 @@ mean = overloads(
     doc="The mean of all elements, or along dimensions.",
     module=__name__,
     numpy=np.mean,
-    samples=named("mean", REDUCED, DIMS, TUPLES),
+    samples=f"{REDUCED}; {DIMS}; {TUPLES}",
 )
 
 
@@ -192,7 +192,7 @@ prod = overloads(
     doc="The product of all elements, or along a dimension.",
     module=__name__,
     numpy=np.prod,
-    samples=named("prod", REDUCED, DIMS, ("{0}(tensor([2., 0., 3.]))",)),
+    samples=f"{REDUCED}; {DIMS}; (tensor([2., 0., 3.]))",
 )
 
 

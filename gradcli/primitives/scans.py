@@ -25,7 +25,7 @@ from gradcli.registry.rule_helpers import (
     where,
     zeros_like,
 )
-from gradcli.registry.sample_calls import ALONG, named
+from gradcli.registry.sample_calls import ALONG
 from gradcli.registry.table import Array, operator, primitive, resolve
 from gradcli.system.array_memory import afresh, in_order
 from gradcli.system.cascaded_sums import add_reduce
@@ -67,7 +67,7 @@ def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
     return _reversed_cumsum(g, dim)
 
 
-def _scan(ufunc: Any, name: str, *samples: str, **facts: Any) -> Any:
+def _scan(ufunc: Any, name: str, more: str = "", **facts: Any) -> Any:
     """The decorator that defines a ufunc's cumulative reduction from its VJP rule."""
     return operator(
         _running(ufunc),
@@ -76,7 +76,7 @@ def _scan(ufunc: Any, name: str, *samples: str, **facts: Any) -> Any:
         inplace=True,
         numpy=getattr(np, name),
         symbolic=f"{name}: dim -",
-        samples=named(name, *ALONG, *samples),
+        samples=ALONG + more,
         signature=f"{name}(Tensor input, int dim, *, ScalarType? dtype=None, Tensor? out=None)",
         **facts,
     )
@@ -132,7 +132,7 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     return resolve("stack")(slices, dim)
 
 
-@_scan(np.multiply, "cumprod", "{0}(tensor([2., 0., 3., 0.]), 0)")
+@_scan(np.multiply, "cumprod", "; (tensor([2., 0., 3., 0.]), 0)")
 class cumprod:
     """The running product along a dimension."""
 
@@ -181,7 +181,7 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
         differentiable=1,
     )(type(name, (), {"__module__": __name__, "self": _running_backward}))
     signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
-    return results(signature, made, doc=doc, module=__name__, samples=named(name, *ALONG))
+    return results(signature, made, doc=doc, module=__name__, samples=ALONG)
 
 
 cummax = _running_extremum("cummax", np.maximum, "The largest element so far, and its index.")
@@ -202,7 +202,7 @@ def _reversed_logcumsumexp(value: Any, dim: int) -> Any:
 
 @operator(
     "LogcumsumexpBackward0",
-    samples=named("logcumsumexp", *ALONG, "{0}(randn(0), 0)"),
+    samples=f"{ALONG}; (randn(0), 0)",
     axes="dim",
     signature="logcumsumexp(Tensor input, int dim, *, Tensor out=None)",
 )

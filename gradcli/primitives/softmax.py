@@ -20,7 +20,7 @@ from gradcli.registry.dimensions import (
     sum_over_few,
 )
 from gradcli.registry.rule_helpers import cast, conj, total, unsqueeze_dims
-from gradcli.registry.sample_calls import DIMS, TUPLES, named
+from gradcli.registry.sample_calls import DIMS, TUPLES
 from gradcli.registry.table import Array, function, primitive
 from gradcli.system.array_memory import afresh, donated
 from gradcli.system.cascaded_sums import add_reduce
@@ -86,7 +86,7 @@ class logsumexp_p:
 @function(
     "logsumexp(Tensor input, int[1] dim, bool keepdim=False, *, Tensor out=None)",
     aliases="special.logsumexp",
-    samples=named("logsumexp", DIMS, TUPLES),
+    samples=f"{DIMS}; {TUPLES}",
 )
 def logsumexp(input: Array, dim: Any, keepdim: bool) -> Any:
     """log(sum(exp(input))) along dimensions, without overflow."""
@@ -183,7 +183,7 @@ class log_softmax_p:
     self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)
 
 
-_SOFT = ("{0}(randn(2,3), 1)", "{0}(randn(2,3), dim=0)", "{0}(randn(()), 0)", "{0}(randn(0), 0)")
+_SOFT = "(randn(2,3), 1); (randn(2,3), dim=0); (randn(()), 0); (randn(0), 0)"
 
 
 def _implicit_dim(name: str, ndim: int) -> int:
@@ -205,10 +205,9 @@ def _soft(name: str, primitive: VjpRules, doc: str) -> Any:
 
     for one in (call, functional):
         describe(one, name, doc, __name__)
-    samples = named(name, _SOFT)
     signature = f"{name}(Tensor input, int dim, ScalarType? dtype=None, *, Tensor? out=None)"
     made = function(
-        signature, name=name, aliases=f"special.{name}", primitives=[primitive], samples=samples
+        signature, name=name, aliases=f"special.{name}", primitives=[primitive], samples=_SOFT
     )(call)
     full = f"nn.functional.{name}"
     function(
@@ -218,7 +217,7 @@ def _soft(name: str, primitive: VjpRules, doc: str) -> Any:
         name=full,
         method=False,
         primitives=[primitive],
-        samples=named(full, _SOFT),
+        samples=_SOFT,
     )(functional)
     return made
 
@@ -232,7 +231,7 @@ log_softmax = _soft("log_softmax", log_softmax_p, "The logarithm of `softmax`.")
     "-> softmax(dim)",
     python=True,
     primitives=[softmax_p],
-    samples=named("nn.functional.softmin", _SOFT),
+    samples=_SOFT,
 )
 def softmin(input: Array, dim: Any, _stacklevel: int, dtype: Any) -> Any:
     """The `softmax` of -input."""

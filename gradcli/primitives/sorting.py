@@ -22,7 +22,7 @@ from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import ABSENT
 from gradcli.registry.named_results import named_results, results, return_type
 from gradcli.registry.rule_helpers import data, flip, implemented, narrow, refuse_if
-from gradcli.registry.sample_calls import ALONG, DIMS, named
+from gradcli.registry.sample_calls import ALONG, DIMS
 from gradcli.registry.table import Array, Primitive, function, overloads, primitive
 from gradcli.system import selection
 from gradcli.system.array_memory import Numberless, afresh, in_its_order
@@ -170,7 +170,7 @@ _sort_type = return_type("sort", "values indices")
     "sort(Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensor[]? out=None)",
     "sort(Tensor input, int dim=-1, bool descending=False, *, Tensor[]? out=None)",
     overlap="whole whole",
-    samples=named("sort", "{0}(randn(2,3))", *ALONG, "{0}(randn(4), descending=True)"),
+    samples=f"(randn(2,3)); {ALONG}; (randn(4), descending=True)",
 )
 def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
     """The elements in order along a dimension, and where they were; NaN counts as the largest."""
@@ -182,7 +182,7 @@ def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
 @function(
     "argsort(Tensor input, *, bool stable, int dim=-1, bool descending=False, Tensor? out=None)",
     "argsort(Tensor input, int dim=-1, bool descending=False)",
-    samples=named("argsort", "{0}(randn(2,3))", "{0}(randn(4), descending=True)"),
+    samples="(randn(2,3)); (randn(4), descending=True)",
     primitives=(),
 )
 def argsort(input: Array, dim: int, descending: bool, stable: Any = False) -> Any:
@@ -200,7 +200,7 @@ def _indices_only(found: Any) -> Tensor:
 @function(
     "msort(Tensor input, *, Tensor? out=None)",
     overlap="whole whole",
-    samples=named("msort", "{0}(randn(2,3))", "{0}(randn(4))"),
+    samples="(randn(2,3)); (randn(4))",
 )
 def msort(input: Array) -> Any:
     """The elements in order along the first dimension."""
@@ -301,7 +301,7 @@ def _medians(name: str, whole: VjpRules, skip: bool, doc: str) -> Any:
         doc=doc,
         module=__name__,
         primitives=[along],
-        samples=named(name, "{0}(randn(2,3))", "{0}(randn(()))", *DIMS),
+        samples=f"(randn(2,3)); (randn(())); {DIMS}",
     )
 
 
@@ -342,7 +342,7 @@ kthvalue = results(
     kthvalue_p,
     doc="The k-th smallest element along a dimension, and its index.",
     module=__name__,
-    samples=named("kthvalue", "{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(()), 1)"),
+    samples="(randn(2,3), 2); (randn(2,3), 1, 0); (randn(()), 1)",
 )
 
 
@@ -378,7 +378,7 @@ mode = results(
     mode_p,
     doc="The most frequent element along a dimension (the smallest such), and an index of it.",
     module=__name__,
-    samples=named("mode", "{0}(randn(2,3))", "{0}(tensor([3., 1., 3., 1.]))", "{0}(randn(2,3), 0)"),
+    samples="(randn(2,3)); (tensor([3., 1., 3., 1.])); (randn(2,3), 0)",
 )
 
 
@@ -442,11 +442,7 @@ topk = results(
     topk_p,
     doc="The k largest (or smallest) elements along a dimension, and their indices.",
     module=__name__,
-    samples=named(
-        "topk",
-        *("{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(5), 2, largest=False)"),
-        "{0}(randn(()), 1)",
-    ),
+    samples="(randn(2,3), 2); (randn(2,3), 1, 0); (randn(5), 2, largest=False); (randn(()), 1)",
 )
 
 
@@ -530,8 +526,8 @@ def _ranks(points: Any, ordered: Any, skip: bool) -> Any:
 
 
 _QUANTILES = (
-    *("{0}(randn(2,3), 0.3)", "{0}(randn(2,3), 0.5, dim=1)", "{0}(randn(2,3), 0.7, 0, True)"),
-    *("{0}(randn(5), tensor([0.3, 0.6]))", "{0}(randn(5), 0.3, interpolation='nearest')"),
+    "(randn(2,3), 0.3); (randn(2,3), 0.5, dim=1); (randn(2,3), 0.7, 0, True); "
+    "(randn(5), tensor([0.3, 0.6])); (randn(5), 0.3, interpolation='nearest')"
 )
 
 
@@ -544,10 +540,8 @@ def _quantiles(name: str, skip: bool, doc: str) -> Any:
     body.__doc__, body.__module__ = doc, __name__
     options = "int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor? out=None)"
     kinds = [f"{name}(Tensor input, {kind} q, {options}" for kind in ("Tensor", "float")]
-    samples = named(name, *_QUANTILES)
-    return function(*kinds, name=name, primitives=[sort_p], overlap="any any", samples=samples)(
-        body
-    )
+    facts: Any = {"primitives": [sort_p], "overlap": "any any", "samples": _QUANTILES}
+    return function(*kinds, name=name, **facts)(body)
 
 
 quantile = _quantiles(

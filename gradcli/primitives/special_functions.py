@@ -32,9 +32,9 @@ from gradcli.system.array_memory import afresh
 
 FAMILY = "special"  # as `ops` calls it
 
-_POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(0))")
-_UNIT = ("{0}(rand(2,3) * 0.8 + 0.1)", "{0}(rand(()) * 0.8 + 0.1)", "{0}(rand(0))")
-_SIGNED_UNIT = ("{0}(rand(2,3) - 0.5)", "{0}(rand(()) - 0.5)", "{0}(rand(0))")
+_POSITIVE = "(rand(2,3) + 0.5); (rand(()) + 0.5); (rand(0))"
+_UNIT = "(rand(2,3) * 0.8 + 0.1); (rand(()) * 0.8 + 0.1); (rand(0))"
+_SIGNED_UNIT = "(rand(2,3) - 0.5); (rand(()) - 0.5); (rand(0))"
 
 
 def _log_gamma(x: float) -> float:
@@ -88,9 +88,7 @@ def _kernel(name: str, public: str | None = None) -> Callable[..., Any]:
     return kernel
 
 
-def _special(
-    name: str, samples: tuple[str, ...] = ANY, *, refused: str = "ec", scipy: str = ""
-) -> Any:
+def _special(name: str, samples: str = ANY, *, refused: str = "ec", scipy: str = "") -> Any:
     """What makes `special.NAME` of its rule: SciPy's function, which it may call by another name.
 
     refused: NumPy's kinds that PyTorch's kernel does not take.
@@ -393,7 +391,7 @@ class i1e:
 
 
 # PyTorch has these without derivatives, as constants; a derivative that is known is given here.
-_SHIFTED = ("{0}(rand(3) + 0.5)",)
+_SHIFTED = "(rand(3) + 0.5)"
 
 
 def _of_order_1(order_0: Any, self: Any, result: Any) -> Any:

@@ -12,7 +12,7 @@ from gradcli.core.primitive import VjpRules
 from gradcli.primitives.reductions import divided, mean_all, mean_backward, mean_dim
 from gradcli.registry.dimensions import axes, count, describe, signed
 from gradcli.registry.rule_helpers import constant, data, numbers, over, unsqueeze_dims
-from gradcli.registry.sample_calls import DIMS, TUPLES, named
+from gradcli.registry.sample_calls import TUPLES
 from gradcli.registry.table import Array, function, primitive
 from gradcli.system.array_memory import afresh
 from gradcli.system.cascaded_sums import add_reduce
@@ -172,7 +172,7 @@ def _variance(name: str, primitive: VjpRules, doc: str, numpy: Any = None) -> An
 
     describe(call, name, doc, __name__)
     out = ", Tensor? out=None" if "_" not in name else ""
-    more = ("{0}(randn(2,3), correction=0)", "{0}(randn(4), unbiased=False)", "{0}(randn(2,3))")
+    more = "(randn(2,3), correction=0); (randn(4), unbiased=False); (randn(2,3))"
     return function(
         f"{name}(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False{out and ', *' + out})",
         f"{name}(Tensor input, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False{out})",
@@ -180,7 +180,7 @@ def _variance(name: str, primitive: VjpRules, doc: str, numpy: Any = None) -> An
         primitives=[primitive],
         method="_" not in name,
         numpy=numpy,
-        samples=named(name, more, DIMS[:2], TUPLES),
+        samples=f"{more}; (randn(2,3), 1); (randn(2,3), dim=-1, keepdim=True); {TUPLES}",
     )(call)
 
 

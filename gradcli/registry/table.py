@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache, cached_property
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -334,10 +335,7 @@ def function(
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
-        named = (
-            map(body.__globals__.get, body.__code__.co_names) if primitives is None else primitives
-        )
-        recorded = tuple(each for each in named if isinstance(each, Primitive))
+        recorded = _named(body) if primitives is None else tuple(primitives)
         if writes := next((r.writes for r in recorded if r.writes), ""):
             body.writes = writes  # type: ignore[attr-defined]
         if all("|function" in text for text in signatures):
@@ -351,6 +349,15 @@ def function(
         return _parsed(public, parser, body, body.__module__, recorded, doc=text, **about)
 
     return decorate
+
+
+def _named(body: Callable[..., Any]) -> tuple[Primitive, ...]:
+    """The primitives that a body names, by themselves or as attributes of a module."""
+    spaces = [body.__globals__]
+    names = body.__code__.co_names
+    spaces += [vars(m) for n in names if isinstance(m := spaces[0].get(n), ModuleType)]
+    found = (space.get(name) for name in names for space in spaces)
+    return tuple(each for each in found if isinstance(each, Primitive))
 
 
 def overloads(
