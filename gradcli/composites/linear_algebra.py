@@ -45,7 +45,6 @@ def _values(x: Any) -> Any:
 # -- determinants ---------------------------------------------------------------------------------
 @function(
     "linalg.det(Tensor A, *, Tensor? out=None)",
-    primitives=[factorisations.det_p],
     samples=f"({_REGULAR}); (randn(2,3,3)); (randn(0,0))",
 )
 def linalg_det(A: Array) -> Any:
@@ -53,42 +52,25 @@ def linalg_det(A: Array) -> Any:
     return factorisations.det_p(A)[0]
 
 
-@function(
-    "det(Tensor input)",
-    primitives=[factorisations.det_p],
-    samples=f"({_REGULAR})",
-    numpy=np.linalg.det,
-)
+@function("det(Tensor input)", samples=f"({_REGULAR})", numpy=np.linalg.det)
 def det(input: Array) -> Any:
     """The determinants of square matrices."""
     return factorisations.det_p(input)[0]
 
 
-@function(
-    "linalg.slogdet(Tensor A, *, Tensor[]? out=None)",
-    primitives=[factorisations.slogdet_p],
-    samples=f"({_REGULAR})",
-)
+@function("linalg.slogdet(Tensor A, *, Tensor[]? out=None)", samples=f"({_REGULAR})")
 def linalg_slogdet(A: Array) -> Any:
     """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
     return _SLOGDET(factorisations.slogdet_p(A)[:2])
 
 
-@function(
-    "slogdet(Tensor input, *, Tensor[]? out=None)",
-    primitives=[factorisations.slogdet_p],
-    samples=f"({_REGULAR})",
-)
+@function("slogdet(Tensor input, *, Tensor[]? out=None)", samples=f"({_REGULAR})")
 def slogdet(input: Array) -> Any:
     """(sign, logabsdet), see linalg.slogdet."""
     return _SLOGDET_OLD(factorisations.slogdet_p(input)[:2])
 
 
-@function(
-    "logdet(Tensor input)",
-    primitives=[factorisations.slogdet_p],
-    samples="(eye(3)*3 + randn(3,3)*0.1)",
-)
+@function("logdet(Tensor input)", samples="(eye(3)*3 + randn(3,3)*0.1)")
 def logdet(input: Array) -> Any:
     """The logarithm of the determinant; NaN where it is negative."""
     factorisations.check_inputs("logdet", _values(input))
@@ -141,7 +123,6 @@ linalg_inv_ex = results(
 @function(
     "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
     numpy=np.linalg.solve,
-    primitives=[factorisations.solve_ex],
     samples=f"({_REGULAR}, randn(3)); ({_REGULAR}, randn(3,2)); "
     f"({_REGULAR}, randn(2,3), left=False)",
 )
@@ -156,7 +137,6 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
 @function(
     "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, "
     "Tensor[]? out=None)",
-    primitives=[factorisations.solve_ex],
     samples=f"({_REGULAR}, randn(3))",
 )
 def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
@@ -177,7 +157,6 @@ triangular_solve = results(
 
 @function(
     "linalg.tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
-    primitives=[factorisations.inv_ex],
     samples="(eye(4).reshape(2,2,4), ind=2)",
 )
 def linalg_tensorinv(A: Array, ind: int) -> Any:
@@ -222,7 +201,6 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
 # -- Cholesky -------------------------------------------------------------------------------------
 @function(
     "linalg.cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
-    primitives=[factorisations.cholesky_ex_p],
     samples=f"({_POSITIVE}); ({_POSITIVE}, upper=True)",
 )
 def linalg_cholesky(A: Array, upper: bool) -> Any:
@@ -253,11 +231,7 @@ linalg_qr = results(
 )
 
 
-@function(
-    "qr(Tensor input, bool some=True, *, Tensor[]? out=None)",
-    primitives=[factorisations.qr_p],
-    samples="(randn(3,2))",
-)
+@function("qr(Tensor input, bool some=True, *, Tensor[]? out=None)", samples="(randn(3,2))")
 def qr(input: Array, some: bool) -> Any:
     """(Q, R), see linalg.qr."""
     return _QR_OLD(factorisations.qr_p(input, "reduced" if some else "complete"))
@@ -273,9 +247,7 @@ linalg_eigh = results(
 
 
 @function(
-    "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
-    primitives=[factorisations.eigh_p],
-    samples=f"({_SYMMETRIC})",
+    "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)", samples=f"({_SYMMETRIC})"
 )
 def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
     """The eigenvalues of symmetric matrices, ascending."""
@@ -291,11 +263,7 @@ linalg_eig = results(
 )
 
 
-@function(
-    "linalg.eigvals(Tensor input, *, Tensor? out=None)",
-    primitives=[factorisations.eig_p],
-    samples=f"({_REGULAR})",
-)
+@function("linalg.eigvals(Tensor input, *, Tensor? out=None)", samples=f"({_REGULAR})")
 def linalg_eigvals(A: Array) -> Any:
     """The eigenvalues, complex."""
     recorded = A.requires_grad and modes.is_grad_enabled()  # by linalg.eig
@@ -305,7 +273,6 @@ def linalg_eigvals(A: Array) -> Any:
 
 @function(
     "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
-    primitives=[factorisations.svd_p],
     samples="(randn(3,2), full_matrices=False)",
 )
 def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
@@ -318,11 +285,7 @@ def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
     return _SVD(factorisations.svd_p(A, full_matrices))
 
 
-@function(
-    "linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
-    primitives=[factorisations.svd_p],
-    samples="(randn(3,2))",
-)
+@function("linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)", samples="(randn(3,2))")
 def linalg_svdvals(A: Array, driver: str | None) -> Any:
     """The singular values, descending."""
     return factorisations.svd_p(A, False)[1]
@@ -330,7 +293,6 @@ def linalg_svdvals(A: Array, driver: str | None) -> Any:
 
 @function(
     "svd(Tensor input, bool some=True, bool compute_uv=True, *, Tensor[]? out=None)",
-    primitives=[factorisations.svd_p],
     samples="(randn(3,2))",
 )
 def svd(input: Array, some: bool, compute_uv: bool) -> Any:
@@ -364,7 +326,6 @@ def _as_tensor(limit: Any) -> Any:
     "hermitian=False, Tensor out=None)",
     "linalg.pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
     "linalg.pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
-    primitives=[factorisations.pinv_p],
     samples="(randn(3,2)); (randn(2,3))",
 )
 def linalg_pinv(
@@ -378,11 +339,7 @@ def linalg_pinv(
     )
 
 
-@function(
-    "pinverse(Tensor input, float rcond=1e-15)",
-    primitives=[factorisations.pinv_p],
-    samples="(randn(3,2))",
-)
+@function("pinverse(Tensor input, float rcond=1e-15)", samples="(randn(3,2))")
 def pinverse(input: Array, rcond: float) -> Any:
     """The Moore-Penrose inverses, see linalg.pinv."""
     return factorisations.pinv_p(input, rtol=_as_tensor(rcond))
@@ -590,7 +547,6 @@ def _singular_condition(A: Any, p: Any) -> Any:
 @function(
     "linalg.cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
     "linalg.cond(Tensor input, str p, *, Tensor out=None)",
-    primitives=[factorisations.svd_p, factorisations.inv_ex],
     samples=f"({_REGULAR}); ({_REGULAR}, 'fro'); ({_REGULAR}, 1)",
 )
 def linalg_cond(input: Array, p: Any = None) -> Any:
@@ -617,11 +573,7 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
 
 
 # -- LU -------------------------------------------------------------------------------------------
-@function(
-    "linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
-    primitives=[factorisations.lu_p],
-    samples=f"({_REGULAR})",
-)
+@function("linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)", samples=f"({_REGULAR})")
 def linalg_lu(A: Array, pivot: bool) -> Any:
     """(P, L, U) with A = P @ L @ U."""
     lower, upper, p = factorisations.lu_p(A, pivot=pivot)
@@ -629,9 +581,7 @@ def linalg_lu(A: Array, pivot: bool) -> Any:
 
 
 @function(
-    "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
-    primitives=[factorisations.lu_factor_ex_p],
-    samples=f"({_REGULAR})",
+    "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)", samples=f"({_REGULAR})"
 )
 def linalg_lu_factor(A: Array, pivot: bool) -> Any:
     """(LU, pivots): both factors in one matrix."""
@@ -657,7 +607,6 @@ linalg_lu_factor_ex = results(
     "-> _lu_with_info(A=input)",
     "lu(Tensor input, bool pivot=True, Any get_infos=False)|method -> _lu_with_info(input)",
     python=True,
-    primitives=[factorisations.lu_factor_ex_p],
     samples=f"({_REGULAR})",
 )
 def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
@@ -669,7 +618,6 @@ def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
 @function(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
     "bool unpack_pivots=True, *, Tensor[]? out=None)|function",
-    primitives=[factorisations.lu_unpack_p],
     samples=f"(*linalg.lu_factor({_REGULAR}))",
 )
 def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> Any:
@@ -680,7 +628,6 @@ def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots
 
 @function(
     "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
-    primitives=[factorisations.lu_solve],
     samples=f"(randn(3,2), *linalg.lu_factor({_REGULAR}))",
 )
 def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
