@@ -115,7 +115,6 @@ linalg_inv_ex = results(
     "linalg.inv_ex(Tensor A, *, bool check_errors=False, Tensor[]? out=None)",
     factorisations.inv_ex,
     doc="(inverse, info): as linalg.inv, reporting failures instead of raising.",
-    module=__name__,
     samples=f"({_REGULAR})",
 )
 
@@ -150,7 +149,6 @@ triangular_solve = results(
     "bool unitriangular=False, *, Tensor[]? out=None)",
     factorisations.triangular_solve_p,
     doc="(solution, cloned_coefficient): X with A X = input for a triangular A.",
-    module=__name__,
     samples="(randn(3,2), randn(3,3) + 3*eye(3))",
 )
 
@@ -216,7 +214,6 @@ linalg_cholesky_ex = results(
     "Tensor[]? out=None)",
     factorisations.cholesky_ex_p,
     doc="(L, info): as linalg.cholesky, reporting failures instead of raising.",
-    module=__name__,
     samples=f"({_POSITIVE})",
 )
 
@@ -226,7 +223,6 @@ linalg_qr = results(
     "linalg.qr(Tensor A, str mode='reduced', *, Tensor[]? out=None)",
     factorisations.qr_p,
     doc="(Q, R) with A = Q @ R.",
-    module=__name__,
     samples="(randn(3,2)); (randn(2,3)); (randn(2,3), mode='complete')",
 )
 
@@ -241,7 +237,6 @@ linalg_eigh = results(
     "linalg.eigh(Tensor input, str UPLO='L', *, Tensor[]? out=None)",
     factorisations.eigh_p,
     doc="(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read.",
-    module=__name__,
     samples=f"({_SYMMETRIC})",
 )
 
@@ -258,7 +253,6 @@ linalg_eig = results(
     "linalg.eig(Tensor input, *, Tensor[]? out=None)",
     factorisations.eig_p,
     doc="(eigenvalues, eigenvectors), complex.",
-    module=__name__,
     samples=f"({_REGULAR})",
 )
 
@@ -379,7 +373,6 @@ linalg_lstsq = results(
     "Tensor[]? out=None)",
     factorisations.lstsq_p,
     doc="(solution, residuals, rank, singular_values) of the least-squares problem A X = B.",
-    module=__name__,
     samples="(randn(4,2), randn(4,3)); (randn(4,2), randn(4))",
 )
 
@@ -597,7 +590,6 @@ linalg_lu_factor_ex = results(
     "Tensor[]? out=None)",
     factorisations.lu_factor_ex_p,
     doc="(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising.",
-    module=__name__,
     samples=f"({_REGULAR})",
 )
 

@@ -120,7 +120,6 @@ view = overloads(
     primitives=[view_dtype],
     samples="(randn(2,3), 3, 2); (randn(2,3), -1)",
     doc="The same memory in another shape (one size may be -1), or read as another dtype.",
-    module=__name__,
 )
 
 
@@ -483,7 +482,6 @@ broadcast_to = overloads(
     numpy=np.broadcast_to,
     samples="(randn(3), (2,3))",
     doc="`input` expanded to a shape.",
-    module=__name__,
 )
 
 
@@ -986,7 +984,6 @@ tensor_split = overloads(
     "tensor_split(Tensor input, int sections, int dim=0) -> _tensor_split",
     targets=[_tensor_split],
     doc="A number of parts as equal as can be, or parts that begin at the given indices.",
-    module=__name__,
     primitives=[slice_p],
     samples="(randn(5), 2); (randn(5,2), (1,3))",
 )
@@ -1018,7 +1015,6 @@ def _splitting(name: str, at: int, least: int, doc: str, *samples: str) -> Any:
         f"{name}(Tensor input, int[] indices) -> parts",
         targets=[parts],
         doc=doc,
-        module=__name__,
         primitives=[slice_p],
         samples=samples,
     )

@@ -112,7 +112,7 @@ def _choice(*signatures: str, primitives: list[VjpRules], samples: str) -> Calla
     """`NAME_copy` of a view that several primitives make."""
     doc = f"A copy of `{signatures[0].partition('_copy(')[0]}`."
     texts = [s.replace(")", ", *, Tensor out=None)") for s in signatures]
-    facts: dict[str, Any] = {"samples": samples, "method": False, "module": __name__}
+    facts: dict[str, Any] = {"samples": samples, "method": False}
     return overloads(*texts, targets=primitives, doc=doc, **facts)
 
 

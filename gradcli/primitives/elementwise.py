@@ -653,7 +653,6 @@ def _one_limit(name: str, side: str, number: VjpRules, tensor: VjpRules, doc: st
         f"{name}(Tensor input, Scalar {side}, *, Tensor? out=None) -> limited",
         targets=[limited],
         doc=doc,
-        module=__name__,
         primitives=[number, tensor],
         inplace=True,
         samples=[f"{name}(randn(3), 0.5)", f"{name}(randn(3), randn(3))"],

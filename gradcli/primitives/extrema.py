@@ -191,7 +191,6 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
         targets=(whole, pair, selected),
         doc=doc,
-        module=__name__,
         primitives=[along],
         samples=f"{REDUCED}; {DIMS}; {more}",
     )
@@ -273,6 +272,5 @@ aminmax = results(
     "aminmax(Tensor input, *, int? dim=None, bool keepdim=False, Tensor[]? out=None)",
     aminmax_p,
     doc="The smallest and the largest element.",
-    module=__name__,
     samples="(randn(2,3)); (randn(2,3), dim=1)",
 )

@@ -44,7 +44,6 @@ sum_ = overloads(
     "Tensor? out=None) -> sum_dim",
     targets=(sum_all, sum_dim),
     doc="The sum of all elements, or along dimensions.",
-    module=__name__,
     numpy=np.sum,
     samples=f"{REDUCED}; {DIMS}; {TUPLES}; (randn(0)); (randn(0,3), 0)",
 )
@@ -116,7 +115,6 @@ mean = overloads(
     "Tensor? out=None) -> mean_dim",
     targets=(mean_all, mean_dim),
     doc="The mean of all elements, or along dimensions.",
-    module=__name__,
     numpy=np.mean,
     samples=f"{REDUCED}; {DIMS}; {TUPLES}",
 )
@@ -190,7 +188,6 @@ prod = overloads(
     "Tensor? out=None) -> prod_dim",
     targets=(prod_all, prod_dim),
     doc="The product of all elements, or along a dimension.",
-    module=__name__,
     numpy=np.prod,
     samples=f"{REDUCED}; {DIMS}; (tensor([2., 0., 3.]))",
 )
@@ -220,7 +217,6 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor? out=None) -> along",
         targets=[along],
         doc=doc,
-        module=__name__,
         numpy=numpy,
         primitives=[made],
         samples=samples,

@@ -181,7 +181,7 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
         differentiable=1,
     )(type(name, (), {"__module__": __name__, "self": _running_backward}))
     signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
-    return results(signature, made, doc=doc, module=__name__, samples=ALONG)
+    return results(signature, made, doc=doc, samples=ALONG)
 
 
 cummax = _running_extremum("cummax", np.maximum, "The largest element so far, and its index.")

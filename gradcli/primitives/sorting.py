@@ -299,7 +299,6 @@ def _medians(name: str, whole: VjpRules, skip: bool, doc: str) -> Any:
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
         targets=(whole, named_results(name, along)),
         doc=doc,
-        module=__name__,
         primitives=[along],
         samples=f"(randn(2,3)); (randn(())); {DIMS}",
     )
@@ -341,7 +340,6 @@ kthvalue = results(
     "kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
     kthvalue_p,
     doc="The k-th smallest element along a dimension, and its index.",
-    module=__name__,
     samples="(randn(2,3), 2); (randn(2,3), 1, 0); (randn(()), 1)",
 )
 
@@ -377,7 +375,6 @@ mode = results(
     "mode(Tensor input, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
     mode_p,
     doc="The most frequent element along a dimension (the smallest such), and an index of it.",
-    module=__name__,
     samples="(randn(2,3)); (tensor([3., 1., 3., 1.])); (randn(2,3), 0)",
 )
 
@@ -441,7 +438,6 @@ topk = results(
     "Tensor[]? out=None)",
     topk_p,
     doc="The k largest (or smallest) elements along a dimension, and their indices.",
-    module=__name__,
     samples="(randn(2,3), 2); (randn(2,3), 1, 0); (randn(5), 2, largest=False); (randn(()), 1)",
 )
 

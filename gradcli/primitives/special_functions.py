@@ -543,7 +543,6 @@ frexp = results(
     "frexp(Tensor input, *, Tensor[]? out=None)",
     frexp_p,
     doc="(mantissa, exponent): input = mantissa * 2**exponent.",
-    module=__name__,
     samples="(rand(3) + 0.5)",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -69,5 +70,6 @@ def named_results(name: str, primitive: VjpRules) -> Callable[..., Any]:
 def results(signature: str, primitive: VjpRules, **about: Any) -> Callable[..., Any]:
     """Enter a function that returns a primitive's results as a named tuple; about: as for `overloads`."""
     name = said(signature.partition("(")[0])
-    target = named_results(name, primitive)
-    return overloads(f"{signature} -> selected", targets=[target], primitives=[primitive], **about)
+    about |= {"targets": [named_results(name, primitive)], "primitives": [primitive]}
+    module = sys._getframe(1).f_globals["__name__"]
+    return overloads(f"{signature} -> selected", module=module, **about)

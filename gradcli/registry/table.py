@@ -364,7 +364,7 @@ def overloads(
     *signatures: str,
     targets: Iterable[Primitive | Callable[..., Any]],
     doc: str,
-    module: str,
+    module: str = "",
     primitives: Iterable[VjpRules] = (),
     name: str | None = None,
     **about: Any,
@@ -372,8 +372,10 @@ def overloads(
     """Enter a function with a separate target for each signature: `NAME(…) -> TARGET`.
 
     targets: the primitives, or functions over primitives, that the arrows name. primitives: those that
-    these functions may record. module: the caller's `__name__`. about: as for `function`.
+    these functions may record. module: whose function it is; the caller's by default.
+    about: as for `function`.
     """
+    module = module or sys._getframe(1).f_globals["__name__"]
     named = {t.name if isinstance(t, Primitive) else t.__name__: t for t in targets}
     recorded = (*(t for t in named.values() if isinstance(t, Primitive)), *primitives)
     parser = Parser(signatures, named)
