@@ -8,7 +8,7 @@ from typing import Any
 from gradcli.core.primitive import Primitive, VjpRules
 from gradcli.movement import reshaping
 from gradcli.movement.strides import in_order
-from gradcli.registry.table import Array, function, operator, overloads
+from gradcli.registry.table import FUNCTIONS, Array, function, operator, overloads
 
 FAMILY = "shapes"
 
@@ -28,17 +28,17 @@ def _of_any_layout(view: Primitive) -> Callable[..., Any]:
     return lambda self, size: kernel(in_order(self), size).copy()
 
 
-def _copy_of(
-    view: VjpRules, *samples: str, options: str = "", out: str = "Tensor", real: bool = False
-) -> Primitive:
+def _copy_of(view: VjpRules, sample: str = "", options: str | None = None) -> Primitive:
     """The primitive of the view's copies: the view's own rules, under the node's name with `_copy`.
 
-    real: PyTorch records no such copy of complex numbers.
+    options: the signature behind the tensor; that of the view itself by default.
     """
     name = view.name.removesuffix("_p")
     body = type(f"{name}_copy", (), {**view.vjps, "__doc__": f"A copy of `{name}`."})
     body.__module__ = __name__
-    signature = f"{name}_copy(Tensor input{options}, *, {out} out=None)"
+    if options is None and name in FUNCTIONS:
+        options = FUNCTIONS[name].parser.texts[0].partition("Tensor input")[2][:-1]  # type: ignore[union-attr]
+    results = "Tensor[]" if view.returns_list else "Tensor"
     primitive = operator(
         view.kernel,
         f"{view.node}_copy",
@@ -46,97 +46,72 @@ def _copy_of(
         batching=view.batching,
         axes=view.axes,
         sizes=view.sizes,
-        symbolic=view.symbolic or (f"{view.name}:" if samples else ""),
+        symbolic=view.symbolic or (f"{view.name}:" if sample else ""),
         outputs="list" if view.returns_list else None,
-        refuses={"C": f"{name}_copy"} if real else None,
-        public=bool(samples),
+        refuses={"C": f"{name}_copy"} if name in _REAL else None,
+        public=bool(sample),
         method=False,
-        samples=samples,
-        signature=signature,
+        samples=sample,
+        signature=f"{name}_copy(Tensor input{options or ''}, *, {results} out=None)",
         writes="read",
     )(body)
     primitive.kernel = _copying(view)
     return primitive
 
 
-alias_copy = _copy_of(reshaping.alias, "alias_copy(randn(3))")
-t_copy = _copy_of(reshaping.t, "t_copy(randn(2,3))")
-transpose_copy = _copy_of(
-    reshaping.transpose, "transpose_copy(randn(2,3), 0, 1)", options=", int dim0, int dim1"
-)
-unsqueeze_copy = _copy_of(reshaping.unsqueeze, "unsqueeze_copy(randn(3), 0)", options=", int dim")
-select_copy = _copy_of(
-    reshaping.select, "select_copy(randn(2,3), 0, 1)", options=", int dim, int index", real=True
-)
-slice_copy = _copy_of(
-    reshaping.slice_p,
-    "slice_copy(randn(4), 0, 1, 3)",
-    options=", int dim=0, int? start=None, int? end=None, int step=1",
-    real=True,
-)
-unfold_copy = _copy_of(
-    reshaping.unfold,
-    "unfold_copy(randn(5), 0, 2, 1)",
-    options=", int dimension, int size, int step",
-)
-unbind_copy = _copy_of(
-    reshaping.unbind, "unbind_copy(randn(2,3))[0]", options=", int dim=0", out="Tensor[]"
-)
-diagonal_copy = _copy_of(
-    reshaping.diagonal,
-    "diagonal_copy(randn(3,3))",
-    options=", int offset=0, int dim1=0, int dim2=1",
-)
-view_as_real_copy = _copy_of(
-    reshaping.view_as_real, "view_as_real_copy(randn(2, dtype=complex128))"
-)
+_REAL = ("select", "slice")  # PyTorch records no such copies of complex numbers
+
+for _view, _sample in (
+    (reshaping.alias, "(randn(3))"),
+    (reshaping.t, "(randn(2,3))"),
+    (reshaping.transpose, "(randn(2,3), 0, 1)"),
+    (reshaping.unsqueeze, "(randn(3), 0)"),
+    (reshaping.select, "(randn(2,3), 0, 1)"),
+    (reshaping.unfold, "(randn(5), 0, 2, 1)"),
+    (reshaping.unbind, "(randn(2,3))[0]"),
+    (reshaping.view_as_real, "(randn(2, dtype=complex128))"),
+    (reshaping.permute, "(randn(2,3), (1,0))"),
+    (reshaping.as_strided, "(randn(2,3), (2,2), (1,2))"),
+):
+    _copy_of(_view, _sample)
+diagonal_copy = _copy_of(reshaping.diagonal, "(randn(3,3))")
+_SLICE = ", int dim=0, int? start=None, int? end=None, int step=1"
+slice_copy = _copy_of(reshaping.slice_p, "(randn(4), 0, 1, 3)", _SLICE)
 view_size_copy = _copy_of(reshaping.view_size)
 view_size_copy.kernel = _of_any_layout(reshaping.view_size)
 expand_size_copy = _copy_of(reshaping.expand_size)
-permute_copy = _copy_of(
-    reshaping.permute, "permute_copy(randn(2,3), (1,0))", options=", int[] dims"
-)
 squeeze_all_copy = _copy_of(reshaping.squeeze_all)
 squeeze_dim_copy = _copy_of(reshaping.squeeze_dim)
 squeeze_dims_copy = _copy_of(reshaping.squeeze_dims)
-as_strided_copy = _copy_of(
-    reshaping.as_strided,
-    "as_strided_copy(randn(2,3), (2,2), (1,2))",
-    options=", int[] size, int[] stride, int? storage_offset=None",
-)
 split_size_copy = _copy_of(reshaping.split_size)
 split_by_sizes_copy = _copy_of(reshaping.split_by_sizes)
 
 
-def _choice(*signatures: str, primitives: list[VjpRules], samples: str) -> Callable[..., Any]:
+def _choice(*forms: str, targets: list[VjpRules], samples: str) -> Callable[..., Any]:
     """`NAME_copy` of a view that several primitives make."""
-    doc = f"A copy of `{signatures[0].partition('_copy(')[0]}`."
-    texts = [s.replace(")", ", *, Tensor out=None)") for s in signatures]
-    facts: dict[str, Any] = {"samples": samples, "method": False}
-    return overloads(*texts, targets=primitives, doc=doc, **facts)
+    doc = f"A copy of `{forms[0].partition('_copy(')[0]}`."
+    texts = [s.replace(")", ", *, Tensor out=None)") for s in forms]
+    return overloads(*texts, targets=targets, doc=doc, samples=samples, method=False)
 
 
 view_copy = _choice(
     "view_copy(Tensor input, ScalarType dtype) -> view_dtype",
     "view_copy(Tensor input, int[] size) -> view_size_copy",
-    primitives=[reshaping.view_dtype, view_size_copy],
+    targets=[reshaping.view_dtype, view_size_copy],
     samples="(randn(2,3), (3,2))",
 )
 squeeze_copy = _choice(
     "squeeze_copy(Tensor input) -> squeeze_all_copy",
     "squeeze_copy(Tensor input, int dim) -> squeeze_dim_copy",
     "squeeze_copy(Tensor input, int[] dim) -> squeeze_dims_copy",
-    primitives=[squeeze_all_copy, squeeze_dim_copy, squeeze_dims_copy],
+    targets=[squeeze_all_copy, squeeze_dim_copy, squeeze_dims_copy],
     samples="(randn(1,3)); (randn(1,3), 0)",
 )
-split_copy = _choice(
-    "split_copy(Tensor input, int split_size, int dim=0) -> split_size_copy",
-    primitives=[split_size_copy],
-    samples="(randn(4), 2)[0]",
-)
+_SPLIT = "split_copy(Tensor input, int split_size, int dim=0) -> split_size_copy"
+split_copy = _choice(_SPLIT, targets=[split_size_copy], samples="(randn(4), 2)[0]")
 split_with_sizes_copy = _choice(
     "split_with_sizes_copy(Tensor input, int[] split_sizes, int dim=0) -> split_by_sizes_copy",
-    primitives=[split_by_sizes_copy],
+    targets=[split_by_sizes_copy],
     samples="(randn(4), (1,3))[0]",
 )
 

@@ -61,13 +61,14 @@ class Parser:
         return other
 
     @cached_property
-    def _texts(self) -> tuple[str, ...]:
+    def texts(self) -> tuple[str, ...]:
+        """The signatures as they are written."""
         return self._given or (_of_tensors(self.name, self._targets),)
 
     @cached_property
     def signatures(self) -> list[Signature]:
         """The parsed signatures."""
-        return [Signature(text) for text in self._texts]
+        return [Signature(text) for text in self.texts]
 
     def function(
         self, first: int = 0, *, numbers: bool = False, suffix: str = ""
@@ -107,7 +108,7 @@ class Parser:
 
     def _binder(self, targets: Any, *how: Any) -> Binder:
         """A Binder of the texts to targets; how: further arguments of `Binder`."""
-        binder = Binder(self._texts, targets, *how)
+        binder = Binder(self.texts, targets, *how)
         binder.overlap, binder.title = self.overlap, self.title or self.name
         return binder
 

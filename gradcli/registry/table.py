@@ -174,7 +174,7 @@ def _calls(samples: str | Iterable[str], name: str) -> tuple[str, ...]:
     """Samples as calls; in a text they are parted by "; ", and the name goes before a parenthesis."""
     if not isinstance(samples, str):
         return tuple(samples)
-    return tuple(name * (s[0] == "(") + s for s in samples.split("; "))
+    return tuple(name * (s[0] == "(") + s for s in samples.split("; ") if s)
 
 
 # -- filling the table ----------------------------------------------------------------------------
