@@ -202,6 +202,8 @@ class ExpressionCommand(HelpfulCommand):
             reading = _formula(found, text, self.declaration.puts_in)
             text = reading.source
         program, names = variables(text, lenient)
+        if reading is not None:
+            names = [name for name in names if name not in reading.functions]
         ctx.meta["gradcli.program"] = program
         if found.missing is not None and not lenient and found.missing[2:] in names:
             raise _no_value(found.missing, declared)
@@ -240,7 +242,8 @@ class ExpressionCommand(HelpfulCommand):
         positionals = [""] * sum(from_file) + found.positionals
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(ctx, found, program, names, shown, declared)
-        ctx.params["request"].reading = reading
+        if reading is not None:
+            _take_reading(ctx.params["request"], reading)
         return out
 
 
@@ -284,6 +287,16 @@ def _formula(found: Split, text: str, which: str) -> Reading:
     found.options = [o for o in found.options if not o.startswith(left_out)]
     found.options += [f"--wrt={name}" for name in reading.wrt]
     return reading
+
+
+def _take_reading(request: Request, reading: Reading) -> None:
+    """How the text was read, and the functions in it that nobody knows."""
+    request.reading = reading
+    if functions := [name for name in reading.functions if name not in request.loaded]:
+        from gradcli.symbolic.unknown_functions import unknowns
+
+        request.loaded |= unknowns(functions)
+        note(f"{', '.join(functions)}: read as functions of numbers that are not known")
 
 
 def _looks_known(program: Program | None, name: str) -> bool:

@@ -39,6 +39,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.symbolic.printed_text import printed
     from gradcli.symbolic.taylor_series import taylor
 
+    if request.reading and request.reading.functions:
+        raise usage(f"{request.reading.functions[0]} is not known, and has no Taylor polynomial")
     where = point(ctx, request)
     texts = dict(request.texts)
     if not texts:

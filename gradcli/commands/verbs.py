@@ -305,6 +305,7 @@ def _read(
 ) -> tuple[_Call, Reading]:
     """The call of a program in which texts are put in for variables, and how it was read."""
     from gradcli.language.rewritten_sources import read
+    from gradcli.symbolic.unknown_functions import unknowns
 
     given = {**(values or {}), **variables}
     texts = {n: v for n, v in given.items() if isinstance(v, str)}
@@ -314,7 +315,7 @@ def _read(
     if isinstance(wrt, str) and len(reading.wrt) == 1:
         (names,) = reading.wrt
     rest = {n: v for n, v in given.items() if n not in reading.put_in}
-    return _Call(reading.source, None, rest, names), reading
+    return _Call(reading.source, None, {**unknowns(reading.functions), **rest}, names), reading
 
 
 def _formula(

@@ -6,10 +6,13 @@ reads, runs and proves one kind of thing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from gradcli.language.located_errors import LanguageError
+from gradcli.language import translations
+from gradcli.language.located_errors import LanguageError, suggest
+from gradcli.language.names import is_known, suggestions
 from gradcli.language.parser import parse
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names, free_names
@@ -20,6 +23,7 @@ class Reading(NamedTuple):
 
     put_in: the variables that an expression was put in for. wrt: the variables to differentiate by; empty
     for all. elements: what of them, if some are only parts: `x[0]`. along: the direction of each, as text.
+    functions: the names that are called and that nobody knows.
     """
 
     source: str
@@ -27,6 +31,7 @@ class Reading(NamedTuple):
     wrt: list[str]
     elements: list[str]
     along: dict[str, str]
+    functions: list[str]
 
 
 def read(
@@ -57,7 +62,27 @@ def read(
         text = f"{'; '.join(indexed)}; {text}"  # so that the variables have these elements
     directions = {} if along is None else _directions(along, names or free)
     stacks = [f"stack([{n}, {v}]); " for n, v in directions.items() if parse(v).free_variables()]
-    return Reading("".join(stacks) + text, put_in, names, places if indexed else [], directions)
+    text = "".join(stacks) + text
+    unknown = _unknown_functions(parse(text))
+    return Reading(text, put_in, names, places if indexed else [], directions, unknown)
+
+
+def _unknown_functions(program: Program) -> list[str]:
+    """The names that are only called, or differentiated by func.grad, and that are no slip: letters, or
+    words that are like no function.
+    """
+
+    def is_function(name: str) -> bool:
+        reads, called, _ = program.uses[name]
+        taken = re.findall(rf"\bgrad\(\s*{re.escape(name)}\s*[,)]", program.source)
+        return bool(called or taken) and reads == called + len(taken) and not is_known(name)
+
+    return [
+        name
+        for name in filter(is_function, free_names(program))
+        if len(name) == 1
+        or (name not in translations.FUNCTIONS and not suggest(name, suggestions()))
+    ]
 
 
 def check_no_equation(program: Program) -> None:

@@ -20,6 +20,7 @@ from gradcli.symbolic.algebra import HALF
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expression_text import INFIX
 from gradcli.symbolic.expressions import Expression, is_call, order
+from gradcli.symbolic.unknown_functions import meaning_of
 
 Values = dict[Expression, Any]
 
@@ -122,6 +123,9 @@ def _call(node: Expression, values: Values) -> Any:
             named[key] = _option(value)
         else:
             positional.append(_option(value))
+    unknown = meaning_of(word, len(args))
+    if unknown is not None:
+        return unknown(*args)
     # `torch.complex`: the name alone is Python's.
     own = qualified(word.removeprefix("torch.")) if word.startswith("torch.") else meaning(word)
     return call(own, positional, named)

@@ -20,6 +20,7 @@ from gradcli.symbolic.expression_text import (
     Printer,
 )
 from gradcli.symbolic.expressions import Expression, is_call, is_size
+from gradcli.symbolic.unknown_functions import in_latex, is_unknown
 
 GREEK = frozenset(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
@@ -130,6 +131,8 @@ class LatexPrinter(Printer):
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
     ) -> Piece:
         shown = FUNCTIONS.get(function)
+        if shown is None and is_unknown(function):
+            shown = in_latex(function, symbol)
         if shown is None:
             shown = rf"\operatorname{{{function.rpartition('.')[2]}}}".replace("_", r"\_")
         return rf"{shown}\left({', '.join(self.arguments(args, options))}\right)", ATOM

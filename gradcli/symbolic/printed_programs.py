@@ -9,10 +9,16 @@ import numpy as np
 
 from gradcli.core.tensor import wrap
 from gradcli.symbolic.differentiate import Derivatives
+from gradcli.symbolic.expressions import order
+from gradcli.symbolic.spelling import NoExpression
+from gradcli.symbolic.unknown_functions import is_unknown
 
 
 def write(found: Derivatives, form: str) -> str:
     """A function of the variables that returns the value and the gradients: c, jax, or one of `to_code`."""
+    for node in order([found.value, *found.by.values()]):
+        if node.op == "call" and is_unknown(node.data[0]):
+            raise NoExpression(f"{node.data[0]} is not known: a program cannot call it")
     if form == "c":
         from gradcli.symbolic.c_code import to_c
 

@@ -52,6 +52,7 @@ from gradcli.symbolic.symbolic_shapes import (
     size_of,
     sized,
 )
+from gradcli.symbolic.unknown_functions import Unknown
 from gradcli.transforms.higher_orders import gradients
 from gradcli.transforms.traced_run import CONSTANTS
 
@@ -237,7 +238,8 @@ class Claim:
             return self._run_code(arrays)
         tensors = {n: wrap(np.asarray(v)) for n, v in arrays.items()}
         with as_exact_as(arrays):
-            return {n: _array(run(p, tensors).value) for n, p in self.parsed.items()}
+            space = {n: f for n, f in self.names.items() if isinstance(f, Unknown)} | tensors
+            return {n: _array(run(p, space).value) for n, p in self.parsed.items()}
 
     def _run_code(self, arrays: Arrays) -> dict[str, Any]:
         from gradcli.symbolic import printed_programs

@@ -24,6 +24,10 @@ def lines(*argv: str) -> list[str]:
 
 
 CIRCLE = ["x**2 + y**2 == 1", "--of", "y", "--wrt", "x"]
+EULER_LAGRANGE = (
+    "L = lambda q, v: m*v**2/2 - k*q**2/2; p = lambda s: func.grad(L, 1)(x(s), func.grad(x)(s)); "
+    "func.grad(p)(t) - func.grad(L, 0)(x(t), func.grad(x)(t))"
+)
 AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
 
 
@@ -55,6 +59,15 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["1/sqrt(x**2 + y**2 + z**2)", "--operator", "laplacian"], ["0"]),
         (["sum(x**3)", "--operator", "laplacian"], ["6*sum(x)"]),
         (["A@x", "--operator", "div", "--wrt", "x", "--shape", "A=3,3"], ["trace(A)"]),
+        # unknown functions
+        (["f(g(x))", "--wrt", "x"], ["func.grad(g)(x)*func.grad(f)(g(x))"]),
+        (["f(g(x))", "--wrt", "x", "--format", "latex"],
+         [r"\frac{\partial f}{\partial x} = g'\left(x\right) f'\left(g\left(x\right)\right)"]),
+        (["x(t)**2", "--wrt", "t"], ["2*x(t)*func.grad(x)(t)"]),
+        (["f(x, 2*x)"], ["func.grad(f, 0)(x, 2*x) + 2*func.grad(f, 1)(x, 2*x)"]),
+        (["f(x)", "--order", "2"], ["func.grad(func.grad(f))(x)"]),
+        (["u(x, t) == 0", "--of", "x", "--wrt", "t"],
+         ["-func.grad(u, 1)(x, t)/func.grad(u, 0)(x, t)"]),
         # expressions put in
         (["x*y", *AREA, "--wrt", "r"], ["r*sin(2*t)"]),
         (["x - y", "--x", "y", "--y", "x"], ["y.grad = 1", "x.grad = -1"]),  # at once
@@ -68,6 +81,7 @@ def test_diff(argv: list[str], expected: list[str]) -> None:
     ("argv", "expected"),
     [
         (["sin(x)**2 + cos(x)**2"], ["1"]),
+        ([EULER_LAGRANGE], ["m*func.grad(func.grad(x))(t) + k*x(t)"]),
         (["x**2 + y**2", *AREA], ["r**2"]),
         (["sqrt(x**2)", "--assume", "x < 0"], ["-x"]),
         (["abs(x*y)", "--assume", "x < 0, y < 0"], ["x*y"]),
@@ -137,6 +151,9 @@ def test_json() -> None:
         ([*CIRCLE, "--order", "3"], "a first derivative, and a second one"),
         (["x*y", "--wrt", "z[0]"], "'z' is not a variable of the expression"),
         (["u = x; u = u*u; u", "--wrt", "u"], "u is assigned more than once"),
+        (["f(x)", "--x", "1,2"], "an unknown function is one of numbers"),
+        (["f(x)", "--format", "python"], "f is not known: a program cannot call it"),
+        (["sinn(x)"], "did you mean `sin` or `sign`?"),
         (["x*y", "--along", "1,2,3"], "3 parts, and there are 2 variables"),
         (["x*y", "--operator", "div"], "needs a field of 2 components; this one has shape ()"),
     ],
@@ -154,6 +171,7 @@ def test_from_python() -> None:
     assert gradcli.diff("x**2 + y**2 == 1", of="y", wrt="x") == "-x/y"
     assert gradcli.diff("sum(x**2)", wrt="x[0]") == "2*x[0]"
     assert gradcli.diff("x*y", operator="grad") == "stack([y, x])"
+    assert gradcli.diff("f(x)*x") == "f(x) + x*func.grad(f)(x)"
     assert gradcli.taylor("cos(x)", x=0, order=2) == "1 - x**2/2"
     assert gradcli.simplify("x**2 + y**2", x="r*cos(t)", y="r*sin(t)") == "r**2"
     assert gradcli.simplify("sqrt(x**2)", assume="x > 0") == "x"
