@@ -53,6 +53,7 @@ _HOME = {
         ["check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"],
         "gradcli.commands.verbs",
     ),
+    "fit": "gradcli.commands.solver_verbs",
 }
 _NAMESPACES = frozenset(
     [

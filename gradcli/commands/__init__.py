@@ -14,6 +14,7 @@ COMMANDS = {
     "hessian": "Print the Hessian of EXPR.",
     "jvp": "Print the derivative of EXPR along a direction.",
     "map": "Print EXPR and its gradients for every row of a table.",
+    "fit": "Fit the parameters of an equation to the rows of a table.",
     "check": "Check the gradients of EXPR against numerical ones.",
     "ops": "List every function, or show one.",
     "help": "Show the help of a command.",

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
 INPUTS, OUTPUTS = "Variables and input", "Output"  # sections of help; `Request` has what they say
 # What a shell offers for a value, by what help calls it.
-_COMPLETED = {"FILE": "files", "TABLE": "files", "NAMES": "variables", "NAME=VALUE": "bindings"}
+_COMPLETED = {
+    "FILE": "files",
+    "FIT": "files",
+    "TABLE": "files",
+    "NAMES": "variables",
+    "NAME=VALUE": "bindings",
+}
 _WRITTEN = re.compile(r"((?:-[\w-]+(?:, |/)?)+)(?: (.+))?")
 
 
@@ -243,4 +249,7 @@ UNCERTAINTY = (
     Option("--uncertainty x=VALUE", "Standard uncertainty of an input, as x±VALUE.", many=True),
     Option("--covariance x,y=VALUE", "Covariance of two inputs.", many=True),
     Option("--budget", "Each input's share of the uncertainty."),
+    _input(
+        "--params FIT.json", "Values, uncertainties, covariances of a fit: what fit --json wrote."
+    ),
 )

@@ -12,7 +12,7 @@ from gradcli.commands.compiled_evaluation import (
     rows_wanted,
     write_plan,
 )
-from gradcli.commands.declarations import ANOMALY, ARRAYS, LARGE, Options, declare
+from gradcli.commands.declarations import ANOMALY, ARRAYS, LARGE, UNCERTAINTY, Options, declare
 from gradcli.commands.inspected import evaluate_watched, raise_on_anomalies
 
 if TYPE_CHECKING:
@@ -22,15 +22,27 @@ if TYPE_CHECKING:
 
 @declare(
     "eval",
-    *(*ARRAYS, ANOMALY, *LARGE),
+    *(*ARRAYS, ANOMALY, *UNCERTAINTY, *LARGE),
     examples=(
         'gradcli eval "(x+a).mean()" --x 3 --a 4,2',
         'gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0',
         'gradcli eval "softmax(x, dim=0)" --x @logits.csv --precision 4',
     ),
+    propagates=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Print the value of EXPR."""
+    """Print the value of EXPR, with its uncertainty where values have one."""
+    if any("@" in text for text in request.texts.values()):
+        from gradcli.commands.uncertainty import take_from_cells
+
+        take_from_cells(request)
+    if request.uncertainties or options.uncertainty or options.covariance or options.budget:
+        from gradcli.commands import grad
+
+        request.no_grad = request.names
+        given = Options(**{**vars(grad.command.defaults()), **vars(options)})
+        grad.run(ctx, request, given, bare=True)
+        return
     by_rows, anomalies = rows_wanted(options), options.detect_anomaly
     if (table := large_table(request, by_rows)) is not None and (by_rows or not anomalies):
         from gradcli.commands.large_columns import eval_by_rows, runner

@@ -72,6 +72,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     Where values have an uncertainty (0.994±0.002, 0.994+-0.002, 0.994(2)), that of EXPR is printed first.
     """
+    run(ctx, request, options)
+
+
+def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = False) -> None:
+    """The same. bare: a value with its uncertainty is printed as `eval` does, without a name."""
     asked = request.no_grad
     if request.wrt is None and request.style.path is None:
         request.no_grad = [*asked, *_data(request)]
@@ -111,6 +116,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if request.style.form == "json":
         found = to_json(evaluation, intermediates, gradient, options.passes)
         found = found if errors is None else errors.to_json(found)
+        if bare:  # the keys of `eval`
+            for name in ("seed", "passes", "wrt", "grads", "retained"):
+                del found[name]
+            found["requires_grad"] = True
         if trace is not None:
             found["trace"] = trace.to_json()
         if lines is not None:
@@ -120,7 +129,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     write_plan(lines, request.style)
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
-    _write(evaluation, intermediates, errors, options.value)
+    _write(evaluation, intermediates, errors, options.value, bare)
 
 
 def _data(request: Request) -> list[str]:
@@ -225,12 +234,14 @@ def _write(
     intermediates: dict[str, Any],
     errors: Uncertainties | None,
     show_value: bool,
+    bare: bool,
 ) -> None:
     """The results, a line each: the value if asked for, the gradients of the leaves, and of what is kept."""
     style = evaluation.request.style
     results: list[tuple[str | None, Any]] = []
     if errors is not None:
         results.extend(errors.results(style))
+        results[0] = (None if bare else "value", results[0][1])
     elif show_value:
         results.append(("value", evaluation.value))
     for name, tensor in [*_reached(evaluation).items(), *intermediates.items()]:

@@ -75,7 +75,7 @@ def large_table(request: Request, wanted: bool | None) -> Table | None:
     if largest is None or not (wanted or sizes[largest] >= _LARGE):
         return None
     try:
-        made = _table(largest, found[largest], request.missing, bool(wanted))
+        made = large(largest, found[largest], request.missing, bool(wanted))
     except TableError as error:
         if not wanted:
             return None
@@ -96,9 +96,11 @@ def _size(path: str) -> int:
     return os.path.getsize(full) if os.path.isfile(full) else 0
 
 
-def _table(
+def large(
     pattern: str, wanted: Mapping[str, str | None], missing: str, forced: bool
 ) -> Table | None:
+    """The table of a pattern, with the columns that each variable names (None: all of them); None where it
+    need not be read in passes."""
     from gradcli.streaming.running_sums import Column
     from gradcli.tables.column_reading import matching
     from gradcli.tables.columns import own, select

@@ -95,7 +95,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if table.startswith("@") and not os.path.exists(table):
         table = table[1:]  # as files are written behind a variable
     set_up(ctx, request)
-    form = _format(request, options.format, path)
+    form = form_of(request, options.format, path)
     try:
         parts = None if options.workers is None and options.cluster is None else Parts(table)
         stream = Stream(table, sys.stdin)
@@ -106,9 +106,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         if parts is not None:
             job.settle(next(iter(stream)), form)
             stream.close()
-            say(_by_workers(job, parts.parts, form, options), bad_rows)
+            say(by_workers(job, parts.parts, form, options), bad_rows)
             return
-        with _opened(form, path, request) as sink:
+        with opened_sink(form, path, request) as sink:
             with RowsBar(stream.size) as progress:
                 for batch in stream:
                     sink.write(job.run(batch, form))
@@ -123,7 +123,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     say(job.tally(), bad_rows)
 
 
-def _format(request: Request, form: str | None, path: str | None) -> str:
+def form_of(request: Request, form: str | None, path: str | None) -> str:
     """The format that is asked for; "table" on a terminal."""
     from gradcli.tables.writing import FORMATS, format_of
 
@@ -155,7 +155,7 @@ class Asked:
 
         self.request, self.names = request, stream.names
         self.table_name = stream.name
-        bound = self._bound(options.columns)
+        bound = bound_columns(self.table_name, self.names, options.columns)
         self.columns = {name: found.columns for name, found in bound.items()}
         vectors = {name for name, found in bound.items() if found.is_matrix}
         free = list(request.open_variables)
@@ -254,21 +254,6 @@ class Asked:
 
         return select(self.table_name, self.names, wanted, output.note)
 
-    def _bound(self, items: Iterable[str]) -> dict[str, Selection]:
-        """`x=x1,x2`: the columns of a variable, which make a vector if they are several."""
-        found: dict[str, Selection] = {}
-        for item in items:
-            name, equals, wanted = item.partition("=")
-            name = name.strip()
-            if not equals or not name.isidentifier() or not wanted.strip():
-                raise usage(
-                    f"--columns wants NAME=COLUMNS, not {item!r}", hint="as in --columns 'x=x1,x2'"
-                )
-            if name in found:
-                raise usage(f"--columns: {name} is bound twice")
-            found[name] = self._select(wanted)
-        return found
-
     def propagate(self, items: Sequence[str], covariances: Sequence[str], budget: bool) -> None:
         """Take in the uncertainties: a number, or a column, for an input."""
         from gradcli.commands.uncertainty import all_uncertainties, named, same_shape
@@ -279,7 +264,9 @@ class Asked:
             if name in self.shared:
                 self._differentiable(name)
             self.job.errors[name] = self._number_or_column(text, name, f"--uncertainty {name}")
-        for (one, other), text in named(covariances, "--covariance", 2, known).items():
+        for (one, other), text in named(
+            [*self.request.covariances, *covariances], "--covariance", 2, known
+        ).items():
             for name in (one, other):
                 if name not in self.job.errors:
                     raise usage(f"--covariance: {name} has no uncertainty")
@@ -401,7 +388,25 @@ class Asked:
             raise
 
 
-def _by_workers(job: RowJob, parts: list[Part], form: str, options: Options) -> Tally:
+def bound_columns(table: str, names: Sequence[str], items: Iterable[str]) -> dict[str, Selection]:
+    """`x=x1,x2`: the columns of a table that a variable is, a vector if they are several."""
+    from gradcli.tables.columns import select
+
+    found: dict[str, Selection] = {}
+    for item in items:
+        name, equals, wanted = item.partition("=")
+        name = name.strip()
+        if not equals or not name.isidentifier() or not wanted.strip():
+            raise usage(
+                f"--columns wants NAME=COLUMNS, not {item!r}", hint="as in --columns 'x=x1,x2'"
+            )
+        if name in found:
+            raise usage(f"--columns: {name} is bound twice")
+        found[name] = select(table, names, wanted, output.note)
+    return found
+
+
+def by_workers(job: RowJob, parts: list[Part], form: str, options: Options) -> Tally:
     """Map the parts of the table by other processes, into a folder of as many files."""
     from gradcli.commands.large_columns import runner
 
@@ -436,7 +441,7 @@ def say(tally: Tally, bad_rows: str) -> None:
 
 
 # -- where it goes ----------------------------------------------------------------------------------
-class _opened:
+class opened_sink:
     """The sink of a command line; a file is there whole or not at all."""
 
     def __init__(self, form: str, path: str | None, request: Request) -> None:

@@ -429,6 +429,13 @@ def _request(
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
     _check_standard_input(found, texts, options, operand)
     uncertainties = _uncertainties(texts, options, declaration.propagates)
+    covariances: list[str] = []
+    if (path := params.pop("params", None)) is not None:
+        from gradcli.commands.uncertainty import take_from_fit
+
+        free = [n for n in names if n not in texts]
+        covariances = take_from_fit(path, read_text(path), free, texts, options, uncertainties)
+        shown = [n for n in names if n in shown or n in texts]
     wrt = name_list(params.pop("wrt"), "--wrt", shown)
     session = ctx.obj if ctx.obj is not None else SessionNames({})
     tensors = {n: t for n, t in session.tensors.items() if n in shown and n not in texts}
@@ -462,6 +469,7 @@ def _request(
         open_variables=open_variables,
         shapes=shapes,
         uncertainties=uncertainties,
+        covariances=covariances,
         tensors=tensors,
     )
 
@@ -517,7 +525,7 @@ def _uncertainties(
     """Take the uncertainties out of the values that have one; their texts by name."""
     found = {}
     for name, text in texts.items():
-        if not spread.is_marked(text):
+        if not (spread.is_marked(text) or spread.is_asymmetric(text)):
             continue
         from gradcli.language.located_errors import LanguageError
         from gradcli.language.uncertain_values import split_uncertainty
@@ -532,7 +540,7 @@ def _uncertainties(
         if not propagates:
             raise usage(
                 f"{options[name].rstrip('=')}: {text} has an uncertainty",
-                hint="gradcli grad and gradcli map propagate it",
+                hint="gradcli eval, grad and map propagate it",
             )
         texts[name], found[name] = pair
     return found

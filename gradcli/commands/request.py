@@ -44,6 +44,7 @@ class Request:
 
     names: the variables, in the order of the command line. texts: the text of every variable's value.
     uncertainties: of those that are given with one, `x±u`, its text; or an array, out of a table's cells.
+    covariances: of those that a fit gave, `x,y=VALUE`.
     files: what reads the files that the values name, once there is one.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
     tensors: the variables that are tensors of a session, which stay as they are.
@@ -64,6 +65,7 @@ class Request:
         ),
         "options",
         "program",
+        "covariances",
         *("reading", "shapes", "style", "tensors", "texts", "uncertainties", "wrt"),
     )
 
@@ -81,6 +83,7 @@ class Request:
         style: Style,
         missing: str = "error",
         uncertainties: dict[str, Any] | None = None,
+        covariances: Sequence[str] = (),
         tensors: dict[str, Any] | None = None,
         open_variables: Sequence[str] = (),
         shapes: Sequence[str] = (),
@@ -90,7 +93,7 @@ class Request:
         self.wrt, self.no_grad = wrt, no_grad
         self.dtype, self.manual_seed = dtype, manual_seed
         self.loaded, self.style, self.missing = loaded, style, missing
-        self.uncertainties = uncertainties or {}
+        self.uncertainties, self.covariances = uncertainties or {}, list(covariances)
         self.tensors = tensors or {}
         self.open_variables, self.shapes = list(open_variables), shapes
         self.files: Reader | None = None

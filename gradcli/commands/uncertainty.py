@@ -87,6 +87,56 @@ def take_from_cells(request: Request) -> None:
             request.uncertainties[name] = found
 
 
+def take_from_fit(
+    path: str,
+    text: str,
+    names: Iterable[str],
+    texts: dict[str, str],
+    options: dict[str, str],
+    uncertainties: dict[str, str],
+) -> list[str]:
+    """Bind variables to the parameters of a fit, with their uncertainties; return the covariances.
+
+    What the fit has for no variable is left out.
+    """
+    import json
+
+    try:
+        found = json.loads(text)
+        given = {n: (p["value"], p["error"]) for n, p in found["parameters"].items()}
+        related = found["covariance"]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise usage(
+            f"--params: {path} is no fit", hint="write one: gradcli fit … --json > fit.json"
+        ) from None
+    taken = []
+    for name in names:
+        labels = [label for label in given if label.partition("[")[0] == name]
+        if not labels:
+            continue
+        if any(given[label][1] is None for label in labels):
+            raise usage(
+                f"--params: {path} has no error for {name}", hint=f"give --{name} VALUE±ERROR"
+            )
+        comma = "," if len(labels) > 1 or labels[0] != name else ""
+        texts[name], uncertainties[name] = (
+            ",".join(repr(given[label][k]) for label in labels) + comma for k in (0, 1)
+        )
+        options[name] = f"--params {name}="
+        if len(labels) > 1:
+            raise usage(
+                f"--params: {name} is a vector, whose elements are correlated",
+                hint="fit them as numbers: a0 + a1*x in place of dot(a, …)",
+            )
+        taken.append(name)
+    return [
+        f"{one},{other}={related[one][other]!r}"
+        for k, one in enumerate(taken)
+        for other in taken[:k]
+        if given[one][1] and given[other][1]
+    ]
+
+
 def all_uncertainties(
     request: Request, items: Iterable[str], known: Iterable[str], cells: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -121,7 +171,9 @@ class Uncertainties:
     ) -> None:
         self.request, self.budget = request, budget
         self.texts = all_uncertainties(request, uncertainties, request.names)
-        self.covariances = named(covariances, "--covariance", 2, request.names)
+        self.covariances = named(
+            [*request.covariances, *covariances], "--covariance", 2, request.names
+        )
         if not self.texts:
             what = "--covariance" if self.covariances else "--budget"
             raise usage(

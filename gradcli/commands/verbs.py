@@ -42,7 +42,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _verb(function: Callable[P, R]) -> Callable[P, R]:
+def verb(function: Callable[P, R]) -> Callable[P, R]:
     """The function with errors that speak Python, and that begin where it was called."""
 
     @wraps(function)
@@ -189,7 +189,7 @@ def _no_variable(name: str, known: Sequence[str], source: str) -> LanguageError:
     )
 
 
-@_verb
+@verb
 def grad(
     source: str,
     values: Values = None,
@@ -361,7 +361,7 @@ def _formula(
     return made
 
 
-@_verb
+@verb
 def simplify(
     source: str,
     values: Values = None,
@@ -383,7 +383,7 @@ def simplify(
     return made.code or "\n".join([*made.lines, *made.by.values()])
 
 
-@_verb
+@verb
 def taylor(
     source: str, values: Values = None, /, *, order: int = 6, form: str = "text", **variables: Any
 ) -> str:
@@ -405,10 +405,10 @@ def taylor(
 
 
 _derivative.__name__ = "diff"
-_derivative = _verb(_derivative)
+_derivative = verb(_derivative)
 
 
-@_verb
+@verb
 def jacobian(
     source: str,
     values: Values = None,
@@ -440,7 +440,7 @@ def jacobian(
     return call.result({n: wrap(array) for n, array in found.by.items()})
 
 
-@_verb
+@verb
 def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **variables: Any) -> Any:
     """The second derivatives of an expression whose value is a scalar.
 
@@ -502,7 +502,7 @@ class Check:
         return "\n".join(lines)
 
 
-@_verb
+@verb
 def check(
     source: str,
     values: Values = None,
@@ -560,7 +560,7 @@ def _double(array: Any) -> Any:
     )
 
 
-@_verb
+@verb
 def graph(source: str, values: Values = None, /, *, wrt: Names = None, **variables: Any) -> Graph:
     """The backward graph of an expression, for `print`, notebooks and every format of `gradcli.inspect`.
 

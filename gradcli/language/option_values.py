@@ -179,6 +179,9 @@ def _evaluate(text: str, start: int, end: int, dtype: Any) -> Any:
             error.span = (error.span[0] + shift, error.span[1] + shift)
             error.source = text
         error.usage = True
+        from gradcli.system.spread import unit_hint
+
+        error.hint = unit_hint(text) or error.hint
         raise
 
 

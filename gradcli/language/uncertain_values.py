@@ -12,16 +12,19 @@ def split_uncertainty(text: str) -> tuple[str, str] | None:
     Each number of a list has its own. Raises LanguageError where some have one and some have none, or one
     is negative.
     """
-    if not spread.is_marked(text):
+    if not (spread.is_marked(text) or spread.is_asymmetric(text)):
         return None
     parts = text.split(",")
     if len(parts) > 1 and not parts[-1].strip():
         parts.pop()
     found = [spread.split(part) for part in parts]
     if not any(found):
+        if spread.is_asymmetric(text):
+            raise _refused("two uncertainties", text, (0, len(text)), spread.ASYMMETRIC)
         if "±" in text:
             at = text.index("±")
-            raise _refused("`±` stands between two numbers", text, (at, at + 1))
+            hint = spread.unit_hint(text)
+            raise _refused("`±` stands between two numbers", text, (at, at + 1), hint)
         return None
     values, errors, begin = [], [], 0
     for part, pair in zip(parts, found, strict=True):
@@ -38,11 +41,13 @@ def split_uncertainty(text: str) -> tuple[str, str] | None:
     return ",".join(values) + comma, ",".join(errors) + comma
 
 
-def _refused(message: str, text: str, span: tuple[int, int]) -> LanguageError:
+def _refused(
+    message: str, text: str, span: tuple[int, int], hint: str | None = None
+) -> LanguageError:
     return LanguageError(
         message,
         kind="value",
         source=text,
         span=span,
-        hint="as in 0.994±0.002, 0.994+-0.002, 5±2% or 0.994(2); ±0 for what is exact",
+        hint=hint or "as in 0.994±0.002, 0.994+-0.002, 5±2% or 0.994(2); ±0 for what is exact",
     )

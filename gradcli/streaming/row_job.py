@@ -99,6 +99,7 @@ class RowJob:
         self.spread: set[int] = set()  # the columns of variables whose cells have uncertainties
         self.covariances: dict[tuple[str, str], Any] = {}
         self.budget = False
+        self.renamed: dict[str, str] = {}  # what columns that were computed are called
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
         self._begin()
 
@@ -168,6 +169,7 @@ class RowJob:
         errors = {n: given(n, e) for n, e in self.errors.items()}
         covariances = {pair: given(pair[0], e) for pair, e in self.covariances.items()}
         made = self._computed(results, further, len(places), errors, covariances)
+        made = [(self.renamed.get(name, name), array) for name, array in made]
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
             bad.update(_anomalies(made, places, results))

@@ -39,6 +39,30 @@ def split(text: str) -> tuple[str, str] | None:
     return _scaled(value, power), _scaled(digits, power)
 
 
+def is_asymmetric(text: str) -> bool:
+    """Whether a text is a number with other uncertainties above than below: `1.2+0.2-0.1`."""
+    if "+" not in text or "-" not in text:
+        return False
+    if "," in text:
+        return any(map(is_asymmetric, text.split(",")))
+    part = r"\d*\.?\d+(?:[eE][-+]?\d+)?"
+    pattern = rf"\s*{_NUMBER}\s*(?:\+\s*{part}\s*-|-\s*{part}\s*\+)\s*{part}\s*"
+    return re.fullmatch(pattern, text, re.A) is not None
+
+
+ASYMMETRIC = "an uncertainty is the same on both sides: write half of their sum, as in 1.2±0.15"
+
+
+def unit_hint(text: str) -> str | None:
+    """What to do about a number with a unit, `99.4cm`, `9.81 m/s**2`; None for any other text."""
+    pattern = rf"\s*\(?{_NUMBER}[^A-Za-zµΩ°%]*\s*([A-Za-zµΩ°]+)(?:[/*,].*)?"
+    match = re.fullmatch(pattern, text, re.A)
+    if match is None or re.fullmatch(r"[eEjJ]|inf|nan", match[1]):
+        return None
+    unit = match[1] if match[1].isascii() else "unit"
+    return f"no units here: write the number, and multiply by a name, as in x*{unit} with --{unit} VALUE"
+
+
 def together(text: str) -> str:
     """A text without the spaces around `±` or `+/-` between two numbers."""
     return re.sub(_APART, r"\1", text, flags=re.A) if is_marked(text) else text

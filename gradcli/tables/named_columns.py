@@ -237,6 +237,10 @@ def _kind(cell: Any) -> str:
 def _advice(cell: Any) -> str | None:
     if isinstance(cell, str) and re.fullmatch(r"[-+]?\d+,\d+", cell):
         return "write decimals with a point, not a comma"
+    if isinstance(cell, str) and spread.is_asymmetric(cell):
+        return spread.ASYMMETRIC
+    if isinstance(cell, str) and spread.unit_hint(cell):
+        return "no units in cells: the column's name may have one, as in `L [m]`"
     return None
 
 
@@ -400,7 +404,7 @@ def without_spread(cells: Cells, name: str) -> Array:
     if cells.spread is not None:
         raise TableError(
             f"{name}: its numbers have uncertainties",
-            hint="gradcli grad and gradcli map propagate them",
+            hint="gradcli grad, eval, map and fit take them into account",
         )
     return cells.numbers
 

@@ -154,9 +154,10 @@ def test_cells_are_numbers_and_carry_their_uncertainty(cell, value, uncertainty,
         code, out, _ = run("grad", "sum(x)", "--x", f"@{name}:x", "--json")
         found = json.loads(out)
         assert (found["value"], found["uncertainty"]) == (float(value), float(uncertainty))
-        for more in ([], ["--by-rows"]):
-            code, _, err = run("eval", "x", "--x", f"@{name}:x", *more)
-            assert code == 2 and "its numbers have uncertainties" in err
+        found = json.loads(run("eval", "sum(x)", "--x", f"@{name}:x", "--json")[1])
+        assert (found["value"], found["uncertainty"]) == (float(value), float(uncertainty))
+        code, _, err = run("jvp", "x", "--x", f"@{name}:x", "--vector", "ones")
+        assert code == 2 and "its numbers have uncertainties" in err
 
 
 def test_uncertainties_are_of_a_whole_column(folder, monkeypatch):

@@ -140,7 +140,12 @@ def test_lines(options, lines):
 
 
 REFUSED = [
-    (["eval", "x", "--x", "1±2"], "has an uncertainty"),
+    (["jacobian", "x", "--x", "1±2"], "has an uncertainty"),
+    (["eval", "x", "--x", "1.2+0.2-0.1"], "two uncertainties"),
+    (["grad", "x", "--x", "1.2 -0.2 +0.1,3"], "two uncertainties"),
+    (["grad", "x", "--x", "99.4cm"], "no units here: write the number, and multiply by a name, as in x*cm"),
+    (["grad", "x", "--x", "99.4±0.1 cm"], "no units here"),
+    (["grad", "x", "--x", "9.81 m/s**2"], "as in x*m with --m VALUE"),
     (["grad", *PENDULUM, "--seed", "2"], "--seed and uncertainties exclude each other"),
     (["grad", *PENDULUM, "--passes", "2", "--retain-graph"], "--passes and uncertainties"),
     (["grad", *PENDULUM, "--order", "2"], "--order and uncertainties"),

@@ -82,6 +82,8 @@ CASES = [
     ("check", "x.detach()*x", *X),
     ("check", "x**3", *X, "--second-order"),
     ("check", "x**2", "--x", "1", "--against", "2*x"),
+    ("eval", "x**2", "--x", "3±1", "--budget"),
+    ("fit", "n == a*t", "examples/data/silver.csv", "--a", "1", "--sigma", "dn", "--budget"),
     ("graph", "x*x", "--x", "1"),
     ("graph", "x*x", "--x", "1", "--grads", "--values"),
     ("error", "x +"),

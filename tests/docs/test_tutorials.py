@@ -14,7 +14,7 @@ from tests.commands.terminal import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-NEEDS = {"nan": "torch", "fit": "scipy"}
+NEEDS = {"nan": "torch"}
 TUTORIALS = [
     pytest.param(
         page,

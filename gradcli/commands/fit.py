@@ -1,0 +1,420 @@
+"""`gradcli fit EQUATION TABLE`: the parameters that bring an equation closest to the rows of a table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.command_errors import usage
+from gradcli.commands.compiled_evaluation import rows_wanted
+from gradcli.commands.declarations import (
+    BY_ROWS,
+    CLUSTER,
+    EXPRESSION,
+    Argument,
+    Option,
+    Options,
+    declare,
+)
+from gradcli.commands.large_columns import Table, large, runner
+from gradcli.commands.request import Request
+from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
+from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
+
+if TYPE_CHECKING:
+    from gradcli.optimize.equation_rows import Batch, EquationRows
+    from gradcli.optimize.least_squares import Fit
+    from gradcli.system.process import AnyContext
+
+BOUNDS = Option("--bounds x=LOW:HIGH", "Bounds of a variable.", many=True)
+PLOT = "--plot FILE"
+
+
+@declare(
+    "fit",
+    *EXPRESSION,
+    Argument("TABLE"),
+    Option("--fix b=VALUE", "Keep a parameter as it is.", many=True),
+    BOUNDS,
+    Option(
+        "--sigma [x=]COLUMN|VALUE",
+        "Standard uncertainty of the response, or of a column.",
+        many=True,
+    ),
+    Option(
+        "--robust LOSS",
+        "Heed outliers less: soft_l1, huber or arctan.",
+        choices=("soft_l1", "huber", "arctan"),
+    ),
+    Option(
+        "--columns 'x=x1,x2'",
+        "A variable from columns of other names; several make a vector.",
+        many=True,
+    ),
+    Option("--budget", "Each source's share of a parameter's variance."),
+    Option("--max-iterations N", "Stop after N.", least=1, default=5000),
+    Option("-o FILE", "Write the table, with the columns fitted and residual.", name="path"),
+    Option(PLOT, "Draw data, curve and residuals: .svg, .png, .pdf."),
+    *(BY_ROWS, *CLUSTER),
+    examples=(
+        'gradcli fit "y == b1*(1 - exp(-b2*x))" data.csv --b1 500 --b2 0.0001',
+        'gradcli fit "T == 2*pi*sqrt(L/g)" pendulum.csv --g 10 --sigma sT --plot fit.png',
+        'gradcli fit "log(n) == log(a) - t/tau" decay.csv --fix a=100 --bounds tau=0:inf --json',
+    ),
+    operands=2,
+    open_variables=True,
+)
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Fit the parameters of EXPR, an equation `left == right`, to the rows of TABLE (- for standard input).
+
+    The equation is that of one row. A variable that is the name of a column is data; the others are
+    parameters, and the values given are where they start (1 where none is).
+    """
+    table, path, plot = options.table, options.path, options.plot
+    if table is None:
+        raise usage("no table", hint="write gradcli fit EQUATION FILE, or - for standard input")
+    form = None if plot is None else picture_form(plot)
+    if path in output.STANDARD_OUTPUT:
+        raise usage("-o: standard output has the parameters", hint="name a file: -o FILE.csv")
+    set_up(ctx, request)
+    with _reading(table):
+        asked = Asked(request, table, options)
+        shares: Mapping[str, Any] = {}
+        if (large := asked.large(rows_wanted(options))) is not None:
+            for option in ("robust", "budget", "plot"):
+                if getattr(options, option):
+                    raise _at_once(f"--{option}")
+            with runner(options) as runs:
+                found = asked.by_passes(large, runs, options.max_iterations)
+        else:
+            asked.read()
+            found, shares = asked.fitted(options.robust or "linear", options.max_iterations)
+        if path is not None:
+            asked.write(found, options)
+        if form is not None:
+            from gradcli.optimize.fits import drawing
+
+            output.write_file(plot, drawing(form, asked.rows, found, asked.batch, asked.spreads))
+    report(request, asked.rows, found, shares if options.budget else {})
+
+
+def _at_once(option: str) -> Exception:
+    return usage(f"{option} does not go with --by-rows", hint="--whole reads the table at once")
+
+
+@contextmanager
+def _reading(table: str) -> Iterator[None]:
+    """What is wrong with the table, as an error of the command line."""
+    from gradcli.language.option_values import table_error
+    from gradcli.tables import TableError
+
+    try:
+        yield
+    except TableError as error:
+        raise table_error(error, table, (0, max(len(table), 1))) from None
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.filename is None:
+            raise
+        raise usage(f"cannot read {error.filename}: {error.strerror}", kind="file") from None
+
+
+def picture_form(path: str) -> str:
+    """The format that the ending of --plot FILE asks for."""
+    from gradcli.optimize.plots import ENDINGS
+
+    ending = os.path.splitext(path.lower())[1]
+    if ending not in ENDINGS:
+        raise usage(
+            f"--plot: no picture has the ending of {path}", hint=f"there are {', '.join(ENDINGS)}"
+        )
+    return ending[1:]
+
+
+def bounds_of(name: str, text: str) -> tuple[float, float]:
+    """`LOW:HIGH`, either of which may be left out."""
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise usage(f"--bounds wants {name}=LOW:HIGH, not {text!r}", hint=f"as in {name}=0:inf")
+    option = f"--bounds {name}="
+    return tuple(  # type: ignore[return-value]
+        float(read_value(end, option).item()) if end.strip() else other
+        for end, other in ((low, -float("inf")), (high, float("inf")))
+    )
+
+
+class Asked:
+    """What the command line asks for: which variables are columns, which parameters, and where they start."""
+
+    def __init__(self, request: Request, table: str, options: Options) -> None:
+        from gradcli.commands.map import bound_columns
+        from gradcli.language.scope_checks import free_names
+        from gradcli.optimize.equation_rows import EquationRows
+        from gradcli.tables.record_batches import Stream
+
+        self.request, self.table = request, table
+        if table.startswith("@") and not os.path.exists(table):
+            self.table = table = table[1:]  # as files are written behind a variable
+        self.stream = Stream(table, sys.stdin)
+        self.names = self.stream.names
+        free = free_names(request.program)
+        opened = request.open_variables
+        bound = bound_columns(table, self.names, options.columns)
+        if wrong := next((n for n in bound if n not in free), None):
+            raise usage(f"--columns: {wrong!r} is no variable of the equation", kind="name")
+        self.columns = {n: found.columns for n, found in bound.items()}
+        self.vectors = {n for n, found in bound.items() if found.is_matrix}
+        fixed = named(options.fix, "--fix", 1, [*request.names, *opened])
+        for name in opened:
+            if name in bound or name in fixed:
+                continue
+            if (column := self._column(name)) is not None:
+                self.columns[name] = [column]
+        if not self.columns:
+            raise usage(
+                f"no variable of the equation is a column of {table}",
+                hint=f"its columns are {', '.join(self.names)}",
+            )
+        parameters = [n for n in free if n in request.names or n in opened]
+        parameters = [n for n in parameters if n not in self.columns and n not in request.loaded]
+        files = files_of(request)
+        values = {n: read_variable(request, n, files) for n in request.names}
+        values |= {n: read_value(text, f"--fix {n}=") for n, text in fixed.items()}
+        still = [n for n in parameters if n in fixed or n in request.no_grad]
+        if request.wrt is not None:
+            still += [n for n in parameters if n not in request.wrt and n not in still]
+        start, constant, guessed = {}, {}, []
+        for name in parameters:
+            if name in still:
+                constant[name] = values[name].detach().array
+            elif name in values:
+                start[name] = values[name].detach().array
+            else:
+                start[name] = 1.0
+                guessed.append(name)
+        if guessed:
+            self._note_start(guessed)
+        if not start:
+            raise usage("there is no parameter to fit", hint="every name is a column, or fixed")
+        self.rows: EquationRows = EquationRows(request.source, request.loaded, start, constant)
+        texts = named(options.bounds, "--bounds", 1, start)
+        self.bounds = {name: bounds_of(name, text) for name, text in texts.items()}
+        self.sigma = self._sigma(options.sigma)
+        self.spreads: dict[str, Any] = {}
+        self.tables: list[Any] = []
+
+    def _column(self, name: str) -> int | None:
+        """The column that a name is; None where it is none."""
+        from gradcli.tables import TableError
+        from gradcli.tables.columns import column
+
+        try:
+            return column(self.table, self.names, name, output.note)
+        except TableError as error:
+            if error.wrong is None:  # not for want of such a column
+                raise
+            return None
+
+    def _note_start(self, names: list[str]) -> None:
+        """Say that parameters start at 1, which may be misspelt columns."""
+        from gradcli.language.located_errors import suggest
+
+        said = [
+            f"{n} (or is it the column {close[0]}?)" if (close := suggest(n, self.names)) else n
+            for n in names
+        ]
+        start = "starts" if len(names) == 1 else "start"
+        output.note(f"{', '.join(said)} {start} at 1: say others, as in --{names[0]} VALUE")
+
+    def _sigma(self, items: Iterable[str]) -> dict[str | None, int | float]:
+        """--sigma by column; None is the response. A column's place, or a number."""
+        found: dict[str | None, int | float] = {}
+        for item in items:
+            left, equals, text = item.partition("=")
+            name = left.strip() if equals else None
+            text = text.strip() if equals else item.strip()
+            if name is None and "sigma" in self.rows.start:
+                raise usage(
+                    "--sigma is the uncertainty of the data, and sigma a parameter, too",
+                    hint="write --let sigma=START, and --sigma y=COLUMN",
+                )
+            if name is not None and name not in self.columns:
+                raise usage(
+                    f"--sigma: {name!r} is no column of the equation",
+                    hint=f"there are {', '.join(self.columns)}",
+                    kind="name",
+                )
+            if name in found:
+                raise usage(f"--sigma: {name or 'the response'} has two uncertainties")
+            if (place := self._column(text)) is not None:
+                found[name] = place
+                continue
+            try:
+                found[name] = float(text)
+            except ValueError:
+                raise usage(
+                    f"--sigma: {text!r} is neither a column of {self.table} nor a number",
+                    hint=f"its columns are {', '.join(self.names)}",
+                    kind="name",
+                ) from None
+        return found
+
+    # -- in memory -----------------------------------------------------------------------------------
+    def read(self) -> None:
+        """The columns of all rows."""
+        import numpy as np
+
+        from gradcli.optimize.equation_rows import gathered
+        from gradcli.tables.named_columns import chosen
+
+        wanted = [i for found in self.columns.values() for i in found]
+        wanted += [i for i in self.sigma.values() if isinstance(i, int)]
+        wanted = list(dict.fromkeys(wanted))
+        self.tables = list(self.stream)
+        for one in self.tables:
+            for error in one.bad.values():
+                raise error
+        places = [[one.names.index(self.names[i]) for i in wanted] for one in self.tables]
+        cells = dict(zip(wanted, chosen(self.tables, places, self.request.missing), strict=True))
+        read = {}
+        for i, cell in cells.items():
+            if cell.numbers.dtype.kind == "c":
+                raise usage(f"column {self.names[i]} is complex: a fit is of real numbers")
+            read[i] = cell.numbers.astype(np.float64)
+        self.batch: Batch = gathered(read, self.columns, self.vectors)
+        for name, places_of in self.columns.items():
+            spread = cells[places_of[0]].spread
+            if spread is not None and name not in self.vectors:
+                self.spreads[name] = spread
+        for of, sigma in self.sigma.items():
+            if of in self.spreads:
+                raise usage(f"--sigma: {of} has an uncertainty in its cells already")
+            array = read[sigma] if isinstance(sigma, int) else np.full(self.count, sigma)
+            self.spreads[of or ""] = array
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(next(iter(self.batch.values())))
+
+    def fitted(self, loss: str, limit: int) -> tuple[Fit, Mapping[str, Any]]:
+        """The fit, and what every source of uncertainty shares in it."""
+        from gradcli.optimize.fits import fit_rows
+
+        spreads = dict(self.spreads)
+        return fit_rows(
+            self.rows, self.batch, deviation=spreads.pop("", None), spreads=spreads,
+            bounds=self.bounds, loss=loss, limit=limit,
+        )  # fmt: skip
+
+    # -- in passes -----------------------------------------------------------------------------------
+    def large(self, by_rows: bool | None) -> Table | None:
+        """The table that is to be read in passes, if it is one."""
+        from gradcli.tables.columns import quoted
+        from gradcli.tables.source import STANDARD_INPUT
+
+        if by_rows is False or (self.table in STANDARD_INPUT and not by_rows):
+            return None
+        wanted = {n: ",".join(quoted(self.names[i]) for i in c) for n, c in self.columns.items()}
+        return large(self.table, wanted, self.request.missing, bool(by_rows))
+
+    def by_passes(self, table: Table, runs: Any, limit: int) -> Fit:
+        """The fit by the normal equations of all rows."""
+        from gradcli.commands.progress import RowsBar
+        from gradcli.optimize.equation_rows import PassSums
+        from gradcli.optimize.fits import fit_in_passes
+
+        for name in filter(None, self.sigma):
+            raise _at_once(f"--sigma {name}=…")
+        if self.request.loaded:
+            raise usage("--load does not go with --by-rows", hint="leave out one of them")
+        sums = PassSums(
+            self.rows, self.names, self.columns, self.vectors, self.sigma.get(None),
+            self.request.missing,
+        )  # fmt: skip
+        with RowsBar(None) as bar:
+            return fit_in_passes(
+                sums, table.parts.parts, table.rows, runs, self.bounds, limit, bar.advance
+            )
+
+    # -- what is written -----------------------------------------------------------------------------
+    def write(self, found: Fit, options: Options) -> None:
+        """The table's columns, and `fitted` and `residual` behind them."""
+        from gradcli.commands.map import by_workers, form_of, opened_sink, say
+        from gradcli.streaming.row_job import RowJob
+        from gradcli.tables.columns import own
+        from gradcli.tables.parts import Parts
+        from gradcli.tables.record_batches import Stream
+
+        rows, request = self.rows, self.request
+        shared = {**rows.fixed, **rows.shaped(found.values)}
+        keep = own(self.names, len(self.names))
+        job = RowJob(
+            rows.both, {}, self.names, self.columns, self.vectors, shared, (), keep,
+            missing=request.missing,
+        )  # fmt: skip
+        job.renamed = {"value_0": "fitted", "value_1": "residual"}
+        job.spread = {i for n in self.spreads for i in self.columns.get(n, ())}
+        form = form_of(request, None, options.path)
+        if options.workers is not None or options.cluster is not None:
+            parts = Parts(self.table)
+            say(by_workers(job, parts.parts, form, options), "stop")
+            return
+        with opened_sink(form, options.path, request) as sink:
+            for batch in self.tables or Stream(self.table, sys.stdin):
+                sink.write(job.run(batch, form))
+            sink.close()
+
+
+def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str, Any]) -> None:
+    """Print the fit. Raises LanguageError where it is none."""
+    from gradcli.language.located_errors import LanguageError
+    from gradcli.optimize.fits import to_json
+
+    labels = rows.labels
+    if request.style.form == "json":
+        made = to_json(rows, found, shares)
+        output.write_json({"expression": request.source, **made})
+    else:
+        output.write_results(_lines(request, labels, found, shares), request.style)
+    if found.bounded:
+        names = ", ".join(labels[k] for k in found.bounded)
+        output.note(f"at a bound, and held there for the errors of the others: {names}")
+    if found.dof == 0:
+        output.note("as many parameters as rows: their errors are unknown")
+    message = hint = None
+    if found.undetermined:
+        names = ", ".join(labels[k] for k in found.undetermined)
+        message = f"the data do not determine {names}: other values give the same residuals"
+        hint = f"keep one as it is, as in --fix {labels[found.undetermined[0]]}=VALUE"
+    elif not found.converged:
+        message = f"no minimum after {found.iterations} iterations: these are the last values"
+        hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE; see --max-iterations"
+    if message is not None:
+        raise LanguageError(message, kind="value", usage=False, hint=hint)
+
+
+def _lines(
+    request: Request, labels: list[str], found: Fit, shares: Mapping[str, Any]
+) -> list[tuple[str | None, Any]]:
+    from gradcli.optimize.fits import strong_correlations
+
+    plain = request.style.form == "plain"
+    made: list[tuple[str | None, Any]] = []
+    for k, label in enumerate(labels):
+        value, error = float(found.values[k]), float(found.errors[k])
+        text = to_plain(value, error) if plain else with_uncertainty(value, error)
+        made.append((label, text if error > 0 else value))
+        for source, share in shares.items():
+            made.append((f"{label}.share.{source}", share[k] if plain else f"{share[k]:.1%}"))
+    numbers = {"chi2": found.chi2, "residual_deviation": found.deviation}
+    made.append(("dof", found.dof))
+    for name, number in numbers.items():
+        if number == number:
+            made.append((name, number if plain else float(f"{number:.6g}")))
+    for one, other, related in strong_correlations(labels, found):
+        made.append((f"correlation.{one}.{other}", related if plain else round(related, 4)))
+    return [*made, ("iterations", found.iterations)]

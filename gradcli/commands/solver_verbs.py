@@ -1,0 +1,107 @@
+"""`fit`, `minimize` and `root` as functions: see `verbs`, whose errors and variables they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gradcli.commands.verbs import verb
+from gradcli.language import as_tensor, parse
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.scope_checks import free_names
+from gradcli.system import dtypes
+
+__tracebackhide__ = True
+
+
+class Fitted:
+    """A fit: `values`, `errors`, `covariance` as arrays in the order of `names`; see also `parameters`.
+
+    converged is False where no minimum was found; undetermined names what the data do not tell. fitted and
+    residual are those of the rows.
+    """
+
+    __slots__ = (
+        *("chi2", "converged", "covariance", "dof", "errors", "fitted", "iterations", "names"),
+        *("parameters", "residual", "residual_deviation", "undetermined", "values"),
+    )
+
+    def __init__(self, rows: Any, found: Any, written: Mapping[str, Any]) -> None:
+        self.names, self.values, self.errors = rows.labels, found.values, found.errors
+        self.parameters = dict(
+            zip(self.names, zip(self.values, self.errors, strict=True), strict=True)
+        )
+        self.covariance, self.chi2, self.dof = found.covariance, found.chi2, found.dof
+        self.residual_deviation, self.iterations = found.deviation, found.iterations
+        self.undetermined = [self.names[k] for k in found.undetermined]
+        self.converged = found.converged and not self.undetermined
+        self.fitted, self.residual = written["fitted"], written["residual"]
+
+    def __repr__(self) -> str:
+        from gradcli.commands.uncertainty import with_uncertainty
+
+        lines = [
+            f"{n} = {with_uncertainty(float(v), float(e))}" for n, (v, e) in self.parameters.items()
+        ]
+        return "\n".join([*lines, f"dof = {self.dof}", f"chi2 = {self.chi2:.6g}"])
+
+
+@verb
+def fit(
+    source: str,
+    table: Any,
+    values: Mapping[str, Any] | None = None,
+    /,
+    *,
+    sigma: Any = None,
+    fix: Mapping[str, Any] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    robust: str = "linear",
+    **start: Any,
+) -> Fitted:
+    """The least squares of an equation: `fit("y == a*x + b", {"x": x, "y": y}, a=1, b=0)`.
+
+    The equation is that of one row. table: columns by name, as a dict, a frame or a table of Arrow's; names
+    that are no columns are parameters, which start where `values` and keywords say, or at 1. sigma: the
+    standard uncertainty of the response, or a dict of those of columns. fix: parameters that stay.
+    bounds: (low, high) by name. robust: "soft_l1", "huber" or "arctan". Raises LanguageError.
+    """
+    from gradcli.optimize.equation_rows import EquationRows
+    from gradcli.optimize.fits import fit_rows
+
+    program = parse(source)
+    free = free_names(program)
+    columns = list(getattr(table, "column_names", None) or table)
+    batch = {n: np.asarray(table[n], np.float64) for n in free if n in columns}
+    if not batch:
+        raise LanguageError(
+            f"no variable of {source!r} is a column (there are: {', '.join(map(str, columns))})",
+            kind="name",
+        )
+    given = {**(values or {}), **start}
+    fixed = {n: np.asarray(as_tensor(v).detach().array) for n, v in (fix or {}).items()}
+    for name in (*given, *fixed, *(bounds or {})):
+        if name not in free or name in batch:
+            raise LanguageError(f"{name} is no parameter of {source!r}", kind="name")
+    wanted = [n for n in free if n not in batch and n not in fixed]
+    wanted = [n for n in wanted if n in given or n in program.free_variables()]
+    begin = {n: np.asarray(given.get(n, 1.0), np.float64) for n in wanted}
+    spreads = {
+        n: np.broadcast_to(np.asarray(s, np.float64), batch[n].shape)
+        for n, s in (sigma.items() if isinstance(sigma, Mapping) else ())
+    }
+    rows = EquationRows(source, {}, begin, fixed)
+    before = dtypes.get_default_dtype()
+    try:
+        found, _ = fit_rows(
+            rows, batch, spreads=spreads, bounds=bounds, loss=robust,
+            deviation=None if spreads or sigma is None else np.asarray(sigma, np.float64),
+        )  # fmt: skip
+        return Fitted(rows, found, rows.written(found.values, batch))
+    finally:
+        dtypes.set_default_dtype(before)
+
+
+__all__ = ["Fitted", "fit"]

@@ -1,0 +1,53 @@
+"""Equations and inequalities, `left == right`, as the pairs of their sides."""
+
+from __future__ import annotations
+
+from array import array
+
+from gradcli.language import tree_kinds
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.program import Program
+
+EQUATION = ("eq",)
+RELATIONS = ("eq", "le", "ge", "lt", "gt")
+_EXPRESSION, _TUPLE = tree_kinds.KIND["expression"], tree_kinds.KIND["tuple"]
+
+
+def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program, list[str]]:
+    """(the program whose value is (left, right, left, right, …) instead, what stood between them).
+
+    The relations are the program's last statements, each of its own; what comes before them is kept, and
+    every span is what it was. Raises LanguageError where the last statement is none.
+    """
+    relations: list[int] = []  # the rows of the statements
+    end = len(program) - 2  # behind the last statement stands the block
+    while end > 0 and program.rows[4 * end] == _EXPRESSION:
+        if tree_kinds.KINDS[program.rows[4 * end - 4]] not in kinds:
+            break
+        relations.append(end)
+        end = program.subtree(end) - 1
+    if not relations:
+        raise LanguageError(
+            f"this is no {'equation' if kinds == EQUATION else 'equation or inequality'}",
+            source=program.source,
+            span=program.value_span,
+            hint="write left == right" + ", left <= right or left >= right" * (kinds != EQUATION),
+        )
+    relations.reverse()
+    words = [tree_kinds.KINDS[program.rows[4 * row - 4]] for row in relations]
+    left_out = {at for row in relations[:-1] for at in (row, row - 1)}
+    last, block = relations[-1], len(program) - 1
+    rows = array("i")
+    for row in range(len(program)):
+        if row in left_out:
+            continue
+        kind, operand, start, stop = program.rows[4 * row : 4 * row + 4]
+        if row == last - 1:
+            kind, operand = _TUPLE, 2 * len(relations)
+        elif row == block:
+            operand -= len(relations) - 1
+        rows.extend((kind, operand, start, stop))
+    return Program(program.source, rows, program.words, program.constants, []), words
+
+
+__all__ = ["EQUATION", "RELATIONS", "sides"]

@@ -1,0 +1,1 @@
+"""What gradients are for: fits, minima and roots, by SciPy's methods with exact derivatives."""

@@ -1,0 +1,174 @@
+# ruff: noqa: E501 (tables of cases)
+"""`gradcli fit EQUATION TABLE`: the parameters of an equation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from tests.optimize.test_least_squares import NIST
+
+PENDULUM = (
+    "L,T,sT\n0.3,1.102,0.01\n0.5,1.415,0.01\n0.7,1.684,0.012\n0.9,1.901,0.01\n1.1,2.112,0.01\n"
+)
+CELLS = "L,T\n0.300±0.002,1.102±0.01\n0.5±0.002,1.415±0.01\n0.7±0.002,1.684(10)\n0.9±0.002,1.901±0.01\n1.1±0.002,2.112±0.01\n"
+
+
+def run(*argv: str, stdin: str | None = None) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, list(argv), prog_name="gradcli", input=stdin)
+    assert "fault in gradcli" not in found.stderr, found.stderr
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.csv").write_text(PENDULUM)
+    (tmp_path / "cells.csv").write_text(CELLS)
+    columns = NIST["Misra1a"]["columns"]
+    lines = [",".join(map(repr, row)) for row in zip(*columns.values(), strict=True)]
+    (tmp_path / "misra.csv").write_text("\n".join(["y,x", *lines]))
+    return tmp_path
+
+
+MISRA = ["fit", "y == b1*(1 - exp(-b2*x))", "misra.csv", "--b1", "500", "--b2", "0.0001"]
+
+
+def test_the_main_job() -> None:
+    code, out, err = run(*MISRA)
+    assert (code, err) == (0, "")
+    assert out.startswith(
+        "b1 = 238.9 ± 2.7\nb2 = 0.0005502 ± 0.0000073\ndof = 12\nchi2 = 0.124551\n"
+        "residual_deviation = 0.101879\ncorrelation.b1.b2 = -0.9988\niterations = "
+    )
+
+
+@pytest.mark.parametrize("how", [[], ["--by-rows"]])
+def test_json_has_full_precision(how: list[str]) -> None:
+    code, out, err = run(*MISRA, "--json", *how)
+    found, row = json.loads(out), NIST["Misra1a"]
+    assert (code, err) == (0, "")
+    for name, parameter in found["parameters"].items():
+        assert parameter["value"] == pytest.approx(row["parameters"][name], rel=1e-6)
+        assert parameter["error"] == pytest.approx(row["errors"][name], rel=1e-4)
+    assert found["covariance"]["b1"]["b1"] == pytest.approx(row["errors"]["b1"] ** 2, rel=1e-4)
+    assert found["residual_deviation"] == pytest.approx(row["deviation"], rel=1e-6)
+    assert (found["dof"], found["converged"], found["undetermined"]) == (12, True, [])
+
+
+# -- (arguments, exit code, what standard output begins with, a piece of standard error) -------------
+G = "T == 2*pi*sqrt(L/g)"
+SAID = [
+    ([G, "p.csv"], 0, "g = 9.781 ± 0.025\n", "note: g starts at 1: say others, as in --g VALUE"),
+    ([G, "p.csv", "--g", "10", "--sigma", "sT"], 0, "g = 9.783 ± 0.054\n", ""),
+    (["T**2 == 4*pi**2*L/g", "p.csv", "--g", "10", "--sigma", "T=sT"], 0, "g = 9.784 ± 0.054\n", ""),
+    (["T**2 == 4*pi**2*L/g", "p.csv", "--g", "10", "--sigma", "T=0.01"], 0, "g = 9.781 ± 0.052\n", ""),
+    ([G, "p.csv", "--g", "10", "--sigma", "sT", "--sigma", "L=0.002", "--budget"], 0,
+     "g = 9.783 ± 0.055\ng.share.response = 94.9%\ng.share.L = 5.1%\n", ""),
+    ([G, "cells.csv", "--g", "10"], 0, "g = 9.781 ± 0.054\n", ""),
+    ([G, "p.csv", "--fix", "g=9.81"], 2, "", "there is no parameter to fit"),
+    (["T == a*sqrt(L) + c", "p.csv", "--fix", "c=0"], 0, "a = 2.0090 ± 0.0026\n", ""),
+    (["T == a*sqrt(L) + c", "p.csv", "--c", "0", "--wrt", "a", "--a", "1"], 0, "a = 2.0090 ± 0.0026\n", ""),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "a=:1.5"], 0, "a = 1.5\n", "at a bound"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "a=2:3"], 2, "", "a starts at 1.0, outside of its bounds 2:3"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "b=2:3"], 2, "", "'b' is no variable (there are: a)"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "a=2"], 2, "", "--bounds wants a=LOW:HIGH"),
+    (["T == a*sqrt(L)", "p.csv", "--robust", "huber"], 0, "a = 2.00", ""),
+    (["T == a*b*sqrt(L)", "p.csv"], 1, "a = ", "the data do not determine a, b: other values"),
+    (["T == a*sqrt(LL)", "p.csv"], 1, "a = ", "LL (or is it the column L?) start at 1"),
+    (["T == a*sqrt(L)", "p.csv", "--max-iterations", "1"], 0, "a = 2.009", ""),
+    (["log(T) == a + b*log(L)", "p.csv", "--a", "0", "--plain"], 0, "a\t0.697", ""),
+    (["T == dot(w, v)", "p.csv", "--columns", "v=L,sT", "--w", "1,1"], 0, "w[0] = 1.", ""),
+    (["T - a*sqrt(L)", "p.csv"], 2, "", "this is no equation"),
+    (["T == a*sqrt(L)", "nope.csv"], 2, "", "cannot read nope.csv"),
+    (["T == a*sqrt(L)"], 2, "", "no table"),
+    (["Q == a*sqrt(R)", "p.csv"], 2, "", "no variable of the equation is a column of p.csv"),
+    (["T == a*L", "p.csv", "--sigma", "nn"], 2, "", "'nn' is neither a column of p.csv nor a number"),
+    (["T == a*L", "p.csv", "--sigma", "q=1"], 2, "", "'q' is no column of the equation"),
+    (["T == sigma*L", "p.csv", "--sigma", "1"], 2, "", "and sigma a parameter, too"),
+    (["T == a*L", "p.csv", "--plot", "x.bmp"], 2, "", "no picture has the ending of x.bmp"),
+    (["T == a*L", "p.csv", "-o", "-"], 2, "", "standard output has the parameters"),
+    (["T == a*L", "p.csv", "--by-rows", "--robust", "huber"], 2, "", "--robust does not go with --by-rows"),
+    (["T == a*L", "p.csv", "--by-rows", "--sigma", "L=1"], 2, "", "--sigma L=… does not go with --by-rows"),
+    (["T == a*log(L-1)", "p.csv"], 1, "", "at the start the residual of row 1 is nan"),
+    (["T == foo(L)*a", "p.csv"], 2, "", "no function is called `foo`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "begins", "piece"),
+    SAID,
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_what_is_said(argv: list[str], code: int, begins: str, piece: str) -> None:
+    found = run("fit", *argv)
+    assert found[0] == code, found
+    assert found[1].startswith(begins)
+    assert piece in " ".join(found[2].split())
+
+
+def test_the_table_with_what_was_fitted(folder: Path) -> None:
+    for how in ([], ["--by-rows"]):
+        assert run("fit", "T == a*L + b", "p.csv", "-o", "out.csv", *how)[0] == 0
+        header, *rows = (folder / "out.csv").read_text().splitlines()
+        assert header == "L,T,sT,fitted,residual"
+        for row in rows:
+            _, t, _, fitted, residual = map(float, row.split(","))
+            assert fitted + residual == pytest.approx(t)
+
+
+def test_workers_give_the_bits_of_one_process(folder: Path) -> None:
+    """Parts are combined in a fixed order, so that it does not matter who sums them."""
+    from gradcli.optimize.equation_rows import EquationRows, PassSums, by_passes
+    from gradcli.streaming.passes import Threads
+    from gradcli.tables.parts import Parts
+
+    for k in range(5):
+        (folder / f"part{k}.csv").write_text(PENDULUM.replace("1.1", f"{1.2 + k / 7}"))
+    parts = Parts("part*.csv")
+    parts.count([0, 1], "error")
+    found = []
+    for threads in (1, 2, 3):
+        rows = EquationRows("T == a*sqrt(L) + b", {}, {"a": 2.0, "b": 0.0}, {})
+        rows.look({"L": 1.0, "T": 2.0})
+        sums = PassSums(rows, parts.names, {"L": [0], "T": [1]}, set(), None, "error")
+        at = by_passes(sums, parts.parts, Threads(threads), lambda n: None)
+        found.append([a.tobytes() for a in at(sums.x)])
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.needs("matplotlib")
+@pytest.mark.long
+def test_a_picture_is_the_same_each_time(folder: Path) -> None:
+    for form, first in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        made = []
+        for name in (f"a.{form}", f"b.{form}"):
+            assert run("fit", G, "cells.csv", "--g", "10", "--plot", name)[0] == 0
+            made.append((folder / name).read_bytes())
+        assert made[0] == made[1] and made[0].startswith(first)
+
+
+def test_parameters_go_on_into_other_commands(folder: Path) -> None:
+    """A value that is predicted has the uncertainty of the fitted line there: JCGM 100, H.3."""
+    _, out, _ = run("fit", "T == a + b*L", "p.csv", "--json")
+    (folder / "fit.json").write_text(out)
+    c = json.loads(out)["covariance"]
+    x = 0.95
+    variance = c["a"]["a"] + 2 * x * c["a"]["b"] + x * x * c["b"]["b"]
+    found = json.loads(run("grad", "a + b*L", "--L", "0.95", "--params", "fit.json", "--json")[1])
+    assert found["uncertainty"] == pytest.approx(variance**0.5, rel=1e-12)
+    assert run("eval", "a + b*L", "--L", "0.95", "--params", "fit.json")[:2] == (
+        0,
+        "1.956 ± 0.024\n",
+    )
+    header, *rows = run("map", "a + b*L", "p.csv", "--params", "fit.json", "--no-grad", "all")[
+        1
+    ].splitlines()
+    assert header == "L,T,sT,value,value.uncertainty" and len(rows) == 5
+    assert run("eval", "a", "--params", "fit.json", "--a", "3")[1] == "3\n"
+    assert "p.csv is no fit" in run("eval", "a", "--params", "p.csv")[2]
+    assert "no value for q" in run("eval", "a + q", "--params", "fit.json")[2]
