@@ -27,6 +27,7 @@ from gradcli.core import modes, versions
 from gradcli.core.node import AccumulateGrad, Node, Port
 from gradcli.core.plain_pass import by_sequence
 from gradcli.core.tensor import LAZY, Shown, Tensor, edge, track_view, wrap
+from gradcli.core.version_checks import drop_unneeded
 from gradcli.core.watched_pass import discover, leaves
 
 
@@ -211,6 +212,7 @@ def _lost(
             off.add(id(node))
         elif not off.isdisjoint(ahead):
             node._edges = tuple([None if e is None or id(_node(e)) in off else e for e in before])
+            drop_unneeded(node)
     return {id(t) for t, e in zip(tensors, edges, strict=True) if e is None or id(_node(e)) in dead}
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradcli.core import modes, versions
+from gradcli.core.declaration import Declaration
 from gradcli.core.node import PART, Node, Port, short_name
 from gradcli.core.tensor import Tensor
 from gradcli.system.dtypes import scalar_name, tensor_name
@@ -76,17 +77,33 @@ def _written_results(node: Node) -> Iterator[tuple[int, Any, int]]:
 
 def _needed(node: Node) -> set[str] | None:
     """The saved fields that this pass reads; None for all."""
-    primitive, ids = node._primitive, reading.ids
-    if primitive is None or ids is None:
+    ids = reading.ids
+    if node._primitive is None or ids is None:
         return None
+    return _fields(node._primitive, node, lambda end: end is PART or id(end) in ids)
+
+
+def _fields(primitive: Declaration, node: Node, wanted: Callable[[Node], bool]) -> set[str]:
+    """The saved fields that the gradients which go to wanted nodes are made of."""
     by_position = primitive.edges_by_position(node)
     found: set[str] = set()
     for targets, needs in zip(primitive.targets, primitive.needs, strict=True):
         edges = [e for t in targets for e in by_position[t] if e is not None]
-        ends = [e.node if isinstance(e, Port) else e for e in edges]
-        if any(end is PART or id(end) in ids for end in ends):
+        if any(wanted(e.node if isinstance(e, Port) else e) for e in edges):
             found.update(needs)
     return found
+
+
+def drop_unneeded(node: Node) -> None:
+    """Let go of what a node, some of whose edges were cut off, has saved for these alone."""
+    primitive = node._primitive
+    if primitive is None or node._saved is None:
+        return
+    kept = _fields(primitive, node, lambda end: True)
+    pairs = zip(primitive.saved_fields, node._saved, strict=True)
+    node._saved = tuple(value if field in kept else None for field, value in pairs)
+    written = (node._written or {}).items()
+    node._written = {nr: c for nr, c in written if primitive.outputs[nr] in kept}
 
 
 def _detached_since(saved: Tensor, tick: int) -> bool:

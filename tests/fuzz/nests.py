@@ -125,6 +125,16 @@ MEANT: tuple[tuple[str, str, str], ...] = (
         "refused gradcli.*some elements of the input tensor and the written-to",
         "in a batch torch reads what it has just written over; for one entry it refuses, too",
     ),
+    (
+        r"inference_mode\(\)(.|\n)*enable_grad",
+        "taken torch.*Inference tensors cannot be saved",
+        "with enable_grad inside of inference_mode torch takes what is closed over for made there",
+    ),
+    (
+        r"func\.(jvp|jacfwd|hessian)(.|\n)*\w_\(",
+        "taken torch.*output 0 of torch::autograd::CopyBackwards, is at version",
+        "torch looks at what has been saved of a written tangent, though no gradient needs it",
+    ),
     ("", "ZeroTensors are immutable", "torch's gradients of zeros are immutable, without need"),
 )
 
