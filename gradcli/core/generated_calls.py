@@ -412,8 +412,7 @@ def _saves_inferred(tensor: Tensor, *edges: Any) -> bool:
     from gradcli.core.watched_pass import leaves
 
     found = {0 if leaf.level is None else leaf.level.depth for leaf in leaves(edges)}
-    below = [level.recorded for level in levels[: tensor.inference]] + [True]
-    return any(below[k] for k in found if k < min(tensor.inference, len(below)))
+    return any(k < tensor.inference and all(at.recorded for at in levels[k:]) for k in found)
 
 
 def _record(primitive: Declaration, make: str) -> list[str]:

@@ -97,7 +97,7 @@ def _fields(primitive: Declaration, node: Node, wanted: Callable[[Node], bool]) 
 def drop_unneeded(node: Node) -> None:
     """Let go of what a node, some of whose edges were cut off, has saved for these alone."""
     primitive = node._primitive
-    if primitive is None or node._saved is None:
+    if primitive is None or not node._saved:
         return
     kept = _fields(primitive, node, lambda end: True)
     pairs = zip(primitive.saved_fields, node._saved, strict=True)

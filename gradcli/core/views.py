@@ -244,7 +244,12 @@ def set_own(tensor: Tensor, level: Any, tangent: Tensor) -> None:
 
 
 def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
-    """Update the tangent of a tensor that was written in place, and so of tensors that share its memory."""
+    """Update the tangent of a tensor that was written in place, and so of tensors that share its memory.
+
+    In inference mode tangents stay as they are.
+    """
+    if modes.current().inference:
+        return
     own = tensor.tangents.get(level) if tensor.tangents else None
     before = modes.nested.set(modes.nested.get()[: level.below])  # it is written by those below
     try:

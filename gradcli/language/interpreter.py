@@ -214,10 +214,10 @@ class UserFunction:
 
     def bind(self, args: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
         """The scope of a call: parameters with their arguments."""
-        name, parameters = self.spec.name, self.spec.code.parameters
-        if len(args) > len(parameters):
-            count = len(parameters)
-            least = count - len(self.defaults)
+        name, code = self.spec.name, self.spec.code
+        parameters, count = code.parameters, code.positional
+        if len(args) > count:
+            least = len(set(parameters[:count]).difference(code.defaulted))
             takes = f"{count}" if least == count else f"from {least} to {count}"
             raise TypeError(
                 f"{name}() takes {takes} positional argument{'s' * (count != 1)} but {len(args)} "
@@ -230,16 +230,20 @@ class UserFunction:
             if word in scope:
                 raise TypeError(f"{name}() got multiple values for argument {word!r}")
             scope[word] = value
-        first = len(parameters) - len(self.defaults)
-        for word, value in zip(parameters[first:], self.defaults, strict=True):
+        for word, value in zip(code.defaulted, self.defaults, strict=True):
             scope.setdefault(word, value)
-        missing = [word for word in parameters if word not in scope]
-        if missing:
+        for kind, named in (
+            ("positional", parameters[:count]),
+            ("keyword-only", parameters[count:]),
+        ):
+            missing = [word for word in named if word not in scope]
+            if not missing:
+                continue
             listed = " and ".join(
                 filter(None, [", ".join(map(repr, missing[:-1])), repr(missing[-1])])
             )
             raise TypeError(
-                f"{name}() missing {len(missing)} required positional "
+                f"{name}() missing {len(missing)} required {kind} "
                 f"argument{'s' * (len(missing) > 1)}: {listed}"
             )
         return scope

@@ -91,8 +91,11 @@ class _Writer:
         children = self.program.children(row)
         is_lambda = self.kinds[row] == _K["lambda"]
         self.own = local_names(self.program, row)
-        for word, _ in parameters(self.program, row):
-            self.code.parameters.append(self.program.words[word])
+        for word, default, by_name in parameters(self.program, row):
+            name = self.program.words[word]
+            self.code.parameters.append(name)
+            self.code.positional += not by_name
+            self.code.defaulted += [name] if default is not None else []
         body = children[-1]
         self._run(lambda: self.row(body, None))
         if not is_lambda:
@@ -400,7 +403,7 @@ class _Writer:
     def function_(self, row: int, children: list[int], context: Context) -> None:
         is_lambda = self.kinds[row] == _K["lambda"]
         name = "<lambda>" if is_lambda else self.program.words[self.operands[children[0]]]
-        presets = [default for _, default in parameters(self.program, row) if default is not None]
+        presets = [p.default for p in parameters(self.program, row) if p.default is not None]
         enclosing = self.enclosing if self.own is None else (self.own, *self.enclosing)
         spec = FunctionSpec(self.program, row, name, enclosing)
         steps = [self.visit(value) for value in presets]
@@ -408,6 +411,21 @@ class _Writer:
         if not is_lambda:
             steps.append(self.writes(tree_kinds.STORE, self.operands[children[0]], children[0]))
         self.then(*steps)
+
+    def decorated(self, row: int, children: list[int], context: Context) -> None:
+        """The function under its name, and then what the decorator makes of it."""
+        decorator, inner = children
+        definition = inner
+        while self.kinds[definition] == _K["decorated"]:
+            definition = self.program.children(definition)[1]
+        name = self.program.children(definition)[0]
+        self.then(
+            self.visit(decorator),
+            self.visit(inner),
+            self.writes(_NAME, self.operands[name], name),
+            self.writes(_K["call"], 1, decorator),
+            self.writes(tree_kinds.STORE, self.operands[name], name),
+        )
 
     def comprehend(self, row: int, children: list[int], context: Context) -> None:
         values = self.program.children(children[1])[1]
@@ -492,6 +510,7 @@ _SPECIAL: dict[int, Callable[[_Writer, int, list[int], Context], None]] = {
     _K["function"]: _Writer.function_,
     _K["function_annotated"]: _Writer.function_,
     _K["lambda"]: _Writer.function_,
+    _K["decorated"]: _Writer.decorated,
     _K["list_comprehension"]: _Writer.comprehend,
     _K["dict_comprehension"]: _Writer.comprehend,
     _K["generator"]: _Writer.comprehend,

@@ -203,10 +203,12 @@ class Program:
 class Code:
     """The instructions of a program or of one of its functions: (operation, argument, row), in blocks."""
 
-    __slots__ = ("blocks", "name", "parameters", "program")
+    __slots__ = ("blocks", "defaulted", "name", "parameters", "positional", "program")
 
     def __init__(self, program: Program, name: str, blocks: list[Any]) -> None:
         self.program = program
         self.name = name
         self.blocks = blocks
         self.parameters: list[str] = []
+        self.defaulted: list[str] = []  # those with a default
+        self.positional = 0  # how many of them may be given by position: the first

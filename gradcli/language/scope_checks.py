@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradcli.language import tree_kinds
 from gradcli.language.located_errors import CannotAssign, LanguageError
@@ -78,18 +78,28 @@ def _check_nesting(program: Program) -> None:
                 )
 
 
-def parameters(program: Program, row: int) -> list[tuple[int, int | None]]:
-    """(word, row of the default or None) for each parameter of a function."""
-    found: list[tuple[int, int | None]] = []
+class Parameter(NamedTuple):
+    """A parameter of a function: its word, the row of its default, whether it is given by name only."""
+
+    word: int
+    default: int | None
+    by_name: bool
+
+
+def parameters(program: Program, row: int) -> list[Parameter]:
+    """The parameters of a function, in order."""
+    found: list[Parameter] = []
+    by_name = False
     for child in program.children(row):
         parts = program.children(child)
         kind = program.kinds[child]
+        by_name = by_name or kind == _K["keyword_mark"]
         if kind == _K["parameter"]:
-            found.append((program.rows[4 * child + 1], None))
+            found.append(Parameter(program.rows[4 * child + 1], None, by_name))
         elif kind == _K["annotated"]:
-            found.append((program.rows[4 * parts[0] + 1], None))
+            found.append(Parameter(program.rows[4 * parts[0] + 1], None, by_name))
         elif kind in (_K["parameter_default"], _K["annotated_default"]):
-            found.append((program.rows[4 * parts[0] + 1], parts[-1]))
+            found.append(Parameter(program.rows[4 * parts[0] + 1], parts[-1], by_name))
     return found
 
 
@@ -107,7 +117,7 @@ def _no_walrus(program: Program, row: int) -> None:
 
 def _parameters(program: Program, row: int) -> None:
     seen: set[int] = set()
-    for word, _ in parameters(program, row):
+    for word, _, _ in parameters(program, row):
         if word in seen:
             body = program.subtree(program.children(row)[-1])
             where = max(
@@ -258,7 +268,7 @@ def local_names(program: Program, row: int) -> frozenset[int]:
             for i in range(program.subtree(target), target + 1)
             if kinds[i] == _K["target"]
         )
-    names: set[int] = {word for word, _ in parameters(program, row)}
+    names: set[int] = {parameter.word for parameter in parameters(program, row)}
     children = program.children(row)
     body = children[-1]
     inner = program.subtree(body)

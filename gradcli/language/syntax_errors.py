@@ -355,8 +355,7 @@ def _value_missing(source: str, text: str, start: int, end: int, last: str) -> L
         )
     whole = text not in tk.KEYWORDS and (last[-1:].isalnum() or last[-1:] in ")]}'\"")
     if not last or last[-1] in "\r\n;" or (whole and _begins_line(source, start)):
-        hint = "decorators belong to Python" if text == "@" else None
-        return _error(source, (start, end), f"a statement cannot begin with `{text}`", hint)
+        return _error(source, (start, end), f"a statement cannot begin with `{text}`")
     if text in tk.KEYWORDS:
         return _error(source, (start, end), f"`{text}` cannot follow `{last}`")
     hint = None

@@ -31,7 +31,7 @@ REFUSED = [
     "else: x", "if x: y\nelse if z: w", "x not y", "not", "x and", "x is is y", "a && b", "a || b", "!x", "x ? y : z",
     "{1, 2}", "{x for x in y}", "{1: 2", "{1: 2]", "{1: 2}}", "[y := 1 for x in z]", "[(y := x) for x in z]", "$x", "`x`", "x @@ y", "1__0", "012", "1.2.3", "0xg", "1e+", "x\\y", "5 × 3", "x ≤ 3", "x²",
     "3 − 2", "“a”", "a\0b", "a\u00a0b", "x[1:2:3:4]", "x[", "x[]", "x:y", "x;;y", ";", "*x", "[*x]", "f(a=1, *x)", "f(**x, a)", "f(x for x in y, 1)",
-    "x := 3", "x: int = 3", "x -> y", "[x for x in y if a else b]", "[x for x.a in y]", "@f\ndef g(): pass", "x = f(1)\n@g\ndef h(): pass", "yield x", "await x", "global x",
+    "x := 3", "x: int = 3", "x -> y", "[x for x in y if a else b]", "[x for x.a in y]", "@f\nx = 1", "@f", "@f def g(): pass", "def f(x, *): pass", "def f(*, a, *, b): pass", "yield x", "await x", "global x",
     "日本 = 'é' ^ 2", "x\t^ 2", "y = 1\nx = 3 4\nz = 2", "a = [1,\n  2,\n  3", "9" * 5000, "if x: if y: z",
     "x = 1 +\ny", "y" * 200 + " ^ " + "z" * 200, "assert", "with x", "x.", "x.y.", "lambda x 3", "f(x=)", "f(=3)",
     "()()=3", "None = 3", "x == = y", "x = y z", "def f(x):\nreturn x", "else", "x else y",
