@@ -629,7 +629,7 @@ def _list_method(values: list[Any], name: str) -> Any:
     if name in ("append", "insert"):
 
         def put(*args: Any) -> None:
-            budget.items(len(values) + 1)
+            budget.items(len(values) + 1, limit=budget.MAX_GROWN)
             method(*args)
 
         return Builtin(name, put)
@@ -658,7 +658,8 @@ def _dict_method(values: dict[Any, Any], name: str) -> Any:
         return method
 
     def at_key(key: Any, /, *default: Any) -> Any:
-        budget.items(len(values) + (name == "setdefault"), "a dict")
+        if name == "setdefault":
+            budget.items(len(values) + 1, "a dict", budget.MAX_GROWN)
         return method(budget.key(key), *default)
 
     return Builtin(name, at_key)

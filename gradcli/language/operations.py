@@ -439,8 +439,9 @@ def set_subscript(value: Any, index: Any, new: Any) -> None:
     from gradcli.core.tensor import Tensor
 
     if type(value) is dict:
-        budget.items(len(value) + 1, "a dict")
-        value[budget.key(index)] = new
+        if budget.key(index) not in value:
+            budget.items(len(value) + 1, "a dict", budget.MAX_GROWN)
+        value[index] = new
         return
     if not isinstance(value, (Tensor, list)):
         raise TypeError(f"{type(value).__name__!r} object does not support item assignment")

@@ -13,6 +13,9 @@ from math import prod
 from typing import Any
 
 MAX_ITEMS = 10_000_000  # in a list, tuple, string or dict
+MAX_GROWN = (
+    1_000_000  # in a list or dict to which a program adds one by one, at some microseconds each
+)
 MAX_TENSORS = 1_000_000  # that one call may split a tensor into
 MAX_ELEMENTS = 10**11  # of an expanded view, which costs no memory
 MAX_RANGE = 1_000_000_000  # numbers in a range such as `0:1e9`

@@ -387,3 +387,35 @@ def test_other_rooms_may_register_names() -> None:
     finally:
         known.unregister("triple")
     assert not known.is_known("triple")
+
+
+DECORATED = """
+def twice(g):
+    return lambda x: g(g(x))
+@no_grad()
+def f(x, *, k=2):
+    return x*k
+@func.vmap
+@func.grad
+def cube(x: Tensor, *, n: float = 3.0) -> Tensor:
+    return x**n
+@twice
+def step(x, y=1, *, z, w=2,):
+    return x + y
+"""
+
+
+def test_decorators_and_parameters_given_by_name() -> None:
+    """As in Python: what a decorator makes takes the name; what follows `*` has no position."""
+    assert "step() missing 1 required keyword-only argument: 'z'" in told(DECORATED + "step(1)")
+    assert "f() takes 1 positional argument but 2 were given" in told(DECORATED + "f(1, 2)")
+    ours = run(
+        parse(
+            DECORATED + "x = tensor(3., requires_grad=True)\ny = f(x, k=5)\n"
+            "(y, y.requires_grad, cube(tensor([1., 2.])).tolist())"
+        ),
+        {},
+    ).value
+    assert (ours[0].item(), *ours[1:]) == (15.0, False, [3.0, 12.0])
+    text = "def add(n):\n    return lambda g: lambda x: g(x) + n\n@add(1)\n@add(10)\ndef g(x): return x*2\ng(3)"
+    assert run(parse(text), {}).value == 17

@@ -63,6 +63,10 @@ def test_depths() -> None:
         "print(*range(10**9))",
         "t = (1,)\nfor i in range(60): t = (t, t)\n{t: 1}",
         "t = (1,)\nfor i in range(200): t = (t,)\n{}.get(t)",
+        "a = [1]\nfor i in a: a.append(i)",
+        "a = [1]\nfor i in a: a.insert(0, i)",
+        "d = {}\nfor i in range(10**9): d[i] = i",
+        "d = {}\nfor i in range(10**9): d.setdefault(i)",
         "d = {}\nfor i in range(60): d = {'a': d, 'b': d}\nprint(d)",
         "[" * 101 + "1" + " for x in y]" * 101,
     ],
@@ -75,6 +79,7 @@ def test_what_grows_is_bounded(text: str) -> None:
         pytest.raises(LanguageError, match=r"too long|deep"),
     ):
         patch.setattr("gradcli.system.budget.MAX_ITEMS", 10_000)
+        patch.setattr("gradcli.system.budget.MAX_GROWN", 10_000)
         run(parse(text))
 
 
