@@ -699,8 +699,7 @@ def prelu(input: Array, weight: Array) -> Any:
     """The elements, negative ones scaled by a learnt weight."""
     if input.dtype != weight.dtype:
         raise RuntimeError(
-            "prelu: Type promoting not supported. Got "
-            f"{scalar_name(input)} and {scalar_name(weight)}"
+            f"prelu: Type promoting not supported. Got {scalar_name(input)} and {scalar_name(weight)}"
         )
     ndim, count = input.ndim, weight.numel() if isinstance(weight, Tensor) else weight.size
     if count != 1:

@@ -20,8 +20,7 @@ FAMILY = "statistics"
 
 # -- differences and integrals --------------------------------------------------------------------
 @function(
-    "diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, "
-    "Tensor? append=None, *, Tensor? out=None)",
+    "diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None, *, Tensor? out=None)",
     numpy=np.diff,
     primitives=[sub],
     overlap="any any",  # the second differences are of new memory

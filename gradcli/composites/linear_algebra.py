@@ -122,8 +122,7 @@ linalg_inv_ex = results(
 @function(
     "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
     numpy=np.linalg.solve,
-    samples=f"({_REGULAR}, randn(3)); ({_REGULAR}, randn(3,2)); "
-    f"({_REGULAR}, randn(2,3), left=False)",
+    samples=f"({_REGULAR}, randn(3)); ({_REGULAR}, randn(3,2)); ({_REGULAR}, randn(2,3), left=False)",
 )
 def linalg_solve(A: Array, B: Array, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
@@ -134,8 +133,7 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
 
 
 @function(
-    "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, "
-    "Tensor[]? out=None)",
+    "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensor[]? out=None)",
     samples=f"({_REGULAR}, randn(3))",
 )
 def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
@@ -210,8 +208,7 @@ def linalg_cholesky(A: Array, upper: bool) -> Any:
 
 
 linalg_cholesky_ex = results(
-    "linalg.cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False, "
-    "Tensor[]? out=None)",
+    "linalg.cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False, Tensor[]? out=None)",
     factorisations.cholesky_ex_p,
     doc="(L, info): as linalg.cholesky, reporting failures instead of raising.",
     samples=f"({_POSITIVE})",
@@ -273,8 +270,7 @@ def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh."""
     if driver is not None:
         raise RuntimeError(
-            "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
-            "backend."
+            "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
         )
     return _SVD(factorisations.svd_p(A, full_matrices))
 
@@ -293,8 +289,7 @@ def svd(input: Array, some: bool, compute_uv: bool) -> Any:
     """(U, S, V), see linalg.svd; V is not transposed."""
     if input.ndim < 2:
         raise RuntimeError(
-            "linalg.svd: input should have at least 2 dimensions, but has "
-            f"{input.ndim} dimensions instead"
+            f"linalg.svd: input should have at least 2 dimensions, but has {input.ndim} dimensions instead"
         )
     if compute_uv:
         u, s, vh = factorisations.svd_p(input, not some)
@@ -316,8 +311,7 @@ def _as_tensor(limit: Any) -> Any:
 @function(
     "linalg.pinv(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
     "hermitian=False, Tensor out=None)",
-    "linalg.pinv(Tensor input, *, float? atol=None, float? rtol=None, bool "
-    "hermitian=False, Tensor out=None)",
+    "linalg.pinv(Tensor input, *, float? atol=None, float? rtol=None, bool hermitian=False, Tensor out=None)",
     "linalg.pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
     "linalg.pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
     samples="(randn(3,2)); (randn(2,3))",
@@ -369,8 +363,7 @@ def linalg_matrix_rank(
 
 
 linalg_lstsq = results(
-    "linalg.lstsq(Tensor input, Tensor b, float? rcond=None, *, str? driver=None, "
-    "Tensor[]? out=None)",
+    "linalg.lstsq(Tensor input, Tensor b, float? rcond=None, *, str? driver=None, Tensor[]? out=None)",
     factorisations.lstsq_p,
     doc="(solution, residuals, rank, singular_values) of the least-squares problem A X = B.",
     samples="(randn(4,2), randn(4,3)); (randn(4,2), randn(4))",
@@ -508,8 +501,7 @@ def linalg_norm(
         )
     if ord is not None and dims is None and input.ndim not in (1, 2):
         raise RuntimeError(
-            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-            f"{input.ndim}D."
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {input.ndim}D."
         )
     if isinstance(ord, str):
         if dims is not None and len(dims) != 2:
@@ -586,8 +578,7 @@ def linalg_lu_factor(A: Array, pivot: bool) -> Any:
 
 
 linalg_lu_factor_ex = results(
-    "linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False, "
-    "Tensor[]? out=None)",
+    "linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False, Tensor[]? out=None)",
     factorisations.lu_factor_ex_p,
     doc="(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising.",
     samples=f"({_REGULAR})",

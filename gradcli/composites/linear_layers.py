@@ -399,13 +399,11 @@ def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -
 
 
 @function(
-    "nn.functional.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
-    "Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, "
-    "bool enable_gqa=False)",
+    "nn.functional.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? "
+    "attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)",
     aliases="scaled_dot_product_attention",
     primitives=[flash_attention, safe_softmax],
-    samples="(randn(2,3,4), randn(2,5,4), randn(2,5,4)); "
-    "(randn(2,2,3,4), randn(2,2,5,4), randn(2,2,5,4))",
+    samples="(randn(2,3,4), randn(2,5,4), randn(2,5,4)); (randn(2,2,3,4), randn(2,2,5,4), randn(2,2,5,4))",
 )
 def scaled_dot_product_attention(
     query: Array,

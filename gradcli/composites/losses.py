@@ -65,8 +65,7 @@ def reduction_number(
         wanted = True if reduce is None else reduce
         reduction = ("mean" if average else "sum") if wanted else "none"
         warnings.warn(
-            "size_average and reduce args will be deprecated, please use "
-            f"reduction='{reduction}' instead.",
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
             UserWarning,
             stacklevel=4,
         )
@@ -322,8 +321,7 @@ class huber_loss_p:
 
 
 @loss(
-    "huber_loss(Tensor input, Tensor target, Any reduction='mean', float delta=1.0, Any "
-    "weight=None)",
+    "huber_loss(Tensor input, Tensor target, Any reduction='mean', float delta=1.0, Any weight=None)",
     samples=_PAIR + "; (randn(3), randn(3), delta=0.4)",
 )
 def huber_loss(input: Array, target: Array, number: int, delta: float, weight: Any) -> Any:
@@ -485,9 +483,8 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
     "nll_loss(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, int "
     "ignore_index=-100, Any reduce=None, Any reduction='mean') -> nll_loss_nd",
     primitives=[nll_loss_p, nll_loss2d_p],
-    samples="(randn(4,3), tensor([0,2,1,2])); "
-    "(randn(4,3), tensor([0,2,1,2]), weight=rand(3), reduction='sum'); "
-    "(randn(4,3), tensor([0,2,1,2]), reduction='none', ignore_index=1)",
+    samples="(randn(4,3), tensor([0,2,1,2])); (randn(4,3), tensor([0,2,1,2]), weight=rand(3), "
+    "reduction='sum'); (randn(4,3), tensor([0,2,1,2]), reduction='none', ignore_index=1)",
 )
 def nll_loss(
     input: Array, target: Array, weight: Array | None, ignore_index: int, number: int
@@ -503,8 +500,7 @@ def _class_probabilities(
     classes = input.size(dim)
     if target.array.dtype.kind != "f":
         raise RuntimeError(
-            "Expected floating point type for target with class probabilities, got "
-            f"{scalar_name(target)}"
+            f"Expected floating point type for target with class probabilities, got {scalar_name(target)}"
         )
     logs = resolve("log_softmax")(input, dim)
     if smoothing > 0:
@@ -649,9 +645,8 @@ def binary_cross_entropy(input: Array, target: Array, weight: Array | None, numb
         raise RuntimeError(f"Found dtype {scalar_name(target)} but expected {scalar_name(input)}")
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(
-            f"Using a target size (torch.Size({list(target.shape)})) that is different to the input "
-            f"size (torch.Size({list(input.shape)})) is deprecated. Please ensure they have the "
-            "same size."
+            f"Using a target size (torch.Size({list(target.shape)})) that is different to the input size "
+            f"(torch.Size({list(input.shape)})) is deprecated. Please ensure they have the same size."
         )
     if weight is not None:
         shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
@@ -697,9 +692,8 @@ class binary_cross_entropy_with_logits_p:
 
 
 @loss(
-    "binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
-    "{reduction}, Tensor? pos_weight=None) -> binary_cross_entropy_with_logits(input, target, "
-    "weight, pos_weight)",
+    "binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, {reduction}, Tensor? "
+    "pos_weight=None) -> binary_cross_entropy_with_logits(input, target, weight, pos_weight)",
     aliases="binary_cross_entropy_with_logits",
     samples="(randn(2,3), rand(2,3)); (randn(2,3), rand(2,3), reduction='sum')",
 )
@@ -872,8 +866,7 @@ def _multilabel_parts(self: Any, target: Any) -> tuple[Any, Any, Any]:
     """
     if self.ndim > 2 or (self.ndim and not self.shape[-1]):
         raise RuntimeError(
-            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-            f"{list(self.shape)}"
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(self.shape)}"
         )
     if target.shape != self.shape and (
         self.ndim > 1 or target.ndim > 1 or target.size != self.size
@@ -1017,8 +1010,7 @@ def margin_ranking_loss(
 
 
 @loss(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
-    "{reduction})",
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, {reduction})",
     aliases="cosine_embedding_loss",
     samples="(randn(2,3), randn(2,3), sign(randn(2)))",
     primitives=(),
@@ -1065,9 +1057,8 @@ def _check_margin(at: int) -> Callable[..., None]:
 def _check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
-            f"{negative.ndim}D inputs"
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+            f"but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
         )
 
 

@@ -133,14 +133,13 @@ def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
 
 
 @function(
-    "nn.functional.multi_head_attention_forward(Tensor query, Tensor key, Tensor value, "
-    "int embed_dim_to_check, Any num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, "
-    "Tensor? bias_k, Tensor? bias_v, Any add_zero_attn, Any dropout_p, Any out_proj_weight, "
-    "Any out_proj_bias, Any training=True, Tensor? key_padding_mask=None, "
-    "Any need_weights=True, Tensor? attn_mask=None, Any use_separate_proj_weight=False, "
-    "Any q_proj_weight=None, Any k_proj_weight=None, Any v_proj_weight=None, "
-    "Tensor? static_k=None, Tensor? static_v=None, Any average_attn_weights=True, "
-    "Any is_causal=False)|python",
+    "nn.functional.multi_head_attention_forward(Tensor query, Tensor key, Tensor value, int "
+    "embed_dim_to_check, Any num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, Tensor? bias_k, "
+    "Tensor? bias_v, Any add_zero_attn, Any dropout_p, Any out_proj_weight, Any out_proj_bias, Any "
+    "training=True, Tensor? key_padding_mask=None, Any need_weights=True, Tensor? attn_mask=None, Any "
+    "use_separate_proj_weight=False, Any q_proj_weight=None, Any k_proj_weight=None, Any v_proj_weight=None, "
+    "Tensor? static_k=None, Tensor? static_v=None, Any average_attn_weights=True, Any "
+    "is_causal=False)|python",
     samples="(randn(3,2,4), randn(3,2,4), randn(3,2,4), 4, 2, randn(12,4), randn(12), None, None, "
     "False, 0.0, randn(4,4), randn(4))",
 )
@@ -210,8 +209,7 @@ def multi_head_attention_forward(
                 )
         if key.shape[:2] != value.shape[:2]:
             raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's "
-                f"{value.shape[:2]}"
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
             )
         q, k, v = _separate(query, key, value, weights, in_proj_bias)
     else:
@@ -241,8 +239,7 @@ def multi_head_attention_forward(
         for dim, expected in enumerate((batch, columns)):
             if padding.shape[dim] != expected:
                 raise AssertionError(
-                    f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got "
-                    f"{padding.shape[dim]}"
+                    f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got {padding.shape[dim]}"
                 )
         padding = padding.view(batch, 1, 1, columns).expand(-1, num_heads, -1, -1)
         padding = padding.reshape(heads, 1, columns)

@@ -520,10 +520,9 @@ def native_batch_norm(*values: Any) -> Any:
 
 
 @function(
-    "nn.functional.instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
-    "Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, "
-    "float eps=1e-05) -> instance_norm(input, weight, bias, running_mean, running_var, "
-    "use_input_stats, momentum, eps)",
+    "nn.functional.instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? "
+    "weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> "
+    "instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)",
     python=True,
     short=False,
     samples="(randn(2,3,4), weight=randn(3), bias=randn(3))",

@@ -179,8 +179,7 @@ def _check_ctc(
     size = sum(counts) if targets.ndim == 1 else lp.shape[1]
     if targets.shape[0] != size:
         raise RuntimeError(
-            f"Expected tensor to have size {size} at dimension 0, but got size {targets.shape[0]} "
-            f"{argument}"
+            f"Expected tensor to have size {size} at dimension 0, but got size {targets.shape[0]} {argument}"
         )
     if targets.ndim == 2 and targets.shape[1] < longest:
         raise RuntimeError(
@@ -375,8 +374,7 @@ def embedding_bag(
         shown = f"CPU{kind}Type" if weight.array.dtype.kind in "bc" else f"torch.{kind}Tensor"
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
-            f"BFloat16, Float, Double; but got {shown} instead (while checking arguments for "
-            "embedding_bag)"
+            f"BFloat16, Float, Double; but got {shown} instead (while checking arguments for embedding_bag)"
         )
     if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         shapes = (f"({x.shape})" for x in (per_sample_weights, input))
@@ -395,9 +393,8 @@ def embedding_bag(
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
-                "fixed length sequences. However, found offsets of type "
-                f"{type(offsets)}"
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed "
+                f"length sequences. However, found offsets of type {type(offsets)}"
             )
         count, width = input.shape
         offsets = wrap(np.arange(count, dtype=input.array.dtype) * width)
@@ -449,8 +446,7 @@ def _check_offsets(starts: Any, count: int, include_last_offset: bool) -> None:
         )
     if starts.size and starts[-1] > count:
         raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of "
-            f"{starts[-1]}"
+            f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {starts[-1]}"
         )
     if starts.size and not 0 <= starts.min() <= starts.max() <= count:
         raise IndexError("index out of range in self")

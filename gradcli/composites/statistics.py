@@ -68,8 +68,7 @@ def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
     given = data(input)
     if given.dtype.kind not in "fc":
         raise RuntimeError(
-            "nanmean(): expected input to have floating point or complex dtype but got "
-            f"{scalar_name(given)}"
+            f"nanmean(): expected input to have floating point or complex dtype but got {scalar_name(given)}"
         )
     total = nansum(input, dim, keepdim, dtype=dtype)
     some = add_reduce(
@@ -218,8 +217,7 @@ def _weights(name: str, given: Any, floating: bool, observations: int) -> None:
     if (kind.kind == "f") != floating or kind.kind in "cb":
         wanted = "floating point" if floating else "integral"
         raise RuntimeError(
-            f"cov(): expected {name} to have {wanted} dtype but got {name} with "
-            f"{scalar_name(kind)} dtype"
+            f"cov(): expected {name} to have {wanted} dtype but got {name} with {scalar_name(kind)} dtype"
         )
     if given.numel() != observations:
         raise RuntimeError(
@@ -308,7 +306,7 @@ def corrcoef(input: Array) -> Any:
 # -- counting into bins ---------------------------------------------------------------------------
 @operator(
     samples="(randn(6), 4); (randn(6), bins=4, min=-1, max=1)",
-    signature=("histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0, *, Tensor out=None)"),
+    signature="histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0, *, Tensor out=None)",
 )
 class histc:
     """How many elements fall into each of equally wide bins."""
@@ -515,8 +513,7 @@ class histogram_p:
 
 
 @function(
-    "histogram(Tensor input, Tensor bins, *, Tensor? weight=None, bool density=False, "
-    "Tensor[] out=None)",
+    "histogram(Tensor input, Tensor bins, *, Tensor? weight=None, bool density=False, Tensor[] out=None)",
     "histogram(Tensor input, int bins=100, *, float[]? range=None, Tensor? weight=None, "
     "bool density=False, Tensor[] out=None)",
     samples="(randn(6), 4); (randn(6), 4, range=(-1., 1.))",

@@ -200,11 +200,10 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
     _index_put,
     "IndexPutBackward0",
     "inplace",
-    samples="(randn(3), (tensor([0, 2]),), randn(2)); "
-    "(randn(3), (tensor([0, 0]),), randn(2), True)",
+    samples="(randn(3), (tensor([0, 2]),), randn(2)); (randn(3), (tensor([0, 0]),), randn(2), True)",
     batching=batching_helpers.index_written,
     symbolic="index_put",
-    signature=("index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)"),
+    signature="index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)",
     writes="apart",
 )
 class index_put:
@@ -483,9 +482,7 @@ def _places(index: Any, dim: int) -> tuple[Any, ...]:
     samples="(randn(2,3), 1, tensor([[0, 2], [1, 1]])); (randn(3), 0, tensor([2, 0, 0]))",
     axes="dim",
     batching=batching_helpers.as_lines("index"),
-    signature=(
-        "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)"
-    ),
+    signature="gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)",
     writes="apart",
 )
 class gather:
@@ -601,8 +598,7 @@ class scatter_:
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, Tensor? out=None)",
     "scatter(Tensor input, int dim, Tensor index, Scalar value, *, str reduce, Tensor? out=None)",
     inplace=True,
-    samples="(randn(2,3), 1, tensor([[0], [2]]), randn(2,1)); "
-    "(randn(2,3), 1, tensor([[0], [2]]), 9.)",
+    samples="(randn(2,3), 1, tensor([[0], [2]]), randn(2,1)); (randn(2,3), 1, tensor([[0], [2]]), 9.)",
 )
 def scatter(
     input: Array, dim: int, index: Array, src: Any = None, value: Any = None, *, reduce: Any = None
@@ -623,7 +619,7 @@ def scatter(
     samples="(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",
     axes="dim",
     batching=batching_helpers.as_lines("self"),
-    signature=("scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)"),
+    signature="scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)",
     writes="apart",
 )
 class scatter_add:
@@ -733,10 +729,8 @@ def _reduce_back(
     ),
     axes="dim",
     batching=batching_helpers.as_lines("self"),
-    signature=(
-        "scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
-        "reduce, *, bool include_self=True, Tensor out=None)"
-    ),
+    signature="scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
+    "reduce, *, bool include_self=True, Tensor out=None)",
     writes="apart",
 )
 class scatter_reduce:
@@ -889,10 +883,8 @@ def _source_back(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> 
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",
     axes="dim",
     batching=batching_helpers.apart("index"),
-    signature=(
-        "index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar "
-        "alpha=1, Tensor out=None)"
-    ),
+    signature="index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1, "
+    "Tensor out=None)",
     writes="apart",
 )
 class index_add:
@@ -916,9 +908,7 @@ class index_add:
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2))",
     axes="dim",
     batching=batching_helpers.apart("index"),
-    signature=(
-        "index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)"
-    ),
+    signature="index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)",
     writes="apart",
 )
 class index_copy:
@@ -1044,10 +1034,8 @@ def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
     ),
     axes="dim",
     batching=batching_helpers.apart("index"),
-    signature=(
-        "index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
-        "reduce, *, bool include_self=True, Tensor out=None)"
-    ),
+    signature="index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
+    "reduce, *, bool include_self=True, Tensor out=None)",
     writes="apart",
 )
 class index_reduce:
@@ -1248,10 +1236,8 @@ class select_scatter:
     refuses={"C": "slice_scatter"},
     samples="(randn(4), randn(2), 0, 1, 3)",
     axes="dim",
-    signature=(
-        "slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? "
-        "end=None, int step=1, *, Tensor out=None)"
-    ),
+    signature="slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? "
+    "end=None, int step=1, *, Tensor out=None)",
 )
 class slice_scatter:
     """`input` with a slice of a dim replaced by `src`."""
@@ -1273,7 +1259,7 @@ class slice_scatter:
     "linear",
     samples="(randn(3,3), randn(3))",
     axes="dim1 dim2",
-    signature=("diagonal_scatter(Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1)"),
+    signature="diagonal_scatter(Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1)",
 )
 class diagonal_scatter:
     """`input` with a diagonal replaced by `src`."""
@@ -1293,10 +1279,8 @@ class diagonal_scatter:
     "linear",
     symbolic="as_strided_scatter",
     samples="(randn(2,3), randn(2,2), (2,2), (1,2))",
-    signature=(
-        "as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, "
-        "int? storage_offset=None)"
-    ),
+    signature="as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, "
+    "int? storage_offset=None)",
 )
 class as_strided_scatter:
     """`input` with the elements of a strided view replaced by `src`."""

@@ -94,8 +94,7 @@ def _fill(self: Array, value: Any) -> Array:
 def _fill_tensor(self: Array, value: Array) -> Array:
     if value.ndim:
         raise RuntimeError(
-            "fill_ only supports 0-dimension value tensor but got tensor with "
-            f"{value.ndim} dimensions."
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
         )
     return _filled(self, _cast(np.asarray(value), self.dtype))
 

@@ -248,8 +248,7 @@ class repeat:
     def forward(self: Array, repeats: Any) -> Array:
         if len(repeats) < self.ndim:
             raise RuntimeError(
-                "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
-                "tensor"
+                "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
             )
         if any(n < 0 for n in repeats):
             shape = (1,) * (len(repeats) - self.ndim) + self.shape
@@ -663,8 +662,7 @@ def meshgrid(given: Arrays, indexing: str | None) -> Any:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing is None:
         warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
-            "argument.",
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
             UserWarning,
             stacklevel=5,
         )

@@ -156,10 +156,9 @@ def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
     if n not in (1, 2, 3) or input.ndim not in (n + 1, n + 2):
         raise NotImplementedError(
             f"Padding size {len(sizes)} is not supported for {input.ndim}D input tensor.\nSupported "
-            "combinations for non-constant padding:\n"
-            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
-            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
-            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+            "combinations for non-constant padding:\n  - 2D or 3D input: padding size = 2 (pads last "
+            "dimension)\n  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n  - 4D or 5D input: "
+            "padding size = 6 (pads last 3 dimensions)"
         )
     if mode == "reflect":
         return _REFLECT[n](input, sizes)
@@ -251,8 +250,7 @@ class channel_shuffle:
     def forward(self: Array, groups: int) -> Array:
         if self.ndim <= 2:
             raise RuntimeError(
-                "channel_shuffle expects input with > 2 dims, but got input with sizes "
-                f"{list(self.shape)}"
+                f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}"
             )
         c = self.shape[1]
         if groups <= 0 or c % groups:

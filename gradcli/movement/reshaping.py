@@ -424,8 +424,7 @@ def matrix_t(input: Any) -> Any:
             warnings.warn(_MT_ON_0D.format("mT"), UserWarning, stacklevel=2)
             return input
         raise RuntimeError(
-            "tensor.mT is only supported on matrices or batches of matrices. Got "
-            f"{input.ndim}-D tensor."
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
         )
     return transpose(input, -2, -1)
 
@@ -451,8 +450,7 @@ def matrix_h(input: Any) -> Any:
     if input.ndim not in (0, 2):
         more = " For batches of matrices, consider using tensor.mH" if input.ndim > 2 else ""
         raise RuntimeError(
-            "tensor.H is only supported on matrices (2-D tensors). Got "
-            f"{input.ndim}-D tensor.{more}"
+            f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.{more}"
         )
     return adjoint(input)
 
@@ -515,8 +513,7 @@ def broadcast_shapes(shapes: Any) -> Any:
     for at, given in enumerate(shapes):
         if isinstance(given, float):
             raise RuntimeError(
-                "Input shapes should be of type ints, a tuple of ints, or a list of ints, got "
-                f"{given}"
+                f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {given}"
             )
         shape = (given,) if isinstance(given, int) else tuple(given or ())
         if any(n < 0 for n in shape):
@@ -528,9 +525,8 @@ def broadcast_shapes(shapes: Any) -> Any:
                 known[i] = shape[i]
             elif shape[i] not in (1, known[i]):
                 raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching "
-                    f"argument at index {at} had {shape}; but expected shape should be broadcastable "
-                    f"to {known}"
+                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument "
+                    f"at index {at} had {shape}; but expected shape should be broadcastable to {known}"
                 )
         total = tuple(known)
     return Size(total)
@@ -561,8 +557,7 @@ def _select(self: Array, dim: int, index: int) -> Array:
     n = self.shape[at]
     if not -n <= index < n:
         raise IndexError(
-            f"select(): index {index} out of range for tensor of size {list(self.shape)} at "
-            f"dimension {at}"
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at dimension {at}"
         )
     return self[index, ...] if not at else self[_at(at, index)]
 
@@ -955,8 +950,7 @@ def _tensor_split(input: Array, indices_or_sections: Any, dim: int) -> Any:
         if indices_or_sections.ndim > 1:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                "one-dimensional tensor, but got a tensor with "
-                f"{indices_or_sections.ndim} dims"
+                f"one-dimensional tensor, but got a tensor with {indices_or_sections.ndim} dims"
             )
         if indices_or_sections.array.dtype != np.int64:
             raise RuntimeError(

@@ -298,8 +298,7 @@ def poisson(input: Array, generator: Generator | None) -> Any:
 
 
 @function(
-    "multinomial(Tensor input, int num_samples, bool replacement=False, *, "
-    f"{_SOURCE}, Tensor out=None)",
+    f"multinomial(Tensor input, int num_samples, bool replacement=False, *, {_SOURCE}, Tensor out=None)",
     samples="(rand(2, 3), 2)",
     primitives=OF_WEIGHTS,
 )

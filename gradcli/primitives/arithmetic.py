@@ -455,8 +455,7 @@ def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
         return div_true(input, other)
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(
-            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
-            f"'{rounding_mode}'"
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
     return div_rounded(input, other, rounding_mode)
 

@@ -19,19 +19,16 @@ def _check_parts(name: str, real: str, a: Array, b: Array) -> None:
     for i, (argument, part) in enumerate(((real, a), ("imag" if real == "real" else "angle", b))):
         if is_python_number(part):
             raise TypeError(
-                f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
-                f"{type_name(part)}"
+                f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not {type_name(part)}"
             )
     names = [scalar_name(x) for x in (a, b)]
     if a.dtype.kind != "f" or b.dtype.kind != "f":
         raise RuntimeError(
-            "Expected both inputs to be Half, Float or Double tensors but got "
-            f"{names[0]} and {names[1]}"
+            f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}"
         )
     if a.dtype != b.dtype:
         raise RuntimeError(
-            f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second "
-            "argument"
+            f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument"
         )
 
 

@@ -317,9 +317,8 @@ def _check_shapes(
     outputs = kernels[1] * groups if transposed else kernels[0]
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
         raise RuntimeError(
-            f"Given {'transposed=1, ' if transposed else ''}weight of size {kernels}, expected bias "
-            f"to be 1-dimensional with {outputs} elements, but got bias of size "
-            f"{list(bias.shape)} instead"
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {kernels}, expected bias to be "
+            f"1-dimensional with {outputs} elements, but got bias of size {list(bias.shape)} instead"
         )
 
 
@@ -717,10 +716,9 @@ def _as_image_of(input: Any, size: Any, *how: Any) -> Any:
     if input.shape[-1] != prod(blocks):
         raise RuntimeError(
             f"Given output_size=({size[0]}, {size[1]}), kernel_size=({how[0][0]}, {how[0][1]}), "
-            f"dilation=({how[1][0]}, {how[1][1]}), padding=({how[2][0]}, {how[2][1]}), stride="
-            f"({how[3][0]}, {how[3][1]}), expected size of input's dimension 2 to match the "
-            f"calculated number of sliding blocks {blocks[0]} * {blocks[1]} = {prod(blocks)}, but "
-            f"got input.size(2)={input.shape[-1]}."
+            f"dilation=({how[1][0]}, {how[1][1]}), padding=({how[2][0]}, {how[2][1]}), stride=({how[3][0]}, "
+            f"{how[3][1]}), expected size of input's dimension 2 to match the calculated number of sliding "
+            f"blocks {blocks[0]} * {blocks[1]} = {prod(blocks)}, but got input.size(2)={input.shape[-1]}."
         )
     return col2im(input, size, *how)
 

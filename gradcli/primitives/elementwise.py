@@ -915,8 +915,7 @@ def _check_lerp(input: Any, **others: Any) -> None:
             "out=None)|deprecated"
         ),
         (
-            "addcmul(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor "
-            "out=None)"
+            "addcmul(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor out=None)"
         ),
     ),
 )
@@ -1023,10 +1022,8 @@ class rad2deg:
     "elementwise inplace",
     refuses={"C": "nan_to_num"},
     samples="(tensor([1.0, nan, inf]))",
-    signature=(
-        "nan_to_num(Tensor input, float? nan=None, float? posinf=None, float? "
-        "neginf=None, *, Tensor out=None)"
-    ),
+    signature="nan_to_num(Tensor input, float? nan=None, float? posinf=None, float? "
+    "neginf=None, *, Tensor out=None)",
 )
 class nan_to_num:
     """NaN and infinities replaced by numbers."""

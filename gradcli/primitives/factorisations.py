@@ -45,8 +45,7 @@ def mH(x: Any) -> Any:
     """The matrices transposed and conjugated."""
     if x.ndim < 2:
         raise RuntimeError(
-            "tensor.mH is only supported on matrices or batches of matrices. "
-            f"Got {x.ndim}-D tensor."
+            f"tensor.mH is only supported on matrices or batches of matrices. Got {x.ndim}-D tensor."
         )
     return conj(x.mT)
 
@@ -181,9 +180,8 @@ class solve_ex:
         check_floating(name, A)
         if A.dtype != B.dtype:
             raise RuntimeError(
-                f"{name}: Expected A and B to have the same dtype, but found A of type "
-                f"{scalar_name(A)} and B of type "
-                f"{scalar_name(B)} instead"
+                f"{name}: Expected A and B to have the same dtype, but found A of type {scalar_name(A)} and "
+                f"B of type {scalar_name(B)} instead"
             )
         check_square(name, A)
         vector = is_vector(A, B)
@@ -226,10 +224,8 @@ class solve_ex:
     samples="(randn(3,3) + 3*eye(3), randn(3,2), upper=True); "
     "(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
     batching=batching_helpers.last(2, 2),
-    signature=(
-        "linalg.solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
-        "left=True, bool unitriangular=False, Tensor out=None)"
-    ),
+    signature="linalg.solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
+    "left=True, bool unitriangular=False, Tensor out=None)",
 )
 class solve_triangular:
     """X with A X = B (left) or X A = B, reading one triangle of A."""
@@ -271,8 +267,7 @@ def _check_solved(name: str, b: Any, a: Any) -> None:
         )
     if a.shape[-1] != a.shape[-2]:
         raise RuntimeError(
-            f"A must be batches of square matrices, but they are {a.shape[-2]} by {a.shape[-1]} "
-            "matrices"
+            f"A must be batches of square matrices, but they are {a.shape[-2]} by {a.shape[-1]} matrices"
         )
     if a.shape[-1] != b.shape[-2]:
         raise RuntimeError(
@@ -503,7 +498,7 @@ class cholesky:
     "CholeskySolveBackward0",
     samples="(randn(3,2), tril(randn(3,3)) + 3*eye(3))",
     batching=batching_helpers.last(2, 2),
-    signature=("cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)"),
+    signature="cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)",
 )
 class cholesky_solve:
     """X with A X = input, from the Cholesky factor of A."""
@@ -714,9 +709,8 @@ def _check_phases(uu: Any, vv: Any) -> None:
             total = total + numbers(part).diagonal(0, -2, -1).imag
     if not np.allclose(total, 0, rtol=1e-2, atol=1e-2):
         raise RuntimeError(
-            "svd_backward: The singular vectors in the complex case are specified up to "
-            "multiplication by e^{i phi}. The specified loss function depends on this phase term, "
-            "making it ill-defined."
+            "svd_backward: The singular vectors in the complex case are specified up to multiplication by "
+            "e^{i phi}. The specified loss function depends on this phase term, making it ill-defined."
         )
 
 
@@ -868,8 +862,7 @@ class lstsq_p:
         if self.dtype != b.dtype:
             raise RuntimeError(
                 f"{name}: Expected input and other to have the same dtype, but got input's dtype "
-                f"{scalar_name(self)} and other's dtype "
-                f"{scalar_name(b)}"
+                f"{scalar_name(self)} and other's dtype {scalar_name(b)}"
             )
         if driver not in (None, "gels", "gelsd", "gelss", "gelsy"):
             raise RuntimeError(
@@ -1083,10 +1076,8 @@ class lu_unpack_p:
     "LinalgLuSolveBackward0",
     batching=batching_helpers.last(2, 1, 2),
     samples="(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))",
-    signature=(
-        "linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
-        "bool adjoint=False, Tensor? out=None)"
-    ),
+    signature="linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
+    "bool adjoint=False, Tensor? out=None)",
 )
 class lu_solve:
     """X with A X = B from the packed factors of A."""
@@ -1325,10 +1316,8 @@ def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
     "OrmqrBackward0",
     "leading",
     samples="(randn(3,2), rand(2), randn(3,4))",
-    signature=(
-        "ormqr(Tensor input, Tensor input2, Tensor input3, bool left=True, bool "
-        "transpose=False, *, Tensor out=None)"
-    ),
+    signature="ormqr(Tensor input, Tensor input2, Tensor input3, bool left=True, bool "
+    "transpose=False, *, Tensor out=None)",
 )
 class ormqr:
     """A matrix times the orthogonal matrix of Householder reflectors."""

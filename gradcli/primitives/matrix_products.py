@@ -374,8 +374,7 @@ def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
 @operator(
     "AddmmBackward0",
     "inplace own analytic",
-    samples="(randn(2,2), randn(2,3), randn(3,2)); "
-    "(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
+    samples="(randn(2,2), randn(2,3), randn(3,2)); (randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mm)),
     symbolic="addmm",
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
@@ -640,9 +639,8 @@ def _batched(a: Any, b: Any) -> Any:
     numpy=np.matmul,
     aliases="linalg.matmul",
     primitives=[dot, mv, mm, bmm],
-    samples="(randn(3), randn(3)); (randn(2,3), randn(3)); (randn(3), randn(3,2)); "
-    "(randn(2,3), randn(3,2)); (randn(4,2,3), randn(3,2)); (randn(4,2,3), randn(4,3,2)); "
-    "(randn(4,2,3), randn(3))",
+    samples="(randn(3), randn(3)); (randn(2,3), randn(3)); (randn(3), randn(3,2)); (randn(2,3), randn(3,2)); "
+    "(randn(4,2,3), randn(3,2)); (randn(4,2,3), randn(4,3,2)); (randn(4,2,3), randn(3))",
 )
 def matmul(input: Array, other: Array) -> Any:
     """The product of vectors, matrices, or broadcast batches of matrices."""
@@ -761,8 +759,7 @@ def _contracted(a: Any, b: Any, dims_a: Any, dims_b: Any) -> Any:
 
 _tensordot = Parser(
     (
-        "tensordot(Tensor input, Tensor other, int[] dims_self, int[] dims_other, *, "
-        "Tensor? out=None)",
+        "tensordot(Tensor input, Tensor other, int[] dims_self, int[] dims_other, *, Tensor? out=None)",
     ),
     _contracted,
 ).function()
@@ -994,8 +991,7 @@ def vecdot(x: Array, y: Array, dim: int) -> Any:
     first, second = dtype_of(x), dtype_of(y)
     if first.kind not in "fc":
         raise RuntimeError(
-            "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
-            f"{scalar_name(first)}"
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {scalar_name(first)}"
         )
     if first != second:
         a, b = (scalar_name(kind) for kind in (first, second))

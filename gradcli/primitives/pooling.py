@@ -648,8 +648,7 @@ def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
     lead = self.shape[:-n]
     if min(output_size) < 0:
         raise RuntimeError(
-            f"Trying to create tensor with negative dimension {min(output_size)}: "
-            f"{[*lead, *output_size]}"
+            f"Trying to create tensor with negative dimension {min(output_size)}: {[*lead, *output_size]}"
         )
     values: Any = np.empty((*lead, *output_size), self.dtype)
     index: Any = np.empty(values.shape, np.int64)

@@ -211,8 +211,7 @@ def _soft(name: str, primitive: VjpRules, doc: str) -> Any:
     )(call)
     full = f"nn.functional.{name}"
     function(
-        f"{name}(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) "
-        f"-> {name}(dim)",
+        f"{name}(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) -> {name}(dim)",
         python=True,
         name=full,
         method=False,

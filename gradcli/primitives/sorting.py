@@ -434,8 +434,7 @@ def _topk(
 topk_p = _selecting_primitive(_topk, "topk_p", "TopkBackward0", "topk:", _placed_back)
 topk_p.batching = batching_helpers.leading
 topk = results(
-    "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, "
-    "Tensor[]? out=None)",
+    "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor[]? out=None)",
     topk_p,
     doc="The k largest (or smallest) elements along a dimension, and their indices.",
     samples="(randn(2,3), 2); (randn(2,3), 1, 0); (randn(5), 2, largest=False); (randn(()), 1)",

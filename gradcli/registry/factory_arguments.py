@@ -106,8 +106,7 @@ def nonnegative(name: str, size: tuple[int, ...]) -> tuple[int, ...]:
         if name == "zeros":
             raise RuntimeError("zeros: Dimension size must be non-negative.")
         raise RuntimeError(
-            f"Trying to create tensor with negative dimension {next(n for n in size if n < 0)}: "
-            f"{list(size)}"
+            f"Trying to create tensor with negative dimension {next(n for n in size if n < 0)}: {list(size)}"
         )
     if prod(size) >= _TOO_MANY:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
@@ -118,8 +117,7 @@ def tensor_argument(name: str, value: Any, argument: str = "input", position: in
     """The argument; TypeError, in PyTorch's words, unless it is a tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{type_name(value)}"
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(value)}"
         )
     return value
 
@@ -133,8 +131,7 @@ def number(name: str, value: Any, argument: str, position: int) -> Any:
     if isinstance(value, Tensor) and value.array.ndim == 0 and not value.requires_grad:
         return value.array.item()
     raise TypeError(
-        f"{name}(): argument '{argument}' (position {position}) must be Number, not "
-        f"{type_name(value)}"
+        f"{name}(): argument '{argument}' (position {position}) must be Number, not {type_name(value)}"
     )
 
 
