@@ -56,7 +56,56 @@ _READ = frozenset(
 )
 
 
-class Declaration:
+class Facts:
+    """What an operator may declare about itself, with what holds if it says nothing."""
+
+    # "linear", "bilinear" or "elementwise"; "loss": elementwise, then reduced as `reduction` says.
+    linearity: str | None = None
+    types: str | None = None  # how operands are promoted: "common", "float"; "own": not at all
+    params: str | None = None  # the tensor arguments of a ufunc kernel without rules
+    outputs: Any = None  # the names of the outputs, or "list"
+    differentiable: Any = None  # how many of the outputs are, from the first; default: all
+    # For NumPy's letters of dtype kinds (and e for float16) that are not taken PyTorch's message, its
+    # kernel's name or (error, message); for C the name, if complex numbers are not recorded.
+    refuses: Any = None
+    numbers = False  # users may pass Python numbers as tensors
+    plain: str | None = None  # Python's operator for the kernel, if all options have their defaults
+    # By argument, its VJP rule for real dtypes: an expression that the plain pass runs instead of a call.
+    real: Any = None
+    view = False  # the results alias the first argument
+    discrete = False  # calls with integer results are recorded
+    lossy = False  # they are not, without an error
+    # The rule reads the gradient once, in `array_memory.in_parts`, and may overwrite it.
+    donates = False
+    wide = False  # with float16, numbers and 0-d tensors of other dtypes are not rounded first
+    copies = False  # calls on inference tensors are recorded
+    # The batching rule: a name of `core.batching_rules.BATCHING_WAYS`, or a function of primitive,
+    # operands and level that returns the results with the batch in front.
+    batching: Any = None
+    axes = ""  # the options that are dims
+    sizes = ""  # the option that is a shape
+    index = ""  # the subscripts of the operand, as of einsum, where they repeat
+    dynamic = ""  # the result's shape depends on values: "always", or "masks" if an operand is one
+    # An operand that only one of several rules reads is saved only if that rule will run; False for
+    # derivatives, where PyTorch saves all.
+    saves_by_need = True
+    # The symbolic rule, if the primitive is not written as a call of its function with options of the
+    # same names: a formula of its parameters; `WORD: OPTIONS`, another function and its names for the
+    # options (`-` for one that it lacks); `WORD[0]: OPTIONS`, the first of its results; or a form of
+    # `gradcli.symbolic.symbolic_rules`.
+    symbolic = ""
+    # Which overlaps the in-place form allows: "shared", elements may share memory; "apart", no operand
+    # may overlap what is written; "read", the last operand may overlap in any way. Default: an operand
+    # is the written tensor or does not overlap.
+    writes = ""
+    own_order = False  # the kernel chooses the result's order in memory
+    doc = ""
+
+
+_DEFAULTS = {n: v for n, v in vars(Facts).items() if not n.startswith("_")}
+
+
+class Declaration(Facts):
     """The facts of one operator, and what follows from the signatures of its kernel and rules."""
 
     def __init__(
@@ -65,66 +114,37 @@ class Declaration:
         kernel: Callable[..., Any],
         node: str | None,
         rules: dict[str, Callable[..., Any]],
-        *,
-        linearity: str | None = None,
-        types: str | None = None,
-        params: str | None = None,
-        outputs: str | None = None,
-        differentiable: int | None = None,
-        refuses: dict[str, Any] | None = None,
-        plain: str | None = None,
-        real: dict[str, str] | None = None,
-        numbers: bool = False,
-        view: bool = False,
-        discrete: bool = False,
-        lossy: bool = False,
-        donates: bool = False,
-        wide: bool = False,
-        copies: bool = False,
-        batching: Any = None,
-        axes: str = "",
-        sizes: str = "",
-        index: str = "",
-        dynamic: str = "",
-        saves_by_need: bool = True,
-        symbolic: str = "",
-        writes: str = "",
-        own_order: bool = False,
-        doc: str = "",
+        **facts: Any,
     ) -> None:
-        self.name, self.node, self.linearity, self.view, self.doc = name, node, linearity, view, doc
-        self.discrete, self.lossy, self.wide, self.saves_by_need = (
-            discrete,
-            lossy,
-            wide,
-            saves_by_need,
-        )
-        self.symbolic, self.copies, self.donates, self.writes = symbolic, copies, donates, writes
-        self.own_order = own_order
-        self.public_name = name  # the function's name in messages
-        self.numbers = numbers
+        """facts: see `Facts`."""
+        if unknown := facts.keys() - _DEFAULTS.keys():
+            raise TypeError(f"{name} declares what is no fact: {', '.join(sorted(unknown))}")
+        vars(self).update(_DEFAULTS, **facts)
+        self.name = self.public_name = name  # public: the function's name in messages
+        self.node, self._declared = node, (kernel, rules, self.params)
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
         self.kernel = _KERNELS.get(kernel, kernel)
-        if batching is None and (axes or sizes):
-            batching = "along"
-        elif batching is None and (linearity == "elementwise" or self.numpy is not None):
-            batching = "elementwise"
-        self.batching, self.axes, self.sizes, self.index = batching, axes, sizes, index
-        self.dynamic = dynamic or ("always" if batching == "dynamic" else "")
-        self.rare = batching == "level"  # it enters or leaves a batch, which a plain pass cannot do
         # PyTorch's generated code applies the rules in alphabetical order.
         self.vjps: dict[str, Any] = dict(sorted(rules.items()))
         if itself in self.vjps.values():
             self.vjps = {n: self if r is itself else r for n, r in self.vjps.items()}
-        self._declared = kernel, rules, params
-        default = "common" if linearity in ("elementwise", "bilinear") else None
-        self.types = None if types == "own" else types or default
-        self.outputs: tuple[str, ...] = tuple(outputs.split()) if outputs else ("result",)
+        if self.batching is None and (self.axes or self.sizes):
+            self.batching = "along"
+        elif self.batching is None and (self.linearity == "elementwise" or self.numpy is not None):
+            self.batching = "elementwise"
+        self.dynamic = self.dynamic or ("always" if self.batching == "dynamic" else "")
+        self.rare = self.batching == "level"  # it enters or leaves a batch: no plain pass can
+        if self.types is None and self.linearity in ("elementwise", "bilinear"):
+            self.types = "common"
+        elif self.types == "own":
+            self.types = None
+        self.outputs = tuple((self.outputs or "result").split())
         self.returns_list = self.outputs == ("list",)
         self.returns_one = not self.returns_list and len(self.outputs) == 1
-        self.differentiable = len(self.outputs) if differentiable is None else differentiable
-        self.refuses = {k: v for kinds, v in (refuses or {}).items() for k in kinds}
-        self.plain, self.real = plain, real or {}
+        if self.differentiable is None:
+            self.differentiable = len(self.outputs)
+        self.refuses = {k: v for kinds, v in (self.refuses or {}).items() for k in kinds}
+        self.real = self.real or {}
         self.samples: tuple[str, ...] = ()
         self.analytic = False  # complex-differentiable
         self.scalar: Any = None  # the primitive that a C++ scalar operand selects inside rules

@@ -565,32 +565,7 @@ def operator(
     """Decorate a class of VJP rules: define a Primitive (see the module's docstring).
 
     kernel: the function on arrays; None if the class has it, as `forward`. node: the name of the node's
-    class, None where nothing is recorded. linearity: "linear", "bilinear" or "elementwise", where the
-    operation is; "loss", where it is elementwise and then reduced as its option `reduction` says. types:
-    how operands are promoted, "common" or "float"; "own": not at all. params: the tensor arguments of a
-    ufunc kernel without rules.
-    outputs: names of the outputs, or "list". differentiable: the first so many outputs are. refuses: for
-    NumPy's letters of unsupported dtype kinds (and e for float16), PyTorch's message (or its kernel's
-    name, or an error); for C, the name if complex numbers are not recorded. numbers: users may pass
-    Python numbers as tensors. plain: Python's operator for the kernel if all options have their
-    defaults. real: by argument, its VJP rule for real dtypes, as an expression that the plain pass runs
-    instead of a call. view: the results alias the first argument. discrete: calls with integer results
-    are recorded; lossy: they are not, without an error. donates: the VJP rule reads the gradient once, in
-    `array_memory.in_parts`, and may overwrite it (buffer donation). wide: with float16, numbers and 0-d
-    tensors of other dtypes are not rounded before the result is. copies: calls on inference tensors are
-    recorded.
-    dynamic: whether the result's shape depends on values: "always", or "masks", if an operand is a mask.
-    batching: the batching rule, a name of `core.batching_rules.BATCHING_WAYS` or a function of primitive,
-    operands and level that returns the results with the batch in front; axes: the options that are dims;
-    sizes: the option that is a shape. saves_by_need: an operand that only one of several rules reads is
-    saved only if that rule will run; False for derivatives, where PyTorch saves all. symbolic: the symbolic
-    rule, if the primitive is not written as a call of its function with options of the same names: a
-    formula of its parameters; `WORD: OPTIONS`, another function and its names for the options (`-` for one
-    that it lacks); `WORD[0]: OPTIONS`, the first of its results; or a form of
-    `gradcli.symbolic.symbolic_rules`. writes: which overlaps the in-place form allows, in words: "shared",
-    elements may share memory; "apart", no operand may overlap what is written; "read", the last operand may
-    overlap in any way. Default: an operand is the written tensor or does not overlap. own_order: the kernel
-    chooses the result's order in memory, whatever its operands' is.
+    class, None where nothing is recorded. facts: see `core.declaration.Facts`.
     """
 
     def make(body: type) -> Primitive:

@@ -207,7 +207,7 @@ def operator(*about: Any, **facts: Any) -> Callable[[type], Primitive]:
     about: the kernel, a function of arrays, if the class has no `forward`; the node's name, if calls are
     recorded; facts in words: `"linear view"`. A word is a fact that is true, or a value of `linearity`,
     `types` or `batching` (where elementwise is "pointwise", as PyTorch says).
-    facts: about the primitive, see `gradcli.core.primitive.operator`, and about its entry:
+    facts: about the primitive, see `core.declaration.Facts`, and about its entry:
     samples: calls in the language, for tests and documentation; "(randn(3)); (randn(2,3), 1)" are calls of
     the public name. public: False if defined by `primitive`.
     name: the public name, if it is not the class's or the signature's. numpy: the NumPy functions that

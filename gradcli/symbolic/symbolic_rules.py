@@ -586,7 +586,7 @@ RULES: dict[str, Handler] = {
 
 @cache
 def rule_for(spelled: str) -> Handler:
-    """The symbolic rule for `symbolic=` of a declaration: see `gradcli.core.primitive.operator`."""
+    """The symbolic rule for `symbolic=` of a declaration: see `core.declaration.Facts`."""
     if spelled in RULES:
         return RULES[spelled]
     word, call_, names = spelled.partition(":")
