@@ -16,7 +16,7 @@ from gradcli.core.tensor import wrap
 from gradcli.movement.padding import pad
 from gradcli.primitives.matrix_products import baddbmm, bmm
 from gradcli.registry.schema import checked
-from gradcli.registry.table import Array, function, resolve
+from gradcli.registry.table import Array, bundled, function, resolve
 
 FAMILY = "nn"
 
@@ -142,129 +142,118 @@ def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
     "is_causal=False)|python",
     samples="(randn(3,2,4), randn(3,2,4), randn(3,2,4), 4, 2, randn(12,4), randn(12), None, None, "
     "False, 0.0, randn(4,4), randn(4))",
+    adapt=bundled,
 )
-def multi_head_attention_forward(
-    query: Array,
-    key: Array,
-    value: Array,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: Array | None,
-    in_proj_bias: Array | None,
-    bias_k: Array | None,
-    bias_v: Array | None,
-    add_zero_attn: bool,
-    dropout_p: float,
-    out_proj_weight: Array,
-    out_proj_bias: Array | None,
-    training: bool,
-    key_padding_mask: Array | None,
-    need_weights: bool,
-    attn_mask: Array | None,
-    use_separate_proj_weight: bool,
-    q_proj_weight: Array | None,
-    k_proj_weight: Array | None,
-    v_proj_weight: Array | None,
-    static_k: Array | None,
-    static_v: Array | None,
-    average_attn_weights: bool,
-    is_causal: bool,
-) -> Any:
+def multi_head_attention_forward(o: Any) -> Any:
     """(output, weights) of attention with several heads, projections included."""
-    batched = _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads)
+    batched = _is_batched(o.query, o.key, o.value, o.key_padding_mask, o.attn_mask, o.num_heads)
     if not batched:
-        same = (key is query, value is key)
-        query = query.unsqueeze(1)
-        key = query if same[0] else key.unsqueeze(1)
-        value = key if same[1] else value.unsqueeze(1)
-        if key_padding_mask is not None:
-            key_padding_mask = key_padding_mask.unsqueeze(0)
-    rows, batch, size = query.shape
-    columns = key.shape[0]
-    kind = query.array.dtype
-    if is_causal and attn_mask is None:
+        _add_batch(o)
+    rows, batch, size = o.query.shape
+    mask, padding, causal = _masks(o)
+    width, heads = _width(o, size), batch * o.num_heads
+    q, k, v = _projected(o)
+    _check_static(o.bias_k, o.bias_v, o.static_k, o.static_v, (heads, width))
+    if mask is not None:
+        mask = _three_dimensional(mask, heads, rows, o.key.shape[0])
+    cat = resolve("cat")
+    if o.bias_k is not None and o.bias_v is not None:
+        k = cat([k, o.bias_k.repeat(1, batch, 1)])
+        v = cat([v, o.bias_v.repeat(1, batch, 1)])
+        mask, padding = (m if m is None else pad(m, (0, 1)) for m in (mask, padding))
+    q = q.view(rows, heads, width).transpose(0, 1)
+    k = k.view(k.shape[0], heads, width).transpose(0, 1) if o.static_k is None else o.static_k
+    v = v.view(v.shape[0], heads, width).transpose(0, 1) if o.static_v is None else o.static_v
+    if o.add_zero_attn:
+        zeros = wrap(np.zeros((heads, 1, width), o.query.array.dtype))
+        k, v = cat([k, zeros], dim=1), cat([v, zeros], dim=1)
+        mask, padding = (m if m is None else pad(m, (0, 1)) for m in (mask, padding))
+    if padding is not None:
+        padding = _over_heads(padding, batch, o.num_heads, k.shape[1])
+        mask = padding if mask is None else mask + padding
+    dropout_p = o.dropout_p if o.training else 0.0
+    shape, scores = (batch, o.num_heads, rows, k.shape[1]), None
+    if o.need_weights:
+        out, scores = _weighted(q, k, v, mask, dropout_p)
+        out, scores = out.transpose(0, 1), scores.view(*shape)
+        scores = scores.mean(1) if o.average_attn_weights else scores
+        scores = scores if batched else scores.squeeze(0)
+    else:
+        if mask is not None:
+            one = mask.shape[0] == 1 and mask.ndim == 3
+            mask = mask.unsqueeze(0) if one else mask.view(*shape[:2], -1, shape[3])
+        q, k, v = (x.view(*shape[:2], -1, width) for x in (q, k, v))
+        out = scaled_dot_product_attention(q, k, v, mask, dropout_p, causal).permute(2, 0, 1, 3)
+    out = linear(out.reshape(rows * batch, size), o.out_proj_weight, o.out_proj_bias)
+    out = out.view(rows, batch, out.shape[1])
+    return (out if batched else out.squeeze(1)), scores
+
+
+def _add_batch(o: Any) -> None:
+    """Give query, key and value a batch of one; what was one tensor stays one."""
+    same = (o.key is o.query, o.value is o.key)
+    o.query = o.query.unsqueeze(1)
+    o.key = o.query if same[0] else o.key.unsqueeze(1)
+    o.value = o.key if same[1] else o.value.unsqueeze(1)
+    if o.key_padding_mask is not None:
+        o.key_padding_mask = o.key_padding_mask.unsqueeze(0)
+
+
+def _masks(o: Any) -> tuple[Any, Any, bool]:
+    """(mask, mask of the padding, whether attention is causal without a mask)."""
+    if o.is_causal and o.attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
             "method `generate_square_subsequent_mask` to create this mask."
         )
-    padding = _as_numbers(key_padding_mask, kind, "key_padding_mask")
-    if is_causal and padding is None and not need_weights:
-        mask = None
-    else:
-        mask = _as_numbers(attn_mask, kind, "attn_mask")
-        is_causal = is_causal and padding is None
-    if size != embed_dim_to_check:
+    kind = o.query.array.dtype
+    padding = _as_numbers(o.key_padding_mask, kind, "key_padding_mask")
+    if o.is_causal and padding is None and not o.need_weights:
+        return None, padding, True
+    return _as_numbers(o.attn_mask, kind, "attn_mask"), padding, o.is_causal and padding is None
+
+
+def _width(o: Any, size: int) -> int:
+    """The size of one head."""
+    width = size // o.num_heads
+    if size != o.embed_dim_to_check:
         raise AssertionError(
-            f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}"
+            f"was expecting embedding dimension of {o.embed_dim_to_check}, but got {size}"
         )
-    width = size // num_heads
-    if width * num_heads != size:
-        raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
-    if use_separate_proj_weight:
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        for name, one in zip("qkv", weights, strict=True):
-            if one is None:
-                raise AssertionError(
-                    f"use_separate_proj_weight is True but {name}_proj_weight is None"
-                )
-        if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-            )
-        q, k, v = _separate(query, key, value, weights, in_proj_bias)
-    else:
-        if key.shape != value.shape:
-            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-        if in_proj_weight is None:
+    if width * o.num_heads != size:
+        raise AssertionError(f"embed_dim {size} not divisible by num_heads {o.num_heads}")
+    return int(width)
+
+
+def _projected(o: Any) -> tuple[Any, Any, Any]:
+    """Query, key and value by their projections."""
+    key, value = o.key.shape, o.value.shape
+    if not o.use_separate_proj_weight:
+        if key != value:
+            raise AssertionError(f"key shape {key} does not match value shape {value}")
+        if o.in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _packed(query, key, value, in_proj_weight, in_proj_bias)
-    heads = batch * num_heads
-    _check_static(bias_k, bias_v, static_k, static_v, (heads, width))
-    if mask is not None:
-        mask = _three_dimensional(mask, heads, rows, columns)
-    cat = resolve("cat")
-    if bias_k is not None and bias_v is not None:
-        k = cat([k, bias_k.repeat(1, batch, 1)])
-        v = cat([v, bias_v.repeat(1, batch, 1)])
-        mask, padding = (m if m is None else pad(m, (0, 1)) for m in (mask, padding))
-    q = q.view(rows, heads, width).transpose(0, 1)
-    k = k.view(k.shape[0], heads, width).transpose(0, 1) if static_k is None else static_k
-    v = v.view(v.shape[0], heads, width).transpose(0, 1) if static_v is None else static_v
-    if add_zero_attn:
-        zeros = wrap(np.zeros((heads, 1, width), kind))
-        k, v = cat([k, zeros], dim=1), cat([v, zeros], dim=1)
-        mask, padding = (m if m is None else pad(m, (0, 1)) for m in (mask, padding))
-    columns = k.shape[1]
-    if padding is not None:
-        for dim, expected in enumerate((batch, columns)):
-            if padding.shape[dim] != expected:
-                raise AssertionError(
-                    f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got {padding.shape[dim]}"
-                )
-        padding = padding.view(batch, 1, 1, columns).expand(-1, num_heads, -1, -1)
-        padding = padding.reshape(heads, 1, columns)
-        mask = padding if mask is None else mask + padding
-    dropout_p = dropout_p if training else 0.0
-    if need_weights:
-        out, scores = _weighted(q, k, v, mask, dropout_p)
-        out = out.transpose(0, 1).reshape(rows * batch, size)
-        out = linear(out, out_proj_weight, out_proj_bias)
-        out = out.view(rows, batch, out.shape[1])
-        scores = scores.view(batch, num_heads, rows, columns)
-        scores = scores.mean(1) if average_attn_weights else scores
-        return (out, scores) if batched else (out.squeeze(1), scores.squeeze(0))
-    if mask is not None:
-        if mask.shape[0] == 1 and mask.ndim == 3:
-            mask = mask.unsqueeze(0)
-        else:
-            mask = mask.view(batch, num_heads, -1, columns)
-    q = q.view(batch, num_heads, rows, width)
-    k, v = (x.view(batch, num_heads, columns, width) for x in (k, v))
-    out = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
-    out = out.permute(2, 0, 1, 3).reshape(batch * rows, size)
-    out = linear(out, out_proj_weight, out_proj_bias)
-    out = out.view(rows, batch, out.shape[1])
-    return (out if batched else out.squeeze(1)), None
+        return _packed(o.query, o.key, o.value, o.in_proj_weight, o.in_proj_bias)
+    weights = (o.q_proj_weight, o.k_proj_weight, o.v_proj_weight)
+    for name, one in zip("qkv", weights, strict=True):
+        if one is None:
+            raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+    if key[:2] != value[:2]:
+        raise AssertionError(
+            f"key's sequence and batch dims {key[:2]} do not match value's {value[:2]}"
+        )
+    return _separate(o.query, o.key, o.value, weights, o.in_proj_bias)
+
+
+def _over_heads(padding: Any, batch: int, num_heads: int, columns: int) -> Any:
+    """The mask of the padding, once for each head."""
+    for dim, expected in enumerate((batch, columns)):
+        if padding.shape[dim] != expected:
+            raise AssertionError(
+                f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got {padding.shape[dim]}"
+            )
+    padding = padding.view(batch, 1, 1, columns).expand(-1, num_heads, -1, -1)
+    return padding.reshape(batch * num_heads, 1, columns)
 
 
 # -- samples and classes --------------------------------------------------------------------------
@@ -294,46 +283,33 @@ def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) 
     "Tensor? linear_bias=None, Any weight=None, Any reduction='mean', "
     "Any ignore_index=None, Any label_smoothing=0.0, Any options=None)|python",
     samples="(randn(3,4), randn(5,4), tensor([0,2,4]))",
+    adapt=bundled,
 )
-def linear_cross_entropy(
-    input: Array,
-    linear_weight: Array,
-    target: Array,
-    linear_bias: Array | None,
-    weight: Array | None,
-    reduction: str,
-    ignore_index: int | None,
-    label_smoothing: float,
-    options: Any,
-) -> Any:
+def linear_cross_entropy(o: Any) -> Any:
     """cross_entropy of linear(input, linear_weight, linear_bias).
 
     PyTorch's `options` say how it splits the work to save memory; here nothing is split.
     """
+    input, weight, bias = o.input, o.linear_weight, o.linear_bias
     if not 1 <= input.ndim <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
-    if linear_weight.ndim < 2:
+    if weight.ndim < 2:
         raise RuntimeError(
-            f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}"
+            f"expected linear_weight with dimensionality at least 2, got {weight.ndim}"
         )
-    if input.shape[-1] != linear_weight.shape[-1]:
+    if input.shape[-1] != weight.shape[-1]:
         raise RuntimeError(
             "expected equal input and linear_weight last dimensions (in_features), got "
-            f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
+            f"{input.shape[-1]} and {weight.shape[-1]}, respectively"
         )
-    shape = (*input.shape[:-1], *linear_weight.shape[:-1])
-    if linear_weight.ndim > 2:
-        linear_weight = linear_weight.reshape(-1, linear_weight.shape[-1])
-        linear_bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = linear(input, linear_weight, linear_bias).reshape(*shape)
-    return cross_entropy(
-        logits,
-        target,
-        weight,
-        ignore_index=-100 if ignore_index is None else ignore_index,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )
+    shape = (*input.shape[:-1], *weight.shape[:-1])
+    if weight.ndim > 2:
+        weight = weight.reshape(-1, weight.shape[-1])
+        bias = None if bias is None else bias.reshape(-1)
+    logits = linear(input, weight, bias).reshape(*shape)
+    ignored = -100 if o.ignore_index is None else o.ignore_index
+    how = {"reduction": o.reduction, "label_smoothing": o.label_smoothing}
+    return cross_entropy(logits, o.target, o.weight, ignore_index=ignored, **how)
 
 
 __all__ = ["multi_head_attention_forward"]

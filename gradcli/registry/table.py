@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache, cached_property
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -349,6 +349,14 @@ def function(
         return _parsed(public, parser, body, body.__module__, recorded, doc=text, **about)
 
     return decorate
+
+
+def bundled(body: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    """For `adapt`: a body of many parameters gets one object, with the values under their names."""
+    given = ", ".join(f"{n}={n}" for n in names)
+    space = {"body": body, "bundle": SimpleNamespace}
+    lines = [f"return body(bundle({given}))"]
+    return generated_calls.generated(body.__name__, ", ".join(names), lines, space)  # type: ignore[no-any-return]
 
 
 def _named(body: Callable[..., Any]) -> tuple[Primitive, ...]:
