@@ -104,7 +104,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         raise usage(f"--at: no value for {missing[0]}", hint=f"add --{missing[0]} VALUE")
     try:
         way = asked.way(request.program, where.arrays, wanted, request.loaded)
-        found, made = printed_formula(request, where, wanted, way, asked.command, options)
+        exact = asked.command if "claim" in way else "grad"
+        found, made = printed_formula(request, where, wanted, way, exact, options)
         taken = _steps(request, where, wanted) if options.show_steps else []
     except NoExpression as error:
         hint = f"gradcli {asked.command} has its value, without an expression"

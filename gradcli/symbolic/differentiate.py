@@ -16,6 +16,7 @@ import numpy as np
 
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import run
+from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.constants import exact
@@ -30,6 +31,7 @@ from gradcli.tracing.calls import Value, calls
 from gradcli.tracing.tracer import Tracer, trace_program
 from gradcli.transforms.traced_run import CONSTANTS, _worded, traced_run
 
+MOST_PATHS = 16  # of a program that branches on values
 MOST_MOVED = 100  # programs with more names keep the order in which names are first read
 
 
@@ -285,9 +287,72 @@ def first_order(
     nan_guards: bool,
     more: bool,
 ) -> Derivatives:
-    """The gradients; more: whether they will be differentiated again."""
+    """The gradients; more: whether they will be differentiated again.
+
+    Where the program branches on values that it may not follow, they are piecewise.
+    """
+    options = (follow, names, nan_guards, more)
+    found, taken = _on_path(program, arrays, wanted, *options, None if follow else [])
+    if not taken:
+        return found
+    paths, waiting = [(found, taken)], _others(taken, 0)
+    while waiting:
+        path = waiting.pop()
+        found, taken = _on_path(program, arrays, wanted, *options, path)
+        paths.append((found, taken))
+        waiting += _others(taken, len(path))
+        if len(paths) > MOST_PATHS:
+            raise LanguageError(
+                f"the program has more than {MOST_PATHS} paths, which depend on the variables' values",
+                kind="value",
+                source=program.source,
+                hint="give each variable a value: the derivative is that of its path",
+            )
+    found.value = _pieces([(made.value, own) for made, own in paths])
+    for n, gradient in found.by.items():
+        whole = _pieces([(made.by[n], own) for made, own in paths])
+        shape = gradient.shape
+        found.by[n] = whole if whole.shape == shape else alg.full(whole, shape)
+    return found
+
+
+Taken = list[tuple[Expression, bool]]
+
+
+def _others(taken: Taken, since: int) -> list[list[bool]]:
+    """The paths that turn off from a path at its conditions, but for the first ones."""
+    branches = [branch for _, branch in taken]
+    return [[*branches[:k], not branches[k]] for k in range(since, len(branches))]
+
+
+def _pieces(paths: list[tuple[Expression, Taken]]) -> Expression:
+    """`where` of the conditions, over the expressions that hold on paths."""
+    if len(paths) == 1:
+        return paths[0][0]
+    condition = paths[0][1][0][0]
+    sides = [
+        _pieces([(e, taken[1:]) for e, taken in paths if taken[0][1] is side])
+        for side in (True, False)
+    ]
+    return alg.where(condition, *sides)
+
+
+def _on_path(
+    program: Program,
+    arrays: dict[str, Any],
+    wanted: Sequence[str],
+    follow: bool,
+    names: Mapping[str, Any],
+    nan_guards: bool,
+    more: bool,
+    path: Sequence[bool] | None,
+) -> tuple[Derivatives, Taken]:
+    """The gradients on a path of the program, and the conditions of it."""
     with np.errstate(all="ignore"):
-        result, trace = traced_run(program, arrays, wanted, follow, names, more, not nan_guards)
+        result, trace = traced_run(
+            program, arrays, wanted, follow, names, more, not nan_guards, path=path
+        )
+        conditions = [condition for condition, _ in trace.taken]
         value = trace.value_of(result)
         forward = calls([value])
         given = {id(c) for c in forward}
@@ -303,12 +368,12 @@ def first_order(
                 n: canonicalise(alg.zero if g is None else next(read), symbols[n])
                 for n, g in zip(wanted, grads, strict=True)
             }
-            (whole,) = lifter.read([value])
+            whole, *tests = lifter.read([value, *conditions])
     if more and not known and not alg.is_bare(whole):  # the whole value is held constant
         whole = call("detach", [whole], whole.shape)
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
     found.beyond = trace.beyond
-    return found
+    return found, [(test, branch) for test, (_, branch) in zip(tests, trace.taken, strict=True)]
 
 
 def positions(program: Program) -> dict[str, int]:

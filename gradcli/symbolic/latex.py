@@ -293,11 +293,13 @@ def _solve(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    condition, a, b = (x[0] for x in args)
-    return (
-        rf"\begin{{cases}}{a} & \text{{if }} {condition} \\ {b} & \text{{otherwise}}\end{{cases}}",
-        ATOM,
-    )
+    rows, rest = [], node
+    while is_call(rest, "where"):
+        condition, own, rest = rest.args
+        rows.append(rf"{self.of(own)[0]} & \text{{if }} {self.of(condition)[0]}")
+    rows.append(rf"{self.of(rest)[0]} & \text{{otherwise}}")
+    body = r" \\ ".join(rows)
+    return rf"\begin{{cases}}{body}\end{{cases}}", ATOM
 
 
 def _stack(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:

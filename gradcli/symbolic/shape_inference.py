@@ -154,8 +154,8 @@ class Inference:
             scalars = [n for n, s in shapes.items() if not s]
             asked = list(_asked(trial.calls if trial else [], set(scalars)))
             fewer = [[n for n in names if n != one] for names in asked for one in (None, *names)]
-            # last with another, which must have the same shape
-            fewer += [[*names, n] for names in asked for n in scalars if n not in names]
+            if self.suits is None:  # last with another, which must have the same shape
+                fewer += [[*names, n] for names in asked for n in scalars if n not in names]
             larger = ({**shapes, **{n: _array(n, size) for n in names}} for names in fewer if names)
             better = next((s for s in larger if self.trial(s)), None)
             if better is None:

@@ -23,6 +23,7 @@ DECIDES = (
     "which way the program goes depends on the variables' values: give each of them one, or write "
     "where(condition, a, b)"
 )
+MOST_BRANCHES = 12  # of a program, one after the other
 BATCHES = "a batch inside of a program (vmap, is_grads_batched) has no form as an expression"
 COUNTS = (
     "how many elements there are depends on the variables' values: give each of them one, or write "
@@ -38,15 +39,19 @@ class _Arrived(list[tuple[int, Any]]):
 class Tracer:
     """A tracer of primitives, as the engine's state knows it (see `gradcli.core.modes.TraceHooks`).
 
-    follow: whether the program may branch on values. followed: whether it did. again: whether the gradients
-    will be differentiated again, so that constants of the tape are traced as `stop_gradient`. beyond:
-    whether as_strided read memory outside of its operand, which has no gradient in PyTorch. variables: the
-    tensors by name; inputs: their values at the start.
+    follow: whether the program may branch on values. followed: whether it did. path: the branches to take
+    where it asks, True where that ends. taken: the conditions, with the branches. again: whether the
+    gradients will be differentiated again, so that constants of the tape are traced as `stop_gradient`.
+    beyond: whether as_strided read memory outside of its operand, which has no gradient in PyTorch.
+    variables: the tensors by name; inputs: their values at the start.
     """
 
     tensors = True
 
-    def __init__(self, follow: bool = False, again: bool = False) -> None:
+    def __init__(
+        self, follow: bool = False, again: bool = False, path: Sequence[bool] | None = None
+    ) -> None:
+        self.path, self.taken = path, list[tuple[Value, bool]]()
         self.follow, self.followed, self.again = follow, False, again
         self._held: dict[int, tuple[Value, Value]] = {}  # what was held constant, and as what
         self.variables: dict[str, Tensor] = {}
@@ -144,10 +149,22 @@ class Tracer:
     def decided(self, array: TracedArray) -> bool:
         """The truth value of an array, if the program may branch on it."""
         if not array.known:
+            if self.path is not None and array.size == 1 and len(self.taken) < MOST_BRANCHES:
+                return self._branch(array.value)
             if not self.follow:
                 raise self.refuse(DECIDES)
             self.followed = True
         return bool(array.layout)
+
+    def _branch(self, condition: Value) -> bool:
+        """The branch that the path takes; the same where a condition is asked for again."""
+        assert self.path is not None
+        for known, branch in self.taken:
+            if known is condition:
+                return branch
+        branch = self.path[len(self.taken)] if len(self.taken) < len(self.path) else True
+        self.taken.append((condition, branch))
+        return branch
 
     def refuse(self, message: str) -> RuntimeError:
         """The error for what cannot be traced; a program that catches it is refused all the same."""
@@ -399,13 +416,15 @@ def trace_program(
     follow: bool = False,
     numbers: Mapping[str, Any] | None = None,
     again: bool = False,
+    path: Sequence[bool] | None = None,
 ) -> tuple[Any, Tracer]:
     """Trace a function of tensors that are passed by name: (its result, the tracer).
 
     arrays: the variables by name; wrt: those that require grad. follow: whether the program may branch on
     values. numbers: constants that keep their names. again: whether gradients will be differentiated again.
+    path: the branches to take, see `Tracer`.
     """
-    found = Tracer(follow, again)
+    found = Tracer(follow, again, path)
     space = {n: found.number(n, v) for n, v in (numbers or {}).items()}
     for name, array in arrays.items():
         space[name] = found.variable(name, array, name in wrt)

@@ -27,12 +27,14 @@ def traced_run(
     names: Mapping[str, Any],
     again: bool = False,
     said: bool = False,
+    path: Sequence[bool] | None = None,
 ) -> tuple[Tensor, Tracer]:
     """A program's value and the trace of how it came about: see `gradcli.tracing`.
 
     wrt: the variables that require grad. follow: whether conditions may go by the values. again:
     whether the gradients are to be differentiated again. said: whether what the program prints is
-    printed. Raises LanguageError where the value is no tensor.
+    printed. path: the branches to take, whatever the values. Raises LanguageError where the value is no
+    tensor.
     """
     own = {n: v for n, v in names.items() if n not in arrays}
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
@@ -53,6 +55,7 @@ def traced_run(
             follow,
             numbers,
             again,
+            path,
         )
 
     with _worded(program):

@@ -211,7 +211,7 @@ def test_notes_go_to_standard_error() -> None:
     [
         (["sinn(x)"], 2, "no function is called `sinn`"),
         (["x**2", "--at"], 2, "no value for x"),
-        (["x if x > 0 else -x"], 1, "which way the program goes"),
+        (["y = x\nwhile y < 9:\n    y = y*2\ny"], 1, "which way the program goes"),
         (["x.item()*x"], 1, "the program goes on with a number"),
         (["x*bincount((x > 0).long()).sum()", "--x", "1,2"], 1, "or write detach()"),
         # what grad refuses is refused in the same words

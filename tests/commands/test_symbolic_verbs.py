@@ -28,6 +28,7 @@ EULER_LAGRANGE = (
     "L = lambda q, v: m*v**2/2 - k*q**2/2; p = lambda s: func.grad(L, 1)(x(s), func.grad(x)(s)); "
     "func.grad(p)(t) - func.grad(L, 0)(x(t), func.grad(x)(t))"
 )
+BRANCHES = "if x > 1:\n    y = x**3\nelif x > -1:\n    y = x\nelse:\n    y = exp(x)\ny*a"
 AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
 
 
@@ -59,6 +60,13 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["1/sqrt(x**2 + y**2 + z**2)", "--operator", "laplacian"], ["0"]),
         (["sum(x**3)", "--operator", "laplacian"], ["6*sum(x)"]),
         (["A@x", "--operator", "div", "--wrt", "x", "--shape", "A=3,3"], ["trace(A)"]),
+        # a program that branches
+        (["x**2 if x > 0 else -x"], ["where(x > 0, 2*x, -1)"]),
+        ([BRANCHES, "--wrt", "a"], ["where(x > 1, x**3, where(x > -1, x, exp(x)))"]),
+        ([BRANCHES, "--wrt", "x", "--format", "latex"],
+         [r"\frac{\partial f}{\partial x} = \begin{cases}3 x^{2} a & \text{if } x > 1 \\ "
+          r"a & \text{if } x > -1 \\ e^{x} a & \text{otherwise}\end{cases}"]),
+        ([BRANCHES, "--wrt", "x", "--x", "2", "--a", "3", "--at"], ["3*x**2*a = 36"]),
         # unknown functions
         (["f(g(x))", "--wrt", "x"], ["func.grad(g)(x)*func.grad(f)(g(x))"]),
         (["f(g(x))", "--wrt", "x", "--format", "latex"],
@@ -153,6 +161,7 @@ def test_json() -> None:
         (["u = x; u = u*u; u", "--wrt", "u"], "u is assigned more than once"),
         (["f(x)", "--x", "1,2"], "an unknown function is one of numbers"),
         (["f(x)", "--format", "python"], "f is not known: a program cannot call it"),
+        (["y = x\nwhile y < 100:\n    y = y*2\ny"], "which way the program goes depends"),
         (["sinn(x)"], "did you mean `sin` or `sign`?"),
         (["x*y", "--along", "1,2,3"], "3 parts, and there are 2 variables"),
         (["x*y", "--operator", "div"], "needs a field of 2 components; this one has shape ()"),

@@ -284,11 +284,16 @@ def test_shapes_are_worked_out(source: str, expected: dict[str, tuple[int, ...]]
     assert infer(program, {}, {}, list(expected), {}) == expected
 
 
-def test_a_branch_needs_values() -> None:
-    program = language.parse("x if x > 0 else -x")
+def test_branches_are_pieces_unless_values_are_followed() -> None:
+    program, at = language.parse("x if x > 0 else -x"), {"x": np.float64(2)}
+    assert to_text(differentiate(program, at).by["x"]) == "where(x > 0, 1, -1)"
+    assert to_text(differentiate(program, at, follow=True).by["x"]) == "1"
+
+
+def test_a_loop_needs_values() -> None:
+    program = language.parse("while x < 9:\n    x = x*2\nx")
     with pytest.raises(language.located_errors.LanguageError, match="which way the program goes"):
         differentiate(program, {"x": np.float64(2)})
-    assert to_text(differentiate(program, {"x": np.float64(2)}, follow=True).by["x"]) == "1"
 
 
 def test_hundreds_of_terms_and_levels() -> None:
