@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gradcli.system.budget as budget
@@ -544,7 +545,7 @@ def check_by_rows(
 
     from gradcli.streaming.running_sums import shift
     from gradcli.system import dtypes
-    from gradcli.transforms.finite_differences import RTOL, Checked
+    from gradcli.transforms.finite_differences import RTOL, Checked, costly_slopes
     from gradcli.transforms.verdicts import Verdict
 
     made = Passes(ctx, request, table)
@@ -558,8 +559,8 @@ def check_by_rows(
     _, slopes = work.results(values)
     alone = made.work(None, moved=moved, shared=shared)
 
-    def value(arrays: Mapping[str, Any]) -> Any:
-        alone.shared = dict(arrays)
+    def value(word: str, array: Any) -> Any:
+        alone.shared = {**shared, word: array[()]}
         found, _ = alone.results(made.run(alone, runner)[0])
         assert found is not None
         return found.array
@@ -567,31 +568,9 @@ def check_by_rows(
     by = {}
     for name, word in asked.items():
         slope = slopes[word]
-        numerical, uncertain = _differences(value, shared, word)
+        numerical, uncertain = costly_slopes(partial(value, word), np.asarray(shared[word]))
         method = "differences" + ", all rows moved at once" * (name in moved)
         analytical = np.zeros_like(numerical) if slope is None else np.asarray(slope.array)
         given = RTOL if rtol is None else rtol
         by[name] = Checked(analytical, numerical, uncertain, [], method, given, None)
     return Verdict(dict(made.shared), by, False, None)
-
-
-def _differences(value: Any, arrays: Mapping[str, Any], name: str) -> tuple[Any, Any]:
-    """The slopes by each element of a variable, and how wrong they may be: extrapolated from two steps."""
-    import numpy as np
-
-    at = np.asarray(arrays[name])
-    slopes, wrong = np.zeros(at.shape), np.zeros(at.shape)
-    for index in np.ndindex(at.shape):
-        step = 1e-3 * max(1.0, float(np.abs(at[index])))
-        found = []
-        for h in (step, step / 2):
-            ends = []
-            for sign in (1, -1):
-                there = np.array(at)
-                there[index] += sign * h
-                ends.append(value({**arrays, name: there[()]}))
-            found.append((ends[0] - ends[1]) / (2 * h))
-            rounding = 1e-15 * float(np.abs(ends[0])) / h
-        slopes[index] = (4 * found[1] - found[0]) / 3
-        wrong[index] = float(np.abs(found[1] - found[0])) * 1e-3 + rounding
-    return slopes, wrong

@@ -1,8 +1,12 @@
-"""Instructions of control flow that run too seldom to be in the interpreter's loop."""
+"""The instructions of control flow, each a function of the machine, its frames, the argument and the row.
+
+What it returns is the block to go on at, None for the next instruction, or LEFT where another frame is the
+innermost one now.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import gradcli.system.budget as budget
@@ -10,17 +14,91 @@ from gradcli.language import names as known
 from gradcli.language import operations as ops
 from gradcli.language import tree_kinds
 from gradcli.language.located_errors import UnknownName
-from gradcli.language.operations import unpack
 
 if TYPE_CHECKING:
     from gradcli.language.interpreter import Frame, Machine
 
 
-def seldom(machine: Machine, frame: Frame, operation: int, argument: Any, row: int) -> bool:
+LEFT = -1
+
+
+def _jump(machine: Machine, frames: list[Frame], argument: Any, row: int) -> Any:
+    return argument
+
+
+def _and_jump(machine: Machine, frames: list[Frame], argument: Any, row: int) -> Any:
+    stack = frames[-1].stack
+    if not stack[-1]:
+        return argument
+    stack.pop()
+    return None
+
+
+def _or_jump(machine: Machine, frames: list[Frame], argument: Any, row: int) -> Any:
+    stack = frames[-1].stack
+    if stack[-1]:
+        return argument
+    stack.pop()
+    return None
+
+
+def _chain(machine: Machine, frames: list[Frame], argument: Any, row: int) -> Any:
+    """`a < b < c`: the first comparison, and a jump where it is false."""
+    kind, end = argument
+    stack = frames[-1].stack
+    b = stack[-1]
+    value = ops.BINARY[kind](stack[-2], b)
+    stack.pop()
+    stack[-1] = b if value else value
+    return None if value else end
+
+
+def _return(machine: Machine, frames: list[Frame], argument: Any, row: int) -> int:
+    value = frames.pop().stack.pop()
+    machine.depth -= 1
+    if frames:
+        frames[-1].stack.append(value)
+    else:
+        machine.returned = value
+    return LEFT
+
+
+def _make_function(machine: Machine, frames: list[Frame], argument: Any, row: int) -> None:
+    spec, count = argument
+    frame = frames[-1]
+    defaults = ops.pop_many(frame.stack, count)
+    frame.stack.append(machine.function(frame, spec, defaults))
+
+
+def _comprehend(machine: Machine, frames: list[Frame], spec: Any, row: int) -> Any:
+    """Begin a comprehension over the iterator on the stack; a generator takes its place."""
+    outer = frames[-1]
+    inner = machine.comprehension(outer, spec, row)
+    if inner is None:
+        return None
+    machine.enter(frames, inner)
+    outer.stack.pop()
+    return LEFT
+
+
+def _seldom(operation: int) -> Callable[[Machine, list[Frame], Any, int], Any]:
+    """The function of an instruction that runs seldom."""
+
+    def run(machine: Machine, frames: list[Frame], argument: Any, row: int) -> Any:
+        return argument if _jumps(machine, frames[-1], operation, argument, row) else None
+
+    return run
+
+
+def _jumps(machine: Machine, frame: Frame, operation: int, argument: Any, row: int) -> bool:
     """Run one of these instructions; True if it jumps to its argument."""
     stack, scope, code = frame.stack, frame.scope, frame.code
     words = code.program.words
-    if operation == tree_kinds.LOAD_OUTER:
+    if operation == tree_kinds.POP:
+        stack.pop()
+    elif operation == tree_kinds.COLLECT:
+        ops.collect(stack[0], stack.pop())
+    elif operation == tree_kinds.LOAD_OUTER:
         stack.append(_outer(frame, words[argument]))
     elif operation == tree_kinds.STORE_ATTRIBUTE:
         known.set_attribute(stack[-1], words[argument], stack[-2])
@@ -35,7 +113,7 @@ def seldom(machine: Machine, frame: Frame, operation: int, argument: Any, row: i
         ops.set_subscript(stack[-3], stack[-2], stack[-1])
         del stack[-3:]
     elif operation == tree_kinds.UNPACK:
-        items = unpack(stack[-1], argument)
+        items = ops.unpack(stack[-1], argument)
         stack.pop()
         stack.extend(reversed(items))
     elif operation == tree_kinds.DUPLICATE:
@@ -120,3 +198,16 @@ def _matches(error: BaseException, wanted: Any) -> bool:
                 "catching classes that do not inherit from BaseException is not allowed"
             )
     return isinstance(error, kinds)
+
+
+CONTROL: dict[int, Callable[[Machine, list[Frame], Any, int], Any]] = {
+    kind: _seldom(kind) for kind in range(tree_kinds.JUMP, tree_kinds.COLLECT + 1)
+} | {
+    tree_kinds.JUMP: _jump,
+    tree_kinds.AND_JUMP: _and_jump,
+    tree_kinds.OR_JUMP: _or_jump,
+    tree_kinds.CHAIN: _chain,
+    tree_kinds.RETURN: _return,
+    tree_kinds.MAKE_FUNCTION: _make_function,
+    tree_kinds.COMPREHEND: _comprehend,
+}

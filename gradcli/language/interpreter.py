@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gradcli.language import names as known
 from gradcli.language import operations as ops
@@ -14,10 +14,7 @@ from gradcli.language.located_errors import Call, LanguageError, StepLimit, Unbo
 from gradcli.language.operations import MARKED, bind, pop_many, simple, split_arguments
 from gradcli.language.program import Code, Program
 from gradcli.language.tree_kinds import (
-    AND_JUMP,
     CHAIN,
-    COLLECT,
-    COMPREHEND,
     FOR_NEXT,
     INPLACE,
     JUMP,
@@ -25,10 +22,6 @@ from gradcli.language.tree_kinds import (
     JUMP_IF_FALSE,
     KIND,
     LOAD_LOCAL,
-    MAKE_FUNCTION,
-    OR_JUMP,
-    POP,
-    RETURN,
     STORE,
 )
 from gradcli.system.visible import visible
@@ -85,7 +78,8 @@ class Machine:
         self.max_steps = max_steps
         self.depth = 0
         self.runs = 0
-        self.seldom: Any = None  # runs the instructions that only programs that jump have
+        self.returned: Any = None  # by the last frame there was
+        self.control: Any = ()  # what runs the instructions that only programs that jump have
         self.tensor, self.port, self.lazy = Tensor, Port, LAZY
         loaded = False
         for name, value in self.names.items():
@@ -107,7 +101,7 @@ class Machine:
         else:
             from gradcli.language import control_flow, lowering
 
-            self.seldom = control_flow.seldom
+            self.control = control_flow.CONTROL
             code = lowering.lower(program)
         execute(self, Frame(code, self.names, (), -1))
         return self.value
@@ -149,6 +143,30 @@ class Machine:
             raise StepLimit(
                 f"the program took more than {self.max_steps} steps (loop turns and calls)"
             )
+
+    def enter(self, frames: list[Frame], frame: Frame) -> None:
+        """Make a call, or a comprehension, the innermost frame."""
+        if self.depth >= MAX_DEPTH:
+            raise RecursionError("maximum recursion depth exceeded")
+        frames.append(frame)
+        self.depth += 1
+
+    def function(self, frame: Frame, spec: FunctionSpec, defaults: list[Any]) -> UserFunction:
+        """A function that is defined in a frame."""
+        return UserFunction(self, spec, self.closure(frame), defaults)
+
+    def comprehension(self, outer: Frame, spec: FunctionSpec, row: int) -> Frame | None:
+        """The frame of a comprehension over the iterator on the stack, or None: a generator is there now."""
+        frame = Frame(spec.code, {}, self.closure(outer), row)
+        frame.stack += (spec.begun(), outer.stack[-1])
+        if frame.stack[0] is known.Generator.DONE:
+            outer.stack[-1] = known.Generator(lambda: called_back(self, frame))
+            return None
+        return frame
+
+    def closure(self, frame: Frame) -> tuple[dict[str, Any], ...]:
+        """The scopes of what is defined in a frame."""
+        return frame.closure if frame.scope is self.names else (frame.scope, *frame.closure)
 
     def mark(self, value: Any, span: tuple[int, int]) -> None:
         """Give the node of a result its place in the source, unless it has one."""
@@ -284,21 +302,6 @@ class Frame:
         self.at, self.instructions = block, iter(self.code.blocks[block])
 
 
-def comprehended(machine: Machine, outer: Frame, spec: FunctionSpec, row: int) -> Frame | None:
-    """The frame of a comprehension over the iterator on the stack, or None: a generator takes its place."""
-    closure = outer.closure if outer.scope is machine.names else (outer.scope, *outer.closure)
-    frame = Frame(spec.code, {}, closure, row)
-    frame.stack += (spec.begun(), outer.stack[-1])
-    if frame.stack[0] is known.Generator.DONE:
-        outer.stack[-1] = known.Generator(lambda: called_back(machine, frame))
-        return None
-    if machine.depth >= MAX_DEPTH:
-        raise RecursionError("maximum recursion depth exceeded")
-    machine.depth += 1
-    outer.stack.pop()
-    return frame
-
-
 def called_back(machine: Machine, frame: Frame) -> Any:
     """Run a frame for a call from Python or the engine: its result, or a generator's next item."""
     if machine.runs >= MAX_NESTED_RUNS:
@@ -396,6 +399,7 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
     Errors leave it with what the frame needs to know of the instruction that failed.
     """
     tensor, port, binary, names = machine.tensor, machine.port, ops.BINARY, machine.names
+    control = machine.control
     frame = frames[-1]
     code, scope, stack = frame.code, frame.scope, frame.stack
     program, blocks = code.program, code.blocks
@@ -428,13 +432,34 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
                         stack[-1] = ops.plain(operation, a, b)
                 elif operation == LOAD_LOCAL:
                     word = words[argument]
-                    if word not in scope:
-                        raise UnboundName(
-                            word,
-                            f"cannot access local variable {word!r} where it is not associated "
-                            "with a value",
-                        )
-                    push(scope[word])
+                    push(scope[word] if word in scope else _unbound(word))
+                elif operation == STORE:
+                    word = words[argument]
+                    value = scope[word] = pop()
+                    if type(value) is tensor:
+                        machine.name_value(value, word)
+                elif operation == FOR_NEXT:
+                    value = next(stack[-1], _MISSING)
+                    if value is _MISSING:
+                        pop()
+                        target = argument
+                        break
+                    push(value)
+                elif operation == JUMP_BACK:
+                    if machine.steps is not None:
+                        machine.step()
+                    target = argument
+                    break
+                elif operation == JUMP_IF_FALSE:
+                    value = not stack[-1]  # what has no truth stays, for the error to show
+                    pop()
+                    if value:
+                        target = argument
+                        break
+                elif operation >= JUMP:
+                    target = control[operation](machine, frames, argument, row)
+                    if target is not None:
+                        break
                 elif _CALL <= operation <= _CALL_KEYWORDS:
                     a = pop_many(stack, argument)
                     b = stack[-1]
@@ -442,97 +467,40 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
                     if type(b) is UserFunction and b.machine is machine:
                         if machine.steps is not None:
                             machine.step()
-                        if machine.depth >= MAX_DEPTH:
-                            raise RecursionError("maximum recursion depth exceeded")
-                        frames.append(b.frame(args, keywords, row))
-                        machine.depth += 1
+                        machine.enter(frames, b.frame(args, keywords, row))
                         pop()
                         return None
                     value = stack[-1] = ops.call(b, args, keywords)
                     if value is not None:
                         machine.mark(value, (rows[4 * row + 2], rows[4 * row + 3]))
-                elif operation == STORE:
-                    word = words[argument]
-                    value = scope[word] = pop()
-                    if type(value) is tensor:
-                        machine.name_value(value, word)
                 elif operation == _EXPRESSION:
                     machine.value = pop()
                 elif operation == _ASSIGN:
                     value = pop()
-                    for target in pop_many(stack, argument):
-                        bind(machine, scope, target, value)
-                elif operation < tree_kinds.CONTROL:
+                    for assigned in pop_many(stack, argument):
+                        bind(machine, scope, assigned, value)
+                else:
                     value = simple(machine, program, operation, argument, stack, scope)
                     if operation in MARKED:
                         machine.mark(value, (rows[4 * row + 2], rows[4 * row + 3]))
-                elif operation == JUMP_IF_FALSE:
-                    if not stack[-1]:
-                        pop()
-                        break
-                    pop()
-                elif operation == JUMP:
-                    break
-                elif operation == JUMP_BACK:
-                    if machine.steps is not None:
-                        machine.step()
-                    break
-                elif operation == RETURN:
-                    frames.pop()
-                    machine.depth -= 1
-                    value = pop()
-                    if frames:
-                        frames[-1].stack.append(value)
-                    return value
-                elif operation == FOR_NEXT:
-                    value = next(stack[-1], _MISSING)
-                    if value is _MISSING:
-                        pop()
-                        break
-                    push(value)
-                elif operation == POP:
-                    pop()
-                elif operation == COLLECT:
-                    ops.collect(stack[0], pop())
-                elif operation == COMPREHEND:
-                    inner = comprehended(machine, frame, argument, row)
-                    if inner is not None:
-                        frames.append(inner)
-                        return None
-                elif operation == AND_JUMP:
-                    if not stack[-1]:
-                        break
-                    pop()
-                elif operation == OR_JUMP:
-                    if stack[-1]:
-                        break
-                    pop()
-                elif operation == CHAIN:
-                    kind, argument = argument
-                    a, b = stack[-2], stack[-1]
-                    value = binary[kind](a, b)
-                    pop()
-                    if value:
-                        stack[-1] = b
-                    else:
-                        stack[-1] = value
-                        break
-                elif operation == MAKE_FUNCTION:
-                    spec, count = argument
-                    closure = frame.closure if scope is names else (scope, *frame.closure)
-                    push(UserFunction(machine, spec, closure, pop_many(stack, count)))
-                elif machine.seldom(machine, frame, operation, argument, row):
-                    break
             else:
-                argument = frame.at + 1
-                if argument == len(blocks):  # of a program: functions end in RETURN
+                target = frame.at + 1
+                if target == len(blocks):  # of a program: functions end in RETURN
                     frames.pop()
                     machine.depth -= 1
                     return None
-            frame.at, frame.instructions = argument, iter(blocks[argument])
+            if target < 0:  # another frame is the innermost one now
+                value, machine.returned = machine.returned, None
+                return value
+            frame.at, frame.instructions = target, iter(blocks[target])
     except BaseException:
         frame.row, frame.failed = row, _failed(operation, stack, a, b)
         raise
+
+
+def _unbound(word: str) -> NoReturn:
+    text = f"cannot access local variable {word!r} where it is not associated with a value"
+    raise UnboundName(word, text)
 
 
 def run(

@@ -58,6 +58,29 @@ class Tally:
         self.alone = self.alone or other.alone
 
 
+class _Reading:
+    """The columns of a batch that a job reads, each once.
+
+    bad: what is wrong with a row. skipped: the rows that lack a number, where those are left out.
+    """
+
+    def __init__(self, job: RowJob, table: Table) -> None:
+        self.job, self.table = job, table
+        self.bad: dict[int, Exception] = dict(table.bad)
+        self.skipped = np.zeros(table.rows, bool)
+        self.columns: dict[int, Cells] = {}
+
+    def cells(self, index: int) -> Cells:
+        """A column."""
+        if index not in self.columns:
+            self.columns[index] = self.job._readable(self.table, index, self.bad, self.skipped)
+        return self.columns[index]
+
+    def numbers(self, index: int) -> Any:
+        """Its numbers."""
+        return self.cells(index).numbers
+
+
 class RowJob:
     """What is computed for each row, and what is written.
 
@@ -122,79 +145,68 @@ class RowJob:
         """The columns that are written for a batch."""
         if table.names != self.names:
             self._follow(table)
-        bad: dict[int, Exception] = dict(table.bad)
-        skipped = np.zeros(table.rows, bool)  # rows that lack a number, where those are left out
-        read: dict[int, Cells] = {}
-
-        def cells(index: int) -> Cells:
-            if index not in read:
-                read[index] = self._readable(table, index, bad, skipped)
-            return read[index]
-
-        def column(index: int) -> Any:
-            return cells(index).numbers
-
+        read = _Reading(self, table)
         batch = {
-            name: _stacked([column(i) for i in found], self.shape(name))
-            for name, found in self.columns.items()
+            name: _stacked([read.numbers(i) for i in columns], self.shape(name))
+            for name, columns in self.columns.items()
         }
-        for found in self.directions.values():
-            if isinstance(found, list):
-                for index in found:
-                    column(index)
+        along = {
+            name: _stacked([read.numbers(i) for i in columns], self.shape(name))
+            for name, columns in self.directions.items()
+            if isinstance(columns, list)
+        }
         for items, signed in ((self.errors, False), (self.covariances, True)):
             for index in items.values():
                 if isinstance(index, int):
-                    _check(table, index, column(index), signed, bad)
+                    _check(table, index, read.numbers(index), signed, read.bad)
+        bad, skipped = read.bad, read.skipped
         skipped[list(bad)] = False
         self._refuse(table, bad)
         there = ~skipped
         there[list(bad)] = False
         places = np.flatnonzero(there)
         batch = {n: a[there] for n, a in batch.items()}
-        along = {direction(n): _stacked([column(i)[there] for i in found], self.shape(n))
-                 for n, found in self.directions.items() if isinstance(found, list)}  # fmt: skip
         before = random.snapshot()
         results = self._rows()(batch, len(places))
+        along = {direction(n): a[there] for n, a in along.items()}
         further = self._further(results, batch, along, len(places), before)
-
-        def given(name: str, of: Any) -> Any:
-            if of is None:
-                own = side_by_side([cells(i) for i in self.columns[name]]).taken(there).spread
-                return own if own is None or self.shape(name) else own[:, 0]
-            if not isinstance(of, int):
-                return of
-            return column(of)[there].reshape(-1, *[1] * len(self.shape(name)))
-
-        errors = {n: given(n, e) for n, e in self.errors.items()}
-        covariances = {pair: given(pair[0], e) for pair, e in self.covariances.items()}
-        made = self._computed(results, further, len(places), errors, covariances)
-        made = [(self.renamed.get(name, name), array) for name, array in made]
+        errors = {n: self._spread(n, e, read, there) for n, e in self.errors.items()}
+        covariances = {
+            pair: self._spread(pair[0], e, read, there) for pair, e in self.covariances.items()
+        }
+        columns = self._computed(results, further, len(places), errors, covariances)
+        columns = [(self.renamed.get(name, name), array) for name, array in columns]
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
-            bad.update(_anomalies(made, places, results))
+            bad.update(_anomalies(columns, places, results))
         self._refuse(table, bad)
         self._count(table, bad, int(skipped.sum()))
         keep = ~skipped
         if self.bad_rows == "skip":
             keep[list(bad)] = False
-        inside = keep[places]
-        wide = []
-        for name, array in made:
-            if len(places) == len(keep) and inside.all() and not bad:
-                wide.append((name, array))
-                continue
-            kind = (
-                array.dtype
-                if array.dtype.kind in "fc" or (self.bad_rows == "skip" or not bad)
-                else np.float64
-            )
-            filled = np.full(len(keep), np.nan if np.dtype(kind).kind in "fc" else 0, kind)
-            filled[places] = array
-            if self.bad_rows == "nan" and bad:
-                filled[list(bad)] = np.nan
-            wide.append((name, filled[keep]))
-        return self._distinct([*self._passed(table, keep, form), *wide])
+        if bad or len(places) < len(keep):
+            columns = [(name, self._placed(a, places, keep, bad)) for name, a in columns]
+        return self._distinct([*self._passed(table, keep, form), *columns])
+
+    def _spread(self, name: str, of: Any, read: _Reading, there: Any) -> Any:
+        """An uncertainty or covariance of a variable's rows. of: a column, an array, or None: the cells."""
+        if of is None:
+            cells = side_by_side([read.cells(i) for i in self.columns[name]])
+            spread = cells.taken(there).spread
+            return spread if spread is None or self.shape(name) else spread[:, 0]
+        if not isinstance(of, int):
+            return of
+        return read.numbers(of)[there].reshape(-1, *[1] * len(self.shape(name)))
+
+    def _placed(self, array: Any, places: Any, keep: Any, bad: Mapping[int, Exception]) -> Any:
+        """The numbers of the rows that were computed, at the places of these rows among all that are kept."""
+        typed = array.dtype.kind in "fc" or self.bad_rows == "skip" or not bad
+        kind = array.dtype if typed else np.dtype(np.float64)
+        placed = np.full(len(keep), np.nan if kind.kind in "fc" else 0, kind)
+        placed[places] = array
+        if self.bad_rows == "nan" and bad:
+            placed[list(bad)] = np.nan
+        return placed[keep]
 
     def _further(
         self,

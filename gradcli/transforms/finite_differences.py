@@ -39,6 +39,7 @@ SHRINKS = 8
 CLOSE = 3  # steps that small numbers get besides, relative to them
 CONVERGED = 1e-8  # relative to the slope
 NEARER = 256.0
+SMOOTH = 1e-3  # how much of an extrapolation's change is in doubt, where no kink is looked for
 ROUNDING = 1e-15  # of a value of the function, relative
 SEEN = 1e7  # times the rounding: a gap between slopes that is known to as many digits
 FELT = 1e3  # times the rounding: a gap that is one
@@ -624,7 +625,7 @@ def _is_steady(value: Callable[[float], float], slope: float, first: float, nois
 
 
 def _extrapolated(
-    value: Callable[[float], float], centre: float, first: float
+    value: Callable[[float], float], centre: float, first: float, halvings: int = 4
 ) -> tuple[float, float, tuple[float, float], tuple[float, float]]:
     """(slope, its uncertainty, the slopes to the left and right at the first step and at the last).
 
@@ -633,7 +634,7 @@ def _extrapolated(
     rows: list[list[float]] = []
     sides: list[tuple[float, float]] = []
     best, error = np.nan, np.inf
-    for k in range(5):
+    for k in range(halvings + 1):
         h = first / 2.0**k
         up, down = value(h), value(-h)
         row = [(up - down) / (2 * h)]
@@ -645,6 +646,23 @@ def _extrapolated(
                 best, error = row[j + 1], guess
         rows.append(row)
     return best, error, sides[0], sides[-1]
+
+
+def costly_slopes(value: Callable[[Any], float], array: Any) -> tuple[Any, Any]:
+    """(slopes by each element, their uncertainties) of a smooth function, of four values an element."""
+    slopes, uncertain = np.zeros(array.shape), np.zeros(array.shape)
+    for index in np.ndindex(array.shape):
+        step = STEP * max(1.0, float(np.abs(array[index])))
+        centre = 0.0
+
+        def along(h: float, index: Any = index) -> float:
+            nonlocal centre
+            centre = value(_moved(array, index, h))
+            return centre
+
+        slopes[index], guess, *_ = _extrapolated(along, np.nan, step, halvings=1)
+        uncertain[index] = guess * SMOOTH + ROUNDING * abs(centre) / (step / 2)
+    return slopes, uncertain
 
 
 # -- second derivatives ---------------------------------------------------------------------------
@@ -685,6 +703,7 @@ __all__ = [
     "Kink",
     "NotFinite",
     "check_point",
+    "costly_slopes",
     "gradient_function",
     "is_analytic",
 ]
