@@ -328,8 +328,19 @@ def transposed(own: Expression) -> Expression:
     if is_call(own, "ones", "zeros"):
         shape = own.shape[::-1]
         return call(own.data[0], [], shape, [("", shape)])
-    if is_call(own, "eye"):
+    if is_call(own, "eye") or (is_call(own, "diag", "flip") and _turns_into_itself(own)):
         return own
+    if is_call(own, "diag") and len(own.args[0].shape) == 1:
+        return call("diag", own.args, own.shape, [("", -own.data[1][0][1])])
+    if is_call(own, "tril", "triu") and is_call(own.args[0], "ones") and not own.data[1]:
+        other = "triu" if own.data[0] == "tril" else "tril"
+        return call(other, [transposed(own.args[0])], own.shape[::-1])
+    if is_call(own, "flip") and len(own.data[1][0][1]) == 1:
+        dims = (1 - own.data[1][0][1][0] % 2,)
+        return call("flip", [transposed(own.args[0])], own.shape[::-1], [("", dims)])
+    if is_call(own, "roll") and is_call(own.args[0], "eye"):
+        shifts, dims = own.data[1]
+        return call("roll", own.args, own.shape, [("shifts", tuple(-n for n in shifts[1])), dims])
     if is_call(own, "outer"):
         return call("outer", own.args[::-1], own.shape[::-1])
     if is_call(own, "linalg.inv", "matrix_exp") and transposed(own.args[0]) is own.args[0]:
@@ -348,6 +359,13 @@ def transposed(own: Expression) -> Expression:
         if all(is_call(alg.split(t)[1], "T", "matmul") for t in own.args):
             return made
     return call("T", [own], own.shape[::-1])
+
+
+def _turns_into_itself(own: Expression) -> bool:
+    """Whether a `diag` or `flip` is a symmetric matrix."""
+    if is_call(own, "flip"):
+        return is_call(own.args[0], "eye")
+    return len(own.args[0].shape) == 1 and not own.data[1]
 
 
 def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expression:

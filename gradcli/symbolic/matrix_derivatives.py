@@ -30,7 +30,7 @@ from gradcli.symbolic.differentiate import (
 )
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, name, order
 from gradcli.symbolic.generic_points import Arrays
-from gradcli.symbolic.linear_maps import LinearMaps, turned, written_out
+from gradcli.symbolic.indexed_factors import IndexedFactors
 from gradcli.symbolic.proof import Claim
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.simplify import canonicalise, simplify
@@ -182,10 +182,7 @@ def _rows(value: Expression, shape: tuple[int, ...], source: Source, word: str) 
         if is_call(value, "stack"):
             return stacked(whole, shape + size)
         return call("cat", [call("[]", whole, ())], shape + size)
-    found = matrix_of(value, source, word, shape)
-    if len(shape) == len(size) == 1:
-        return _finished(turned(found), shape + size)
-    return found  # of or by a scalar: it has the shape of the other
+    return matrix_of(value, source, word, shape)
 
 
 def matrix_of(
@@ -219,22 +216,14 @@ def matrix_of(
         if any(node is vector for node in order([found])):
             raise NoExpression(f"the matrix of this derivative by {word} has no formula")
         return _finished(found, shape)
-    maps = LinearMaps(vector)
-    if len(shape + size) > 2:
-        terms = maps.contracted.matrix(found, size, first) if maps.depends(found) else []
-        return _finished(alg.combine(terms), shape + size if first else size + shape)
-    return _finished(maps.widened(found, size), size + shape)
-
-
-def _term_by_term(node: Expression) -> Expression:
-    """The transpose of a sum, term by term, as some terms are symmetric."""
-    return turned(node.args[0]) if is_call(node, "T") and node.args[0].op == "sum" else node
+    maps = IndexedFactors(vector)
+    made = maps.array(found, size, first)
+    return _finished(made, shape + size if first else size + shape)
 
 
 def _finished(found: Expression, shape: tuple[int, ...]) -> Expression:
     """A matrix in canonical form, in full shape."""
-    found = rewrite(found, _term_by_term)
-    made = simplify(rewrite(written_out(found), written_out))
+    made = simplify(found)
     if is_number(made, 0) and shape:
         return call("zeros", [], shape, [("", shape)])
     return alg.full(made, shape)

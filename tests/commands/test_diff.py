@@ -17,7 +17,7 @@ from gradcli.cli import main
 from tests.sweep import sweep
 
 LERP = (
-    "einsum('j,ki,jl->ijkl', 2*((1 - d).reshape(w.shape[1]) - (d*(1 - d)).reshape(w.shape[1])), x.T@x, "
+    "2*einsum('j,ki,jl->ijkl', (1 - d).reshape(w.shape[1]) - (d*(1 - d)).reshape(w.shape[1]), x.T@x, "
     "eye(w.shape[1]))"
 )
 SHAPES = ["--shape=x=2,3", "--shape=w=3,2", "--shape=c=2", "--shape=d=1,2"]
@@ -153,13 +153,13 @@ def test_json_of_second_derivatives() -> None:
     ("argv", "message", "hint"),
     [
         (
-            ["kron(X, X)", "--shape=X=2,2", "--jacobian"],
-            "no contraction goes through reshape",
+            ["cross(x, x[[1, 2, 0]])", "--shape=x=3", "--jacobian"],
+            "the matrix of this derivative has no formula: it goes through linalg.cross",
             "gradcli jacobian has its value, without an expression",
         ),
         (
-            ["sum(kron(x, x)**3)", "--order=2", "--shape=x=2"],
-            "the matrix of this derivative has no formula: it goes through reshape",
+            ["sum(logcumsumexp(x, 0))", "--order=2", "--shape=x=2"],
+            "the matrix of this derivative has no formula: it goes through gt",
             "gradcli hessian has its value, without an expression",
         ),
     ],
@@ -480,12 +480,14 @@ def test_derivatives_of_more_than_two_dimensions(argv: list[str], expected: list
     assert result.stdout.splitlines()[: len(expected)] == expected
 
 
-@pytest.mark.parametrize("source", ["sum(cumsum(X, 0)**3)", "sum(cumsum(X, 0)**3*cumsum(Y, 0)**3)"])
+@pytest.mark.parametrize(
+    "source", ["sum(logcumsumexp(X, 0))", "sum(logcumsumexp(X, 0)*logcumsumexp(Y, 0))"]
+)
 def test_an_order_without_a_formula_is_refused(source: str) -> None:
     """Nothing else is printed in its place, by one variable or by several."""
     result = run("diff", source, "--order", "2")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "no contraction goes through" in result.stderr
+    assert "no formula: it goes through" in result.stderr
 
 
 @pytest.mark.parametrize("form", ["python", "numpy"])

@@ -1,0 +1,640 @@
+"""Index elimination: sums of products of indexed factors, written with `@`, `.T`, `diag` and `outer`.
+
+A term is a number times factors with labelled dimensions, as in einsum (Ricci notation; Laue, Mitterreiter
+and Giesen 2018). The labels below `rank` are the result's dimensions, all others are summed over. What no
+product of matrices says is written as `einsum`. No factor has a dimension of size 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, count
+from typing import Any, NamedTuple
+
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.array_algebra import (
+    MOST_STACKED,
+    matrix_product,
+    permuted,
+    reshaped,
+    stacked,
+    total,
+    transposed,
+)
+from gradcli.symbolic.exact_numbers import ONE, ZERO
+from gradcli.symbolic.expressions import Expression, call, is_call, is_number, number
+from gradcli.symbolic.spelling import NoExpression
+
+LETTERS = "ijklmnopqrstuvwxyzabcdefgh"  # the first for the result's dimensions
+
+Shape = tuple[int, ...]
+Labels = tuple[int, ...]
+Factor = tuple[Expression, Labels]
+
+
+class Product(NamedTuple):
+    """number * product of factors, summed over the labels that are no dimensions of the result."""
+
+    number: Expression
+    factors: tuple[Factor, ...]
+
+
+# -- special matrices -----------------------------------------------------------------------------
+def eye(n: int) -> Expression:
+    """The identity."""
+    return call("eye", [], (n, n))
+
+
+def unit(index: int, n: int) -> Expression:
+    """A row of the identity; the index may be negative."""
+    return call("select", [eye(n)], (n,), [("", 0), ("", index % n)])
+
+
+def rows_of_eye(n: int, size: int, start: Any = 0, end: Any = None, step: Any = 1) -> Expression:
+    """Rows of the identity of n rows, as a slice."""
+    return call("slice", [eye(n)], (size, n), [("", v) for v in (0, start, end, step)])
+
+
+def diagonal_of(matrix: Expression) -> Expression | None:
+    """The vector of a square diagonal matrix, else None."""
+    written = is_call(matrix, "diagonal_scatter") and is_call(matrix.args[0], "zeros")
+    if not (written or is_call(matrix, "diag", "diag_embed")) or len(matrix.shape) != 2:
+        return None
+    vector = matrix.args[-1]
+    plain = (("", 0), ("dim1", -2), ("dim2", -1), ("offset", 0))
+    same = all(option in plain for option in matrix.data[1])
+    return vector if same and matrix.shape == vector.shape * 2 else None
+
+
+def _index_of(own: Expression) -> int | None:
+    """The index of the row of the identity that a vector is, else None."""
+    if is_call(own, "select") and is_call(own.args[0], "eye"):
+        return int(own.data[1][1][1])
+    return None
+
+
+def _piece_of(own: Expression) -> range | None:
+    """The rows of the identity that a matrix is, else None."""
+    if is_call(own, "slice") and is_call(own.args[0], "eye"):
+        (_, dim), (_, start), (_, end), (_, step) = own.data[1]
+        if dim == 0:
+            return range(own.args[0].shape[0])[slice(start, end, step)]
+    return None
+
+
+def _reverses(matrix: Expression) -> bool:
+    """Whether it is the identity with its rows reversed."""
+    return is_call(matrix, "flip") and is_call(matrix.args[0], "eye")
+
+
+def flipped(own: Expression, dim: int) -> Expression:
+    """A vector or matrix reversed along a dimension; a triangle of ones turned around is the other one."""
+    if is_call(own, "flip"):
+        inner, dims = own.args[0], own.data[1][0][1]
+        if dims == (dim,):
+            return inner
+        if is_call(inner, "eye"):
+            return inner
+        if is_call(inner, "tril", "triu") and is_call(inner.args[0], "ones") and not inner.data[1]:
+            return transposed(inner)
+    if is_call(own, "matmul") and len(own.shape) == 2:
+        a, b = own.args
+        return _times(flipped(a, 0), b) if dim == 0 else _times(a, flipped(b, 1))
+    return call("flip", [own], own.shape, [("", (dim,))])
+
+
+def _band(vector: Expression, n: int, rows: int, columns: int) -> Expression:
+    """The n x n matrix with a vector on one diagonal that starts at this row and column."""
+    offset, length = columns - rows, n - abs(columns - rows)
+    start, size = min(rows, columns), vector.shape[0]
+    if size < length:
+        vector = _moved_in(vector, length, start, start + size - length)
+    return call("diag", [vector], (n, n), [("", offset)] if offset else [])
+
+
+def _moved_in(own: Expression, n: int, start: int, end: int) -> Expression:
+    """Zeros of n rows with these rows written into them; end: 0 or less, from the last."""
+    shape = (n, *own.shape[1:])
+    zeros = call("zeros", [], shape, [("", shape)])
+    given = [("dim", 0), *((k, v) for k, v in (("start", start), ("end", end)) if v)]
+    return call("slice_scatter", [zeros, own], shape, given)
+
+
+# -- one term -------------------------------------------------------------------------------------
+class _Elimination:
+    """Factors merged wherever a product of arrays expresses the sum over a label."""
+
+    def __init__(self, given: Product, rank: int, closed: Iterable[Expression] = ()) -> None:
+        self.rank = rank
+        self.scale: list[tuple[Expression, Any]] = [(given.number, ONE)]
+        self.waiting, self.factors = list(given.factors[::-1]), list[Factor]()
+        self.closed = set(closed)  # products that are not taken apart again
+        self.fresh = count(1 + max((k for _, ks in given.factors for k in ks), default=rank))
+
+    def product(self) -> Product:
+        """The factors that are left."""
+        changed = True
+        while changed:
+            while self.waiting:
+                self.open(*self.waiting.pop())
+            changed = any(step() for step in (self.same, self.alone, self.vectors, self.matrices))
+        return Product(alg.product(self.scale), tuple(self.factors))
+
+    # -- factors as their parts --------------------------------------------------------------
+    def open(self, own: Expression, labels: Labels) -> None:
+        """Take a factor on: products and transposes as their parts, ones and identities as nothing."""
+        outer, own = alg.scalars_out(own)
+        self.scale += outer
+        if not own.shape:
+            self.scale.append((own, ONE))
+            return
+        given = own.args
+        if 1 in own.shape:
+            labels = tuple(k for k, n in zip(labels, own.shape, strict=True) if n != 1)
+            self.waiting.append((reshaped(own, tuple(n for n in own.shape if n != 1)), labels))
+        elif is_call(own, "zeros"):
+            self.scale.append((alg.zero, ONE))
+        elif is_call(own, "ones"):
+            self.gone(labels, own.shape)
+        elif is_call(own, "eye"):
+            self.identity(own, *labels)
+        elif len(labels) == 2 and labels[0] == labels[1]:
+            diagonal = call("diagonal", [own], own.shape[:1])
+            self.waiting.append((diagonal, labels[:1]))
+        elif is_call(own, "T"):
+            self.waiting.append((given[0], labels[::-1]))
+        elif is_call(own, "permute"):
+            placed = dict(zip(own.data[1][0][1], labels, strict=True))
+            self.waiting.append((given[0], tuple(placed[d] for d in range(len(labels)))))
+        elif is_call(own, "outer"):
+            self.waiting += [(given[1], labels[1:]), (given[0], labels[:1])]
+        elif (vector := diagonal_of(own)) is not None:
+            self.waiting += [(vector, labels[:1]), (eye(own.shape[0]), labels)]
+        elif own in self.closed:
+            self.factors.append((own, labels))
+        elif is_call(own, "matmul") and len(given[0].shape) == len(given[1].shape) == 2:
+            k = next(self.fresh)
+            self.waiting += [(given[1], (k, labels[1])), (given[0], (labels[0], k))]
+        elif is_call(own, "expand"):
+            self.broadcast(given[0], labels, own.shape)
+        elif own.op == "product" and len(given) > 1 and len(own.shape) > 1:
+            self.scale.append((number(own.data[0]), ONE))
+            for base, e in zip(given, own.data[1], strict=True):
+                self.broadcast(alg.product([(base, e)]), labels, own.shape)
+        else:
+            self.factors.append((own, labels))
+
+    def broadcast(self, own: Expression, labels: Labels, shape: Shape) -> None:
+        """Take on a factor that is broadcast to this shape."""
+        lead = len(shape) - len(own.shape)
+        labels, left = labels[lead:], [(k, n) for k, n in zip(labels, shape, strict=True)][:lead]
+        left += [
+            (k, wide)
+            for k, n, wide in zip(labels, own.shape, shape[lead:], strict=True)
+            if n != wide
+        ]
+        self.waiting.append((own, labels))
+        for k, n in left:
+            self.waiting.insert(0, (call("ones", [], (n,), [("", (n,))]), (k,)))
+
+    def gone(self, labels: Iterable[int], shape: Shape) -> None:
+        """Count the elements of a summed dimension that no factor has any more."""
+        left = {k for _, ks in (*self.factors, *self.waiting) for k in ks}
+        sizes = {k: n for k, n in zip(labels, shape, strict=False) if k >= self.rank}
+        self.scale += [(number(n), ONE) for k, n in sizes.items() if k not in left]
+
+    def identity(self, own: Expression, a: int, b: int) -> None:
+        a, b = min(a, b), max(a, b)
+        if b >= self.rank:
+            self.renamed(b, a)
+            self.gone((a,), own.shape)
+        elif a != b:
+            self.renamed(b, a)
+            self.factors.append((own, (a, b)))
+
+    def renamed(self, old: int, new: int) -> None:
+        """Replace a label in all factors; those of the identity that it names stay."""
+        if old != new:
+            names = {old: new}
+            touched = [f for f in self.factors if old in f[1]]
+            self.factors = [f for f in self.factors if old not in f[1]]
+            named = [
+                (f, tuple(names.get(k, k) for k in ks)) for f, ks in self.waiting + touched[::-1]
+            ]
+            self.waiting = named
+
+    # -- steps -------------------------------------------------------------------------------
+    def merged(self, places: Sequence[int], own: Expression, labels: Labels) -> bool:
+        """Replace factors by one."""
+        self.closed.add(alg.scalars_out(own)[1])
+        self.waiting = [(own, labels)]
+        self.factors = [f for k, f in enumerate(self.factors) if k not in places]
+        return True
+
+    def within(self) -> Iterator[tuple[int, list[int]]]:
+        """Each summed label with the places of the factors that have it; those in few factors first."""
+        found: dict[int, list[int]] = {}
+        for at, (_, labels) in enumerate(self.factors):
+            for k in labels:
+                if k >= self.rank:
+                    found.setdefault(k, []).append(at)
+        yield from found.items()
+
+    def same(self) -> bool:
+        """Multiply two factors that have the same labels."""
+        for (p, (a, ka)), (q, (b, kb)) in combinations(enumerate(self.factors), 2):
+            if set(ka) != set(kb) or (len(ka) > 2 and ka != kb) or is_call(a, "eye"):
+                continue
+            if is_call(b, "eye"):
+                continue
+            if (_index_of(a) is None) != (_index_of(b) is None):
+                one, other = (a, b) if _index_of(a) is not None else (b, a)
+                places = [("", 0), ("", _index_of(one))]
+                self.scale.append((call("select", [other], (), places), ONE))
+                return self.merged((p, q), one, ka)
+            if _index_of(a) is not None:
+                self.scale.append((alg.one if a is b else alg.zero, ONE))
+                return self.merged((p, q), a, ka)
+            if len(ka) == 1 and ka[0] >= self.rank and self.uses(ka[0]) == 2:
+                self.factors = [f for k, f in enumerate(self.factors) if k not in (p, q)]
+                self.waiting.append((call("dot", [alg.floating(a), alg.floating(b)], ()), ()))
+                return True
+            if len(ka) == 2 and ka != kb and ka[0] > ka[1]:
+                (a, ka), (b, kb) = (b, kb), (a, ka)
+            made = alg.multiply(a, b if ka == kb else transposed(b))
+            return self.merged((p, q), made, ka)
+        return False
+
+    def uses(self, k: int) -> int:
+        """How many factors have a label."""
+        return sum(k in ks for _, ks in self.factors)
+
+    def alone(self) -> bool:
+        """Sum over a label that one factor has, and select at the index of a row of the identity."""
+        for k, places in self.within():
+            for p in places:
+                if (index := _index_of(self.factors[p][0])) is not None:
+                    for q in set(places) - {p}:
+                        self.waiting.append(_selected(*self.factors[q], k, index))
+                    self.factors = [f for q, f in enumerate(self.factors) if q not in places]
+                    return True
+            if len(places) == 1:
+                own, labels = self.factors[places[0]]
+                rest = tuple(n for n in labels if n != k)
+                axis = labels.index(k)
+                return self.merged(places, total(own, own.shape, axis, False), rest)
+        return False
+
+    def vectors(self) -> bool:
+        """Multiply a vector by an array."""
+        for k, places in self.within():
+            pair = sorted(places, key=lambda p: len(self.factors[p][1]))
+            if len(pair) != 2 or len(self.factors[pair[0]][1]) != 1:
+                continue
+            (v, _), (own, labels) = (self.factors[p] for p in pair)
+            if len(labels) == 2:
+                rest = labels[0] if labels[1] == k else labels[1]
+                return self.merged(places, _applied(own, v, labels[1] == k), (rest,))
+            if labels[-1] == k and len(set(labels)) == len(labels):
+                made = call("matmul", [own, v], own.shape[:-1])
+                return self.merged(places, made, labels[:-1])
+        return False
+
+    def matrices(self) -> bool:
+        """Multiply two matrices."""
+        waiting = []
+        for k, places in self.within():
+            if len(places) == 3 and (found := _band_of([self.factors[p] for p in places], k)):
+                return self.merged(places, *found)
+            if len(places) == 2 and all(len(self.factors[p][1]) == 2 for p in places):
+                (a, ka), (b, kb) = (self.factors[p] for p in places)
+                pieces = (_piece_of(a) is not None) + (_piece_of(b) is not None)
+                left = ka[0] if ka[1] == k else ka[1]
+                right = kb[0] if kb[1] == k else kb[1]
+                waiting.append((pieces == 2, k, places, left, right))
+        for _, k, places, left, right in sorted(waiting, key=lambda w: w[:2]):
+            (a, ka), (b, kb) = (self.factors[p] for p in places)
+            if max(left, right) < self.rank < 3:
+                turned = left > right
+            else:  # rather than the product of transposes
+                turned = ka[0] == kb[1] == k
+            if turned:
+                return self.merged(places, _times(b, a, kb[1] == k, ka[0] == k), (right, left))
+            return self.merged(places, _times(a, b, ka[1] == k, kb[0] == k), (left, right))
+        return False
+
+
+def _band_of(factors: list[Factor], k: int) -> tuple[Expression, Labels] | None:
+    """A vector between two pieces of the identity, as a band."""
+    factors = sorted(factors, key=lambda f: len(f[1]))
+    pieces = [_piece_of(f) for f, _ in factors[1:]]
+    (v, label), (a, ka), (b, kb) = factors
+    if label != (k,) or a.shape[1:] != b.shape[1:] or ka[0] != k or kb[0] != k:
+        return None
+    p, q = pieces
+    if p is None or q is None or not p.step == q.step == 1:
+        return None
+    return _band(v, a.shape[1], p.start, q.start), (ka[1], kb[1])
+
+
+def _selected(own: Expression, labels: Labels, k: int, index: int) -> Factor:
+    """A factor at one index of one dimension."""
+    if _index_of(own) is not None:
+        return (alg.one if _index_of(own) == index else alg.zero), ()
+    axis = labels.index(k)
+    shape = own.shape[:axis] + own.shape[axis + 1 :]
+    made = call("select", [own], shape, [("", axis), ("", index)])
+    return made, tuple(n for n in labels if n != k)
+
+
+def _applied(matrix: Expression, vector: Expression, right: bool) -> Expression:
+    """matrix@vector, or matrix.T@vector; a piece of the identity selects or pads."""
+    piece = _piece_of(matrix)
+    n = matrix.shape[0 if right else 1]
+    if _reverses(matrix):
+        return flipped(vector, 0)
+    if piece is not None and right:
+        (options,) = [matrix.data[1]]
+        return call("slice", [vector], (n,), options)
+    if piece is not None and piece.step == 1:
+        return _moved_in(vector, n, piece.start, piece.stop - n)
+    return matrix_product(matrix if right else transposed(matrix), vector, (n,))
+
+
+def _times(a: Expression, b: Expression, last: bool = True, first: bool = True) -> Expression:
+    """a@b, with `a` transposed unless `last`, and `b` unless `first`."""
+    p, q = _piece_of(a), _piece_of(b)
+    if _reverses(a):
+        return flipped(b if first else transposed(b), 0)
+    if _reverses(b):
+        return flipped(a if last else transposed(a), 1)
+    if first and is_call(b, "flip") and b.data[1][0][1] == (0,):
+        return _times(flipped(a if last else transposed(a), 1), b.args[0])
+    square = not last and first and a.shape[1] == b.shape[1]
+    if p is not None and q is not None and square and p.step == q.step == 1:
+        own = call("ones", [], a.shape[:1], [("", a.shape[:1])])
+        return _band(own, a.shape[1], p.start, q.start)
+    if p is not None and q is None:
+        other = b if first else transposed(b)
+        if last:
+            return call("slice", [other], (a.shape[0], other.shape[1]), a.data[1])
+        if p.step == 1:
+            return _moved_in(other, a.shape[1], p.start, p.stop - a.shape[1])
+    if q is not None and p is None and not first:
+        return transposed(_times(b, a, last=True, first=not last))
+    if q is not None and p is None and q.step == 1:
+        return transposed(_times(b, a, False, not last))
+    a, b = a if last else transposed(a), b if first else transposed(b)
+    return matrix_product(a, b, (a.shape[0], b.shape[1]))
+
+
+# -- a sum of terms -------------------------------------------------------------------------------
+def eliminated(terms: Iterable[Product], shape: Shape) -> list[Product]:
+    """The terms with as few factors as it takes; terms that differ in one factor become one.
+
+    First those that differ in the weights of a diagonal, then sums of outer products with one vector.
+    """
+    rank = len(shape)
+    found = [_reduced(t, rank) for term in terms for t in _spread(term)]
+    for stage in range(3):
+        waiting, found = found[::-1], []
+        while waiting:
+            made = waiting.pop()
+            if is_number(made.number, 0):
+                continue
+            for at, other in enumerate(found):
+                one = _joined(other, made, shape, stage)
+                if one is not None:
+                    del found[at]
+                    waiting.append(_reduced(one, rank))
+                    break
+            else:
+                found.append(made)
+    return found
+
+
+def _reduced(term: Product, rank: int) -> Product:
+    return _ordered(_Elimination(term, rank).product(), rank)
+
+
+def _spread(term: Product) -> Iterator[Product]:
+    """The term with sums of outer products and identities multiplied out."""
+    for at, (own, labels) in enumerate(term.factors):
+        if is_call(own, "T"):
+            own, labels = own.args[0], labels[::-1]
+        if own.op == "sum" and _is_simple(own) and own.data[1] == ZERO:
+            rest = (*term.factors[:at], *term.factors[at + 1 :])
+            for t, c in zip(own.args, own.data[0], strict=True):
+                scaled = alg.full(alg.scale(c, t), own.shape)
+                yield from _spread(Product(term.number, ((scaled, labels), *rest)))
+            return
+    yield term
+
+
+def _is_simple(own: Expression) -> bool:
+    """Whether it is an outer product or an identity, or a sum with one."""
+    own = alg.scalars_out(own)[1]
+    if own.op == "sum":
+        return any(_is_simple(t) and t.shape == own.shape for t in own.args)
+    if own.op == "product":
+        return len(own.shape) == 2 and all(a.shape != own.shape for a in own.args)
+    return is_call(own, "eye", "outer") or (is_call(own, "T") and _is_simple(own.args[0]))
+
+
+def _ordered(term: Product, rank: int) -> Product:
+    """The term with its factors in order, and summed labels counted from the rank on."""
+
+    def key(factor: Factor) -> Any:
+        own, labels = factor
+        named = [min(k, rank) for k in labels]
+        return is_call(own, "eye"), named, own.position, own.weight
+
+    names: dict[int, int] = {k: k for k in range(rank)}
+    factors = sorted(term.factors, key=key)
+    for k in (k for _, ks in factors for k in ks):
+        names.setdefault(k, len(names))
+    return Product(term.number, tuple((f, tuple(names[k] for k in ks)) for f, ks in factors))
+
+
+def _joined(one: Product, two: Product, shape: Shape, stage: int) -> Product | None:
+    """Two terms as one, if they differ in one factor, or in a vector that one of them lacks.
+
+    stage: which may, in the order in which sums are shortest.
+    """
+    a, b = Counter(one.factors), Counter(two.factors)
+    mine, other = list((a - b).elements()), list((b - a).elements())
+    labels = {labels for _, labels in (*mine, *other)}
+    if len(mine) > 1 or len(other) > 1 or len(labels) > 1:
+        return None
+    (place,) = labels or [()]
+    tied = any(is_call(f, "eye") or len(ks) > 1 for f, ks in one.factors)
+    if stage < 2 and place and len(shape) == 2 and not (tied or (stage and place == (0,))):
+        return None
+    if len(mine) != len(other) and len(place) != 1:
+        return None
+    if any(_index_of(f) is not None for f, _ in (*mine, *other)):
+        return None
+    if len(shape) < 3 and any(is_call(f, "eye") for f, _ in (*mine, *other)):
+        return None
+    (p, first), (q, second) = alg.split(one.number), alg.split(two.number)
+    outer = first if first is second else alg.one
+    if outer is alg.one:
+        numbers = [one.number, two.number]
+    else:
+        numbers = [number(p), number(q)]
+    sides = zip(numbers, (mine, other), strict=True)
+    both = alg.add(*(alg.multiply(n, *(f for f, _ in own)) for n, own in sides))
+    if not labels or not both.shape:
+        return Product(alg.multiply(outer, both), tuple((a & b).elements()))
+    return Product(outer, (*(a & b).elements(), (both, place)))
+
+
+def written(terms: Iterable[Product], shape: Shape) -> Expression:
+    """The sum of terms as an expression of this shape, to which it may have to be broadcast."""
+    found = eliminated(terms, shape)
+    table = _stacked(found, shape) if 1 <= len(shape) <= 2 else None
+    if table is not None:
+        return table
+    return alg.combine((_expression(term, shape), ONE) for term in found)
+
+
+def _stacked(terms: list[Product], shape: Shape) -> Expression | None:
+    """Terms with a row of the identity each, as the stack of rows or elements."""
+    parts: list[list[Product]] = [[] for _ in range(shape[0])]
+    if shape[0] > MOST_STACKED or not terms:
+        return None
+    for term in terms:
+        units = [(f, _index_of(f[0])) for f in term.factors if f[1] == (0,)]
+        found = [(f, index) for f, index in units if index is not None]
+        rest = tuple(f for f in term.factors if (f, *[i for _, i in found]) not in found)
+        if len(found) != 1 or any(0 in ks for _, ks in rest):
+            return None
+        moved = tuple((f, tuple(k - 1 for k in ks)) for f, ks in rest)
+        parts[found[0][1]].append(Product(term.number, moved))
+    rows = [written(p, shape[1:]) for p in parts]
+    return stacked([alg.full(row, shape[1:]) for row in rows], shape)
+
+
+def _expression(term: Product, shape: Shape) -> Expression:
+    rank = len(shape)
+    if rank < 3:
+        made = _as_matrix(_through_diagonals(list(term.factors), rank), shape)
+        if made is not None:
+            return alg.multiply(term.number, made)
+    weighed = _beside(list(term.factors))
+    term = _Elimination(
+        Product(term.number, tuple(weighed)), rank, [f for f, _ in weighed]
+    ).product()
+    return alg.multiply(term.number, _einsum(list(_ordered(term, rank).factors), shape))
+
+
+def _through_diagonals(factors: list[Factor], rank: int) -> list[Factor]:
+    """Two matrices with a vector between them as one: A@diag(v)@B."""
+    for k in {k for _, ks in factors for k in ks if k >= rank}:
+        vectors = [f for f in factors if f[1] == (k,)]
+        pair = [f for f in factors if k in f[1] and len(f[1]) == 2]
+        if len(vectors) + len(pair) < sum(k in ks for _, ks in factors):
+            continue
+        if len(pair) != 2 or len(vectors) != 1:
+            continue
+        (v, _), (a, ka), (b, kb) = *vectors, *pair
+        left = ka[0] if ka[1] == k else ka[1]
+        right = kb[0] if kb[1] == k else kb[1]
+        if left > right:
+            (a, ka, left), (b, kb, right) = (b, kb, right), (a, ka, left)
+        middle = _weighed(a, v, b, ka[1] == k, kb[0] == k)
+        rest = [f for f in factors if k not in f[1]]
+        return _through_diagonals([*rest, (middle, (left, right))], rank)
+    return factors
+
+
+def _weighed(a: Expression, v: Expression, b: Expression, last: bool, first: bool) -> Expression:
+    """a@diag(v)@b, with `a` transposed unless `last`, and `b` unless `first`."""
+    n = v.shape[0]
+    inner = _times(a, call("diag", [v], (n, n)), last, True)
+    return _times(inner, b, True, first)
+
+
+def _as_matrix(factors: list[Factor], shape: Shape) -> Expression | None:
+    """Factors without sums as a vector or a matrix; None if they are none."""
+    if any(k >= len(shape) for _, ks in factors for k in ks) or any(
+        len(ks) > 2 for _, ks in factors
+    ):
+        return None
+    vectors = [
+        alg.multiply(*given) if (given := [f for f, ks in factors if ks == (k,)]) else alg.one
+        for k in range(len(shape))
+    ]
+    if not shape:
+        return alg.one
+    if len(shape) == 1:
+        return alg.full(vectors[0], shape)
+    matrices = [(f, ks) for f, ks in factors if len(ks) == 2]
+    (row, column), side = vectors, shape[0]
+    if not matrices:
+        return _outer(row, column, shape)
+    own, labels = matrices[0]
+    if is_call(own, "eye"):
+        weights = alg.multiply(row, column)
+        return call("diag", [alg.full(weights, (side,))], shape) if weights.shape else own
+    if len(matrices) > 1:
+        return None
+    own = own if labels == (0, 1) else transposed(own)
+    if row is not alg.one and column is not alg.one:
+        return alg.multiply(own, _outer(row, column, shape))
+    if row is not alg.one:
+        return _times(call("diag", [row], row.shape * 2), own)
+    return own if column is alg.one else _times(own, call("diag", [column], column.shape * 2))
+
+
+def _outer(a: Expression, b: Expression, shape: Shape) -> Expression:
+    """The outer product of two vectors; a number stands for a vector of ones."""
+    if a is alg.one and b is alg.one:
+        return call("ones", [], shape, [("", shape)])
+    return call("outer", [alg.full(v, (n,)) for v, n in zip((a, b), shape, strict=True)], shape)
+
+
+def _beside(factors: list[Factor]) -> list[Factor]:
+    """The factors with vectors multiplied into matrices."""
+    for p, (v, label) in enumerate(factors):
+        for q, (own, labels) in enumerate(factors):
+            if (
+                len(label) == 1
+                and len(labels) == 2
+                and label[0] in labels
+                and not is_call(own, "eye")
+            ):
+                side = v if label[0] == labels[1] else reshaped(v, (*v.shape, 1))
+                rest = [f for k, f in enumerate(factors) if k not in (p, q)]
+                return _beside([*rest, (alg.multiply(own, side), labels)])
+    return factors
+
+
+def _einsum(factors: list[Factor], shape: Shape) -> Expression:
+    """The factors as an einsum; vectors are multiplied into matrices."""
+    named = {k for _, ks in factors for k in ks}
+    sizes = {k: shape[k : k + 1] for k in range(len(shape)) if k not in named}
+    factors = [*((call("ones", [], n, [("", n)]), (k,)) for k, n in sizes.items()), *factors]
+    factors = [(f.args[0], ks[::-1]) if is_call(f, "T") else (f, ks) for f, ks in factors]
+    if len(factors) == 1 and sorted(factors[0][1]) == list(range(len(shape))):
+        own, labels = factors[0]
+        return permuted(own, own.shape, [labels.index(k) for k in range(len(shape))])
+    letters = iter(LETTERS)
+    names = {k: next(letters) for k in range(len(shape))}
+    if len(shape) == 1:
+        names = {0: "j"}
+    for k in (k for _, ks in factors for k in ks):
+        if k not in names:
+            names[k] = next((c for c in letters if c not in "ij"), "")
+    if "" in names.values():
+        raise NoExpression("the matrix of this derivative has too many dimensions")
+    inner = ",".join("".join(names[k] for k in ks) for _, ks in factors)
+    places: list[tuple[str, Any]] = [
+        ("", f"{inner}->{''.join(names[k] for k in range(len(shape)))}")
+    ]
+    places += [("@", k) for k in range(len(factors))]
+    return call("einsum", [alg.floating(f) for f, _ in factors], shape, places)
+
+
+__all__ = ["Product", "diagonal_of", "eliminated", "eye", "rows_of_eye", "unit", "written"]

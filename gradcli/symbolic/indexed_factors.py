@@ -1,0 +1,605 @@
+"""An expression that is linear in a variable, as a sum of products of indexed factors.
+
+The matrix or tensor of the linear map is read off from these terms. An operator says how it contracts by an
+einsum-like equation, and one that moves elements along a dimension is the matrix that it makes of the
+identity; elementwise factors share the labels of what they multiply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import count
+from typing import Any, NamedTuple
+
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.array_algebra import axes_of, inverse, reshaped, transposed
+from gradcli.symbolic.exact_numbers import ONE, ZERO
+from gradcli.symbolic.expressions import Expression, call, is_call, is_number, number, order
+from gradcli.symbolic.index_elimination import (
+    LETTERS,
+    Factor,
+    Labels,
+    Product,
+    Shape,
+    diagonal_of,
+    eye,
+    rows_of_eye,
+    unit,
+    written,
+)
+from gradcli.symbolic.spelling import NoExpression
+
+MOST_TERMS = 16  # terms of a node before they are written as one array
+
+Dims = tuple[Labels, ...]
+
+
+class Term(NamedTuple):
+    """number * product of factors; out: the labels of each dimension of the node.
+
+    A dimension along which all elements are equal has none, one that merges several has them all.
+    """
+
+    number: Expression
+    factors: tuple[Factor, ...]
+    out: Dims
+
+
+class IndexedFactors:
+    """The terms of expressions that are linear in `variable`. Raises NoExpression where one is not known."""
+
+    def __init__(self, variable: Expression) -> None:
+        self.variable = variable
+        self.fresh = count(len(variable.shape))
+        self.columns: Dims = tuple((k,) if n > 1 else () for k, n in enumerate(variable.shape))
+        self.sizes = {k: n for k, n in enumerate(variable.shape) if n > 1}
+        self.parts: dict[int, Labels] = {}  # a label as those of its parts, after a reshape
+        self.made = {variable: [Term(alg.one, (), self.columns)]}
+        self.depend = {variable: True}
+
+    def depends(self, node: Expression) -> bool:
+        """Whether an expression depends on the variable."""
+        if node not in self.depend:
+            for part in order([node]):
+                if part not in self.depend:
+                    self.depend[part] = any(self.depend[p] for p in part.parts)
+        return self.depend[node]
+
+    def array(self, node: Expression, shape: Shape, first: bool = False) -> Expression:
+        """The matrix or tensor of the linear map, in shape + the variable's shape.
+
+        shape: what the node is broadcast to. first: whether the variable's dimensions come first.
+        """
+        if not self.depends(node):
+            return alg.zero
+        return self.whole(self.widened(node, shape), shape, first)
+
+    def whole(self, terms: list[Term], shape: Shape, first: bool = False) -> Expression:
+        """Terms as one array."""
+        terms = [self.split_up(t) for t in terms]
+        columns = self.of_parts(self.columns)
+        sizes = (*self.variable.shape, *shape) if first else (*shape, *self.variable.shape)
+        found: dict[Shape, list[Product]] = {}
+        for term in terms:
+            out = tuple(
+                labels or ((self.label(n),) if n > 1 else ())
+                for labels, n in zip(term.out, shape, strict=True)
+            )
+            wanted = [
+                k for labels in ((*columns, *out) if first else (*out, *columns)) for k in labels
+            ]
+            flat = tuple(self.sizes[k] for k in wanted)
+            found.setdefault(flat, []).append(self.placed(term, wanted))
+        made = [reshaped(alg.full(written(own, flat), flat), sizes) for flat, own in found.items()]
+        if len(made) == 1 and (flat := next(iter(found))) == sizes:
+            return written(found[flat], flat)
+        return alg.add(*made)
+
+    def placed(self, term: Term, wanted: Sequence[int]) -> Product:
+        """The term with the result's dimensions for labels; the identity ties those of one label."""
+        names: dict[int, int] = {}
+        ties: list[Factor] = []
+        for at, k in enumerate(wanted):
+            if names.setdefault(k, at) != at:
+                ties.append((eye(self.sizes[k]), (names[k], at)))
+        for k in (k for _, ks in term.factors for k in ks):
+            if k not in names:
+                names[k] = len(wanted) + len(names)
+        factors = tuple((f, tuple(names[k] for k in ks)) for f, ks in term.factors)
+        return Product(term.number, (*ties, *factors))
+
+    def terms(self, root: Expression) -> list[Term]:
+        """The terms of an expression that depends on the variable; cached."""
+        if root not in self.made:
+            for node in order([root]):
+                if node not in self.made and self.depends(node) and not is_call(node, "[]", "()"):
+                    found = self.find(node)
+                    self.made[node] = (
+                        found if len(found) <= MOST_TERMS else self.closed(node, found)
+                    )
+        return self.made[root]
+
+    def closed(self, node: Expression, terms: list[Term]) -> list[Term]:
+        """Many terms as one factor."""
+        whole = self.whole(terms, node.shape)
+        if is_number(whole, 0):
+            return []
+        whole = alg.full(whole, node.shape + self.variable.shape)
+        out = tuple((self.label(n),) if n > 1 else () for n in node.shape)
+        columns = self.of_parts(self.columns)
+        return [self.with_factor(Term(alg.one, (), out), whole, (*out, *columns))]
+
+    def find(self, node: Expression) -> list[Term]:
+        """As `terms`, without the cache."""
+        if node.op == "sum" and node.data[1] == ZERO:
+            return [
+                t._replace(number=alg.scale(c, t.number))
+                for own, c in zip(node.args, node.data[0], strict=True)
+                for t in self.widened(own, node.shape)
+            ]
+        if node.op == "product":
+            rest, own = self.split(node)
+            return [self.weighed(t, rest, node.shape) for t in self.widened(own, node.shape)]
+        if node.op == "call":
+            if (vector := diagonal_of(node)) is not None and self.depends(vector):
+                return self.contracted("i->ii", [vector])
+            handler = _CALLS.get(node.data[0])
+            if handler is not None:
+                return handler(self, node)
+        raise _no_formula(node)
+
+    def split(self, node: Expression) -> tuple[Expression, Expression]:
+        """(the product of the factors that do not depend on the variable, the one factor that does)."""
+        coefficient, exponents = node.data
+        pairs = list(zip(node.args, exponents, strict=True))
+        bound = [(b, e) for b, e in pairs if self.depends(b)]
+        if len(bound) != 1 or bound[0][1] != ONE:
+            raise _no_formula(node)
+        return alg.product([p for p in pairs if p != bound[0]], coefficient), bound[0][0]
+
+    def widened(self, node: Expression, shape: Shape) -> list[Term]:
+        """The terms of an expression that is broadcast to a shape; none if it is 0."""
+        if is_zero(node):
+            return []
+        if not self.depends(node):
+            raise _no_formula(node)
+        lead = ((),) * (len(shape) - len(node.shape))
+        return [t._replace(out=(*lead, *t.out)) for t in self.terms(node)]
+
+    # -- labels ------------------------------------------------------------------------------
+    def label(self, n: int) -> int:
+        """A new label."""
+        k = next(self.fresh)
+        self.sizes[k] = n
+        return k
+
+    def weighed(self, term: Term, factor: Expression, shape: Shape) -> Term:
+        """The term times an expression that is broadcast to this shape."""
+        lead = len(shape) - len(factor.shape)
+        sizes = (*(1,) * lead, *factor.shape)
+        out = tuple(
+            (self.label(n),) if n > 1 and not labels else labels
+            for labels, n in zip(term.out, sizes, strict=True)
+        )
+        dims = tuple(
+            labels if n > 1 else () for labels, n in zip(out[lead:], factor.shape, strict=True)
+        )
+        return self.with_factor(term._replace(out=out), factor, dims)
+
+    def with_factor(self, term: Term, factor: Expression, dims: Dims) -> Term:
+        """The term with one more factor, whose dimensions have these labels."""
+        if not factor.shape:
+            return term._replace(number=alg.multiply(term.number, factor))
+        labels = tuple(k for labels in self.of_parts(dims) for k in labels)
+        flat = reshaped(factor, tuple(self.sizes[k] for k in labels))
+        return term._replace(factors=(*term.factors, (flat, labels)))
+
+    def of_parts(self, dims: Dims) -> Dims:
+        """Dimensions whose labels are those of the parts."""
+        while any(k in self.parts for labels in dims for k in labels):
+            dims = tuple(
+                tuple(p for k in labels for p in self.parts.get(k, (k,))) for labels in dims
+            )
+        return dims
+
+    def split_up(self, term: Term) -> Term:
+        """The term with the labels of parts in factors and dimensions."""
+        if not self.parts:
+            return term
+        made = Term(term.number, (), self.of_parts(term.out))
+        for own, labels in term.factors:
+            dims = self.of_parts(tuple((k,) for k in labels))
+            if is_call(own, "eye") and len(dims[0]) != len(dims[1]):
+                short, long = sorted(dims, key=len)
+                self.parts[short[0]] = tuple(self.label(self.sizes[k]) for k in long)
+                return self.split_up(term)
+            if is_call(own, "eye") and len(dims[0]) > 1:
+                for pair in zip(*dims, strict=True):
+                    made = self.with_factor(
+                        made, eye(self.sizes[pair[0]]), tuple((k,) for k in pair)
+                    )
+            else:
+                made = self.with_factor(made, own, dims)
+        return made
+
+    def tied(self, term: Term, a: Labels, b: Labels, n: int) -> tuple[Term, Labels]:
+        """The term with two dimensions of one index; the labels of that dimension."""
+        if not a or not b or a == b:
+            return term, a or b
+        if len(a) != len(b) or any(
+            self.sizes[k] != self.sizes[m] for k, m in zip(a, b, strict=True)
+        ):
+            raise _through_reshape()
+        columns = {k for labels in self.of_parts(self.columns) for k in labels}
+        for k, m in zip(a, b, strict=True):
+            if k in columns and m in columns:
+                term = self.with_factor(term, eye(self.sizes[k]), ((k,), (m,)))
+            else:
+                old, new = (m, k) if k in columns else (k, m)
+                names = {old: new}
+                factors = tuple((f, tuple(names.get(i, i) for i in ks)) for f, ks in term.factors)
+                out = tuple(tuple(names.get(i, i) for i in ks) for ks in term.out)
+                term, a = Term(term.number, factors, out), tuple(names.get(i, i) for i in a)
+        return term, a
+
+    # -- contractions ------------------------------------------------------------------------
+    def contracted(self, equation: str, operands: Sequence[Expression]) -> list[Term]:
+        """The terms of an einsum of operands, one of which depends on the variable."""
+        inner, _, out = equation.partition("->")
+        spelled = list(zip(operands, inner.split(","), strict=True))
+        bound = [pair for pair in spelled if self.depends(pair[0])]
+        if len(bound) != 1:
+            raise NoExpression("the matrix of this derivative has no formula: it is no linear map")
+        own, word = bound[0]
+        rest = [pair for pair in spelled if pair is not bound[0]]
+        sizes = {c: n for v, w in spelled for c, n in zip(w, v.shape, strict=True) if n > 1}
+        return [self.one_contracted(t, word, rest, out, sizes) for t in self.terms(own)]
+
+    def one_contracted(
+        self,
+        term: Term,
+        word: str,
+        rest: Sequence[tuple[Expression, str]],
+        out: str,
+        sizes: dict[str, int],
+    ) -> Term:
+        """One term of an einsum; word: the letters of its dimensions."""
+        term = self.split_up(term)
+        found: dict[str, Labels] = {}
+        for at, c in enumerate(word):
+            labels = term.out[at]  # that of before may have been renamed
+            if c in found:
+                term, labels = self.tied(term, found[c], labels, sizes.get(c, 1))
+            found[c] = labels
+        for value, letters in rest:
+            for c, n in zip(letters, value.shape, strict=True):
+                if n > 1 and not found.get(c):
+                    found[c] = (self.label(n),)
+            dims = tuple(
+                found[c] if n > 1 else () for c, n in zip(letters, value.shape, strict=True)
+            )
+            term = self.with_factor(term, value, dims)
+        named = {k for _, ks in term.factors for k in ks}
+        named |= {k for labels in self.of_parts(self.columns) for k in labels}
+        equal = 1
+        for c in set(word) - set(out):
+            left = [self.sizes[k] for k in found[c] if k not in named]
+            equal *= math.prod(left) if found[c] else sizes.get(c, 1)
+        scaled = alg.scale(number(equal).data, term.number)
+        return Term(scaled, term.factors, tuple(found.get(c, ()) for c in out))
+
+    def along(self, own: Expression, dim: int, rows: Expression, front: str = "y") -> list[Term]:
+        """The product of a matrix with one dimension of an expression."""
+        word = LETTERS[: len(own.shape)]
+        c = word[dim % len(word)]
+        return self.contracted(f"{word},{front}{c}->{word.replace(c, front)}", [own, rows])
+
+
+def is_zero(own: Expression) -> bool:
+    """Whether it is 0, as a number or an array."""
+    while is_call(own, "tensor", "float"):
+        (own,) = own.args
+    return is_number(own, 0) or is_call(own, "zeros")
+
+
+def _through_reshape() -> NoExpression:
+    return NoExpression("the matrix of this derivative has no formula: it goes through reshape")
+
+
+def _no_formula(node: Expression) -> NoExpression:
+    """The error for an expression whose terms are not known."""
+    what = node.data[0] if node.op == "call" else f"a {node.op}"
+    return NoExpression(f"the matrix of this derivative has no formula: it goes through {what}")
+
+
+# -- products and sums ----------------------------------------------------------------------------
+Handler = Callable[[IndexedFactors, Expression], list[Term]]
+
+
+def _matmul(maps: IndexedFactors, node: Expression) -> list[Term]:
+    a, b = node.args
+    left, right = ("i", "j")[: len(a.shape) > 1], ("k",)[: len(b.shape) > 1]
+    batch = LETTERS[3 : 1 + max(len(a.shape), len(b.shape), 2)]
+    first = batch[len(batch) - max(len(a.shape) - 2, 0) :] if len(a.shape) > 2 else ""
+    second = batch[len(batch) - max(len(b.shape) - 2, 0) :] if len(b.shape) > 2 else ""
+    i, k = "i" if left else "", "k" if right else ""
+    both = max(first, second, key=len)
+    return maps.contracted(f"{first}{i}j,{second}j{k}->{both}{i}{k}", [a, b])
+
+
+def _spelled(equation: str) -> Handler:
+    return lambda maps, node: maps.contracted(equation, node.args)
+
+
+def _einsum(maps: IndexedFactors, node: Expression) -> list[Term]:
+    return maps.contracted(node.data[1][0][1].replace(" ", ""), node.args)
+
+
+def _solve(maps: IndexedFactors, node: Expression) -> list[Term]:
+    a, b = node.args
+    if node.data[1] or len(a.shape) != 2:
+        raise _no_formula(node)
+    found = transposed(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
+    return maps.contracted("ij,jk->ik"[: 9 if len(b.shape) > 1 else 0] or "ij,j->i", [found, b])
+
+
+def _sum(maps: IndexedFactors, node: Expression) -> list[Term]:
+    (own,) = node.args
+    word = LETTERS[: len(own.shape)]
+    axes = axes_of(node.data[1][0][1] if node.data[1] else None, len(word))
+    kept = "".join(c for d, c in enumerate(word) if d not in axes)
+    found = maps.contracted(f"{word}->{kept}", [own])
+    if len(kept) == len(node.shape):
+        return found
+    places = [word.index(c) for c in kept]
+    wide = [dict(zip(places, t.out, strict=True)) for t in found]
+    return [
+        t._replace(out=tuple(own.get(d, ()) for d in range(len(word))))
+        for t, own in zip(found, wide, strict=True)
+    ]
+
+
+def _mean(maps: IndexedFactors, node: Expression) -> list[Term]:
+    share = Fraction(max(math.prod(node.shape), 1), math.prod(node.args[0].shape))
+    return [t._replace(number=alg.scale(number(share).data, t.number)) for t in _sum(maps, node)]
+
+
+def _expanded(maps: IndexedFactors, node: Expression) -> list[Term]:
+    return maps.widened(node.args[-1 if is_call(node, "full_like") else 0], node.shape)
+
+
+def _passed(maps: IndexedFactors, node: Expression) -> list[Term]:
+    return maps.widened(node.args[0], node.shape)
+
+
+def _where(maps: IndexedFactors, node: Expression) -> list[Term]:
+    condition, *branches = node.args
+    if maps.depends(condition):
+        raise _no_formula(node)
+    found: list[Term] = []
+    for branch, sides in zip(branches, ((alg.one, alg.zero), (alg.zero, alg.one)), strict=True):
+        mask = alg.where(condition, *sides)
+        found += [maps.weighed(t, mask, node.shape) for t in maps.widened(branch, node.shape)]
+    return found
+
+
+def _triangle(maps: IndexedFactors, node: Expression) -> list[Term]:
+    """tril and triu are products with triangles of ones."""
+    mask = call(node.data[0], [_ones(*node.shape)], node.shape, node.data[1])
+    return [maps.weighed(t, mask, node.shape) for t in maps.terms(node.args[0])]
+
+
+def _logarithmic(word: str) -> Handler:
+    """The handler of `xlogy` and its like, which are linear in the first argument."""
+
+    def handle(maps: IndexedFactors, node: Expression) -> list[Term]:
+        a, b = node.args
+        if maps.depends(b):
+            raise _no_formula(node)
+        weight = alg.function(word, b)
+        return [maps.weighed(t, weight, node.shape) for t in maps.widened(a, node.shape)]
+
+    return handle
+
+
+# -- dimensions -----------------------------------------------------------------------------------
+def _permuted(maps: IndexedFactors, node: Expression) -> list[Term]:
+    dims = node.data[1][0][1] if is_call(node, "permute") else (1, 0)
+    return [t._replace(out=tuple(t.out[d] for d in dims)) for t in maps.terms(node.args[0])]
+
+
+def _reshaped(maps: IndexedFactors, node: Expression) -> list[Term]:
+    """Dimensions are merged, or a merged one is split into its parts again."""
+    (own,) = node.args
+    return [_regrouped(maps, maps.split_up(t), own.shape, node.shape) for t in maps.terms(own)]
+
+
+def _regrouped(maps: IndexedFactors, term: Term, old: Shape, new: Shape) -> Term:
+    plain = [n for n in old if n != 1] == [n for n in new if n != 1]
+    if plain:  # equal elements need no label
+        left = iter([labels for labels, n in zip(term.out, old, strict=True) if n != 1])
+        return term._replace(out=tuple(() if n == 1 else next(left) for n in new))
+    waiting = [
+        k
+        for labels, n in zip(term.out, old, strict=True)
+        for k in (labels or ((maps.label(n),) if n > 1 else ()))
+    ][::-1]
+    out: list[Labels] = []
+    for n in new:
+        labels: list[int] = []
+        size = 1
+        while size < n:
+            k = waiting.pop()
+            if (n // size) % maps.sizes[k]:  # only a part of it
+                part = math.gcd(n // size, maps.sizes[k])
+                if part == 1 or n % size:
+                    raise _through_reshape()
+                maps.parts[k] = (maps.label(part), maps.label(maps.sizes[k] // part))
+                waiting += maps.parts[k][::-1]
+                continue
+            labels.append(k)
+            size *= maps.sizes[k]
+        out.append(tuple(labels))
+    return maps.split_up(term._replace(out=tuple(out)))
+
+
+def _diagonal(maps: IndexedFactors, node: Expression) -> list[Term]:
+    if len(node.args[0].shape) != 2 or node.data[1] not in ([], (), (("dim1", -2), ("dim2", -1))):
+        raise _no_formula(node)
+    return maps.contracted("ii->i", node.args)
+
+
+# -- elements of one dimension ----------------------------------------------------------------------
+def _ones(*shape: int) -> Expression:
+    return call("ones", [], shape, [("", shape)])
+
+
+def _selected(maps: IndexedFactors, node: Expression) -> list[Term]:
+    (own,), ((_, dim), (_, place)) = node.args, node.data[1]
+    return maps.along(own, dim, unit(place, own.shape[dim]), "")
+
+
+def _sliced(maps: IndexedFactors, node: Expression) -> list[Term]:
+    (own,), (dim, *places) = node.args, [v for _, v in node.data[1]]
+    return maps.along(own, dim, rows_of_eye(own.shape[dim], node.shape[dim], *places))
+
+
+def _moved(maps: IndexedFactors, node: Expression) -> list[Term]:
+    """roll, flip and cumsum along one dimension: what they make of the rows of the identity."""
+    (own,), word, options = node.args, node.data[0], [v for _, v in node.data[1]]
+    dims = axes_of(options[-1] if word != "roll" or len(options) > 1 else None, len(own.shape))
+    if len(dims) != 1:
+        raise _no_formula(node)
+    n = own.shape[dims[0]]
+    if word == "cumsum":
+        rows = call("tril", [_ones(n, n)], (n, n))
+    elif word == "flip":
+        rows = call("flip", [eye(n)], (n, n), [("", (0,))])
+    else:
+        rows = call("roll", [eye(n)], (n, n), [("shifts", options[0]), ("dims", (0,))])
+    return maps.along(own, dims[0], rows)
+
+
+def _indexed(maps: IndexedFactors, node: Expression) -> list[Term]:
+    """The selection of elements by an index that does not depend on the variable."""
+    own, *given = node.args
+    if not is_call(node, "index"):
+        dim = next(v for k, v in node.data[1] if k == "") % len(own.shape)
+        given = [call(":", [], ())] * dim + given
+        if is_call(node, "gather") and len(own.shape) != 1:
+            raise _no_formula(node)
+    places = [k for k, v in enumerate(given) if not is_call(v, ":")]
+    if len(places) != 1 or any(map(maps.depends, given)):
+        raise _no_formula(node)
+    (dim,) = places
+    n, count_ = own.shape[dim], len(node.shape) - len(own.shape) + 1
+    shape = node.shape[dim : dim + count_]
+    rows = call("index", [eye(n), given[dim]], (*shape, n))
+    return maps.along(own, dim, rows, LETTERS[-count_:] if count_ else "")
+
+
+def _written(maps: IndexedFactors, node: Expression) -> list[Term]:
+    """Elements written into an array: those that stay, and those that are new."""
+    base, *places, own = node.args
+    word = node.data[0]
+    given: dict[str, Any] = {k or "dim": v for k, v in reversed(node.data[1]) if k != "@"}
+    dim = given.get("dim", 0) if word in ("select_scatter", "slice_scatter", "index_add") else 0
+    dim = int(dim) % len(node.shape)
+    n = node.shape[dim]
+    if any(map(maps.depends, places)):
+        raise _no_formula(node)
+    if word == "select_scatter":
+        rows = unit(node.data[1][1][1], n)
+        chosen, front = rows, ""
+    elif word == "slice_scatter":
+        at = {k: given[k] for k in ("start", "end", "step") if k in given}
+        rows, front = rows_of_eye(n, own.shape[dim], **at), "y"
+        chosen = call(word, [_zeros(n), _ones(own.shape[dim])], (n,), _in_front(node))
+    else:
+        if (
+            not is_zero(base)
+            or len(node.shape) != 1
+            or [k for k, _ in node.data[1]] != _ADDING.get(word, [k for k, _ in node.data[1]])
+        ):
+            raise _no_formula(node)
+        (index,) = places[0].args if is_call(places[0], "()") else places
+        rows, front = call("index", [eye(n), index], (*own.shape, n)), LETTERS[-len(own.shape) :]
+        chosen = alg.one
+    found: list[Term] = []
+    if not is_zero(own):
+        letters = LETTERS[1 : 1 + len(node.shape)]
+        inner = letters.replace(letters[dim], front)
+        found += maps.contracted(f"{inner},{front}{letters[dim]}->{letters}", [own, rows])
+    if not is_zero(base):
+        mask = alg.full(alg.subtract(alg.one, chosen), (n,))
+        wide = reshaped(mask, (n, *(1 for _ in node.shape[dim + 1 :])))
+        found += [maps.weighed(t, wide, node.shape) for t in maps.terms(base)]
+    return found
+
+
+# The options with which a write adds up what goes to one place.
+_ADDING = {"index_put": [""], "index_add": ["@", "", "@", "@"]}
+
+
+def _zeros(*shape: int) -> Expression:
+    return call("zeros", [], shape, [("", shape)])
+
+
+def _in_front(node: Expression) -> list[tuple[str, Any]]:
+    """The options of a slice_scatter, for a vector."""
+    return [(k, 0 if k == "dim" else v) for k, v in node.data[1]]
+
+
+def _listed(maps: IndexedFactors, node: Expression) -> list[Term]:
+    """The terms of a `stack` or a `cat`: each part at its place."""
+    (listed,) = node.args
+    dim = (dict(node.data[1]).get("dim") or dict(node.data[1]).get("") or 0) % len(node.shape)
+    n, start = node.shape[dim], 0
+    letters = LETTERS[1 : 1 + len(node.shape)]
+    found: list[Term] = []
+    for part in listed.args:
+        if is_call(node, "stack"):
+            rows, front, size = unit(start, n), "", 1
+        else:
+            size = part.shape[dim]
+            rows, front = rows_of_eye(n, size, start, start + size), "y"
+        start += size
+        if maps.depends(part):
+            inner = letters.replace(letters[dim], front)
+            found += maps.contracted(f"{inner},{front}{letters[dim]}->{letters}", [part, rows])
+        elif not is_zero(part):
+            raise _no_formula(node)
+    return found
+
+
+_CALLS: dict[str, Handler] = {
+    **dict.fromkeys(("matmul", "dot", "bmm", "mv", "mm"), _matmul),
+    "outer": _spelled("i,j->ij"),
+    "trace": _spelled("ii->"),
+    "einsum": _einsum,
+    "linalg.solve": _solve,
+    "sum": _sum,
+    "mean": _mean,
+    **dict.fromkeys(("expand", "expand_as", "full_like"), _expanded),
+    **dict.fromkeys(("detach", "float"), _passed),
+    "where": _where,
+    **dict.fromkeys(("tril", "triu"), _triangle),
+    "xlogy": _logarithmic("log"),
+    "special.xlog1py": _logarithmic("log1p"),
+    **dict.fromkeys(("T", "permute"), _permuted),
+    "reshape": _reshaped,
+    "diagonal": _diagonal,
+    "select": _selected,
+    "slice": _sliced,
+    **dict.fromkeys(("cumsum", "roll", "flip"), _moved),
+    **dict.fromkeys(("index", "gather", "index_select"), _indexed),
+    **dict.fromkeys(
+        "select_scatter slice_scatter index_put index_add scatter scatter_add".split(), _written
+    ),
+    **dict.fromkeys(("stack", "cat"), _listed),
+}
+
+
+__all__ = ["IndexedFactors"]
