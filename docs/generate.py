@@ -1,4 +1,4 @@
-"""Write docs/*.md and the manual page from the source: python docs/generate.py
+"""Write docs/*.md and the manual page from the source: python docs/generate.py [--plots]
 
 commands.md is what `--help-all` says, and so is the manual page gradcli.1; language.md is the closed
 lists of names, the grammar, and examples that are run here and now.
@@ -356,7 +356,31 @@ def pages() -> dict[str, str]:
         dtypes.set_default_dtype(before)
 
 
+DECAY = "t,y\n" + "".join(f"{t},{3 * 0.6**t + 0.1 * (-1) ** t:.3f}\n" for t in range(1, 9))
+PLOTS = {  # by matplotlib, whose releases draw a little differently: written only when asked for
+    "curve": ["plot", "x*sin(x)", "--x", "-10:10", "--at", "2"],
+    "contours": ["plot", "(1-x)**2 + (y-x**2)**2", "--x", "-2:2", "--y", "-1:3", "--descend", "0.1",
+                 "--at", "x=-1.5,y=2"],
+    "table": ["plot", "y == a*exp(-t/2)", "-", "--a", "3"],
+    "jacobian": ["jacobian", "tanh(A@x)", "--x", "linspace(0,1,20)", "--wrt", "x",
+                 "--A", "sin(arange(400.)).reshape(20,20)"],
+}  # fmt: skip
+
+
+def plots() -> None:
+    """Write docs/plots/*.svg."""
+    import subprocess
+
+    (FOLDER / "plots").mkdir(exist_ok=True)
+    for name, words in PLOTS.items():
+        path = FOLDER / "plots" / f"{name}.svg"
+        command = [sys.executable, "-m", "gradcli", *words, "-o", str(path)]
+        subprocess.run(command, input=DECAY, text=True, check=True)
+
+
 if __name__ == "__main__":
+    if "--plots" in sys.argv:
+        plots()
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
         print(f"docs/{name}: {len(text.splitlines())} lines")

@@ -15,6 +15,7 @@ COMMANDS = {
     "jvp": "Print the derivative of EXPR along a direction.",
     "map": "Print EXPR and its gradients for every row of a table.",
     "fit": "Fit the parameters of an equation to the rows of a table.",
+    "plot": "Draw EXPR and its derivative.",
     "check": "Check the gradients of EXPR against numerical ones.",
     "ops": "List every function, or show one.",
     "help": "Show the help of a command.",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage, without_name
 from gradcli.language.located_errors import kind_of
+from gradcli.plots import FORMATS, MISSING
 
 BLOCK = 1 << 16  # numbers that are text at a time
 TABLES = ("csv", "parquet", "feather")
-ENDINGS = {".npy": "npy", ".npz": "npz"} | {f".{form}": form for form in TABLES}
+ENDINGS = {".npy": "npy", ".npz": "npz"} | {f".{form}": form for form in (*TABLES, *FORMATS)}
 Result = tuple[str | None, Any]
 
 
@@ -25,7 +26,8 @@ def form_of(path: str) -> str:
     if form is None:
         raise usage(
             f"-o: no format has the ending of {path}",
-            hint="there are .npy (one array), .npz (arrays by name), .csv, .parquet and .feather",
+            hint="there are .npy (one array), .npz (arrays by name), .csv, .parquet, .feather, and of "
+            "matrices .svg, .png and .pdf",
         )
     return form
 
@@ -41,6 +43,9 @@ def write_arrays(results: list[Result], style: output.Style) -> None:
             f"{what} one array, and there are {len(found)}: {names}",
             hint="choose one with --wrt, or write them all with --csv or -o FILE.npz",
         )
+    if style.form in FORMATS:
+        draw_matrices(found, style)
+        return
     columns = _columns(found, option) if style.form in TABLES else []
     if style.path is None:
         if sys.stdout is None:
@@ -150,3 +155,17 @@ def _write_table(stream: BinaryIO, columns: list[tuple[str, Any]], style: output
     for start in range(0, max(count, 1), step):
         table.write([(name, column[start : start + step]) for name, column in columns])
     table.close()
+
+
+def draw_matrices(found: Mapping[str, Any], style: output.Style) -> None:
+    """Write matrices as a picture: heat maps, or of sparse ones their places."""
+    for name, array in found.items():
+        if len(array.shape) != 2:
+            raise usage(
+                f"-o {style.path}: {name} has shape {tuple(array.shape)}, and a picture is of a matrix"
+            )
+    try:
+        from gradcli.plots.figures import matrices
+    except ImportError:
+        raise usage(MISSING, kind="import") from None
+    output.write_file(str(style.path), matrices(found, style.form))

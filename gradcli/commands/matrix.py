@@ -21,6 +21,7 @@ from gradcli.commands.vector_option import (
     nothing_to_differentiate_by,
     vector_texts,
 )
+from gradcli.plots import FORMATS
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
@@ -213,7 +214,7 @@ def _check_sparse(request: Request, options: Options, other: str = "") -> None:
     style = request.style
     if not options.sparse:
         return
-    if style.form not in ("text", "plain", "json"):
+    if style.form not in ("text", "plain", "json", *FORMATS):
         option = f"-o {style.path}" if style.path is not None else f"--{style.form}"
         raise usage(f"--sparse does not go with {option}", hint="--plain or --json have the places")
     if options.vector or other:
@@ -276,6 +277,11 @@ def _write(
     """The results as text or plain lines, or as an object, whose keys are made only then."""
     if request.style.form == "json":
         output.write_json({"expression": request.source, **keys()})
+    elif request.style.form in FORMATS:
+        from gradcli.commands.array_output import draw_matrices
+
+        arrays = {n: a if hasattr(a, "indices") else output.as_array(a) for n, a in results}
+        draw_matrices(arrays, request.style)
     else:
         every = [one for name, matrix in results for one in _elements(name, matrix)]
         output.write_results(every, request.style)

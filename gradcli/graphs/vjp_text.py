@@ -44,11 +44,13 @@ def rule_text(rule: Any) -> str:
         return ""
     code = rule.__code__
     first, *rest = code.co_varnames[: code.co_argcount] or ("",)
-    found = None
-    if code.co_name.startswith(("_", "<")):
+    found, name = None, code.co_name.removeprefix("_")
+    owner = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
+    if owner.isidentifier():  # a rule that is a function in the operator's class
+        name = f"{owner.strip('_')}_backward"
+    if owner.isidentifier() or code.co_name.startswith(("_", "<")):
         found = _bodies(code.co_filename).get((code.co_firstlineno, code.co_name))
     if found is None:
-        name = code.co_name.removeprefix("_")
         return "" if name == "<lambda>" else f"{name}({', '.join(['grad', *rest])})"
     return re.sub(rf"(?<![\w.]){re.escape(first)}(?!\w)", "grad", found) if first else found
 

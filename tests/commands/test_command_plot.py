@@ -1,0 +1,108 @@
+"""`gradcli plot`: what is drawn on a terminal, into files, and as numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from tests.sweep import sweep
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "plots.txt"
+SHOWN = [
+    "plot x*sin(x) --x -10:10 --width 60",
+    "plot x*sin(x) --x -10:10 --width 100",
+    "plot 1/x,tan(x) --x -4:4 --order 0 --width 60",
+    "plot floor(x) --x 0:4 --width 60 --height 8",
+    "plot log(x) --x -1:3 --at 1 --width 60",
+    "plot x**2+y**2 --x -1:1 --y -1:1 --descend 0.1 --at x=0.8,y=0.6 --steps 9 --width 50",
+    "plot sin(x) --x 0:3 --width 40 --height 6 --color always",
+]
+
+
+def run(*argv: str) -> Any:
+    """A command in this process."""
+    return CliRunner().invoke(main, [*argv])
+
+
+def drawn() -> str:
+    """Every picture under its command line; `python -m tests.commands.test_command_plot` writes it."""
+    return "".join(f"$ gradcli {line}\n{run(*line.split()).stdout}\n" for line in SHOWN)
+
+
+def test_pictures_on_a_terminal_are_as_they_were() -> None:
+    assert drawn() == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_points_as_numbers() -> None:
+    found = json.loads(run("plot", "x**2", "--x", "0:2", "--json").stdout)["points"]
+    x = np.array(found["x"])
+    assert x[0] == 0 and x[-1] == 2
+    assert np.allclose(found["x**2"], x**2) and np.allclose(found["d/dx x**2"], 2 * x)
+    first, second, *_ = run("plot", "x**2", "--x", "0:2", "--csv").stdout.splitlines()
+    assert (first, second) == ("x,x**2,d/dx x**2", "0,0,0")
+
+
+@pytest.mark.needs("matplotlib")
+@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+def test_files(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"p.{form}"
+    wanted = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
+    argv = ["plot", "x*sin(x)", "--x", "-3:3", "-o", str(path), "--theme", "dark"]
+    assert run(*argv).stdout == ""
+    first = path.read_bytes()
+    assert first.startswith(wanted[form])
+    run(*argv)
+    assert path.read_bytes() == first  # the same every time
+
+
+@pytest.mark.needs("matplotlib")
+def test_tables_surfaces_and_matrices(tmp_path: Path) -> None:
+    table = tmp_path / "d.csv"
+    table.write_text("t,y\n1,2\n2,1.1\n3,0.6\n", encoding="utf-8")
+    lines = [
+        ["plot", "y == a*exp(-t/2)", str(table), "--a", "3"],
+        ["plot", "sin(x)*y", "--x", "-1:1", "--y", "-1:1", "--surface"],
+        ["plot", "sin(x)*y", "--x", "-1:1", "--y", "-1:1"],
+        ["jacobian", "sin(x)*sum(x)", "--x", "1,2,3"],
+        ["hessian", "sum((x[1:] - x[:-1]**2)**2)", "--x", "1,2,3", "--sparse"],
+    ]
+    for i, line in enumerate(lines):
+        path = tmp_path / f"{i}.png"
+        found = run(*line, "-o", str(path))
+        assert found.exit_code == 0 and path.read_bytes().startswith(b"\x89PNG"), found.stderr
+        if i == 0:
+            assert "from the curve" in found.stderr
+
+
+REFUSED = {
+    "plot x --x 3": "no variable runs",
+    "plot x*y*z": "3 variables run (x, y, z)",
+    "plot x --x 2:1": "--x 1:2",
+    "plot x -o p.gif": "there are .svg, .png, .pdf",
+    "plot log(-x**2) --x 1:2": "there is no number to draw",
+    "plot outer(x*ones(2),x*ones(2)) --x 1:2": "a curve needs a number",
+    "plot x+y --x 0:1 --y 0:1 --surface": "-o FILE.svg",
+    "plot x+y --x 0:1 --y 0:1 --descend 0.1": "--at x=VALUE,y=VALUE",
+    "plot x+y --x 0:1 --y 0:1 --json": "over one variable",
+    "plot x --x 0:1 --at y=1": "--at x=1",
+    "plot x+": "a value is missing",
+    "jacobian x*ones(2,2,2) --x 1,2 -o j.svg": "a picture is of a matrix",
+}
+
+
+@sweep("line", REFUSED, parts=1)
+def test_refused(line: str) -> None:
+    found = run(*line.split())
+    assert found.exit_code in (1, 2) and REFUSED[line] in found.stderr, found.stderr
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(drawn(), encoding="utf-8")
