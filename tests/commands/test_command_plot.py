@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from click.testing import CliRunner
 
 from gradcli.cli import main
