@@ -368,12 +368,12 @@ PLOTS = {  # by matplotlib, whose releases draw a little differently: written on
 
 
 def plots() -> None:
-    """Write docs/plots/*.svg."""
+    """Write docs/plots/*.png."""
     import subprocess
 
     (FOLDER / "plots").mkdir(exist_ok=True)
     for name, words in PLOTS.items():
-        path = FOLDER / "plots" / f"{name}.svg"
+        path = FOLDER / "plots" / f"{name}.png"
         command = [sys.executable, "-m", "gradcli", *words, "-o", str(path)]
         subprocess.run(command, input=DECAY, text=True, check=True)
 

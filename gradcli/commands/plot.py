@@ -40,7 +40,7 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     Option("--surface", "Two variables as a surface (-o FILE)."),
     Option("--descend RATE", "The path of gradient descent, with this step size.", type=float),
     Option("--steps N", "Its steps.", least=1, most=100_000, default=50),
-    Option("--csv", "Print the points as a table.", name="as_csv", section=OUTPUTS),
+    Option("--csv", "Print the points as a table.", section=OUTPUTS),
     Option("-o FILE", "Write FILE.svg, .png or .pdf instead.", name="path", complete="files"),
     Option("--theme light|dark", "Of a file.", choices=("light", "dark"), default="light"),
     Option("--width N", "Columns of the drawing; of a file, tenths of inches.", least=20, most=500),
