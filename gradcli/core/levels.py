@@ -20,6 +20,7 @@ Batches (core.batched_arrays) are no levels: the ways into a batch and out of it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any
 from weakref import ref
 
@@ -120,7 +121,7 @@ class Reverse(Level):
     def forget_below(self, tensors: Iterable[Tensor]) -> None:
         """Where the level below does not record, let tensors depend on this level's variables alone."""
         if not self.recorded:
-            _lost(_recorded(tensors), self._gone, cut=lambda leaf: leaf.level is not self)
+            _lost(_recorded(tensors), self._gone, lambda leaf: leaf.level is not self, self.since)
 
     def close(self, tensors: list[Tensor], again: bool = False) -> list[Tensor]:
         """Tensors as the level below gets them: recorded there where they depend on anything there.
@@ -185,12 +186,15 @@ def _recorded(tensors: Iterable[Tensor]) -> list[Tensor]:
 
 
 def _lost(
-    tensors: list[Tensor], gone: Callable[[Any], bool], cut: Callable[[Any], bool] | None = None
+    tensors: list[Tensor],
+    gone: Callable[[Any], bool],
+    cut: Callable[[Any], bool] | None = None,
+    since: float = inf,
 ) -> set[int]:
     """The ids of the tensors that depend on no leaf but those that are gone.
 
-    cut: the leaves to take off the tape, with what leads to them alone. A node comes after those that it
-    leads to, as in every pass.
+    cut: the leaves to take off the tape, with what leads to them alone; what is younger than `since` is a
+    constant even to those that have saved it. A node comes after those that it leads to, as in every pass.
     """
     edges = [edge(t) for t in tensors]
     nodes, _ = discover([e for e in edges if e is not None])
@@ -210,6 +214,8 @@ def _lost(
             dead.add(id(node))
         if off.issuperset(ahead):
             off.add(id(node))
+            if node._seq > since:
+                node._edges = (None,) * len(before)
         elif not off.isdisjoint(ahead):
             node._edges = tuple([None if e is None or id(_node(e)) in off else e for e in before])
             drop_unneeded(node)
