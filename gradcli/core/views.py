@@ -266,10 +266,10 @@ def set_tangent(tensor: Tensor, level: Any, tangent: Tensor | None) -> None:
         modes.nested.reset(before)
 
 
-def _zeros_as(tensor: Tensor, tangent: Tensor) -> Tensor:
-    """Zeros with the memory layout of a tensor, in its batches and the tangent's."""
-    like = tangent.array
-    for more in batched_arrays.batch_of(tensor) - batched_arrays.batch_of(like):
+def _zeros_as(tensor: Tensor, *tangents: Tensor) -> Tensor:
+    """Zeros with the memory layout of a tensor, in its batches and those of tangents."""
+    like = tangents[0].array
+    for more in batched_arrays.batch_of((tensor, *tangents)) - batched_arrays.batch_of(like):
         like = batched_arrays.lifted(like, more)
     return wrap(Layout(tensor.memory(), tensor.memory()).arrays(tensor.array.dtype, like)[0])
 
@@ -288,8 +288,9 @@ def _first_tangent(tensor: Tensor, level: Any, tangent: Tensor) -> None:
     if not views:
         set_own(tensor, level, tangent.clone())
         return
-    whole = _zeros_as(base, tangent)
-    if (old := (base.tangents or {}).get(level)) is not None:
+    old = (base.tangents or {}).get(level)
+    whole = _zeros_as(base, tangent) if old is None else _zeros_as(base, tangent, old)
+    if old is not None:
         whole.copy_(old)
     part = whole if tensor is base else _part(whole, Layout(base.memory(), tensor.memory()))
     part.copy_(tangent)
