@@ -214,14 +214,16 @@ def _entered(tensor: Tensor, dim: int, level: BatchLevel) -> Tensor:
 
 
 def _recorded(way: Any, tensor: Any, dim: int, level: BatchLevel) -> Any:
-    """A way into a batch or out of it, on the tape under `no_grad` too: to PyTorch it is no operation."""
-    if modes.is_grad_enabled() or modes.current().inference:
-        return way(tensor, dim, level)
-    before = modes.change(enabled=True)
+    """A way into a batch or out of it, in any mode the same: to PyTorch it is no operation."""
+    inference = modes.current().inference
+    before = modes.change(enabled=modes.is_grad_enabled() or not inference)
     try:
-        return way(tensor, dim, level)
+        out = way(tensor, dim, level)
     finally:
         modes.restore(before)
+    if inference:
+        out.inference = tensor.inference
+    return out
 
 
 def _in_chunks(

@@ -136,6 +136,7 @@ MEANT: tuple[tuple[str, str, str], ...] = (
         "taken torch.*output 0 of torch::autograd::CopyBackwards, is at version",
         "torch looks at what has been saved of a written tangent, though no gradient needs it",
     ),
+    ("inference_mode", "not implemented for aten::_unpack_dual", "in a batch torch cannot there"),
     ("", "ZeroTensors are immutable", "torch's gradients of zeros are immutable, without need"),
 )
 
