@@ -60,7 +60,7 @@ def set_default_device(device: Any) -> None:
         used(device)
 
 
-@function("cuda(Tensor input, Any device=None, bool non_blocking=False)|method", name="cuda")
+@function("cuda(Tensor input, Any device=None, bool non_blocking=False)|method")
 def cuda(input: Any, device: Any, non_blocking: bool) -> Any:
     """Refused: there is the CPU alone."""
     return used("cuda")

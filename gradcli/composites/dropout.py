@@ -81,11 +81,7 @@ def nn_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     return dropped(input, p, training, inplace=inplace)
 
 
-@function(
-    "dropout(Tensor input, float p, bool train)|function",
-    name="dropout",
-    samples="(randn(2,3), 0.5, True)",
-)
+@function("dropout(Tensor input, float p, bool train)|function", samples="(randn(2,3), 0.5, True)")
 def plain_dropout(input: Array, p: float, train: bool) -> Any:
     """See nn.functional.dropout."""
     refuse_if(not 0.0 <= p <= 1.0, "dropout probability has to be between 0 and 1, but got {}", p)

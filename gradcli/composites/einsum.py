@@ -261,9 +261,8 @@ def _from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 @function(
-    "einsum(Any args)|function",
+    "einsum(Any args)|function|numpy",
     many=tuple,
-    numpy=np.einsum,
     primitives=[bmm],
     samples="('ij,jk->ik', randn(2,3), randn(3,4)); ('ii->i', randn(3,3)); ('i,j', randn(2), randn(3)); "
     "('bn,anm,bm->ba', randn(2,3), randn(4,3,5), randn(2,5)); ('...ij->...ji', randn(2,3,4))",

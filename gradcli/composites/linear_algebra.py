@@ -90,10 +90,9 @@ def _inverse(A: Any, name: str) -> Any:
 
 
 @function(
-    "linalg.inv(Tensor A, *, Tensor? out=None)",
+    "linalg.inv(Tensor A, *, Tensor? out=None)|numpy",
     primitives=[factorisations.inv_ex],
     samples=f"({_REGULAR}); (eye(2) + rand(4,2,2))",
-    numpy=np.linalg.inv,
 )
 def linalg_inv(A: Array) -> Any:
     """The inverses of square matrices."""
@@ -120,8 +119,7 @@ linalg_inv_ex = results(
 
 
 @function(
-    "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
-    numpy=np.linalg.solve,
+    "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)|numpy",
     samples=f"({_REGULAR}, randn(3)); ({_REGULAR}, randn(3,2)); ({_REGULAR}, randn(2,3), left=False)",
 )
 def linalg_solve(A: Array, B: Array, left: bool) -> Any:

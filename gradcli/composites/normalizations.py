@@ -171,7 +171,6 @@ def layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
 @function(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05, bool cudnn_enable=True)|function",
-    name="layer_norm",
     samples="(randn(2,3), (3,))",
 )
 def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
@@ -333,7 +332,6 @@ def _groups(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> 
 @function(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05, bool cudnn_enabled=True)|function",
-    name="group_norm",
     samples="(randn(2,4,3), 2)",
 )
 def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:

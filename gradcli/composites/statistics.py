@@ -87,9 +87,8 @@ count_p = primitive(_count_nonzero, axes="dim*")(type("count_nonzero", (), {}))
 
 
 @function(
-    "count_nonzero(Tensor input, int? dim=None)",
+    "count_nonzero(Tensor input, int? dim=None)|numpy",
     "count_nonzero(Tensor input, int[] dim)",
-    numpy=np.count_nonzero,
     samples="(tensor([0., 1., 2.])); (randn(2,3), dim=1)",
 )
 def count_nonzero(input: Array, dim: Any) -> Any:

@@ -170,7 +170,6 @@ _TYPES = {f"torch.{text}": dtypes.NAMES[name] for name, text in dtypes.TYPE_NAME
 
 @function(
     "type(Tensor input, Any dtype=None, bool non_blocking=False, *, MemoryFormat? memory_format=None)|method",
-    name="type",
     primitives=[to_copy],
     samples="randn(3).type(float32)",
 )

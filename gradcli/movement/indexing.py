@@ -239,13 +239,11 @@ class where_of:
 
 
 @function(
-    "where(Tensor condition)",
+    "where(Tensor condition)|numpy",
     "where(Tensor condition, Tensor input, Tensor other, *, Tensor out=None)",
     "where(Tensor condition, Scalar self, Tensor other)",
     "where(Tensor condition, Tensor input, Scalar other)",
     "where(Tensor condition, Scalar self, Scalar other)|function",
-    name="where",
-    numpy=np.where,
     samples="(randn(3) > 0, randn(3), randn(3)); (randn(2,3) > 0, randn(3), 0.)",
 )
 def choose(condition: Array, input: Any = None, other: Any = None) -> Any:

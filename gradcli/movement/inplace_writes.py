@@ -71,7 +71,6 @@ copy_p.node_type.name = lambda self: "torch::autograd::CopyBackwards"
 @function(
     "copy_(Tensor input, Tensor other, bool non_blocking=False)|method",
     "copy_(Tensor input, Tensor other, bool async=False)|method|deprecated",
-    name="copy_",
     samples="zeros(3).copy_(randn(3))",
 )
 def copy_(input: Array, other: Array, *flags: bool, **_: bool) -> Any:
@@ -152,7 +151,7 @@ class zero_p:
     self = zeros_like
 
 
-@function("zero_(Tensor input)", name="zero_", samples="randn(3).zero_()")
+@function("zero_(Tensor input)", samples="randn(3).zero_()")
 def zero_(input: Array) -> Any:
     """Write 0 over all elements."""
     return inplace(zero_p, input)
@@ -160,7 +159,6 @@ def zero_(input: Array) -> Any:
 
 @function(
     "fill_diagonal_(Tensor input, Scalar fill_value, bool wrap=False)|method",
-    name="fill_diagonal_",
     primitives=[fill_number_in_place],
     samples="zeros(3, 3).fill_diagonal_(2.)",
 )
@@ -215,7 +213,6 @@ function(
 
 @function(
     "resize_(Tensor input, int[] size, *, MemoryFormat? memory_format=None)|method",
-    name="resize_",
     samples="zeros(2, 3).resize_((3,))",
 )
 def resize_(input: Array, size: Any, memory_format: Any) -> Any:
@@ -236,7 +233,6 @@ def resize_(input: Array, size: Any, memory_format: Any) -> Any:
 
 @function(
     "resize_as_(Tensor input, Tensor the_template, *, MemoryFormat? memory_format=None)",
-    name="resize_as_",
     samples="zeros(2, 3).resize_as_(zeros(3))",
 )
 def resize_as_(input: Array, the_template: Array, memory_format: Any) -> Any:
@@ -262,7 +258,6 @@ _PLACE = "int storage_offset, int[] size, int[] stride=None)|method"
     f"set_(Tensor input, Storage source, {_PLACE}",
     "set_(Tensor input, Tensor source)|method",
     f"set_(Tensor input, Tensor source, {_PLACE}",
-    name="set_",
     samples="zeros(2).set_(ones(3))",
 )
 def set_(
@@ -375,7 +370,6 @@ _reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_p, "0")
     "squeeze_(Tensor input)|method",
     "squeeze_(Tensor input, int dim)|method",
     "squeeze_(Tensor input, int[] dim)|method",
-    name="squeeze_",
     samples="randn(1,3).squeeze_(); randn(1,3).squeeze_(0)",
 )
 def squeeze_(input: Array, dim: Any = None) -> Any:

@@ -120,8 +120,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
 @operator(
     _stack,
     "StackBackward0",
-    "linear common function",
-    numpy=np.stack,
+    "linear common function numpy",
     samples="([randn(2,3), randn(2,3)]); ([randn(3), randn(3)], dim=-1)",
     axes="+dim",
     signature="stack(Tensor[] tensors, int dim=0, *, Tensor out=None)",
@@ -273,9 +272,7 @@ class repeat:
         return total(reshape(g, tuple(shape)), tuple(summed))
 
 
-@function(
-    "tile(Tensor input, int[] dims)", numpy=np.tile, samples="(randn(2,3), (2,)); (randn(3), (2,2))"
-)
+@function("tile(Tensor input, int[] dims)|numpy", samples="(randn(2,3), (2,)); (randn(3), (2,2))")
 def tile(input: Array, dims: Any) -> Any:
     """The tensor repeated along its dims, counted from the last."""
     return repeat(input, (1,) * (input.ndim - len(dims)) + dims)
@@ -386,10 +383,9 @@ def _filled(made: Any, values: Any) -> Any:
 
 @operator(
     "FlipBackward0",
-    "linear",
+    "linear numpy",
     axes="dims",
     symbolic="flip",
-    numpy=np.flip,
     samples="(randn(2,3), (0,1))",
     signature="flip(Tensor input, int[] dims)",
 )
@@ -404,14 +400,14 @@ class flip:
     self = itself
 
 
-@function("fliplr(Tensor input)", numpy=np.fliplr, samples="(randn(2,3))")
+@function("fliplr(Tensor input)|numpy", samples="(randn(2,3))")
 def fliplr(input: Array) -> Any:
     """Columns in reverse order."""
     refuse_if(input.ndim < 2, "Input must be >= 2-d.")
     return flip(input, (1,))
 
 
-@function("flipud(Tensor input)", numpy=np.flipud, samples="(randn(2,3))")
+@function("flipud(Tensor input)|numpy", samples="(randn(2,3))")
 def flipud(input: Array) -> Any:
     """Primitives in reverse order."""
     refuse_if(input.ndim < 1, "Input must be >= 1-d.")
@@ -420,10 +416,9 @@ def flipud(input: Array) -> Any:
 
 @operator(
     "RollBackward0",
-    "linear",
+    "linear numpy",
     batching=batching_helpers.rolled,
     symbolic="roll: shifts dims",
-    numpy=np.roll,
     samples="(randn(2,3), 1); (randn(2,3), (1,2), (0,1))",
     signature="roll(Tensor input, int[1] shifts, int[1] dims=[])",
 )
@@ -449,10 +444,9 @@ class roll:
 
 @operator(
     "Rot90Backward0",
-    "linear",
+    "linear numpy",
     axes="dims",
     symbolic="rot90: k dims",
-    numpy=np.rot90,
     samples="(randn(2,3)); (randn(2,3,3), 2, (1,2))",
     signature="rot90(Tensor input, int k=1, int[] dims=[0, 1])",
 )
@@ -482,8 +476,7 @@ class rot90:
 # -- triangles and diagonals ----------------------------------------------------------------------
 @operator(
     "TrilBackward0",
-    "linear inplace leading",
-    numpy=np.tril,
+    "linear inplace leading numpy",
     samples="(randn(3,3)); (randn(2,3,3), -1)",
     symbolic="tril: diagonal",
     writes="shared",
@@ -501,8 +494,7 @@ class tril:
 
 @operator(
     "TriuBackward0",
-    "linear inplace leading",
-    numpy=np.triu,
+    "linear inplace leading numpy",
     samples="(randn(3,3)); (randn(2,3,3), 1)",
     symbolic="triu: diagonal",
     writes="shared",
@@ -545,8 +537,7 @@ class diag_embed:
 
 
 @function(
-    "diag(Tensor input, int diagonal=0, *, Tensor? out=None)",
-    numpy=np.diag,
+    "diag(Tensor input, int diagonal=0, *, Tensor? out=None)|numpy",
     samples="(randn(3)); (randn(3,3), 1)",
 )
 def diag(input: Array, diagonal: int) -> Any:
@@ -561,9 +552,8 @@ def diag(input: Array, diagonal: int) -> Any:
 
 
 @function(
-    "diagflat(Tensor input, int offset=0)",
+    "diagflat(Tensor input, int offset=0)|numpy",
     primitives=[diag_embed],
-    numpy=np.diagflat,
     samples="(randn(3)); (randn(2,2), 1)",
 )
 def diagflat(input: Array, offset: int) -> Any:

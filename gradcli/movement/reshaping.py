@@ -124,8 +124,7 @@ view = overloads(
 
 
 @function(
-    "reshape(Tensor input, int[] shape)",
-    numpy=np.reshape,
+    "reshape(Tensor input, int[] shape)|numpy",
     samples="(randn(2,3), (3, 2)); (randn(2,3), (-1,)); (randn(()), (1,1))",
 )
 def reshape(input: Array, shape: Any) -> Any:
@@ -174,7 +173,7 @@ def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
     return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@function("ravel(Tensor input)", numpy=np.ravel, samples="(randn(2,3))")
+@function("ravel(Tensor input)|numpy", samples="(randn(2,3))")
 def ravel(input: Array) -> Any:
     """One dimension."""
     return view_size(input.contiguous() if isinstance(input, Tensor) else input, (-1,))
@@ -278,10 +277,9 @@ class squeeze_dims:
 
 
 @function(
-    "squeeze(Tensor input)",
+    "squeeze(Tensor input)|numpy",
     "squeeze(Tensor input, int dim)",
     "squeeze(Tensor input, int[] dim)",
-    numpy=np.squeeze,
     samples="(randn(1,3,1)); (randn(1,3,1), 0); (randn(1,3,1), (0,2))",
 )
 def squeeze(input: Array, dim: Any = None) -> Any:
@@ -661,8 +659,7 @@ def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
 
 @operator(
     "DiagonalBackward0",
-    "linear view",
-    numpy=np.diagonal,
+    "linear view numpy",
     samples="(randn(3,3)); (randn(2,3), 1); (randn(2,3,3), 0, -2, -1)",
     axes="dim1 dim2",
     index="ii",
@@ -1200,9 +1197,7 @@ class conj_physical_of:
     self = lambda g: conj_physical(g)
 
 
-@function(
-    "conj(Tensor input)", numpy=np.conjugate, name="conj", samples="(randn(2, dtype=complex128))"
-)
+@function("conj(Tensor input)", numpy=np.conjugate, samples="(randn(2, dtype=complex128))")
 def conj_(input: Array) -> Any:
     """The complex conjugates; a real tensor itself."""
     if not is_complex(input):
@@ -1241,10 +1236,7 @@ def resolve_neg(input: Array) -> Any:
 
 
 @function(
-    "real(Tensor input)",
-    numpy=np.real,
-    primitives=[view_as_real],
-    samples="(randn(2, dtype=complex128))",
+    "real(Tensor input)|numpy", primitives=[view_as_real], samples="(randn(2, dtype=complex128))"
 )
 def real(input: Array) -> Any:
     """The real parts; a real tensor itself."""
@@ -1255,10 +1247,7 @@ def real(input: Array) -> Any:
 
 
 @function(
-    "imag(Tensor input)",
-    numpy=np.imag,
-    primitives=[view_as_real],
-    samples="(randn(2, dtype=complex128))",
+    "imag(Tensor input)|numpy", primitives=[view_as_real], samples="(randn(2, dtype=complex128))"
 )
 def imag(input: Array) -> Any:
     """The imaginary parts of a complex tensor."""

@@ -497,7 +497,6 @@ def float_power(input: Any, exponent: Any) -> Any:
 @function(
     "float_power_(Tensor input, Tensor exponent)|method",
     "float_power_(Tensor input, Scalar exponent)|method",
-    name="float_power_",
     primitives=[pow_number, pow_tensors],
     samples=["(rand(3, dtype=float64) + 0.5).float_power_(2)"],
 )
@@ -533,9 +532,7 @@ def remainder(input: Array, other: Any) -> Any:
     return remainder_tensors(input, other)
 
 
-@function(
-    "square(Tensor input, *, Tensor out=None)|inplace", numpy=np.square, samples="(randn(2,3))"
-)
+@function("square(Tensor input, *, Tensor out=None)|inplace|numpy", samples="(randn(2,3))")
 def square(input: Array) -> Any:
     """`input ** 2`."""
     return pow_number(input, 2)

@@ -781,9 +781,8 @@ def _div_trunc(a: Any, b: Any) -> Any:
 
 
 @function(
-    "fmod(Tensor input, Tensor other, *, Tensor? out=None)|inplace",
+    "fmod(Tensor input, Tensor other, *, Tensor? out=None)|inplace|numpy",
     "fmod(Tensor input, Scalar other, *, Tensor? out=None)|inplace",
-    numpy=np.fmod,
     samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
 )
 def fmod(input: Array, other: Any) -> Any:
@@ -821,9 +820,8 @@ class copysign_number:
 
 
 @function(
-    "copysign(Tensor input, Tensor other, *, Tensor? out=None)|inplace",
+    "copysign(Tensor input, Tensor other, *, Tensor? out=None)|inplace|numpy",
     "copysign(Tensor input, Scalar other, *, Tensor? out=None)|inplace",
-    numpy=np.copysign,
     samples="(randn(3), randn(3)); (randn(3), -1)",
 )
 def copysign(input: Array, other: Any) -> Any:
@@ -1095,7 +1093,7 @@ def numel(input: Array) -> int:
     return int(input.array.size)
 
 
-@function("is_complex(Tensor input)|function", samples="(randn(3))", name="is_complex")
+@function("is_complex(Tensor input)|function", samples="(randn(3))")
 def is_complex_tensor(input: Array) -> bool:
     """True for the complex dtypes."""
     return bool(input.array.dtype.kind == "c")

@@ -635,8 +635,7 @@ def _batched(a: Any, b: Any) -> Any:
 
 
 @function(
-    "matmul(Tensor input, Tensor other, *, Tensor out=None)",
-    numpy=np.matmul,
+    "matmul(Tensor input, Tensor other, *, Tensor out=None)|numpy",
     aliases="linalg.matmul",
     primitives=[dot, mv, mm, bmm],
     samples="(randn(3), randn(3)); (randn(2,3), randn(3)); (randn(3), randn(3,2)); (randn(2,3), randn(3,2)); "
@@ -671,9 +670,8 @@ def by_rank(input: Any, other: Any) -> Any:
 
 # -- outer, inner, Kronecker and cross products ---------------------------------------------------
 @function(
-    "outer(Tensor input, Tensor vec2, *, Tensor? out=None)",
+    "outer(Tensor input, Tensor vec2, *, Tensor? out=None)|numpy",
     aliases="ger",
-    numpy=np.outer,
     overlap="whole whole",
     samples="(randn(2), randn(3)); (randn(0), randn(3))",
 )
@@ -686,8 +684,7 @@ def outer(input: Array, vec2: Array) -> Any:
 
 
 @function(
-    "inner(Tensor input, Tensor other, *, Tensor? out=None)",
-    numpy=np.inner,
+    "inner(Tensor input, Tensor other, *, Tensor? out=None)|numpy",
     samples="(randn(3), randn(3)); (randn(2,3), randn(4,3)); (randn(()), randn(3))",
 )
 def inner(input: Array, other: Array) -> Any:
@@ -703,8 +700,7 @@ def inner(input: Array, other: Array) -> Any:
 
 
 @function(
-    "tensordot(Any a, Any b, Any dims=2, Any out=None)|python|function",
-    numpy=np.tensordot,
+    "tensordot(Any a, Any b, Any dims=2, Any out=None)|python|function|numpy",
     primitives=[mm],
     samples="(randn(2,3), randn(3,4), 1); (randn(2,3), randn(2,3), 2); "
     "(randn(2,3,4), randn(4,3,5), dims=([1,2],[1,0]))",
@@ -773,8 +769,7 @@ def _all_contracted(a: Any, b: Any) -> Any:
 
 
 @function(
-    "kron(Tensor input, Tensor other, *, Tensor? out=None)",
-    numpy=np.kron,
+    "kron(Tensor input, Tensor other, *, Tensor? out=None)|numpy",
     overlap="whole whole",
     samples="(randn(2,2), randn(3,2)); (randn(2), randn(2,3)); (randn(()), randn(3))",
     primitives=(),
@@ -854,8 +849,7 @@ def _diagonal() -> Any:
 
 @operator(
     "TraceBackward0",
-    "linear",
-    numpy=np.trace,
+    "linear numpy",
     samples="(randn(3,3)); (randn(2,3)); (randn(0,0))",
     index="ii",
     batching=_by(lambda rules: rules.of(rules.traced, _diagonal)),

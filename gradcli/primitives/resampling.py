@@ -377,9 +377,9 @@ def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
     "float[2]? scale_factors)|function",
     "_upsample_bilinear2d_aa(Tensor input, int[2] output_size, bool align_corners, "
     "float? scales_h=None, float? scales_w=None, *, Tensor? out=None)|function",
-    name="_upsample_bilinear2d_aa",
     primitives=[_SMOOTH["bilinear"]],
     samples="(randn(1,2,4,4), (2,2), False)",
+    name="_upsample_bilinear2d_aa",
 )
 def upsample_bilinear2d_aa(
     input: Array,

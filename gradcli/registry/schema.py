@@ -19,7 +19,8 @@ values, in the order of the signature.
 - Marks after the last parenthesis: `|deprecated` (accepted with a warning, not listed in errors),
   `|unlisted` (without a warning), `|unsaid` (errors do not mention it), `|python` (this form is written in
   Python, see below), `|function` and `|method` (only that form has it), `|inplace` (there is `x.NAME_()`
-  too). A method, which is called on its `input`, skips signatures without one.
+  too), `|numpy` (it replaces NumPy's function of this name in VJP rules). A method, which is called on its
+  `input`, skips signatures without one.
 - The default signature of a primitive is "NAME(Tensor input, …, *, Tensor out=None)".
 - A parameter `out` is handled here. `axis`, `keepdims`, `x` are accepted for `dim`, `keepdim`, `input`.
 - `python=True` is for functions that PyTorch writes in Python (most of `nn.functional`): Python words the

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache, cached_property
 from importlib import import_module
+from operator import attrgetter
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -211,10 +212,11 @@ def operator(*about: Any, **facts: Any) -> Callable[[type], Primitive]:
     samples: calls in the language, for tests and documentation; "(randn(3)); (randn(2,3), 1)" are calls of
     the public name. public: False if defined by `primitive`.
     name: the public name, if it is not the class's or the signature's. numpy: the NumPy functions that
-    this primitive replaces in VJP rules (a ufunc kernel is always one). scalar_of: the primitive instead of
-    which this one is recorded when rules multiply by a Python number. analytic: whether it is
-    complex-differentiable; default: if it is linear or bilinear. signature: PyTorch's, one or several, if
-    the primitive has options (see `gradcli.registry.schema`). aliases: other names; forms: their
+    this primitive replaces in VJP rules (a ufunc kernel is always one); as a word: that of its name.
+    scalar_of: the primitive instead of which this one is recorded when rules multiply by a Python number.
+    analytic: whether it is complex-differentiable; default: if it is linear or bilinear. signature:
+    PyTorch's, one or several, if the primitive has options (see `gradcli.registry.schema`). aliases: other
+    names; forms: their
     signatures, if they differ. method, inplace: whether `x.NAME()` and `x.NAME_()` exist.
     """
     kernel, node = None, None
@@ -292,7 +294,8 @@ def _entered(
             samples=samples,
             parser=parser,
         )
-        made.samples = enter(entry, numpy or made.numpy).samples
+        own = attrgetter(entry.name)(np) if numpy is True else numpy
+        made.samples = enter(entry, own or made.numpy).samples
     else:
         made.public_name = name or made.public_name
         made.samples = _calls(samples, made.name)
@@ -344,7 +347,10 @@ def function(
             about["inplace"] = True
         in_python = python or all("|python" in text for text in signatures)
         parser = Parser(signatures, body, in_python, adapt=adapt, many=many)
-        public = name or parser.public or body.__name__.rstrip("_")
+        own = body.__name__.rstrip("_") if parser.name[0] == "_" else parser.name
+        public = name or parser.public or own
+        if "|numpy" in signatures[0]:
+            about["numpy"] = attrgetter(public)(np)
         text = doc or (body.__doc__ or "").strip()
         return _parsed(public, parser, body, body.__module__, recorded, doc=text, **about)
 
