@@ -26,6 +26,7 @@ from gradcli.registry.schema import (
     Target,
     Unfit,
     said,
+    starred,
     words,
 )
 
@@ -189,12 +190,9 @@ class Binder:
         values = ", ".join(own.values())
         body = [f"if not ({' and '.join(tests)}): {values}, = checked({values})"] if tests else []
         passed = ", ".join(p.passed(name) for p, name in own.items())
-        parts, star = [], False
-        for p in signature.parameters:
-            if p.keyword_only and not star:
-                parts.append("*")
-                star = True
-            parts.append(f"{p.name}={_name(p)}0" if p.optional else own[p])
+        parts = starred(
+            signature.parameters, lambda p: f"{p.name}={_name(p)}0" if p.optional else own[p]
+        )
         space = self._space() | {"checked": self._checked, "first": self.python}
         if callable(self.python):
             body.insert(0, f"first({values})")
@@ -374,12 +372,9 @@ class Binder:
 
     def _by_keyword(self, k: int, signature: Signature) -> Any:
         """A function that lets Python bind keywords: the values, or None if a class is unusual."""
-        parts, star = [], False
-        for p in signature.passed:
-            if p.keyword_only and not star:
-                parts.append("*")
-                star = True
-            parts.append(f"{p.name}={_name(p)}{k}" if p.optional else p.name)
+        parts = starred(
+            signature.passed, lambda p: f"{p.name}={_name(p)}{k}" if p.optional else p.name
+        )
         tests = [t for p in signature.passed if (t := p.quick(p.name, self.numbers))]
         values = "".join(f"{p.passed(p.name)}, " for p in signature.passed)
         tested = f" if {' and '.join(tests)} else None" if tests else ""

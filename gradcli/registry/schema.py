@@ -392,23 +392,19 @@ class Signature:
 
     def listed(self, first: int) -> str:
         """The text in errors: `(Tensor input, *, torch.dtype dtype = None)`."""
-        parts, star = [], False
-        for p in self.parameters[first:]:
-            if p.keyword_only and not star:
-                parts.append("*")
-                star = True
-            parts.append(str(p))
-        return f"({', '.join(parts)})"
+        return f"({', '.join(starred(self.parameters[first:], str))})"
 
     def __str__(self) -> str:
         """`name(input, dim=None, *, dtype=None)`."""
-        parts, star = [], False
-        for p in self.passed:
-            if p.keyword_only and not star:
-                parts.append("*")
-                star = True
-            parts.append(f"{p.name}={p.default!r}" if p.optional else p.name)
+        parts = starred(self.passed, lambda p: f"{p.name}={p.default!r}" if p.optional else p.name)
         return f"({', '.join(parts)})"
+
+
+def starred(parameters: list[Parameter], text: Callable[[Parameter], str]) -> list[str]:
+    """The text of each parameter, with a star before those that are keyword-only."""
+    parts = [text(p) for p in parameters]
+    at = next((i for i, p in enumerate(parameters) if p.keyword_only), len(parts))
+    return [*parts[:at], "*", *parts[at:]] if at < len(parts) else parts
 
 
 def _split(inside: str) -> list[str]:
