@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.backward_passes import cotangent_array
+from gradcli.commands.command_errors import usage
 from gradcli.commands.request_evaluation import Evaluation, read_variables, run
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ def rows_wanted(options: Options) -> bool | None:
     if options.workers is None and options.cluster is None:
         return by_rows
     if by_rows is False:
-        from gradcli.commands.command_errors import usage
-
         raise usage("--whole does not go with --workers and --cluster", hint="leave out one")
     return True
 
@@ -65,13 +64,19 @@ def evaluate_planned(
     seed: str | None = None,
     tape: bool = False,
 ) -> Planned:
-    """Evaluate, by a plan if the variables are large or `plan` asks for one.
+    """Evaluate, by a plan if the variables are large, or `plan` or --native ask for one.
 
     gradients: differentiate as well, from this seed. tape: whether something needs the graph.
     """
     variables, integers = read_variables(ctx, request)
     lines: list[str] | None = None
-    if plan or (plan is None and any(t.array.size >= LARGE for t in variables.values())):
+    if request.native and plan is False:
+        raise usage("--native does not go with --no-plan", hint="leave out one of them")
+    if (
+        plan
+        or request.native
+        or (plan is None and any(t.array.size >= LARGE for t in variables.values()))
+    ):
         from gradcli.compiler import Untraceable
 
         try:
@@ -80,6 +85,8 @@ def evaluate_planned(
             return _planned(request, variables, integers, gradients, seed)
         except Untraceable as reason:
             lines = [f"{NO_PLAN}{reason}"]
+            if request.native and not plan:
+                output.note(f"--native: {lines[0]}")
     return Planned(run(request, variables, integers), False, lines)
 
 
@@ -122,7 +129,7 @@ def _planned(
     wrt = frozenset(n for n, t in variables.items() if t.requires_grad)
     start = None if seed is None else partial(cotangent_array, text=seed)
     trace = trace_numpy(function, arrays, wrt=wrt, cotangent=start, backward=gradients, fixed=True)
-    made = CompiledProgram(trace)
+    made = CompiledProgram(trace, native=request.native)
     try:
         with uncollected():
             value, *grads = made.run(*arrays.values())

@@ -232,6 +232,10 @@ ARRAYS = (
 SEED = "--seed, --gradient VALUE"
 VALUE = Option("--value", "Print the value too.")
 ANOMALY = Option("--detect-anomaly", "Refuse NaN and infinity; say where from.")
+NATIVE = Option(
+    "--native",
+    "Run large arrays as C, compiled by the machine's compiler (CC, else cc).",
+)
 BY_ROWS = Option(
     "--by-rows/--whole",
     "Read a table in passes over its rows, as where it would take half of the memory that is free, or "
@@ -243,7 +247,7 @@ CLUSTER = (
 )
 LARGE = (
     Option("--plan/--no-plan", "Print the plan for large arrays, or use none."),
-    *(BY_ROWS, *CLUSTER),
+    *(NATIVE, BY_ROWS, *CLUSTER),
 )
 UNCERTAINTY = (
     Option("--uncertainty x=VALUE", "Standard uncertainty of an input, as x±VALUE.", many=True),

@@ -185,6 +185,7 @@ class Passes:
             cotangent=seed,
             backward=backward,
             missing=request.missing,
+            native=request.native,
         )
         try:
             work.partition  # noqa: B018 (made here, before anything is read)

@@ -12,6 +12,7 @@ from gradcli.commands.command_errors import usage, without_name
 from gradcli.commands.declarations import (
     CLUSTER,
     EXPRESSION,
+    NATIVE,
     UNCERTAINTY,
     Argument,
     Option,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
         "The derivative along a direction: columns, a value, or ones.",
         many=True,
     ),
-    *(*UNCERTAINTY, *CLUSTER),
+    *(*UNCERTAINTY, NATIVE, *CLUSTER),
     examples=(
         'gradcli map "4*pi**2*L/T**2" pendulum.csv',
         'gradcli map "4*pi**2*L/T**2" pendulum.csv --uncertainty L=0.002 --uncertainty T=sT '
@@ -198,6 +199,7 @@ class Asked:
             missing=request.missing,
             bad_rows=options.bad_rows,
             detect_anomaly=options.detect_anomaly,
+            native=request.native,
         )
         if stream.first is not None:
             self.job.look(stream.first)

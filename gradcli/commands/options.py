@@ -466,6 +466,7 @@ def _request(
         loaded=loaded,
         style=style,
         missing=params.pop("missing"),
+        native=bool(params.pop("native", False)),
         open_variables=open_variables,
         shapes=shapes,
         uncertainties=uncertainties,

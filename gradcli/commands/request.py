@@ -45,6 +45,7 @@ class Request:
     names: the variables, in the order of the command line. texts: the text of every variable's value.
     uncertainties: of those that are given with one, `x±u`, its text; or an array, out of a table's cells.
     covariances: of those that a fit gave, `x,y=VALUE`.
+    native: whether large arrays run as C.
     files: what reads the files that the values name, once there is one.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
     tensors: the variables that are tensors of a session, which stay as they are.
@@ -60,6 +61,7 @@ class Request:
             "manual_seed",
             "missing",
             "names",
+            "native",
             "no_grad",
             "open_variables",
         ),
@@ -82,6 +84,7 @@ class Request:
         loaded: dict[str, Any],
         style: Style,
         missing: str = "error",
+        native: bool = False,
         uncertainties: dict[str, Any] | None = None,
         covariances: Sequence[str] = (),
         tensors: dict[str, Any] | None = None,
@@ -94,6 +97,8 @@ class Request:
         self.dtype, self.manual_seed = dtype, manual_seed
         self.loaded, self.style, self.missing = loaded, style, missing
         self.uncertainties, self.covariances = uncertainties or {}, list(covariances)
+        self.native = native
+        self.uncertainties = uncertainties or {}
         self.tensors = tensors or {}
         self.open_variables, self.shapes = list(open_variables), shapes
         self.files: Reader | None = None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,6 @@ from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.registry import table
 from gradcli.system import dtypes
-from gradcli.system.c_compiler import NoCompiler
 from gradcli.tracing.numpy_program import Operation, live
 from gradcli.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
@@ -51,18 +48,13 @@ class CompiledProgram:
         inputs = list(trace.inputs.values())
         self.executor: executor.Executor | None = None
         if any(o.size >= smallest for o in live(outputs)):
-            make = functools.partial(
-                executor.Executor,
+            self.executor = executor.make(
                 *(outputs, inputs),
                 threads=threads,
                 smallest=smallest,
                 sparing=sparing,
+                native=native,
             )
-            try:
-                self.executor = make(native=native)
-            except NoCompiler as error:
-                warnings.warn(f"native: {error}; blocks of NumPy run instead", stacklevel=2)
-                self.executor = make()
             run: Callable[..., Any] = self.executor
         else:
             run = _owned(program(outputs, inputs), outputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,6 +17,7 @@ from gradcli.compiler import buffer_donation, native_code
 from gradcli.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
 from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.compiler.region_code import RegionCode
+from gradcli.system import c_compiler
 from gradcli.system.blocked_products import (
     CUT,
     FOLDED,
@@ -314,4 +316,13 @@ class Executor:
         return [s for s in self.steps if isinstance(s, RegionStep)]
 
 
-__all__ = ["Executor", "RegionStep", "WholeStep", "cores"]
+def make(*args: Any, native: bool = False, **options: Any) -> Executor:
+    """An executor (see `Executor`); where there is no C compiler a warning says so, and NumPy runs."""
+    try:
+        return Executor(*args, native=native, **options)
+    except c_compiler.NoCompiler as error:
+        warnings.warn(f"native: {error}; blocks of NumPy run instead", stacklevel=2)
+        return Executor(*args, **options)
+
+
+__all__ = ["Executor", "RegionStep", "WholeStep", "cores", "make"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.compiler import executor
 from gradcli.compiler.straight_line_code import program
 from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.system.array_memory import arranged, as_operands
@@ -56,6 +57,7 @@ _ALONG: dict[Any, int] = {
 }
 _BLOCK = 1 << 16  # bytes of the widest array of a block: so few that memory is used again and again
 _LEAST, _MOST = 256, 1 << 13  # rows of a block
+_NATIVE = 1024  # elements from which on a block of rows runs as C, where that is asked for
 _PIECE = 256  # rows in a product of parts: so few that no BLAS cuts them among threads
 
 Modes = dict[int, Any]
@@ -98,8 +100,9 @@ class Partition:
         outputs: Sequence[tuple[Operation, bool | None]],
         wide: Iterable[Operation],
         rows: int,
+        native: bool = False,
     ) -> None:
-        self.outputs, self.rows = [o for o, _ in outputs], rows
+        self.outputs, self.rows, self.native = [o for o, _ in outputs], rows, native
         self.inputs = {o.index: o for o in wide}
         self.order = live(self.outputs)
         self.wide: dict[int, _Wide] = {}
@@ -535,7 +538,10 @@ class _Batch:
         outputs = [self._total(o) for o in partition.passes[self.number]]
         if partition.writing == self.number:
             outputs += [self.operation(o, mode) for o, mode in partition.written]
-        return program(outputs, self.inputs), self.sources, self.slices
+        run: Callable[..., Any] = program(outputs, self.inputs)
+        if partition.native and max(o.size for o in live(outputs)) >= _NATIVE:
+            run = executor.make(outputs, self.inputs, threads=1, smallest=_NATIVE, native=True)
+        return run, self.sources, self.slices
 
     def operation(self, o: Operation, mode: Any) -> Operation:
         """An operation over the batch; mode: which axis goes with the rows, None for a whole value."""

@@ -69,9 +69,10 @@ def _region_lines(
     used = threads if step.is_threaded() else 1
     used = min(used, len(step.blocks))
     s, t = "" if len(step.blocks) == 1 else "s", "" if used == 1 else "s"
+    native = f", {kernel.native} operations as C" if kernel.native else ""
     lines = [
         f"{number}. region of {len(region.body)} operations over {region.rows} {unit}: "
-        f"{len(step.blocks)} block{s} of up to {step.most}, {used} thread{t}",
+        f"{len(step.blocks)} block{s} of up to {step.most}, {used} thread{t}{native}",
     ]
     count = len(kernel.buffers)
     buffers = f"{count} buffer{'' if count == 1 else 's'}"

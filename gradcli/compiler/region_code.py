@@ -77,6 +77,7 @@ class RegionCode:
         self.sums = [s for s in full if s.function not in FOLDS]
         self.folds = [s for s in full if s.function in FOLDS]
         self.tree = self.flat and all(s.function is not vector_dot for s in self.sums)
+        self.native = 0  # operations that run as C
         self.parts: list[
             Operation
         ] = []  # sums of which each row, or each fold of rows, gives a part
@@ -210,6 +211,7 @@ class RegionCode:
     def _write_native(self, ops: list[Operation], at: int) -> None:
         """One call of a C function; what it reads, what later steps read of it, and parts of sums."""
         assert self.library is not None
+        self.native += len(ops)
         full = [o for o in ops if o.index in self.schedule.full]
         sums = full if self.flat else []
         leaving = [

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.compiler.compiled_function import CompiledFunction
 from gradcli.compiler.straight_line_code import program
 from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Tensor, wrap
@@ -44,6 +45,7 @@ class Rows:
     them. shared: arrays that are the same for all rows. wrt: what to differentiate by; the value must then
     be one number.
 
+    native: whether batches run as C.
     stops: whether to stop at the first row with an error; the rows after it are refused alike.
 
     `alone` says why rows run one by one, once some have; None if they run together.
@@ -55,8 +57,10 @@ class Rows:
         shared: Mapping[str, Any],
         wrt: Sequence[str],
         stops: bool = False,
+        native: bool = False,
     ) -> None:
-        self.stops = stops
+        self.stops, self.native = stops, native
+        self._compiled: CompiledFunction | None = None
         self.function, self.shared, self.wrt = function, dict(shared), list(wrt)
         self.alone: str | None = None
         self._reason: str | None = None  # why it could not be recorded
@@ -84,7 +88,7 @@ class Rows:
             return self._mapped
         if self.wrt and found.result.node is None:  # refused there in PyTorch's words
             return self._on_the_tape
-        if _is_elementwise(found):
+        if _is_elementwise(found) and not self.native:
             return _together(found, self.shared)
         return self._mapped
 
@@ -106,7 +110,10 @@ class Rows:
         tensors = [wrap(np.asarray({**self.shared, **batch}[name])[()]) for name in names]
         grads: Any = ()
         try:
-            value = vmap(one, in_dims=dims, chunk_size=_CHUNK)(*tensors)
+            if self.native:
+                value = self._natively(vmap(one, in_dims=dims), names)(*tensors)
+            else:
+                value = vmap(one, in_dims=dims, chunk_size=_CHUNK)(*tensors)
             if numbers:
                 grads, value = value
             values = _columns("", value, rows)
@@ -114,6 +121,16 @@ class Rows:
             return self._row_by_row(batch, rows, error)
         gradients = {n: g.detach().array for n, g in zip(self.wrt, grads, strict=True)}
         return Results(values, gradients, {})
+
+    def _natively(self, mapped: Callable[..., Any], names: list[str]) -> CompiledFunction:
+        """The mapped program as C, compiled at the first batch."""
+        if self._compiled is None:
+
+            def function(**tensors: Any) -> Any:
+                return mapped(*tensors.values())
+
+            self._compiled = CompiledFunction(function, names, "map", native=True)
+        return self._compiled
 
     def _row_by_row(self, batch: Arrays, rows: int, error: BaseException) -> Results:
         """Run the rows of a batch with an error on the tape; if no row fails, all later ones too."""

@@ -105,11 +105,13 @@ class RowJob:
         missing: str = "error",
         bad_rows: str = "stop",
         detect_anomaly: bool = False,
+        native: bool = False,
     ) -> None:
         self.source, self.loaded, self.names = source, dict(loaded), list(names)
         self.columns, self.vectors = dict(columns), vectors
         self.shared, self.wrt, self.keep = dict(shared), list(wrt), list(keep)
         self.missing, self.bad_rows, self.detect_anomaly = missing, bad_rows, detect_anomaly
+        self.native = native
         self.dtype = dtypes.get_default_dtype().name
         self.kinds: dict[int, str] = {}  # of columns that were text, by the first batch
         self.narrowed = False  # `names` are not all that a table may have
@@ -308,7 +310,9 @@ class RowJob:
     def _rows(self) -> Rows:
         if self.rows is None:
             wrt = [*self.wrt, *self.hidden]
-            self.rows = Rows(self._function(), self.shared, wrt, self.bad_rows == "stop")
+            self.rows = Rows(
+                self._function(), self.shared, wrt, self.bad_rows == "stop", self.native
+            )
         return self.rows
 
     def _further_rows(self) -> dict[str, Rows]:

@@ -70,10 +70,11 @@ class Work:
         cotangent: Any = None,
         backward: bool = True,
         missing: str = "error",
+        native: bool = False,
     ) -> None:
         self.source, self.names = source, table.names
         self.columns, self.shared = dict(columns), dict(shared)
-        self.rows, self.missing = rows, missing
+        self.rows, self.missing, self.native = rows, missing, native
         self.wrt, self.cotangent, self.backward = wrt, cotangent, backward
         self.dtype = dtypes.get_default_dtype().name
         self._made: tuple[NumpyTracer, Partition] | None = None
@@ -183,7 +184,7 @@ class Work:
         wide = [found.inputs[n] for n in self.columns]
         outputs: list[tuple[Any, bool | None]] = [(found.value, None)]
         outputs += [(g, n in self.columns) for n, g in found.gradients.items() if g is not None]
-        return Partition(outputs, wide, self.rows)
+        return Partition(outputs, wide, self.rows, self.native)
 
     # -- running it --------------------------------------------------------------------------------
     def start(self) -> Values:

@@ -9,13 +9,14 @@ import time
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tests.benchmarks import native
 from tests.benchmarks.cold import COMMANDS, cold
 from tests.benchmarks.interleave import FEWEST, Facts, interleaved
 from tests.benchmarks.problems import PROBLEMS
 from tests.benchmarks.records import Measure, Record, ratio, spread
 from tests.benchmarks.rows import COMPILED, FORMULAS
 
-GROUPS = ("cold", "parse", "tape", "replay", "large", "rows", "sizes")
+GROUPS = ("cold", "parse", "tape", "replay", "large", "rows", "native", "sizes")
 PEAK = 1.25  # × (inputs + gradients), where these have
 LARGE = 16_000_000  # bytes
 SMALL_GRAPHS = ("chain", "dag")
@@ -76,6 +77,9 @@ def jobs() -> Iterator[Job]:
     for name in FORMULAS:
         yield Job("rows", name, 100_000, marks={"torch": 0.7}, peers={"torch": ever})
         yield Job("rows", name + COMPILED, 100_000, marks={"jax": 1.3}, peers={"jax": ever})
+    for name, size, dtype, count, marks, peers in native.works():
+        most = dict.fromkeys(peers, ever)
+        yield Job("native", name, size, dtype, marks, most, threads=count, slow=100_000_000)
     for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000):
         yield large("sizes", "exp_sin", n, "float64", {})
     for n in (10, 100, 10_000, 100_000):
@@ -106,7 +110,10 @@ def measure(wanted: Wanted, pythons: dict[str, str]) -> Iterator[Record]:
     commands = [name for name in COMMANDS if wanted.has("cold", name, 1, "process")]
     if commands:
         yield from cold(pythons, wanted.rounds * 5, commands)
-    ours = dict.fromkeys(("gradcli", "tape", "commands", "1 MB", "lark", "ast"), sys.executable)
+    own = ("gradcli", "blocks", "tape", "commands", "1 MB", "lark", "ast")
+    ours = dict.fromkeys(own, sys.executable)
+    if "torch" in pythons:
+        ours["inductor"] = pythons["torch"]
     chosen = [job for job in jobs() if wanted.has(job.group, job.name, job.size, job.dtype)]
     for k, job in enumerate(chosen):
         left = end - time.monotonic()
@@ -132,6 +139,9 @@ def record(
     measures = found.measures
     for peer, other in seconds.items():
         measures[peer] = ratio(mine, other, job.marks.get(peer))
+    for peer, fact in facts.items() if job.kind == "native" else ():
+        name = f"first {peer}"
+        measures[name] = _fixed(own["first"] / fact["first"], job.marks.get(name))
     if job.kind == "parse":
         speeds = [job.size / s / 1e6 for s in mine]
         measures["MB/s"] = spread(speeds, job.marks.get("MB/s"), at_least=True)

@@ -16,7 +16,9 @@ def threads() -> int:
     return int(os.environ.get("BENCHMARK_THREADS", "2"))
 
 
-def gradcli(problem: Problem, arrays: Arrays, count: int | None = None) -> Call:
+def gradcli(
+    problem: Problem, arrays: Arrays, count: int | None = None, native: bool = False
+) -> Call:
     import gradcli as g
 
     program: Any = problem.source
@@ -26,7 +28,7 @@ def gradcli(problem: Problem, arrays: Arrays, count: int | None = None) -> Call:
         def program(x: Any) -> Any:
             return g.nn.functional.cross_entropy(x, fixed)
 
-    compiled = g.compile(program, threads=count or threads())
+    compiled = g.compile(program, threads=count or threads(), native=native)
     return lambda: compiled.value_and_grad(**arrays)
 
 
@@ -67,6 +69,31 @@ def torch(problem: Problem, arrays: Arrays) -> Call:
             value = t.nn.functional.cross_entropy(leaves["x"], fixed)
         else:
             value = problem.formula(t, **leaves)
+        value.backward()
+        return value.item(), {n: leaf.grad.numpy() for n, leaf in leaves.items()}
+
+    return call
+
+
+def inductor(problem: Problem, arrays: Arrays) -> Call:
+    """torch.compile."""
+    import torch as t
+
+    t.set_num_threads(threads())
+    leaves = {n: t.from_numpy(a).requires_grad_() for n, a in arrays.items()}
+    fixed = t.from_numpy(targets(len(arrays["x"])))
+
+    def function(**given: Any) -> Any:
+        if problem.formula is None:
+            return t.nn.functional.cross_entropy(given["x"], fixed)
+        return problem.formula(t, **given)
+
+    compiled = t.compile(function, dynamic=False)
+
+    def call() -> tuple[Any, dict[str, Any]]:
+        for leaf in leaves.values():
+            leaf.grad = None
+        value = compiled(**leaves)
         value.backward()
         return value.item(), {n: leaf.grad.numpy() for n, leaf in leaves.items()}
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from gradcli.compiler.buffer_donation import aligned
 from gradcli.compiler.executor import Executor, RegionStep
-from tests.benchmarks import libraries, rows, small
+from tests.benchmarks import libraries, native, rows, small
 from tests.benchmarks.interleave import ROOT, environment, interleaved
 from tests.benchmarks.jobs import Job, Wanted, jobs
 from tests.benchmarks.libraries import threads
@@ -39,7 +39,7 @@ from tests.benchmarks.problems import PROBLEMS
 from tests.benchmarks.records import Record
 from tests.benchmarks.table import number, size_text
 
-GROUPS = ("large", "rows", "tape", "replay")
+GROUPS = ("large", "rows", "native", "tape", "replay")
 BLOCK = 8192  # elements
 NEAR = 1.3  # × the limit: what is above is still to be had
 LEAST = 0.03  # × the limit: what is worth telling
@@ -238,6 +238,10 @@ def limit(group: str, name: str, size: int, dtype: str) -> Limit:
             size,
             "x",
         )
+    if group == "native":  # at best the memory's
+        name = native.problem_of(name)
+        sizes = limit("rows" if name in rows.FORMULAS else "large", name, size, dtype).bytes
+        return Limit(bytes=sizes, moving=copying(sizes))
     if group == "rows":
         name = name.removesuffix(rows.COMPILED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +35,19 @@ def matrix_and_row(n: int, dtype: str) -> Arrays:
     return {"x": g.standard_normal((n, 1000)).astype(dtype), "b": g.random(1000).astype(dtype)}
 
 
+def points(n: int, dtype: str) -> Arrays:
+    g = _rng()
+    found = {"x": g.standard_normal(n), "y": g.choice([-1.0, 1.0], n)}
+    found |= {"w": np.array([0.7]), "b": np.array([-0.2])}
+    return {name: a.astype(dtype) for name, a in found.items()}
+
+
+def options(n: int, dtype: str) -> Arrays:
+    g = _rng()
+    ranges = {"s": (80, 120), "k": (80, 120), "t": (0.2, 2), "r": (0.01, 0.05), "v": (0.1, 0.5)}
+    return {name: g.uniform(*ends, n).astype(dtype) for name, ends in ranges.items()}
+
+
 def layers(n: int, dtype: str) -> Arrays:
     g = _rng()
     sizes = [(256, 256), (256, 256), (256, 10)]
@@ -54,6 +68,22 @@ def chain(m: Any, x: Any) -> Any:
     for _ in range(CHAIN):
         y = m.tanh(y * 0.9 + 0.1) * x - 0.2
     return m.sum(y)
+
+
+def logistic(m: Any, x: Any, y: Any, w: Any, b: Any) -> Any:
+    return m.mean(m.log1p(m.exp(-y * (w * x + b))))
+
+
+def normal(m: Any, z: Any) -> Any:
+    """The normal distribution function."""
+    erf = m.erf if hasattr(m, "erf") else importlib.import_module("jax.scipy.special").erf
+    return 0.5 * (1 + erf(z * 0.5**0.5))
+
+
+def black_scholes(m: Any, s: Any, k: Any, t: Any, r: Any, v: Any) -> Any:
+    """The sum of the prices of calls: its gradients are all their greeks."""
+    d = (m.log(s / k) + (r + v * v / 2) * t) / (v * m.sqrt(t))
+    return m.sum(s * normal(m, d) - k * m.exp(-r * t) * normal(m, d - v * m.sqrt(t)))
 
 
 def dot(m: Any, x: Any) -> Any:
@@ -83,6 +113,30 @@ def chain_by_hand(x: Any) -> tuple[Any, Arrays]:
         t = np.tanh(y * 0.9 + 0.1)
         y, slope = t * x - 0.2, t + x * (1 - t * t) * 0.9 * slope
     return y.sum(), {"x": slope}
+
+
+def logistic_by_hand(x: Any, y: Any, w: Any, b: Any) -> tuple[Any, Arrays]:
+    z = -y * (w * x + b)
+    e = np.exp(z)
+    g = e / (1 + e) / x.size
+    own = -g * y
+    return np.log1p(e).mean(), {
+        **{"x": own * w, "y": -g * (w * x + b)},
+        **{"w": (own * x).sum(0, keepdims=True), "b": own.sum(0, keepdims=True)},
+    }
+
+
+def black_scholes_by_hand(s: Any, k: Any, t: Any, r: Any, v: Any) -> tuple[Any, Arrays]:
+    from scipy.special import ndtr
+
+    root, less = np.sqrt(t), k * np.exp(-r * t)
+    d = (np.log(s / k) + (r + v * v / 2) * t) / (v * root)
+    n, m = ndtr(d), ndtr(d - v * root)
+    slope = s * np.exp(-d * d / 2) / np.sqrt(2 * np.pi)
+    return (s * n - less * m).sum(), {
+        **{"s": n, "k": -less * m / k, "t": slope * v / (2 * root) + r * less * m},
+        **{"r": t * less * m, "v": slope * root},
+    }
 
 
 def dot_by_hand(x: Any) -> tuple[Any, Arrays]:
@@ -187,6 +241,22 @@ PROBLEMS = {
             "nn.functional.cross_entropy(x, t)",
             middle=301,
             marks={(10_000, "float64"): {"torch": 0.35, "jax": 1.1}},
+        ),
+        Problem(
+            "logistic",
+            points,
+            logistic,
+            logistic_by_hand,
+            "mean(log1p(exp(-y*(w*x + b))))",
+        ),
+        Problem(
+            "black_scholes",
+            options,
+            black_scholes,
+            black_scholes_by_hand,
+            "d = (log(s/k) + (r + v*v/2)*t)/(v*sqrt(t)); "
+            "n = 0.5*(1 + erf(d*0.5**0.5)); m = 0.5*(1 + erf((d - v*sqrt(t))*0.5**0.5)); "
+            "sum(s*n - k*exp(-r*t)*m)",
         ),
         Problem(
             "2*dot",

@@ -63,8 +63,10 @@ def by_hand(name: str, *given: Any) -> Arrays:
     return [inner[:, :, None] * x[:, None, :], inner, s * t]
 
 
-def make(peer: str, work: str, given: Arrays) -> Callable[[], Any]:
-    """`call() -> the gradients of every row`."""
+def make(
+    peer: str, work: str, given: Arrays, *, native: bool = False, compiled: bool = False
+) -> Callable[[], Any]:
+    """`call() -> the gradients of every row`. native: gradcli's C; compiled: torch.compile."""
     name = work.removesuffix(COMPILED)
     formula, wrt = FORMULAS[name]
     dims = (*(None,) * (len(given) - 1), 0)
@@ -91,11 +93,14 @@ def make(peer: str, work: str, given: Arrays) -> Callable[[], Any]:
     mapped = func.vmap(func.grad(lambda *a: formula(m, *a), wrt), in_dims=dims)
     if peer == "gradcli" and work.endswith(COMPILED):
         texts = [f"a{k}" for k in range(len(given))]
-        compiled = m.compile(
+        program = m.compile(
             eval(f"lambda {', '.join(texts)}: mapped({', '.join(texts)})", {"mapped": mapped}),
             threads=threads(),
+            native=native,
         )
         named = dict(zip(texts, given, strict=True))
-        return lambda: compiled(**named)
+        return lambda: program(**named)
+    if compiled:
+        mapped = m.compile(mapped, dynamic=False)
     tensors = [m.tensor(a) for a in given]
     return lambda: [g.numpy() for g in mapped(*tensors)]

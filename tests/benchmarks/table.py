@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.machine import short_name
+from tests.benchmarks.native import ALONE, WORKS
 from tests.benchmarks.records import Measure, Record, Results, Worse, worse
 from tests.benchmarks.rows import COMPILED, FORMULAS
 
@@ -24,6 +25,10 @@ SPELLED = {
     "ast": "`ast`",
     "commands": "gradcli with the commands’ collector",
     "sympy": "SymPy",
+    "inductor": "torch.compile",
+    "blocks": "blocks of NumPy",
+    "first inductor": "the first call of torch.compile",
+    "first blocks": "the first call of blocks",
     "1 MB": "1 MB’s time a byte",
 }
 UNITS = ("MB/s", "bytes a byte")
@@ -166,6 +171,11 @@ ROWS = [
         for name in FORMULAS
         for how in ("", COMPILED)
     ),
+]
+ROWS += [
+    Row(f"as C: {name}{how}, {{sizes}}", "native", name + how)
+    for name in WORKS
+    for how in ("", ALONE)
 ]
 COLUMNS = ("work", "mark", "torch", "JAX", "others", "peak memory")
 

@@ -100,6 +100,30 @@ def small(peer: str, work: str, size: int) -> Work:
     return Work(call, repeat=max(1, 20_000 // size))
 
 
+def native(peer: str, name: str, size: int, dtype: str) -> Work:
+    """Native code and what it is held against, checked on a small size first."""
+    from tests.benchmarks import native, rows
+    from tests.benchmarks.problems import PROBLEMS
+
+    work = native.problem_of(name)
+    if work in rows.FORMULAS:
+        given = rows.inputs(work, rows.SMALL)
+        pairs = zip(native.make_rows(peer, work, given)(), rows.by_hand(work, *given), strict=True)
+        for found, wanted in pairs:
+            _check(found, wanted, "the gradients", 1e-9)
+        return Work(native.make_rows(peer, work, rows.inputs(work, size)))
+    problem = PROBLEMS[work]
+    arrays = problem.inputs(problem.small * 41, dtype)  # large enough to be cut
+    _, grads = native.make(peer, problem, arrays)()
+    _, slopes = problem.by_hand(**{n: a.astype(np.float64) for n, a in arrays.items()})
+    for n, slope in slopes.items():
+        _check(grads[n], slope, f"the gradient of {n}", 1e-9 if dtype == "float64" else 1e-3)
+    arrays = problem.inputs(size, dtype)
+    inputs = sum(a.nbytes for a in arrays.values())
+    call = native.make(peer, problem, arrays)
+    return Work(call, repeat=max(1, 400_000 // inputs), inputs=inputs, least=2 * inputs)
+
+
 def rows(peer: str, work: str, size: int) -> Work:
     """Gradients of every row; checked on a small size first."""
     from tests.benchmarks import rows
@@ -125,6 +149,8 @@ def prepare(peer: str, group: str, name: str, size: int, dtype: str) -> Work:
     """What is to be timed."""
     if group == "large":
         return large(peer, name, size, dtype)
+    if group == "native":
+        return native(peer, name, size, dtype)
     if group == "rows":
         return rows(peer, name, size)
     return text(peer, size) if group == "parse" else small(peer, f"{group}.{name}", size)
