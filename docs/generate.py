@@ -288,6 +288,14 @@ def accuracy() -> str:
         "`log(erfc(x))` is the quotient of two numbers that are 0 from 27 on: `special.log_ndtr` is the\n"
         "function for it."
     )
+    parts.append(
+        "\n## Native code\n\n"
+        "With `--native` and `compile(…, native=True)` arithmetic, comparisons and roots have the bits of the\n"
+        "tape, and so have sums of whole vectors and of rows. Functions of the C library (exp, log, sin, tanh,\n"
+        "pow, erf and their like) are its vector functions, each at most 4 units in the last place off;\n"
+        "a softmax's slope is a quotient in place of a second exponential. NaN, infinities, signed zeros\n"
+        "and subnormal numbers are as on the tape, and the bits do not depend on the number of threads."
+    )
     return "\n".join([*parts, *_sums(path.with_name("sums.json"))]) + "\n"
 
 

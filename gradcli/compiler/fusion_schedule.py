@@ -220,7 +220,7 @@ class Schedule:
             if o.size != size or not (o.kind == "elementwise" or o.function is _RESHAPE):
                 return False
             for a in operands(o.args):
-                if a.kind == "fill" or not a.shape:
+                if a.kind == "fill" or a.shape in ((), (1,)):
                     continue
                 # one of fewer dimensions, as (n, 2) beside (1, n, 2), is handed in whole
                 if a.size != size or not a.contiguous or not self.is_row_operand(o, a):

@@ -24,8 +24,8 @@ from gradcli.tracing.numpy_program import Operation, cast, operands
 
 _TYPES = {"f8": "double", "f4": "float", "b1": "unsigned char", "i8": "long long", "i4": "int"}
 # C of elementwise functions by NumPy's and SciPy's names; `@` becomes the f of single precision.
-_MORE = "({0} >= {1} | {0} != {0}) ? {0} : {1}"
-_LESS = "({0} <= {1} | {0} != {0}) ? {0} : {1}"
+_MORE = "({0} > {1} | {0} != {0}) ? {0} : {1}"
+_LESS = "({0} < {1} | {0} != {0}) ? {0} : {1}"
 _EXACT = {
     **{"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "negative": "-{0}"},
     **{"greater": "{0} > {1}", "less": "{0} < {1}", "greater_equal": "{0} >= {1}"},
@@ -41,8 +41,8 @@ _REAL = {
     **{n: f"{n}@({{0}})" for n in ("floor", "ceil", "trunc")},
     **{"copysign": "copysign@({0}, {1})", "isnan": "{0} != {0}"},
     **{"isinf": "fabs@({0}) == INFINITY", "isfinite": "fabs@({0}) < INFINITY"},
-    "fmax": "({0} >= {1} | {1} != {1}) ? {0} : {1}",
-    "fmin": "({0} <= {1} | {1} != {1}) ? {0} : {1}",
+    "fmax": "({0} > {1} | {1} != {1}) ? {0} : {1}",
+    "fmin": "({0} < {1} | {1} != {1}) ? {0} : {1}",
     "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : {0} == 0 ? 0 : {0}",
     "heaviside": "{0} != {0} ? {0} : {0} == 0 ? {1} : {0} > 0 ? 1 : 0",
 }
@@ -219,6 +219,32 @@ def _literal(value: Any, dtype: Any) -> str:
     return f"({number.hex()}{'f' if dtype.itemsize == 4 else ''})"
 
 
+def _softmax(o: Operation) -> tuple[Operation, Operation, Operation] | None:
+    """(e, s, its shape's like) of exp(a - log(s)) or exp(x - (log(s) + m)), where s sums e = exp(a), a = x - m.
+
+    m is the largest x (0 for infinities), so that e and s do not overflow: the value is e/s.
+    """
+    if o.function is not np.exp or (less := o.args[0]).function is not np.subtract:
+        return None
+    first, like = less.args
+    last = like
+    while getattr(last, "function", None) is _RESHAPE:
+        last = last.args[0]
+    log, m = last.args if getattr(last, "function", None) is np.add else (last, None)
+    try:
+        s = log.args[0]
+        e = s.args[0]
+        x, top = e.args[0].args
+        peak = top.args[2] if top.function is np.where else top
+        found = (log.function, s.function, e.function, e.args[0].function, peak.function)
+        same = first is e.args[0] if m is None else (first is x and m is top)
+        same = same and peak.args[0] is x and s.size == like.size
+    except (AttributeError, IndexError, ValueError, TypeError):
+        return None
+    wanted = (np.log, add_reduce, np.exp, np.subtract, np.maximum.reduce)
+    return (e, s, like) if same and found == wanted else None
+
+
 class _Node:
     """A value of a kernel: what is worked out in a loop, or by a statement of its own (`form` is None).
 
@@ -339,6 +365,14 @@ class Kernel:
             found = self._argument(o, o.args[0], o.dtype)
             args = [_Argument(found.source, found.type, shape, found.is_row)]
             node = self._loop(o, Form("{0}", [o.dtype], o.dtype), args, shape)
+        elif (found := _softmax(o)) is not None and {x.index for x in found[:2]} <= set(
+            self._nodes
+        ):
+            e, s, like = found
+            over = self._nodes[s.index]
+            divided = self._loop(o, Form("1 / {0}", [o.dtype], o.dtype), [over], over.shape)
+            args = [self._nodes[e.index], _Argument(divided, over.type, self._shape(like), True)]
+            node = self._loop(o, Form("{0} * {1}", [o.dtype] * 2, o.dtype), args, shape)
         elif o.kind == "elementwise" or o.function is np.broadcast_to:
             made = form(o)
             assert made is not None
@@ -394,6 +428,13 @@ class Kernel:
     def _place(self) -> None:
         """Move what only later loops read there; give memory to what crosses from loop to loop."""
         ends = {id(a.source) for a in self._ends}
+        kept = {id(self._nodes[o.index].source) for o in self.leaving} | ends
+        for n in reversed(self._made):
+            if not n.users and id(n) not in kept:
+                for a in n.args:
+                    if type(a.source) is _Node:
+                        a.source.users.remove(n)
+        self._made = [n for n in self._made if n.users or id(n) in kept]
         for n in reversed(self._made):
             if n.form is None or n.has_call or n.op in self.leaving or not n.users:
                 continue

@@ -19,7 +19,8 @@ PAUSE = 0.1  # seconds in which threads of the one before, which wait in a loop 
 def environment(threads: int) -> dict[str, str]:
     """What a process is told that may use so many threads."""
     names = ("BENCHMARK_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    return {**os.environ, "PYTHONPATH": str(ROOT), **dict.fromkeys(names, str(threads))}
+    own = {"PYTHONPATH": str(ROOT), "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
+    return {**os.environ, **own, **dict.fromkeys(names, str(threads))}
 
 
 class Worker:

@@ -139,9 +139,9 @@ def record(
     measures = found.measures
     for peer, other in seconds.items():
         measures[peer] = ratio(mine, other, job.marks.get(peer))
-    for peer, fact in facts.items() if job.kind == "native" else ():
-        name = f"first {peer}"
-        measures[name] = _fixed(own["first"] / fact["first"], job.marks.get(name))
+    for peer, fact in facts.items():
+        if (name := f"first {peer}") in job.marks:
+            measures[name] = _fixed(own["first"] / fact["first"], job.marks[name])
     if job.kind == "parse":
         speeds = [job.size / s / 1e6 for s in mine]
         measures["MB/s"] = spread(speeds, job.marks.get("MB/s"), at_least=True)

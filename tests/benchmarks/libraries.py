@@ -23,7 +23,7 @@ def gradcli(
 
     program: Any = problem.source
     if problem.formula is None:
-        fixed = g.tensor(targets(len(arrays["x"])))
+        fixed = g.tensor(targets(len(next(iter(arrays.values())))))
 
         def program(x: Any) -> Any:
             return g.nn.functional.cross_entropy(x, fixed)
@@ -39,7 +39,7 @@ def tape(problem: Problem, arrays: Arrays) -> Call:
     from gradcli.core.tensor import wrap
 
     leaves = {n: wrap(a, True) for n, a in arrays.items()}
-    fixed = g.tensor(targets(len(arrays["x"])))
+    fixed = g.tensor(targets(len(next(iter(arrays.values())))))
     program = g.parse(problem.source)
 
     def call() -> tuple[Any, dict[str, Any]]:
@@ -60,7 +60,7 @@ def torch(problem: Problem, arrays: Arrays) -> Call:
 
     t.set_num_threads(threads())
     leaves = {n: t.from_numpy(a).requires_grad_() for n, a in arrays.items()}
-    fixed = t.from_numpy(targets(len(arrays["x"])))
+    fixed = t.from_numpy(targets(len(next(iter(arrays.values())))))
 
     def call() -> tuple[Any, dict[str, Any]]:
         for leaf in leaves.values():
@@ -81,7 +81,7 @@ def inductor(problem: Problem, arrays: Arrays) -> Call:
 
     t.set_num_threads(threads())
     leaves = {n: t.from_numpy(a).requires_grad_() for n, a in arrays.items()}
-    fixed = t.from_numpy(targets(len(arrays["x"])))
+    fixed = t.from_numpy(targets(len(next(iter(arrays.values())))))
 
     def function(**given: Any) -> Any:
         if problem.formula is None:
@@ -106,7 +106,7 @@ def jax(problem: Problem, arrays: Arrays) -> Call:
 
     j.config.update("jax_enable_x64", True)
     names = list(arrays)
-    fixed = targets(len(arrays["x"]))
+    fixed = targets(len(next(iter(arrays.values()))))
 
     def function(*given: Any) -> Any:
         named = dict(zip(names, given, strict=True))
@@ -130,7 +130,7 @@ def autograd(problem: Problem, arrays: Arrays) -> Call:
     from autograd import value_and_grad
 
     names = list(arrays)
-    fixed = targets(len(arrays["x"]))
+    fixed = targets(len(next(iter(arrays.values()))))
 
     def function(given: Any) -> Any:
         named = dict(zip(names, given, strict=True))
@@ -155,7 +155,7 @@ def mygrad(problem: Problem, arrays: Arrays) -> Call:
     import mygrad as mg
     from mygrad.nnet.losses import softmax_crossentropy
 
-    fixed = targets(len(arrays["x"]))
+    fixed = targets(len(next(iter(arrays.values()))))
 
     def call() -> tuple[Any, dict[str, Any]]:
         leaves = {n: mg.tensor(a, copy=False) for n, a in arrays.items()}
