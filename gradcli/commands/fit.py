@@ -15,6 +15,7 @@ from gradcli.commands.declarations import (
     BY_ROWS,
     CLUSTER,
     EXPRESSION,
+    NATIVE,
     Argument,
     Option,
     Options,
@@ -59,7 +60,7 @@ PLOT = "--plot FILE"
     Option("--max-iterations N", "Stop after N.", least=1, default=5000),
     Option("-o FILE", "Write the table, with the columns fitted and residual.", name="path"),
     Option(PLOT, "Draw data, curve and residuals: .svg, .png, .pdf."),
-    *(BY_ROWS, *CLUSTER),
+    *(NATIVE, BY_ROWS, *CLUSTER),
     examples=(
         'gradcli fit "y == b1*(1 - exp(-b2*x))" data.csv --b1 500 --b2 0.0001',
         'gradcli fit "T == 2*pi*sqrt(L/g)" pendulum.csv --g 10 --sigma sT --plot fit.png',
@@ -200,6 +201,7 @@ class Asked:
         if not start:
             raise usage("there is no parameter to fit", hint="every name is a column, or fixed")
         self.rows: EquationRows = EquationRows(request.source, request.loaded, start, constant)
+        self.rows.native = request.native
         texts = named(options.bounds, "--bounds", 1, start)
         self.bounds = {name: bounds_of(name, text) for name, text in texts.items()}
         self.sigma = self._sigma(options.sigma)

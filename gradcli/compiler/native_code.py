@@ -220,9 +220,9 @@ def _literal(value: Any, dtype: Any) -> str:
 
 
 def _softmax(o: Operation) -> tuple[Operation, Operation, Operation] | None:
-    """(e, s, its shape's like) of exp(a - log(s)) or exp(x - (log(s) + m)), where s sums e = exp(a), a = x - m.
+    """(e, s, what is subtracted) of exp(a - log(s)) and exp(x - (log(s) + m)), where s sums e = exp(a).
 
-    m is the largest x (0 for infinities), so that e and s do not overflow: the value is e/s.
+    a is x - m, and m the largest x (0 for infinities), so that e and s do not overflow: the value is e/s.
     """
     if o.function is not np.exp or (less := o.args[0]).function is not np.subtract:
         return None

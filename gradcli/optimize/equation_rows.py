@@ -44,6 +44,7 @@ class EquationRows:
         self.fixed = dict(fixed)
         self.turned = False  # whether the right side is the response
         self.split = False  # whether a side has no parameters
+        self.native = False  # whether batches run as C
         self._made: dict[tuple[str, ...], Rows] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -129,7 +130,8 @@ class EquationRows:
         key = (of.__name__, *wrt)
         rows = self._made.get(key)
         if rows is None:
-            rows = Rows(self._function(of), {**self.fixed, **self.start}, wrt, stops=True)
+            shared = {**self.fixed, **self.start}
+            rows = Rows(self._function(of), shared, wrt, stops=True, native=self.native)
             self._made[key] = rows
         rows.shared.update(self.shaped(x))
         count = len(next(iter(batch.values())))
