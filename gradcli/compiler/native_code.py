@@ -365,10 +365,10 @@ class Kernel:
             found = self._argument(o, o.args[0], o.dtype)
             args = [_Argument(found.source, found.type, shape, found.is_row)]
             node = self._loop(o, Form("{0}", [o.dtype], o.dtype), args, shape)
-        elif (found := _softmax(o)) is not None and {x.index for x in found[:2]} <= set(
+        elif (parts := _softmax(o)) is not None and {x.index for x in parts[:2]} <= set(
             self._nodes
         ):
-            e, s, like = found
+            e, s, like = parts
             over = self._nodes[s.index]
             divided = self._loop(o, Form("1 / {0}", [o.dtype], o.dtype), [over], over.shape)
             args = [self._nodes[e.index], _Argument(divided, over.type, self._shape(like), True)]
