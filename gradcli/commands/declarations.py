@@ -208,6 +208,9 @@ STYLE = (
 EXPRESSION = (
     Argument("EXPR", name="expression", section=INPUTS),
     *VARIABLES,
+    _input(
+        "--math", "Read EXPR as people write mathematics, and say how: x^2, 2x, ln x, x'Ax, LaTeX."
+    ),
     _input("-f FILE", "Read EXPR from a file (- for stdin).", name="file"),
     *STYLE,
 )

@@ -197,6 +197,8 @@ class ExpressionCommand(HelpfulCommand):
         if found.missing in declared and not lenient:
             raise _no_value(str(found.missing), declared)
         text = _source(found, lenient, self.declaration)
+        if text and "math" in found.given and not lenient:
+            text = _mathematics(text, found)
         reading = None
         if text and text.strip() and self.declaration.puts_in and not lenient:
             reading = _formula(found, text, self.declaration.puts_in)
@@ -272,6 +274,18 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
         return None if path == "-" else read_text(path)
     except LanguageError:
         return None
+
+
+def _mathematics(text: str, found: Split) -> str:
+    """The text as the language writes it, which is said where it differs."""
+    from gradcli.language.parser import parses
+    from gradcli.language.translations import read_mathematics
+
+    bound = dict.fromkeys(found.bound(), False)
+    written = read_mathematics(text, parses, bound, equation="of" in found.given)
+    if written is not None:
+        note(f"read as {written}")
+    return written or text
 
 
 def _formula(found: Split, text: str, which: str) -> Reading:
@@ -454,6 +468,7 @@ def _request(
             raise _unbound(program, name, declared, set(texts))
     style = _style(params)
     params.pop("expression", None)
+    params.pop("math", None)
     params.pop("file", None)
     return Request(
         program,
@@ -582,7 +597,7 @@ def _unbound(
     def error(message: str, hint: str) -> Exception:
         return usage(message, hint=hint, source=program.source, span=span, kind="name")
 
-    if f"--{name}" in declared:
+    if f"--{name}" in declared and name not in translations.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
         return error(message, f"bind it with --let {name}=VALUE")
     if is_called(program, name):

@@ -31,6 +31,8 @@ VERBS = {
     "jacobian": "the Jacobian",
     "hessian": "the matrix of second derivatives",
     "jvp": "the derivative along --vector",
+    "simplify": "the expression, shorter",
+    "taylor": "its Taylor polynomial",
     "check": "the gradients against numerical ones",
     "eval": "the value",
     "ops": "what a function does, or which there are",
@@ -47,6 +49,7 @@ COLON_COMMANDS = {
     ":names": "list the names of the session",
     ":reset": "forget them",
     ":clear": "clear the screen",
+    ":math": "read lines as mathematics, 2x^2 and x'Ax; again to stop",
     ":quit": "leave",
     ":help": "this help",
 }
@@ -104,6 +107,7 @@ class Session:
         self.failed: LanguageError | None = None  # the last error, for the exit code
         self._error: LanguageError | None = None  # what is wrong with the pending text
         self._function: list[str] = []  # the function that the last blank line ended
+        self.math = False  # whether lines are read as mathematics
         self._told = False  # what diff(x) means, and diff x
         self.reset()
 
@@ -128,6 +132,8 @@ class Session:
             self.kept.pop()
         if line.strip():
             self._function = []
+        if self.math and not self.pending:
+            line = self._mathematics(line)
         if not self.pending and self._command(line):
             return False
         if self.pending and self._ends_before(line):
@@ -192,6 +198,20 @@ class Session:
     def _ends_before(self, line: str) -> bool:
         """Whether a line that is not indented ends the block that is pending."""
         return bool(line.strip()) and not _goes_on(line) and self._parsed() is not None
+
+    def _mathematics(self, line: str) -> str:
+        """The line as the language writes it, which is said where it differs."""
+        from gradcli.language.parser import parses
+        from gradcli.language.translations import read_mathematics
+
+        verb = _VERB.fullmatch(line.strip())
+        text = verb[2] if verb else line
+        bound = {name: callable(value) for name, value in self.machine.names.items()}
+        written = None if line[:1] in (":", " ", "\t") else read_mathematics(text, parses, bound)
+        if written is None:
+            return line
+        self.frontend.note(f"note: read as {written}")
+        return f"{verb[1]} {written}{verb[3]}" if verb else written
 
     # -- running -----------------------------------------------------------------------------
     def run(self, text: str, *, keep: bool = True) -> None:
@@ -321,6 +341,10 @@ class Session:
             self._list_names()
         elif word == "reset":
             self.reset()
+        elif word == "math":
+            self.math = not self.math
+            how = "as mathematics is written" if self.math else "as the language is"
+            self.frontend.note(f"note: lines are read {how}")
         elif word == "clear":
             self.frontend.clear()
         elif word in ("save", "load") and not argument:

@@ -1,7 +1,7 @@
 """What other languages write, and how it is written here: NumPy, mathematics, LaTeX, MATLAB, blackboards.
 
 Imported only when an error is being worded. A text is read loosely, as a person would, and written anew;
-what is right already stays as it is. Nothing here is ever run: it is shown, as a hint.
+what is right already stays as it is. It is shown, as a hint; what --math reads so is run, and said.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FUNCTIONS = {
     "ceiling": "ceil({0})", "rint": "round({0})", "signum": "sign({0})",
     "logistic": "sigmoid({0})", "expit": "sigmoid({0})", "sigm": "sigmoid({0})", "swish": "silu({0})",
     "radians": "deg2rad({0})", "degrees": "rad2deg({0})", "conjugate": "conj({0})",
-    "array": "tensor({0})", "reduce_sum": "sum({*})",
+    "tr": "trace({0})", "Tr": "trace({0})", "array": "tensor({0})", "reduce_sum": "sum({*})",
     "reduce_mean": "mean({*})", "reduce_prod": "prod({*})", "average": "mean({*})",
     "avg": "mean({*})", "product": "prod({*})", "inv": "linalg.inv({0})",
     "power": "{a}**{b}", "mod": "remainder({*})", "nanmax": "amax({*})", "nanmin": "amin({*})",
@@ -87,6 +87,8 @@ _ATOM = r"[\w.]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?"
 _DERIVATIVE = r"(?s)\s*[d∂]\s*/\s*[d∂]\s*([^\W\d]\w*)\s*(.+)"
 _DERIVATIVE_OF = r"(?s)\s*[d∂]\s*(\(.+\)|\w+)\s*/\s*[d∂]\s*([^\W\d]\w*)\s*"
 _DEFINITION = r"\s*[^\W\d]\w*\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+_MATHEMATICA = r"(?s)\s*D\s*\[(.+),\s*([^\W\d]\w*)\s*\]\s*"
+_CELLS = r"\s*=.*\b[A-Z]{1,3}\d+:[A-Z]{1,3}\d+.*"  # a formula of a spreadsheet
 _CHOICE = r"([^?:;=\n]*[^?:;\n]*?)\?([^?:\n]+):([^?:;\n]+)"
 
 
@@ -115,10 +117,53 @@ def translate(
     if "?" in text and (found := re.fullmatch(_CHOICE, text)):
         text = f"{found[2].strip()} if {found[1].strip()} else {found[3].strip()}"
     try:
-        written = _Reader(text, bound, elementwise).whole().strip()
+        written = _Reader(_rewritten(text), bound, elementwise).whole().strip()
     except (_Lost, RecursionError):
         return None
     return None if "".join(written.split()) == "".join(source.split()) else written
+
+
+def read_mathematics(
+    source: str,
+    parses: Callable[[str], bool],
+    bound: Mapping[str, bool],
+    equation: bool = False,
+) -> str | None:
+    """The text as it is written here, to be run; None if it is that already.
+
+    equation: whether `=` is none of an assignment, as where it can be none.
+    """
+    written = translate(source, bound, elementwise=True) or source
+    if equation or not parses(written):
+        written = re.sub(r"(?<![=<>!:])=(?!=)", "==", written)
+    return written if written != source and parses(written) else None
+
+
+def _rewritten(text: str) -> str:
+    """What is no matter of single tokens: percentages, `if(…, …, …)`, transposes, derivatives by primes."""
+    text = re.sub(r"(\d+(?:\.\d+)?)\s*%\s*of\s+", r"\1/100*", text)
+    if " else" not in text and text.count(",") > 1:
+        text = re.sub(r"\b(?:if|IF)\s*\(", "where(", text)
+    if not re.search(r"[^\W_]'|\)'", text) or re.search(r"(?:^|[^\w)'])'", text):
+        return text  # no primes, or strings
+    text = re.sub(r"\b([a-z])('+)\(", lambda m: _primed(m[1], len(m[2])), text)
+    text = re.sub(_TRANSPOSED, _transposed, text)
+    return re.sub(r"\)'\s*\*?\s*(?=[\w(])", ").T@", text).replace(")'", ").T")
+
+
+def _primed(name: str, order: int) -> str:
+    """`func.grad(func.grad(f))(` of `f''(`."""
+    return "func.grad(" * order + name + ")" * order + "("
+
+
+_TRANSPOSED = r"\b([A-Za-z]\w*)'(?:\s*\*?\s*([A-Za-z]{1,3}(?:\s*\*\s*[A-Za-z])*)(?![\w(]))?"
+
+
+def _transposed(match: re.Match[str]) -> str:
+    """`x@A@x` of `x'Ax`: a vector, which has a small letter, needs no transpose before a product."""
+    name, rest = match[1], re.findall("[A-Za-z]", match[2] or "")
+    own = name if rest and name[0].islower() else f"{name}.T"
+    return "@".join([own, *rest])
 
 
 def hint(
@@ -131,9 +176,19 @@ def hint(
     """`here it is written …`, where that is something else than the text and can be read."""
     if len(source) > LONGEST:
         return None
-    for pattern, name, body in ((_DERIVATIVE, 1, 2), (_DERIVATIVE_OF, 2, 1)):
+    if re.fullmatch(_CELLS, source):
+        return 'cells are values of a variable: gradcli eval "sum(A)" --A 1,2,3, or --A @FILE.csv:COLUMN'
+    if re.fullmatch(r"\s*[a-zA-Z]\([\w, ]*\)\s*", source) and parses(source):
+        word = source.strip()[0]
+        return f"write {word} = lambda …; EXPR, or --load FILE.py; gradcli diff takes unknown functions"
+    for pattern, name, body in (
+        *((_DERIVATIVE, 1, 2), (_DERIVATIVE_OF, 2, 1)),
+        (_MATHEMATICA, 2, 1),
+    ):
         if found := re.fullmatch(pattern, source):
             inner = found[body].strip()
+            if pattern is _MATHEMATICA:
+                inner = inner.replace("[", "(").replace("]", ")")
             inner = translate(inner) or inner
             if parses(inner):
                 return (

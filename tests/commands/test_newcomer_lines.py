@@ -99,7 +99,7 @@ def test_every_translation_is_a_working_line() -> None:
     from gradcli.language import translations
     from gradcli.language.parser import parses
 
-    matrices = {"inv", "transpose"}
+    matrices = {"inv", "transpose", "tr", "Tr"}
     lines = [f"{name}(x)" for name in translations.FUNCTIONS if name not in ("power", "mod")]
     lines += [f"{prefix}.exp(x)" for prefix in translations.PREFIXES]
     lines += ["power(x, 2)", "np.mod(x, 2)", *(f"{root}x" for root in translations.ROOTS)]

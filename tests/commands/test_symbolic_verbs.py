@@ -40,6 +40,7 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         ([*CIRCLE, "--format", "latex"], [r"\frac{\partial y}{\partial x} = -\frac{x}{y}"]),
         ([*CIRCLE, "--x", "3", "--y", "4", "--at"], ["-x/y = -0.75"]),
         (["a = 2; x**a + y**a == z", "--of", "y"], ["x.grad = -x/y", "z.grad = 1/(2*y)"]),
+        (["y = x^2", "--math", "--of", "y"], ["2*x"]),
         (["A@y == b", "--of", "y", "--wrt", "b"], ["linalg.inv(A)"]),
         # an element, a slice, an intermediate
         (["sum(x**2)", "--wrt", "x[0]"], ["2*x[0]"]),
@@ -170,6 +171,58 @@ def test_json() -> None:
 def test_refusals(argv: list[str], words: str) -> None:
     result = run("diff", *argv)
     assert result.exit_code and words in result.stderr and "Traceback" not in result.stderr
+
+
+@sweep(
+    ("text", "read", "printed"),
+    [
+        ("x^2", "x**2", "x**2"),
+        ("2x", "2*x", "2*x"),
+        ("3x^2y", "3*x**2*y", "3*x**2*y"),
+        ("ln x", "log(x)", "log(x)"),
+        ("e^x", "exp(x)", "exp(x)"),
+        ("|x|", "abs(x)", "abs(x)"),
+        ("√2x", "sqrt(2*x)", "sqrt(2)*sqrt(x)"),
+        ("x'Ax", "x@A@x", "x@A@x"),
+        ("x'*A*x", "x@A@x", "x@A@x"),
+        ("X'X", "X.T@X", "X.T@X"),
+        ("f''(x)", "func.grad(func.grad(f))(x)", "func.grad(func.grad(f))(x)"),
+        (r"\frac{x}{2}", "x/2", "x/2"),
+        ("5% of x", "5/100*x", "x/20"),
+        ("if(x>0, x, 0)", "where(x>0, x, 0)", "where(x > 0, x, 0)"),
+        ("x^2 = 2y", "x**2 == 2*y", "x**2 == 2*y"),
+    ],
+)
+def test_mathematics(text: str, read: str, printed: str) -> None:
+    result = run("simplify", "--math", text)
+    assert f"note: read as {read}\n" in result.stderr
+    assert result.stdout == f"{printed}\n"
+
+
+def test_what_is_right_is_read_as_it_stands() -> None:
+    assert run("simplify", "--math", "x**2").stderr == ""
+
+
+def test_a_session_reads_mathematics() -> None:
+    lines = ":math\nx = 3\n2x^2\ndiff sin(u)^2 --wrt u\n:math\nx^2\n"
+    result = CliRunner().invoke(main, ["repl"], input=lines, prog_name="gradcli")
+    assert result.stdout == "18\nsin(2*u)\n" and "here it is written x**2" in result.stderr
+
+
+@sweep(
+    ("text", "hint"),
+    [
+        ("x'*A*x", "here it is written x@A@x"),
+        ("5% of 200", "here it is written 5/100*200"),
+        ("tr(A@X)", "here it is written trace(A@X)"),
+        ("=SUM(A1:A3)", 'gradcli eval "sum(A)" --A 1,2,3'),
+        ("D[Sin[x],x]", 'gradcli diff "sin(x)" --wrt x'),
+        ("if(x>0, x, 0)", "here it is written where(x>0, x, 0)"),
+        ("f(x)", "write f = lambda …; EXPR"),
+    ],
+)
+def test_hints_for_what_others_write(text: str, hint: str) -> None:
+    assert hint in run("eval", text).stderr
 
 
 def test_a_reading_is_said() -> None:
