@@ -120,6 +120,11 @@ MEANT: tuple[tuple[str, str, str], ...] = (
         "torch cannot make views of its wrappers there",
     ),
     ("out_dims=1", "The expanded size", "torch expands what is the same for all entries in front"),
+    (
+        "jac|hessian",
+        "taken torch.*more than one element of the written-to",
+        "torch's Jacobian of what does not depend is one zero, shown everywhere",
+    ),
     ("jac|hessian", "returns multiple views", "torch splits Jacobians without a graph"),
     (
         r"vmap\((.|\n)*\b(r\d+)(\.(mul|add|sub|copy)_\(|\[\d\] = )\2\b",
