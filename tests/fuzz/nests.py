@@ -142,6 +142,11 @@ MEANT: tuple[tuple[str, str, str], ...] = (
         "torch looks at what has been saved of a written tangent, though no gradient needs it",
     ),
     ("inference_mode", "not implemented for aten::_unpack_dual", "in a batch torch cannot there"),
+    (
+        r"func\.(jvp|jacfwd|hessian)(.|\n)*\w_\(",
+        "taken torch.*inplace arithmetic",
+        "torch cannot write into a tangent that lies in fewer batches than what is written",
+    ),
     ("", "ZeroTensors are immutable", "torch's gradients of zeros are immutable, without need"),
 )
 
