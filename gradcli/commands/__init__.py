@@ -1,26 +1,32 @@
 """The commands, which `declare` of `declarations` declares; their modules are imported on first use."""
 
-# In the order in which the help lists them, with what it says of each.
-COMMANDS = {
-    "eval": "Print the value of EXPR.",
-    "grad": "Print the gradient of EXPR with respect to its variables.",
-    "graph": "Show the backward graph of EXPR.",
-    "diff": "Print the derivative of EXPR as an expression.",
-    "simplify": "Print EXPR in a shorter form.",
-    "taylor": "Print the Taylor polynomial of EXPR at a point.",
-    "run": "Run a program from a file.",
-    "repl": "Start a session: the graph stays alive between lines.",
-    "jacobian": "Print the Jacobian of EXPR.",
-    "hessian": "Print the Hessian of EXPR.",
-    "jvp": "Print the derivative of EXPR along a direction.",
-    "map": "Print EXPR and its gradients for every row of a table.",
-    "fit": "Fit the parameters of an equation to the rows of a table.",
-    "plot": "Draw EXPR and its derivative.",
-    "check": "Check the gradients of EXPR against numerical ones.",
-    "ops": "List every function, or show one.",
-    "help": "Show the help of a command.",
-    "completion": "Print the completion script for bash, zsh or fish.",
+# In the order in which the help lists them: what it says of each, and what `help` in a session says of those
+# that are words of a session too.
+_TOLD: dict[str, tuple[str, str]] = {
+    "eval": ("Print the value of EXPR.", "the value"),
+    "grad": ("Print the gradient of EXPR with respect to its variables.", "the gradient"),
+    "graph": ("Show the backward graph of EXPR.", ""),  # a session has its own
+    "diff": ("Print the derivative of EXPR as an expression.", "the derivative as an expression"),
+    "simplify": ("Print EXPR in a shorter form.", "the expression, shorter"),
+    "taylor": ("Print the Taylor polynomial of EXPR at a point.", "its Taylor polynomial"),
+    "run": ("Run a program from a file.", ""),
+    "repl": ("Start a session: the graph stays alive between lines.", ""),
+    "jacobian": ("Print the Jacobian of EXPR.", "the Jacobian"),
+    "hessian": ("Print the Hessian of EXPR.", "the matrix of second derivatives"),
+    "jvp": ("Print the derivative of EXPR along a direction.", "the derivative along --vector"),
+    "map": ("Print EXPR and its gradients for every row of a table.", ""),
+    "fit": ("Fit the parameters of an equation to the rows of a table.", ""),
+    "plot": ("Draw EXPR and its derivative.", "a drawing of it, and of its derivative"),
+    "check": (
+        "Check the gradients of EXPR against numerical ones.",
+        "the gradients against numerical ones",
+    ),
+    "ops": ("List every function, or show one.", "what a function does, or which there are"),
+    "help": ("Show the help of a command.", ""),
+    "completion": ("Print the completion script for bash, zsh or fish.", ""),
 }
+COMMANDS = {name: text for name, (text, _) in _TOLD.items()}
+VERBS = {name: text for name, (_, text) in _TOLD.items() if text}
 # The modules of those that have none of their own name.
 MODULES = {"jacobian": "matrix", "hessian": "matrix", "jvp": "matrix"}
 COMPLETION_VARIABLE = "_GRADCLI_COMPLETE"

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gradcli.commands.session import COLON_COMMANDS, VERBS
+from gradcli.commands import VERBS
+from gradcli.commands.session import COLON_COMMANDS
 from gradcli.language import names as known
 
 _CHAIN = re.compile(r"([^\W\d]\w*(?:\.\w+)*|[)\]])\.(\w*)$")

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from gradcli.commands import VERBS
 from gradcli.language import tree_kinds
 from gradcli.language.display import is_displayed, pretty
 from gradcli.language.located_errors import LanguageError
@@ -25,18 +26,6 @@ _CLAUSE = re.compile(r"(else|elif|except|finally)\b")
 _HELP = re.compile(r"help(?:\s+([\w.]+))?|([\w.]+)\s*\?{1,2}|\?{1,2}\s*([\w.]+)")
 _GRAPH = re.compile(r"graph\s+(?!(?:if|in|is|and|or|not)\b)([\w(].*?)((?:\s+--?\w.*)?)")
 _COLON = re.compile(r"[:%](\w*)\s*(.*)")
-VERBS = {
-    "grad": "the gradient",
-    "diff": "the derivative as an expression",
-    "jacobian": "the Jacobian",
-    "hessian": "the matrix of second derivatives",
-    "jvp": "the derivative along --vector",
-    "simplify": "the expression, shorter",
-    "taylor": "its Taylor polynomial",
-    "check": "the gradients against numerical ones",
-    "eval": "the value",
-    "ops": "what a function does, or which there are",
-}
 # A verb, and what no operator and no assignment begins with; in brackets it is a function's call.
 _VERB = re.compile(
     rf"({'|'.join(VERBS)})\s+(?!(?:if|in|is|and|or|not)\b)([\w\"'(\[-].*?)((?:\s+--?[A-Za-z].*)?)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -335,6 +336,93 @@ def _total(values: Sequence[Tensor], cotangents: Sequence[Any]) -> Any:
     return total
 
 
+class _Slopes:
+    """The numerical slopes of a function of one variable at a point, beside the gradient there.
+
+    along: the function's value, by the variable's. scale: the size of what it is a sum of. exact: whether
+    slopes are taken by a complex step.
+    """
+
+    __slots__ = ("along", "analytical", "array", "centre", "exact", "rtol", "scale")
+
+    def __init__(
+        self,
+        along: Callable[[Any], Any],
+        array: Any,
+        analytical: Any,
+        scale: float,
+        rtol: float,
+        exact: bool,
+    ) -> None:
+        self.along, self.array, self.analytical = along, array, analytical
+        self.scale, self.rtol, self.exact = scale, rtol, exact
+        self.centre = 0.0 if exact else np.real(along(np.array(array)))
+
+    def line(self, where: Any, axis: complex = 1.0) -> Callable[[float], float]:
+        """The value along an element, or a direction, by the step; nan outside of the domain."""
+
+        def value(step: float) -> float:
+            try:
+                return float(np.real(self.along(_moved(self.array, where, step * axis))))
+            except (*OPERATION_ERRORS, LanguageError):  # at the point it is inside
+                return np.nan
+
+        return value
+
+    def imaginary(self, where: Any, step: float) -> float:
+        """The slope along an element, or a direction, by a complex step."""
+        return float(np.imag(self.along(_moved(self.array, where, 1j * step))) / step)
+
+    def agree(self, direction: Any) -> bool:
+        """Whether the slope along a direction, about as large as the array is, is the gradient's."""
+        terms = np.real(np.conj(direction) * self.analytical)
+        expected, size, sides = float(terms.sum()), float(np.linalg.norm(terms)), None
+        if self.exact:
+            slope, error = self.imaginary(direction, COMPLEX_STEP), ROUNDING * self.scale
+        else:
+            slope, error, sides = _slope(self.line(direction), self.centre, self.scale, 1.0)
+        if sides is not None:
+            return Kink((), sides, expected).ok
+        return bool(abs(slope - expected) <= self.rtol * size + 10 * error)
+
+    def by_complex_step(self, i: tuple[int, ...]) -> tuple[float, float] | None:
+        """(slope, its uncertainty) by an element; None where the function is not analytic."""
+        size, expected = float(np.abs(self.array[i])), self.analytical[i]
+        step = min(COMPLEX_STEP, size * COMPLEX_PART) or COMPLEX_STEP
+        slope = self.imaginary(i, step)
+        # As far as the value itself is known, and what the step takes below the range.
+        uncertain = ROUNDING * self.scale / max(size, 1) + SMALLEST / step
+        if abs(slope - expected) > 10 * uncertain:
+            apart = abs(self.imaginary(i, step * FARTHER) - slope)
+            uncertain += apart / FARTHER**2  # what the step adds: of the third derivative
+            if abs(slope - expected) > 10 * uncertain and apart > abs(slope):
+                return None  # a root of the step
+        return slope, uncertain
+
+    def by_differences(self, i: tuple[int, ...]) -> tuple[complex, float, list[Kink]]:
+        """(slope, its uncertainty, kinks) by an element; a complex one is moved along both axes."""
+        size, kinks = float(np.abs(self.array[i])), []
+        parts: list[tuple[float, float]] = []
+        for axis in (1.0, 1j) if self.array.dtype.kind == "c" else (1.0,):
+            value = self.line(i, axis)
+            expected = float(np.real(np.conj(axis) * self.analytical[i]))
+            slope, error, sides = _slope(value, self.centre, self.scale, size)
+            if np.isnan(slope):
+                slope, error = _inside(value, self.centre, self.scale, size)
+            elif (
+                sides is not None
+                or not abs(slope - expected) <= self.rtol * abs(expected) + 10 * error
+            ):
+                slope, error, sides = _looked_again(
+                    value, self.centre, self.scale, size, expected, (slope, error, sides)
+                )
+            if sides is not None:
+                kinks.append(Kink(i, sides, self.analytical[i]))
+            parts.append((slope, error))
+        slope_of_both = parts[0][0] if len(parts) == 1 else complex(parts[0][0], parts[1][0])
+        return slope_of_both, max(e for _, e in parts), kinks
+
+
 def _compare(
     name: str,
     array: Any,
@@ -347,71 +435,21 @@ def _compare(
     many: int = MANY,
 ) -> Checked:
     """One variable's gradient, both ways; of more than `many` elements, all together and a sample."""
-    method = "complex step" if analytic and array.dtype.kind == "f" else "differences"
-    centre = np.real(along(name, np.array(array))) if method == "differences" else 0.0
-
-    def line(where: Any, axis: complex = 1.0) -> Callable[[float], float]:
-        """The value along an element, or a direction, by the step; nan outside of the domain."""
-
-        def value(step: float) -> float:
-            try:
-                return float(np.real(along(name, _moved(array, where, step * axis))))
-            except (*OPERATION_ERRORS, LanguageError):  # at the point it is inside
-                return np.nan
-
-        return value
-
-    def imaginary(where: Any, step: float) -> float:
-        return float(np.imag(along(name, _moved(array, where, 1j * step))) / step)
-
-    def agrees(direction: Any) -> bool:
-        """Whether the slope along a direction, about as large as the array is, is the gradient's."""
-        terms = np.real(np.conj(direction) * analytical)
-        own, size, sides = float(terms.sum()), float(np.linalg.norm(terms)), None
-        if method == "complex step":
-            slope, error = imaginary(direction, COMPLEX_STEP), ROUNDING * scale
-        else:
-            slope, error, sides = _slope(line(direction), centre, scale, 1.0)
-        if sides is not None:
-            return Kink((), sides, own).ok
-        return bool(abs(slope - own) <= rtol * size + 10 * error)
-
-    places = list(np.ndindex(array.shape)) if array.size <= many else _sample(array, agrees)
-    numerical = np.array(analytical)
-    uncertain = np.zeros(array.shape)
+    exact = analytic and array.dtype.kind == "f"
+    slopes = _Slopes(partial(along, name), array, analytical, scale, rtol, exact)
+    places = list(np.ndindex(array.shape)) if array.size <= many else _sample(array, slopes.agree)
+    numerical, uncertain = np.array(analytical), np.zeros(array.shape)
     kinks: list[Kink] = []
     for i in places:
-        size = float(np.abs(array[i]))
-        if method == "complex step":
-            step = min(COMPLEX_STEP, size * COMPLEX_PART) or COMPLEX_STEP
-            numerical[i] = slope = imaginary(i, step)
-            # As far as the value itself is known, and what the step takes below the range.
-            uncertain[i] = ROUNDING * scale / max(size, 1) + SMALLEST / step
-            if abs(slope - analytical[i]) > 10 * uncertain[i]:
-                apart = abs(imaginary(i, step * FARTHER) - slope)
-                uncertain[i] += apart / FARTHER**2  # what the step adds: of the third derivative
-                wrong = abs(slope - analytical[i]) > 10 * uncertain[i]
-                if wrong and apart > abs(slope):
-                    # A root of the step: the function is not analytic there.
-                    return _compare(name, array, analytical, along, scale, rtol, atol, False, many)
-            continue
-        parts: list[tuple[float, float]] = []
-        for axis in (1.0, 1j) if array.dtype.kind == "c" else (1.0,):
-            value = line(i, axis)
-            own = float(np.real(np.conj(axis) * analytical[i]))
-            slope, error, sides = _slope(value, centre, scale, size)
-            if np.isnan(slope):
-                slope, error = _inside(value, centre, scale, size)
-            elif sides is not None or not abs(slope - own) <= rtol * abs(own) + 10 * error:
-                slope, error, sides = _looked_again(
-                    value, centre, scale, size, own, (slope, error, sides)
-                )
-            if sides is not None:
-                kinks.append(Kink(i, sides, analytical[i]))
-            parts.append((slope, error))
-        numerical[i] = parts[0][0] if len(parts) == 1 else complex(parts[0][0], parts[1][0])
-        uncertain[i] = max(e for _, e in parts)
+        if not exact:
+            numerical[i], uncertain[i], bends = slopes.by_differences(i)
+            kinks += bends
+        elif (pair := slopes.by_complex_step(i)) is not None:
+            numerical[i], uncertain[i] = pair
+        else:
+            return _compare(name, array, analytical, along, scale, rtol, atol, False, many)
     bound = UNBOUNDED * np.maximum(scale / np.where(array == 0, 1.0, np.abs(array)), 1.0)
+    method = "complex step" if exact else "differences"
     found = Checked(analytical, numerical, uncertain, kinks, method, rtol, atol, bound)
     found.seen = len(places)
     if not found.ok and found.seen < array.size and array.shape[-2:-1] == array.shape[-1:]:
@@ -695,9 +733,6 @@ def gradient_function(function: Function, wrt: Sequence[str], number: int = 0) -
     return gradients
 
 
-# -- whom to blame --------------------------------------------------------------------------------
-
-
 __all__ = [
     "Checked",
     "Kink",
@@ -706,5 +741,5 @@ __all__ = [
     "costly_slopes",
     "gradient_function",
     "is_analytic",
+    "outputs_of",
 ]
-__all__ += ["outputs_of"]
