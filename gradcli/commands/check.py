@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.check_points import SHAPES, chosen
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import BY_ROWS, OPEN, Option, Options, declare
-from gradcli.commands.free_points import Point, note_guesses, point, wanted_names
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, apart
-from gradcli.language.located_errors import LanguageError, error_at
+from gradcli.language.located_errors import error_at
 
 if TYPE_CHECKING:
     import click
@@ -24,12 +22,6 @@ if TYPE_CHECKING:
     from gradcli.transforms.tolerances import Comparison
     from gradcli.transforms.verdicts import Verdict
 
-TRIES = 20  # random points until one has finite values
-# Where values are made up: how far from 0 the points lie. One point hides what holds there alone.
-SPREAD = (1.0, 1.0, 1.0, 4.0, 4.0, 0.1)
-LIMITS = "-1,1"  # between which they lie, if --range does not say
-SHAPES = ((5,), (2, 5))  # that scalars take at other points
-OTHER_SIZE = (7,)
 KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     *("no_grad", "inference_mode", "set_grad_enabled")
 }
@@ -72,7 +64,7 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
 
         _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
         return
-    points, wanted = _asked(ctx, request, samples, options.range, against)
+    points, wanted = chosen(ctx, request, options)
     if against is not None:
         _compare(ctx, request, points, wanted[0], against, rtol, atol)
         return
@@ -90,50 +82,6 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
         if not reports[-1].ok:
             break  # one point is enough to be wrong at
     _report(ctx, request, reports, len(points))
-
-
-def _asked(
-    ctx: click.Context,
-    request: Request,
-    samples: int | None,
-    interval: str | None,
-    against: str | None,
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """The points to check at, and the variables to differentiate by."""
-    import numpy as np
-
-    from gradcli.language import parse
-    from gradcli.system import dtypes
-    from gradcli.transforms.switches import intervals
-
-    shape_at = None if against is None else _formula_shape(request, against)
-    suits = None if shape_at is None else _suits(request, shape_at)
-    exact = None if shape_at is None else _suits(request, shape_at, exact=True)
-    where = point(ctx, request, *(s for s in (exact, suits) if s))
-    dtypes.set_default_dtype(dtypes.float64)
-    where.arrays = {n: _double(a) for n, a in where.arrays.items()}
-    wanted = wanted_names(request, where)
-    note_guesses(where)
-    if against is not None and len(wanted) != 1:
-        known = ", ".join(wanted)
-        raise usage(
-            f"--against is a gradient by one variable (there are: {known})", hint="add --wrt"
-        )
-    random = [n for n in where.arrays if n not in where.given or (samples and n in wanted)]
-    spread = SPREAD if random and not samples else (1.0,) * (samples or 1)
-    limits, anywhere = _limits(interval or LIMITS), interval is None
-    if not anywhere:
-        spread = (1.0,) * len(spread)
-    readings = [[] if request.shapes else [n for n in random if n not in where.given]]
-    if against is not None and shape_at is not None and readings[0]:
-        readings = _readings(request, where, wanted[0], readings[0], against, shape_at)
-    rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
-    around = intervals(map(parse, filter(None, [request.source, against]))) if anywhere else []
-    drawn = partial(_drawn, where, random, rng=rng, around=around)
-    points = list(_points(request, where, random, readings, spread, limits, suits, drawn))
-    if random and around and not samples:
-        points += _on_other_sides(request, where, against, points, around, suits, drawn)
-    return points, wanted
 
 
 @contextmanager
@@ -159,264 +107,6 @@ def _outside(error: ArithmeticError, arrays: dict[str, Any], request: Request) -
         source=request.source,
         hint="take a point inside the domain",
     )
-
-
-def _limits(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise usage(f"--range wants A,B, not {text!r}", hint="as in --range 0.5,2") from None
-    if not low < high:
-        raise usage(f"--range: {low:g} is not less than {high:g}")
-    return low, high
-
-
-def _double(array: Any) -> Any:
-    import numpy as np
-
-    kind = array.dtype.kind
-    if kind in "fc":
-        return np.asarray(array, np.complex128 if kind == "c" else np.float64)
-    return array
-
-
-def _formula_shape(
-    request: Request, text: str
-) -> Callable[[Mapping[str, Any]], tuple[int, ...] | None]:
-    """The shape of a formula's value at a point; None where it has no value."""
-    from gradcli.core.promotion import OPERATION_ERRORS
-    from gradcli.core.tensor import wrap
-    from gradcli.language import parse
-    from gradcli.symbolic.formula_check import formula_at
-    from gradcli.symbolic.generic_points import quiet
-
-    formula = parse(text)
-    free = frozenset(formula.free_variables())
-
-    def shape_at(arrays: Mapping[str, Any]) -> tuple[int, ...] | None:
-        values = {n: wrap(a) for n, a in arrays.items() if n in free}
-        try:
-            with quiet():
-                return tuple(formula_at(formula, {**request.loaded, **values}).shape)
-        except (*OPERATION_ERRORS, LanguageError):
-            return None
-
-    return shape_at
-
-
-def _suits(
-    request: Request,
-    shape_at: Callable[[Mapping[str, Any]], tuple[int, ...] | None],
-    exact: bool = False,
-) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a formula can be the gradient at a point: it has a value there, and the variable's shape.
-
-    exact: not even a single number does for an array.
-    """
-
-    def suits(arrays: Mapping[str, Any]) -> bool:
-        names = [n for n in request.wrt or arrays if n in arrays and n not in request.no_grad]
-        found = shape_at(arrays)
-        return found is not None and (
-            (not exact and set(found) <= {1}) or any(found == arrays[n].shape for n in names)
-        )
-
-    return suits
-
-
-def _readings(
-    request: Request,
-    where: Point,
-    name: str,
-    scalars: list[str],
-    text: str,
-    shape_at: Callable[[Mapping[str, Any]], tuple[int, ...] | None],
-) -> list[list[str]]:
-    """Which scalars are arrays at other points, where a formula is to be the gradient by a variable.
-
-    It may be meant for a number among arrays (`-2*sum(x - m)` for `sum((x - m)**2)` by m), for an
-    array among numbers, or for arrays of one size (`2*(x - y)/x.numel()` for a loss).
-    """
-    from gradcli.symbolic.formula_check import compare_formula
-    from gradcli.symbolic.generic_points import sample
-    from gradcli.transforms.verdicts import function_of
-
-    if name in where.given:
-        return [[]]
-    function = function_of(request.program, request.loaded)
-    others = [n for n in scalars if n != name]
-
-    def at(sizes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-        return where.arrays | {n: sample(of, k) for k, (n, of) in enumerate(sizes.items())}
-
-    def shapes(names: list[str], size: tuple[int, ...] = SHAPES[0]) -> tuple[Any, Any]:
-        """The shapes of the program's value, and of the formula's."""
-        arrays = at(dict.fromkeys(names, size))
-        value = _value_shape(function, arrays)
-        return value, None if value is None else shape_at(arrays)
-
-    same = others and shapes(scalars) == ((), SHAPES[0])
-    if same:
-        arrays = at(dict.fromkeys(scalars, SHAPES[0]))
-        try:
-            if compare_formula(request.program, text, arrays, name, request.loaded).ok:
-                return [scalars]
-        except (*ENGINE_ERRORS, LanguageError, ArithmeticError):
-            pass
-    value, given = shapes(others)
-    if value == () and given is not None and set(given) <= {1}:
-        sizes = {**dict.fromkeys(others, SHAPES[0]), name: OTHER_SIZE}
-        if _value_shape(function, at(sizes)) is None:
-            # Its size is that of the others, or it is a number.
-            return [others] if shapes(others, SHAPES[1])[0] == () else [[]]
-    if same:
-        return [scalars] if shapes([name])[1] == () else [[name], scalars]
-    return [[name]]
-
-
-def _points(
-    request: Request,
-    where: Point,
-    random: list[str],
-    readings: Sequence[Collection[str]],
-    spread: Sequence[float],
-    limits: tuple[float, float],
-    suits: Callable[[Mapping[str, Any]], bool] | None,
-    drawn: Callable[..., Iterator[dict[str, Any]]],
-) -> Iterator[dict[str, Any]]:
-    """The points: the given one, or random ones where the value is finite, some of them of other sizes.
-
-    readings: the scalars that may be arrays then, in turn. spread: for each point, how far apart.
-    suits: what else must hold at points of other sizes. drawn: random points of some shapes and ends.
-    """
-    from gradcli.symbolic.shape_inference import larger
-    from gradcli.transforms.verdicts import function_of
-
-    function = function_of(request.program, request.loaded)
-    shapes = {n: a.shape for n, a in where.arrays.items()}
-    guessed = [larger(shapes, where.guessed)] * 2
-    for number, factor in enumerate(spread):
-        vectors = readings[number // 3 % len(readings)]
-        others = (
-            guessed
-            if where.guessed
-            else [
-                {n: of if n in vectors and not s else s for n, s in shapes.items()} for of in SHAPES
-            ]
-        )
-        if not random:
-            yield dict(where.arrays)
-            continue
-        ends = (limits[0] * factor, limits[1] * factor)
-        tries = [shapes]
-        if number % 3:
-            tries = [
-                sizes for sizes in others[: number % 3][::-1] if sizes not in ({}, shapes)
-            ] + tries
-        yield next(
-            (
-                arrays
-                for sizes in tries
-                for arrays in drawn(sizes, ends)
-                if _is_finite(function, arrays)
-                and (sizes is shapes or suits is None or suits(arrays))
-            ),
-            dict(where.arrays),
-        )
-
-
-def _on_other_sides(
-    request: Request,
-    where: Point,
-    against: str | None,
-    points: Sequence[dict[str, Any]],
-    around: Sequence[tuple[float, float]],
-    suits: Callable[[Mapping[str, Any]], bool] | None,
-    drawn: Callable[..., Iterator[dict[str, Any]]],
-) -> Iterator[dict[str, Any]]:
-    """Points at which the program, or the formula, takes other branches than at the given ones."""
-    from gradcli.language import parse
-    from gradcli.transforms.switches import FAR, MOST, Sides
-    from gradcli.transforms.verdicts import function_of
-
-    programs = [request.program, *([parse(against)] if against else [])]
-    functions = [function_of(p, request.loaded) for p in programs]
-    known = Sides(functions)
-    for arrays in points:
-        known.is_new(arrays)
-    if not known.seen:
-        return
-    shapes = {n: a.shape for n, a in where.arrays.items()}
-    count = 0
-    for ends in around:
-        for arrays in islice(drawn(shapes, ends), 3):
-            far = ends[1] in FAR
-            if (
-                _is_finite(functions[0], arrays)
-                and (suits is None or suits(arrays))
-                and known.is_new(arrays, far)
-            ):
-                yield arrays
-                count += 1
-            if count == MOST:
-                return
-
-
-def _drawn(
-    where: Point,
-    random: list[str],
-    shapes: dict[str, tuple[int, ...]],
-    limits: tuple[float, float],
-    rng: Any,
-    around: Sequence[tuple[float, float]],
-) -> Iterator[dict[str, Any]]:
-    """Random arrays: of both signs, then positive, with well-conditioned square matrices, and farther off."""
-    import numpy as np
-
-    from gradcli.symbolic.generic_points import sample
-
-    for tried, (low, high) in enumerate([*[limits] * TRIES, *(e for e in around for _ in "12")]):
-        arrays = dict(where.arrays)
-        for k, n in enumerate(random):
-            if arrays[n].dtype.kind not in "fc":
-                continue
-            drawn = rng.uniform(low, high, shapes[n])
-            if TRIES // 3 <= tried < TRIES:  # a domain like that of log or sqrt
-                drawn = np.abs(drawn) + 0.1
-            if 2 * TRIES // 3 <= tried < TRIES:  # a domain like that of cholesky
-                drawn = sample(shapes[n], k + tried)
-            if arrays[n].dtype.kind == "c":
-                drawn = drawn + 1j * rng.uniform(low, high, shapes[n])
-            arrays[n] = np.asarray(drawn)
-        yield arrays
-
-
-def _is_finite(function: Any, arrays: dict[str, Any]) -> bool:
-    """Whether the program runs there, and its value is finite."""
-    import numpy as np
-
-    values = _outputs(function, arrays)
-    return values is not None and all(np.isfinite(v.array).all() for v in values)
-
-
-def _value_shape(function: Any, arrays: dict[str, Any]) -> tuple[int, ...] | None:
-    """The shape of the program's value at a point; None if it does not run, or has several values."""
-    values = _outputs(function, arrays)
-    return tuple(values[0].shape) if values and len(values) == 1 else None
-
-
-def _outputs(function: Any, arrays: dict[str, Any]) -> list[Any] | None:
-    """The program's values at a point; None if it does not run."""
-    import numpy as np
-
-    from gradcli.core.tensor import wrap
-    from gradcli.transforms.finite_differences import outputs_of
-
-    with np.errstate(all="ignore"):
-        try:
-            return outputs_of(function(**{n: wrap(a) for n, a in arrays.items()}))
-        except (LanguageError, RuntimeError):
-            return None
 
 
 # -- what it says ---------------------------------------------------------------------------------

@@ -521,6 +521,7 @@ def check(
     `gradcli.transforms.assertions.assert_gradients`
     says more, and takes functions. Raises LanguageError.
     """
+    from gradcli.commands.check_points import double
     from gradcli.system import dtypes
     from gradcli.transforms.finite_differences import NotFinite
     from gradcli.transforms.verdicts import verdicts
@@ -532,7 +533,7 @@ def check(
         call.leaves()
         if call.open:  # the program says which value is missing
             call.run("gradient")
-        arrays = {n: _double(t.detach().array) for n, t in call.tensors.items()}
+        arrays = {n: double(t.detach().array) for n, t in call.tensors.items()}
         try:
             with np.errstate(all="ignore"):
                 found = verdicts(
@@ -551,13 +552,6 @@ def check(
     finally:
         dtypes.set_default_dtype(before)
     return Check(found)
-
-
-def _double(array: Any) -> Any:
-    kind = array.dtype.kind
-    return (
-        np.asarray(array, np.complex128 if kind == "c" else np.float64) if kind in "fc" else array
-    )
 
 
 @verb
