@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 import gradcli.system.budget as budget
-from gradcli.commands.terminal import colour_wanted, echo, is_terminal, painted
+from gradcli.commands.terminal import colour_wanted, echo, is_terminal, painted, width
 from gradcli.system.interrupts import begin, held, unfinished
 from gradcli.system.visible import visible
 
@@ -361,6 +361,13 @@ def write_results(results: Iterable[tuple[str | None, Any]], style: Style) -> No
         if style.form == "plain":
             text = to_plain(value, style.precision)
             lines.append(visible(text if name is None else f"{name}\t{text}"))
+        elif style.summarise and (array := as_array(value)) is not None and array.ndim:
+            from functools import partial
+
+            from gradcli.commands import array_text
+
+            spell = partial(numerals, precision=style.precision or array_text.DIGITS)
+            lines += array_text.lines_of(name, array, spell, width(sys.stdout), style.colour)
         else:
             lines.append(labelled(name, to_text(value, style), style))
     if lines:
