@@ -235,7 +235,7 @@ ARRAYS = (
 SEED = "--seed, --gradient VALUE"
 VALUE = Option("--value", "Print the value too.")
 ANOMALY = Option("--detect-anomaly", "Refuse NaN and infinity; say where from.")
-NATIVE = Option(
+NATIVE = _input(
     "--native",
     "Run large arrays as C, compiled by the machine's compiler (CC, else cc).",
 )
