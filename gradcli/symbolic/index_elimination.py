@@ -8,7 +8,7 @@ product of matrices says is written as `einsum`. No factor has a dimension of si
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, count
 from typing import Any, NamedTuple
 
@@ -27,6 +27,9 @@ from gradcli.symbolic.expressions import Expression, call, is_call, is_number, n
 from gradcli.symbolic.spelling import NoExpression
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"  # the first for the result's dimensions
+
+MOST_TERMS = 24  # of a sum whose terms are searched for what they share
+BRACKETS = 2  # extra characters accepted for one matrix product less: (A + A.T)@x for x@A + A@x
 
 Shape = tuple[int, ...]
 Labels = tuple[int, ...]
@@ -132,13 +135,15 @@ class _Elimination:
         self.closed = set(closed)  # products that are not taken apart again
         self.fresh = count(1 + max((k for _, ks in given.factors for k in ks), default=rank))
 
-    def product(self) -> Product:
-        """The factors that are left."""
-        changed = True
-        while changed:
+    def product(self, merge: bool = True) -> Product:
+        """The factors that are left; merge: whether sums over labels are written as products."""
+        changed = self.merge = merge
+        while changed or self.waiting:
             while self.waiting:
                 self.open(*self.waiting.pop())
-            changed = any(step() for step in (self.same, self.alone, self.vectors, self.matrices))
+            changed = merge and any(
+                step() for step in (self.same, self.alone, self.vectors, self.matrices)
+            )
         return Product(alg.product(self.scale), tuple(self.factors))
 
     # -- factors as their parts --------------------------------------------------------------
@@ -173,9 +178,13 @@ class _Elimination:
             self.waiting += [(vector, labels[:1]), (eye(own.shape[0]), labels)]
         elif own in self.closed:
             self.factors.append((own, labels))
-        elif is_call(own, "matmul") and len(given[0].shape) == len(given[1].shape) == 2:
-            k = next(self.fresh)
-            self.waiting += [(given[1], (k, labels[1])), (given[0], (labels[0], k))]
+        elif (
+            is_call(own, "matmul")
+            and len(own.shape) <= 2
+            and (not self.merge or len(given[0].shape) == len(given[1].shape) == 2)
+        ):
+            k, left = next(self.fresh), len(given[0].shape) - 1
+            self.waiting += [(given[1], (k, *labels[left:])), (given[0], (*labels[:left], k))]
         elif is_call(own, "expand"):
             self.broadcast(given[0], labels, own.shape)
         elif own.op == "product" and len(given) > 1 and len(own.shape) > 1:
@@ -490,13 +499,87 @@ def _joined(one: Product, two: Product, shape: Shape, stage: int) -> Product | N
     return Product(outer, (*(a & b).elements(), (both, place)))
 
 
+def gathered(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
+    """The rule that rewrites A@x + B@x to (A + B)@x, if that is not longer by `length`."""
+
+    def rule(node: Expression) -> Expression:
+        rank = len(node.shape)
+        if node.op != "sum" or not 0 < rank <= 2 or 1 in node.shape:
+            return node
+        terms = [alg.scale(c, t) for t, c in zip(node.args, node.data[0], strict=True)]
+        chains = [t for t in terms if _is_product(t) and t.shape == node.shape]
+        if not 1 < len(chains) <= MOST_TERMS:
+            return node
+        found: list[tuple[Product, list[Expression]]] = []  # with the terms that it stands for
+        for term in chains:
+            made, own = _opened(term, rank), [term]
+            at = 0
+            while at < len(found):  # what is joined may join with another
+                one = _shared(found[at][0], made, rank)
+                at += 1
+                if one is not None:
+                    made, own = one, own + found.pop(at - 1)[1]
+                    at = 0
+            found.append((made, own))
+        if len(found) == len(chains):
+            return node
+        parts = [
+            own[0] if len(own) == 1 else _expression(_reduced(p, rank), node.shape)
+            for p, own in found
+        ]
+        rest = [t for t in terms if t not in chains]
+        other = alg.add(*parts, *rest, number(node.data[1]))
+        return other if length(other) <= length(node) + BRACKETS else node
+
+    return rule
+
+
+def _opened(term: Expression, rank: int) -> Product:
+    """A product of arrays as its factors, sums over labels as they are."""
+    given = Product(alg.one, ((term, tuple(range(rank))),))
+    return _ordered(_Elimination(given, rank).product(merge=False), rank)
+
+
+def _is_product(term: Expression) -> bool:
+    """Whether it is a product of arrays, up to scalar factors."""
+    return is_call(alg.scalars_out(term)[1], "matmul", "outer", "T")
+
+
+def _shared(one: Product, two: Product, rank: int) -> Product | None:
+    """Two terms as one, if they share a factor beside what has at most two dimensions."""
+    a, b = Counter(one.factors), Counter(two.factors)
+    common = list((a & b).elements())
+    mine, other = list((a - b).elements()), list((b - a).elements())
+    open_ = {*range(rank), *(k for _, ks in common for k in ks)}
+    edge = [sorted(open_.intersection(k for _, ks in own for k in ks)) for own in (mine, other)]
+    if not common or edge[0] != edge[1] or not 0 < len(edge[0]) <= 2:
+        return None
+    sizes = {k: n for f, ks in mine for k, n in zip(ks, f.shape, strict=True)}
+    shape = tuple(sizes[k] for k in edge[0])
+    names = {k: at for at, k in enumerate(edge[0])}
+    (p, first), (q, second) = alg.split(one.number), alg.split(two.number)
+    outer = first if first is second else alg.one
+    numbers = [one.number, two.number] if outer is alg.one else [number(p), number(q)]
+    parts = []
+    for n, own in zip(numbers, (mine, other), strict=True):
+        inner = {k: names.get(k, k + len(names) + rank) for _, ks in own for k in ks}
+        factors = tuple((f, tuple(inner[k] for k in ks)) for f, ks in own)
+        parts.append(_expression(_reduced(Product(n, factors), len(shape)), shape))
+    return Product(outer, (*common, (_sum(parts), tuple(edge[0]))))
+
+
 def written(terms: Iterable[Product], shape: Shape) -> Expression:
     """The sum of terms as an expression of this shape, to which it may have to be broadcast."""
     found = eliminated(terms, shape)
     table = _stacked(found, shape) if 1 <= len(shape) <= 2 else None
     if table is not None:
         return table
-    return alg.combine((_expression(term, shape), ONE) for term in found)
+    return _sum(_expression(term, shape) for term in found)
+
+
+def _sum(terms: Iterable[Expression]) -> Expression:
+    """The sum with transposes last: A + A.T, not A.T + A."""
+    return alg.add(*sorted(terms, key=lambda t: is_call(alg.split(t)[1], "T")))
 
 
 def _stacked(terms: list[Product], shape: Shape) -> Expression | None:

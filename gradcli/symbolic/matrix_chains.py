@@ -1,25 +1,16 @@
-"""Canonicalisation of matrix products: common factors of a sum taken out, few transposes, few brackets.
+"""Canonicalisation of matrix products: few transposes, few brackets, few signs.
 
 Products associate to the left unless that takes more multiplications.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import product_of, transposed
-from gradcli.symbolic.common_denominators import powers_of, terms_of
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
-from gradcli.symbolic.expressions import Expression, call, is_call, is_number
+from gradcli.symbolic.expressions import Expression, call, is_call
 
-MOST_TERMS = 24
-MOST_TRIED = 200  # factorisations of one sum
-BRACKETS = 2  # extra characters accepted for one matrix product less: (A + A.T)@x for x@A + A@x
 Chain = tuple[Expression, ...]
-Factors = list[tuple[Expression, Any]]
-Rule = Callable[[Expression], Expression]
 
 
 def chain(product: Expression) -> Chain:
@@ -49,113 +40,6 @@ def multiplied(factors: Chain) -> Expression:
     for factor in factors[1:]:
         found = product_of(found, factor)
     return found
-
-
-# -- what terms share -----------------------------------------------------------------------------
-def gathered(length: Callable[[Expression], int]) -> Rule:
-    """The rule that rewrites A@x + B@x to (A + B)@x, if that is not longer by `length`.
-
-    The rest of a sum is factored in turn, so all factorisations are tried: there may be as many as
-    subsets of terms, and at most `MOST_TRIED` are.
-    """
-
-    def rule(node: Expression) -> Expression:
-        known: dict[Expression, Expression] = {}
-
-        def best_of(node: Expression) -> Expression:
-            if node.op != "sum" or not node.shape or len(node.args) > MOST_TERMS:
-                return node
-            if node in known or len(known) > MOST_TRIED:
-                return known.get(node, node)
-            best, size = node, length(node)
-            known[node] = node
-            for found in _shared(node, best_of):
-                found = best_of(found)
-                if length(found) <= size + BRACKETS:
-                    best, size = found, length(found)
-            known[node] = best
-            return best
-
-        return best_of(node)
-
-    return rule
-
-
-def _shared(node: Expression, rule: Rule) -> Iterator[Expression]:
-    """The sums that come of taking out one factor with which several products begin or end."""
-    rows: list[tuple[Number, Factors, Chain]] = []
-    for c, t in terms_of(node):
-        outer, core = _core(t)
-        if core is not None and core.shape != node.shape:
-            core = None  # broadcast: the factor is no factor of this product
-        rows.append((c, outer, chain(core) if core is not None else ()))
-    for end in (0, -1):
-        for word in ("matmul", "outer"):
-            ends: dict[Expression, list[int]] = {}
-            for k, (_, _, factors) in enumerate(rows):
-                own = _factors(factors, word)
-                if len(own) > 1:
-                    ends.setdefault(own[end], []).append(k)
-            for factor, members in ends.items():
-                if len(members) > 1:
-                    yield _without(node, rows, factor, members, end, word, rule)
-
-
-def _factors(factors: Chain, word: str) -> Chain:
-    """The factors of a chain, or the two vectors of an outer product."""
-    if word == "matmul":
-        return factors
-    return factors[0].args if len(factors) == 1 and is_call(factors[0], "outer") else ()
-
-
-def _core(term: Expression) -> tuple[Factors, Expression | None]:
-    """(scalar factors, the one matrix product or outer product) of a term; None if there is no such."""
-    outer: Factors = []
-    core = None
-    for base, e in powers_of(term):
-        if not base.shape and not (isinstance(e, Expression) and e.shape):
-            outer.append((base, e))
-        elif core is None and e == ONE and is_call(base, "matmul", "outer"):
-            core = base
-        else:
-            return [], None
-    return outer, core
-
-
-def _without(
-    node: Expression,
-    rows: list[tuple[Number, Factors, Chain]],
-    factor: Expression,
-    members: list[int],
-    end: int,
-    word: str,
-    rule: Rule,
-) -> Expression:
-    parts = []
-    common = [p for p in rows[members[0]][1] if all(p in rows[k][1] for k in members)]
-    for k in members:
-        c, outer, factors = rows[k]
-        outer = [p for p in outer if p not in common]
-        own = _factors(factors, word)
-        rest = own[1:] if end == 0 else own[:-1]
-        inner = rest[0] if word == "outer" else multiplied(rest)
-        parts.append((alg.product([*outer, (inner, ONE)]), c))
-    parts.sort(key=lambda p: is_call(alg.split(p[0])[1], "T"))  # A + A.T, not A.T + A
-    inner = rule(alg.combine(parts))
-    terms = terms_of(node)
-    rest_terms = [(t, c) for k, (c, t) in enumerate(terms) if k not in members]
-    shape = alg.split(terms[members[0]][1])[1].shape
-    if is_number(inner, 0):
-        return alg.combine(rest_terms)
-    if not inner.shape:
-        return node
-    scalars, inner = alg.scalars_out(inner)
-    pair = (factor, inner) if end == 0 else (inner, factor)
-    if word == "outer":
-        made = call("outer", list(pair), shape)
-    else:
-        made = multiplied((*chain(pair[0]), *chain(pair[1])))
-    return alg.combine([*rest_terms, (alg.product([*common, *scalars, (made, ONE)]), ONE)])
 
 
 # -- transposes and association -------------------------------------------------------------------
@@ -239,4 +123,4 @@ def _opposite(own: Expression) -> Expression | None:
     return None
 
 
-__all__ = ["associated", "chain", "gathered", "transposes", "without_sign"]
+__all__ = ["associated", "chain", "multiplied", "transposes", "without_sign"]

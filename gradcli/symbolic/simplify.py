@@ -33,6 +33,7 @@ from gradcli.symbolic.expressions import (
     value_of,
 )
 from gradcli.symbolic.function_identities import angles, named_quotients, one_sigmoid, sigmoids
+from gradcli.symbolic.index_elimination import gathered
 from gradcli.symbolic.polynomials import collected
 from gradcli.symbolic.rewriting import rewrite
 
@@ -406,7 +407,7 @@ def _tidied(expression: Expression) -> Expression:
 
 
 _together = together(length)
-_products = matrix_chains.gathered(length)
+_products = gathered(length)
 RULES = (
     *(
         _moments,
