@@ -132,18 +132,18 @@ MEANT: tuple[tuple[str, str, str], ...] = (
         "in a batch torch reads what it has just written over; for one entry it refuses, too",
     ),
     (
-        r"inference_mode\(\)(.|\n)*enable_grad",
+        r"(?s)(?=.*inference_mode).*enable_grad",
         "taken torch.*Inference tensors cannot be saved",
         "with enable_grad inside of inference_mode torch takes what is closed over for made there",
     ),
     (
-        r"func\.(jvp|jacfwd|hessian)(.|\n)*\w_\(",
+        r"(?s)(?=.*func\.(jvp|jacfwd|hessian)).*\w_\(",
         "taken torch.*output 0 of torch::autograd::CopyBackwards, is at version",
         "torch looks at what has been saved of a written tangent, though no gradient needs it",
     ),
     ("inference_mode", "not implemented for aten::_unpack_dual", "in a batch torch cannot there"),
     (
-        r"func\.(jvp|jacfwd|hessian)(.|\n)*\w_\(",
+        r"(?s)(?=.*func\.(jvp|jacfwd|hessian)).*\w_\(",
         "taken torch.*inplace arithmetic",
         "torch cannot write into a tangent that lies in fewer batches than what is written",
     ),
