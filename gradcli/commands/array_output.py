@@ -55,13 +55,8 @@ def write_arrays(results: list[Result], style: output.Style) -> None:
         sys.stdout.flush()
         _write(sys.stdout.buffer, found, columns, style)
         return
-    file = output.Replacement(style.path)
-    kept = False
-    try:
-        _write(file.stream, found, columns, style)
-        kept = True
-    finally:
-        file.close(keep=kept)
+    with output.Replacement(style.path) as stream:
+        _write(stream, found, columns, style)
 
 
 def _write(

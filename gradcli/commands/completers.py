@@ -56,7 +56,7 @@ def variables(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 
 def variables_or_all(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The same, or `all`."""
+    """The variables of the expression, or `all`, in a list with commas."""
     return _listed([*_variables(ctx), "all"], incomplete)
 
 

@@ -287,7 +287,7 @@ def _write_frames(graph: Graph, given: dict[str, Any], form: str, folder: str) -
 
 
 def _check_options(shown: dict[str, Any], form: str) -> None:
-    """Refuse what would be passed over in silence."""
+    """Refuse options that the format would ignore."""
     for key, forms in HAVE.items():
         if shown[key] in (None, False) or form in forms:
             continue

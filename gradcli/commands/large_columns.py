@@ -283,22 +283,17 @@ class Passes:
             with output.Folder(style.path) as folder, RowsBar(self.table.rows) as bar:
                 runner.rows(work, number, values, written, parts, folder, bar.advance)
             return
-        file = output.Replacement(style.path)
-        kept = False
+        numerals = lambda array: output.numerals(array, style.precision)  # noqa: E731
         try:
-            numerals = lambda array: output.numerals(array, style.precision)  # noqa: E731
-            out = sink(style.form, file.stream, numerals, style.precision is None)
-            with RowsBar(self.table.rows) as bar:
+            with output.Replacement(style.path) as stream, RowsBar(self.table.rows) as bar:
+                out = sink(style.form, stream, numerals, style.precision is None)
                 for part in parts:
                     for _, rows in work.batches(number, values, part):
                         out.write(_columns({n: rows[k] for n, k in written.items()}))
                         bar.advance(len(rows[0]))
-            out.close()
-            kept = True
+                out.close()
         except TableError as error:
             raise table_error(error) from None
-        finally:
-            file.close(keep=kept)
 
 
 def rows_of(work: Work, value: bool = True) -> dict[str, int]:
@@ -340,7 +335,10 @@ def grad_by_rows(
     show_value: bool,
     altered: Iterable[str],
 ) -> None:
-    """`grad`. altered: the options that were given and need the graph."""
+    """What `gradcli grad` does of a table that is read by rows.
+
+    altered: the options that were given and need the graph.
+    """
     for option in altered:
         raise usage(f"{option} does not go with --by-rows", hint="--whole reads the table at once")
     made = Passes(ctx, request, table)
@@ -416,7 +414,7 @@ def _described(work: Work, value: Any, precision: int | None) -> dict[str, Any]:
 
 
 def eval_by_rows(ctx: AnyContext, request: Request, table: Table, runner: Runner) -> None:
-    """`eval`."""
+    """What `gradcli eval` does of a table that is read by rows."""
     made = Passes(ctx, request, table)
     work = made.work(made.wrt(), backward=False)
     made.may_be_written(work, runner)
@@ -447,7 +445,7 @@ def jvp_by_rows(
     vectors: Sequence[str],
     show_value: bool,
 ) -> None:
-    """`jvp`."""
+    """What `gradcli jvp` does of a table that is read by rows."""
     import numpy as np
 
     from gradcli.commands import vector_option
@@ -502,7 +500,7 @@ def jvp_by_rows(
 
 
 def _direction(made: Passes, name: str, value: str) -> Any:
-    """A column of the same table, or an array."""
+    """The direction of a variable: a column of the same table, or an array."""
     import numpy as np
 
     from gradcli.language.option_values import file_reference, table_error

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -443,47 +445,27 @@ def say(tally: Tally, bad_rows: str) -> None:
 
 
 # -- where it goes ----------------------------------------------------------------------------------
-class opened_sink:
+@contextmanager
+def opened_sink(form: str, path: str | None, request: Request) -> Iterator[Sink]:
     """The sink of a command line; a file is there whole or not at all."""
+    from gradcli.tables.writing import packing, sink
 
-    def __init__(self, form: str, path: str | None, request: Request) -> None:
-        self.form, self.path, self.request = form, path, request
-        self.file: Any = None
-        self.packed: Any = None
+    precision = request.style.precision
+    numerals = partial(output.numerals, precision=precision)
+    if path is not None and path not in output.STANDARD_OUTPUT:
+        with output.Replacement(path) as stream:
+            packed = packing(path, form, stream)
+            yield sink(form, packed or stream, numerals, precision is None)
+            if packed is not None:
+                packed.close()
+        return
+    if sys.stdout is None:
+        raise LanguageError("standard output is closed", kind="file", usage=False)
+    sys.stdout.flush()
+    if form == "table":
+        from gradcli.commands.terminal import width
+        from gradcli.commands.terminal_table import TerminalTable
 
-    def __enter__(self) -> Sink:
-        from gradcli.tables.writing import packing, sink
-
-        precision = self.request.style.precision
-        if self.path is not None and self.path not in output.STANDARD_OUTPUT:
-            self.file = output.Replacement(self.path)
-            try:
-                self.packed = packing(self.path, self.form, self.file.stream)
-            except BaseException:
-                self.__exit__(BaseException)
-                raise
-            stream = self.packed or self.file.stream
-        else:
-            if sys.stdout is None:
-                raise LanguageError("standard output is closed", kind="file", usage=False)
-            sys.stdout.flush()
-            stream = sys.stdout.buffer
-        if self.form == "table":
-            from gradcli.commands.terminal import width
-            from gradcli.commands.terminal_table import TerminalTable
-
-            return TerminalTable(
-                stream, lambda array: output.numerals(array, precision), width(sys.stdout)
-            )
-        try:
-            numerals = lambda array: output.numerals(array, precision)  # noqa: E731
-            return sink(self.form, stream, numerals, precision is None)
-        except BaseException:
-            self.__exit__(BaseException)
-            raise
-
-    def __exit__(self, kind: Any, *rest: object) -> None:
-        if self.packed is not None and kind is None:
-            self.packed.close()
-        if self.file is not None:
-            self.file.close(keep=kind is None)
+        yield TerminalTable(sys.stdout.buffer, numerals, width(sys.stdout))
+    else:
+        yield sink(form, sys.stdout.buffer, numerals, precision is None)

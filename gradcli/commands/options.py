@@ -314,7 +314,7 @@ def _take_reading(request: Request, reading: Reading) -> None:
 
 
 def _looks_known(program: Program | None, name: str) -> bool:
-    """The same without the operator table, which would import numpy: what is called is a function."""
+    """As `is_known`, without the operator table, which would import numpy: what is called is a function."""
     from gradcli.language.names import builtins, is_namespace
     from gradcli.language.scope_checks import is_bare
 

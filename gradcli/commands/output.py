@@ -230,7 +230,7 @@ def _other_text(value: Any) -> str:
 
 
 def _check_written(value: Any) -> None:
-    """Refuse lists of which there is no end."""
+    """Refuse a list that holds itself, which could be written for ever."""
     budget.nested(value)
     if budget.is_cyclic(value):
         from gradcli.language.located_errors import LanguageError
@@ -512,7 +512,7 @@ class _Raw(io.FileIO):
         self.path = path
 
     def write(self, data: Any) -> int:
-        """Write what there is room for."""
+        """As a file does, but an error names the file."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -545,6 +545,12 @@ class Replacement:
             self.stream = io.BufferedWriter(_Raw(handle, path))
         except (OSError, ValueError) as error:  # ValueError: a name with a null in it
             raise unwritable(path, error) from None
+
+    def __enter__(self) -> Any:
+        return self.stream
+
+    def __exit__(self, kind: Any, *rest: object) -> None:
+        self.close(keep=kind is None)
 
     def close(self, *, keep: bool) -> None:
         """Give the file its name, or remove it."""

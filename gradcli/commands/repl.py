@@ -46,7 +46,7 @@ class Console:
         output.write(text)
 
     def note(self, text: str) -> None:
-        """What is no result: for people only."""
+        """A remark, to standard error, where somebody types."""
         if self.interactive:
             click.echo(visible(text), file=sys.stderr)
 

@@ -51,7 +51,7 @@ class Frontend(Protocol):
         """A result."""
 
     def note(self, text: str) -> None:
-        """Something that is no result."""
+        """A remark, which is not part of the results."""
 
     def report(self, error: LanguageError) -> None:
         """An error."""
@@ -76,7 +76,7 @@ class Frontend(Protocol):
 
 
 class Leave(Exception):
-    """The session is to end."""
+    """Raised by a line that ends the session."""
 
 
 class Session:

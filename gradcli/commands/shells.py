@@ -8,7 +8,7 @@ _JOINTS = ("=", ":", "@", "=@")
 
 
 class Bash(BashComplete):
-    """click's, for words that bash has split."""
+    """click's completion of bash, for words that bash has split at `=`, `:` and `@`."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words before the cursor's, and the beginning of the cursor's."""
@@ -43,6 +43,6 @@ def rejoined(words: list[str]) -> list[str]:
 
 
 def register() -> None:
-    """Let click use them."""
+    """Make click use these two classes."""
     add_completion_class(Bash)
     add_completion_class(Fish)

@@ -17,7 +17,7 @@ def is_terminal(stream: Any) -> bool:
 
 
 def echo(text: str, stream: Any) -> None:
-    """Write a line, and let it be seen at once."""
+    """Write a line and flush the stream."""
     stream.write(f"{text}\n")
     stream.flush()
 

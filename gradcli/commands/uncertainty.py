@@ -316,7 +316,7 @@ def with_uncertainty(value: float, error: float) -> str:
 
 
 def two_digits(number: float) -> str:
-    """An uncertainty alone, in as many digits."""
+    """An uncertainty with two significant digits."""
     if not math.isfinite(number) or number == 0:
         return _bare(number)
     place = _place(number)

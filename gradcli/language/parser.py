@@ -177,7 +177,7 @@ class Stack:
         table.stacks.append(self)
 
     def forget(self) -> None:
-        """Know nothing of other stacks."""
+        """Forget the stacks that were seen before."""
         self.steps.clear()
         self.steps[OWNER] = self
         self.pushed.clear()

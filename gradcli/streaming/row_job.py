@@ -51,7 +51,7 @@ class Tally:
         self.alone: str | None = None
 
     def add(self, other: Tally) -> None:
-        """Count what came after."""
+        """Add the counts of another tally."""
         self.left_out += other.left_out
         self.bad += other.bad
         self.first_bad = self.first_bad or other.first_bad

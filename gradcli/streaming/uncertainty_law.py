@@ -72,7 +72,7 @@ def impossible(
 
 
 def too_strong() -> LanguageError:
-    """The error about such a row."""
+    """The error about a row whose covariances are impossible."""
     return LanguageError(
         "--covariance: no inputs with these uncertainties are correlated so strongly",
         kind="usage",
