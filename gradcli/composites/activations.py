@@ -530,8 +530,7 @@ log_sigmoid_p = sloped(
     symbolic="logsigmoid",
     refuses="log_sigmoid_cpu",
     linearity=None,
-    outputs="output buffer",
-    differentiable=1,
+    outputs="output | buffer",
 )
 
 

@@ -14,7 +14,6 @@ from gradcli.core.tensor import wrap
 from gradcli.movement.indexing import index_select
 from gradcli.primitives.arithmetic import mul_scalar
 from gradcli.primitives.matrix_products import addmm, matmul
-from gradcli.registry import batching_helpers
 from gradcli.registry.derivative_pairs import last
 from gradcli.registry.rule_helpers import (
     conj,
@@ -73,12 +72,7 @@ def _trilinear(
     return np.einsum(f"{','.join(terms)}->{_letters(n, sumdim)}", i1, i2, i3, optimize=True)
 
 
-@primitive(
-    _trilinear,
-    "TrilinearBackward0",
-    refuses={"C": "_trilinear"},
-    batching=batching_helpers.trilinear,
-)
+@primitive(_trilinear, "TrilinearBackward0", refuses={"C": "_trilinear"}, batching="trilinear")
 class trilinear:
     def i1__i2__i3(
         g: Any,
@@ -162,9 +156,7 @@ def check_indices(indices: Any, name: str) -> None:
 
 
 @primitive(
-    "EmbeddingDenseBackwardBackward0",
-    batching=batching_helpers.embedded_back,
-    symbolic="slope of embedding",
+    "EmbeddingDenseBackwardBackward0", batching="embedded_back", symbolic="slope of embedding"
 )
 class embedding_backward:
     def forward(
@@ -194,7 +186,7 @@ class embedding_backward:
 @primitive(
     "EmbeddingBackward0",
     refuses={"C": "embedding"},
-    batching=batching_helpers.embedded,
+    batching="embedded",
     symbolic="embedding of rows",
 )
 class embedding_p:
@@ -353,15 +345,14 @@ _flash_gradients = last(
     _flash_backward,
     "grad_out query key value",
     outputs="grad_query grad_key grad_value",
-    batching=batching_helpers.attended,
+    batching="attended",
 )
 
 
 @primitive(
     "ScaledDotProductFlashAttentionForCpuBackward0",
-    outputs="output logsumexp",
-    differentiable=1,
-    batching=batching_helpers.attended,
+    outputs="output | logsumexp",
+    batching="attended",
 )
 class flash_attention:
     def forward(

@@ -29,7 +29,6 @@ from gradcli.primitives.arithmetic import (
 )
 from gradcli.primitives.elementwise import clamp_min, minimum, sigmoid, xlogy
 from gradcli.primitives.reductions import mean_all
-from gradcli.registry import batching_helpers
 from gradcli.registry.derivative_pairs import last
 from gradcli.registry.rule_helpers import (
     at_least,
@@ -180,12 +179,12 @@ _PAIR = (
 # -- losses of a difference -----------------------------------------------------------------------
 def _elementwise(*about: Any, **facts: Any) -> Any:
     """The primitive of a loss that has a value for each element, and reduces them."""
-    return primitive("loss common", *about, batching=batching_helpers.loss, **facts)
+    return primitive("loss common", *about, batching="loss", **facts)
 
 
 def _slope(*about: Any, **facts: Any) -> Any:
     """The primitive of such a loss's gradient, which PyTorch has as an operator of its own."""
-    return primitive("own", *about, batching=batching_helpers.loss_backward, **facts)
+    return primitive("own", *about, batching="loss_backward", **facts)
 
 
 def _mse_double(g: Any, self: Any, reduction: int) -> Any:
@@ -431,7 +430,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         f"{node}BackwardBackward0",
         public=False,
         types="own",
-        batching=batching_helpers.classes_backward,
+        batching="classes_backward",
         saves_by_need=False,
         symbolic="slope of nll_loss",
     )(backward)
@@ -443,11 +442,10 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
     forward_p = operator(
         _nll,
         f"{node}Backward0",
-        outputs="output total_weight",
-        differentiable=1,
+        outputs="output | total_weight",
         public=False,
         types="own",
-        batching=batching_helpers.classes,
+        batching="classes",
         symbolic="nll_loss",
     )(forward)
     return forward_p, backward_p
@@ -804,11 +802,11 @@ multi_margin_loss_backward = last(
     _multi_margin_backward,
     "grad_output self",
     types="own",
-    batching=batching_helpers.items_backward,
+    batching="items_backward",
 )
 
 
-@primitive("MultiMarginLossBackward0", "own", batching=batching_helpers.items)
+@primitive("MultiMarginLossBackward0", "own", batching="items")
 class multi_margin_loss_p:
     def forward(
         self: Array,
@@ -915,16 +913,11 @@ multilabel_margin_loss_backward = last(
     _multilabel_backward,
     "grad_output self",
     types="own",
-    batching=batching_helpers.items_backward,
+    batching="items_backward",
 )
 
 
-@primitive(
-    "MultilabelMarginLossBackward0",
-    outputs="output is_target",
-    differentiable=1,
-    batching=batching_helpers.items,
-)
+@primitive("MultilabelMarginLossBackward0", outputs="output | is_target", batching="items")
 class multilabel_margin_loss_p:
     def forward(self: Array, target: Array, reduction: int = 1) -> tuple[Array, Array]:
         if self.ndim > 2 or not prod(self.shape[-1:]):

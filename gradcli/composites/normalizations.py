@@ -10,7 +10,6 @@ import numpy as np
 from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.movement.strides import of_images
 from gradcli.primitives.arithmetic import add_scalar
-from gradcli.registry import batching_helpers
 from gradcli.registry.rule_helpers import (
     expect_alike,
     implemented,
@@ -78,12 +77,7 @@ def _check_alike(input: Any, *parameters: Any) -> None:
 
 
 # -- layers ---------------------------------------------------------------------------------------
-@primitive(
-    "NativeLayerNormBackward0",
-    outputs="result0 result1 result2",
-    differentiable=1,
-    batching=batching_helpers.layer_normed,
-)
+@primitive("NativeLayerNormBackward0", outputs="result0 | result1 result2", batching="layer_normed")
 class native_layer_norm_p:
     def forward(
         input: Array,
@@ -241,11 +235,7 @@ def _group_norm_backward(
     return g_input, g_weight, g_bias
 
 
-@primitive(
-    "NativeGroupNormBackward0",
-    outputs="result0 result1 result2",
-    batching=batching_helpers.group_normed,
-)
+@primitive("NativeGroupNormBackward0", outputs="result0 result1 result2", batching="group_normed")
 class native_group_norm_p:
     def forward(
         input: Array,
@@ -378,12 +368,7 @@ def _update(mean: Any, variance: Any, input: Any, dims: tuple[int, ...], momentu
         variance += momentum * (found - variance)
 
 
-@primitive(
-    "NativeBatchNormBackward0",
-    outputs="result0 result1 result2",
-    differentiable=1,
-    batching=batching_helpers.batch_normed,
-)
+@primitive("NativeBatchNormBackward0", outputs="result0 | result1 result2", batching="batch_normed")
 class native_batch_norm_p:
     def forward(
         input: Array,

@@ -88,7 +88,7 @@ def _ctc_backward(
 _ctc_loss_backward = last("_ctc_loss_backward", _ctc_backward, "grad log_probs")
 
 
-@primitive("CtcLossBackward0", outputs="result0 result1", differentiable=1)
+@primitive("CtcLossBackward0", outputs="result0 | result1")
 class ctc_loss_p:
     def forward(
         log_probs: Array,
@@ -276,7 +276,7 @@ _embedding_bag_per_sample_weights_backward = last(
 )
 
 
-@primitive("EmbeddingBagBackward0", outputs="result0 result1 result2 result3", differentiable=1)
+@primitive("EmbeddingBagBackward0", outputs="result0 | result1 result2 result3")
 class embedding_bag_p:
     def forward(
         weight: Array,

@@ -116,15 +116,11 @@ def run(primitive: Declaration, operands: list[Any]) -> Any:
 
 def _apply(primitive: Declaration, operands: list[Any], level: BatchLevel) -> Any:
     """The results as plain arrays, the batch in front."""
-    rule = (
-        BATCHING_WAYS[primitive.batching]
-        if isinstance(primitive.batching, str)
-        else primitive.batching
-    )
-    if not level.size and callable(
-        primitive.batching
-    ):  # an empty batch: a run on zeros gives the shapes
-        return by_entry(primitive, operands, level)
+    rule = BATCHING_WAYS.get(primitive.batching)
+    if rule is None:
+        rule = primitive.batching_rule
+        if rule is not None and not level.size:  # an empty batch: a run on zeros gives the shapes
+            return by_entry(primitive, operands, level)
     try:
         found = None if rule is None else rule(primitive, operands, level)
     except (IndexError, TypeError, ValueError, RuntimeError):

@@ -63,8 +63,9 @@ class Facts:
     linearity: str | None = None
     types: str | None = None  # how operands are promoted: "common", "float"; "own": not at all
     params: str | None = None  # the tensor arguments of a ufunc kernel without rules
-    outputs: Any = None  # the names of the outputs, or "list"
-    differentiable: Any = None  # how many of the outputs are, from the first; default: all
+    outputs: Any = (
+        None  # the names of the outputs, those behind a bar not differentiable; or "list"
+    )
     # For NumPy's letters of dtype kinds (and e for float16) that are not taken PyTorch's message, its
     # kernel's name or (error, message); for C the name, if complex numbers are not recorded.
     refuses: Any = None
@@ -79,8 +80,8 @@ class Facts:
     donates = False
     wide = False  # with float16, numbers and 0-d tensors of other dtypes are not rounded first
     copies = False  # calls on inference tensors are recorded
-    # The batching rule: a name of `core.batching_rules.BATCHING_WAYS`, or a function of primitive,
-    # operands and level that returns the results with the batch in front.
+    # The batching rule: a name of `core.batching_rules.BATCHING_WAYS` or of `registry.batching_helpers`,
+    # or a function of primitive, operands and level that returns the results with the batch in front.
     batching: Any = None
     axes = ""  # the options that are dims
     sizes = ""  # the option that is a shape
@@ -100,6 +101,10 @@ class Facts:
     writes = ""
     own_order = False  # the kernel chooses the result's order in memory
     doc = ""
+
+
+def rule_of_name(name: str) -> Any:
+    """The batching rule of a name; the registry, which has them, sets another."""
 
 
 _DEFAULTS = {n: v for n, v in vars(Facts).items() if not n.startswith("_")}
@@ -138,11 +143,11 @@ class Declaration(Facts):
             self.types = "common"
         elif self.types == "own":
             self.types = None
-        self.outputs = tuple((self.outputs or "result").split())
+        first, _, rest = (self.outputs or "result").partition("|")
+        self.outputs = (*first.split(), *rest.split())
+        self.differentiable = len(first.split())
         self.returns_list = self.outputs == ("list",)
         self.returns_one = not self.returns_list and len(self.outputs) == 1
-        if self.differentiable is None:
-            self.differentiable = len(self.outputs)
         self.refuses = {k: v for kinds, v in (self.refuses or {}).items() for k in kinds}
         self.real = self.real or {}
         self.samples: tuple[str, ...] = ()
@@ -206,6 +211,11 @@ class Declaration(Facts):
     def saves(self) -> tuple[str, ...]:
         """The fields that a node shows as `_saved_FIELD`."""
         return tuple(sorted(f for f in self.saved_fields + self.option_fields if _shown(f)))
+
+    @cached_property
+    def batching_rule(self) -> Any:
+        """The batching rule, where it is none of `core.batching_rules.BATCHING_WAYS`."""
+        return rule_of_name(self.batching) if isinstance(self.batching, str) else self.batching
 
     def __getattr__(self, name: str) -> Any:
         """Read the kernel and the rules on first use: importing a table costs little."""

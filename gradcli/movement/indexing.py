@@ -145,7 +145,7 @@ def _masks(key: Any) -> bool:
     dynamic="masks",
     name="index",
     samples="randn(3)[[0,2]]",
-    batching=batching_helpers.indexed,
+    batching="indexed",
     symbolic="index",
 )
 class index_p:
@@ -201,7 +201,7 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
     "IndexPutBackward0",
     "inplace",
     samples="(randn(3), (tensor([0, 2]),), randn(2)); (randn(3), (tensor([0, 0]),), randn(2), True)",
-    batching=batching_helpers.index_written,
+    batching="index_written",
     symbolic="index_put",
     signature="index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)",
     writes="apart",
@@ -213,12 +213,7 @@ class index_put:
     values = index_p
 
 
-@primitive(
-    _index_put,
-    "IndexPutImplBackward0",
-    batching=batching_helpers.index_written,
-    symbolic="index_put",
-)
+@primitive(_index_put, "IndexPutImplBackward0", batching="index_written", symbolic="index_put")
 class index_put_impl:
     self = _index_put_back
     values = index_p
@@ -401,7 +396,7 @@ class masked_select:
 @operator(
     "MaskedScatterBackward0",
     "inplace",
-    batching=batching_helpers.masked_scattered,
+    batching="masked_scattered",
     samples="(randn(3), tensor([True, False, True]), randn(2))",
 )
 class masked_scatter:
@@ -434,7 +429,7 @@ class masked_scatter:
     source = lambda g, mask, source_sym_sizes: masked_scatter_backward(g, mask, source_sym_sizes)
 
 
-@primitive("MaskedScatterBackwardBackward0", batching=batching_helpers.masked_scatter_slope)
+@primitive("MaskedScatterBackwardBackward0", batching="masked_scatter_slope")
 class masked_scatter_backward:
     def forward(grad_output: Array, mask: Array, sizes: Any) -> Array:
         found = masked_select.kernel(grad_output, mask)
@@ -993,7 +988,7 @@ def _unique(index: Any) -> Any:
 @primitive(
     "IndexFillBackward1",
     axes="dim",
-    batching=batching_helpers.filled_at,
+    batching="filled_at",
     symbolic="index_fill",
     writes="shared apart read",
 )
@@ -1150,7 +1145,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
     _put,
     "PutBackward0",
     "inplace",
-    batching=batching_helpers.put,
+    batching="put",
     samples="(randn(2,3), tensor([0, 5]), randn(2)); (randn(3), tensor([0, 0]), randn(2), True)",
     signature="put(Tensor input, Tensor index, Tensor source, bool accumulate=False)",
     writes="apart",

@@ -55,7 +55,7 @@ def _copy(self: Array, src: Array) -> Array:
     return _cast(src, self.dtype)
 
 
-@primitive(_copy, "CopyBackwards", "lossy", batching=batching_helpers.copied)
+@primitive(_copy, "CopyBackwards", "lossy", batching="copied")
 class copy_p:
     self = zeros_like
 
@@ -295,17 +295,12 @@ def _of_itself(view: VjpRules, node: str) -> Any:
     of its own."""
 
     def as_the_view(_: VjpRules, operands: list[Any], level: BatchLevel) -> Any:
-        return view.batching(
-            view, operands, level
-        )  # a view of every entry's memory, and not a copy
+        # A view of every entry's memory, and not a copy.
+        return view.batching_rule(view, operands, level)
 
-    batch = as_the_view if callable(view.batching) else view.batching
-    facts = {
-        "linearity": view.linearity,
-        "batching": batch,
-        "axes": view.axes,
-        "symbolic": view.symbolic,
-    }
+    batch = view.batching if view.axes else as_the_view
+    facts = {name: getattr(view, name) for name in ("linearity", "axes", "symbolic")}
+    facts["batching"] = batch
     body = type(f"{view.name}_of_itself", (), {"__module__": __name__, **view.vjps})
     return primitive(view.kernel, node, **facts)(body)
 

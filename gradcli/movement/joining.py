@@ -23,7 +23,6 @@ from gradcli.movement.reshaping import (
     view_size,
 )
 from gradcli.movement.strides import copied, in_order, unique_dims
-from gradcli.registry import batching_helpers
 from gradcli.registry.factory_arguments import nonnegative
 from gradcli.registry.rule_helpers import (
     constant,
@@ -49,7 +48,7 @@ FAMILY = "shapes"
     numpy=np.concatenate,
     samples="([randn(2,3), randn(1,3)]); ([randn(2,3), randn(2,2)], dim=-1)",
     axes="dim",
-    batching=batching_helpers.concatenated,
+    batching="concatenated",
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
     writes="apart",
 )
@@ -236,7 +235,7 @@ _stacking(
 @operator(
     "RepeatBackward0",
     "linear",
-    batching=batching_helpers.repeated,
+    batching="repeated",
     symbolic="tile: dims",
     samples="(randn(2,3), (2,1)); (randn(3), (2,2))",
     signature="repeat(Tensor input, int[] repeats)|method",
@@ -417,7 +416,7 @@ def flipud(input: Array) -> Any:
 @operator(
     "RollBackward0",
     "linear numpy",
-    batching=batching_helpers.rolled,
+    batching="rolled",
     symbolic="roll: shifts dims",
     samples="(randn(2,3), 1); (randn(2,3), (1,2), (0,1))",
     signature="roll(Tensor input, int[1] shifts, int[1] dims=[])",

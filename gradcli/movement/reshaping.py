@@ -26,7 +26,6 @@ from gradcli.core.size import Size
 from gradcli.core.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.core.views import as_strided_array
 from gradcli.movement.strides import unique_dims
-from gradcli.registry import batching_helpers
 from gradcli.registry.binder import Parser
 from gradcli.registry.dimensions import as_dims
 from gradcli.registry.rule_helpers import (
@@ -254,9 +253,7 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     return g
 
 
-@primitive(
-    "SqueezeBackward0", "linear view", batching=batching_helpers.squeezed, symbolic="reshape"
-)
+@primitive("SqueezeBackward0", "linear view", batching="squeezed", symbolic="reshape")
 class squeeze_all:
     forward = lambda self: _squeezed(self, range(self.ndim))
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
@@ -329,7 +326,7 @@ def _t(self: Array) -> Array:
     "TBackward0",
     "linear view",
     samples="(randn(2,3)); (randn(3)); (randn(()))",
-    batching=batching_helpers.transposed,
+    batching="transposed",
     symbolic="transpose",
 )
 class t:
@@ -341,7 +338,7 @@ class t:
 @operator(
     "PermuteBackward0",
     "linear view",
-    batching=batching_helpers.permuted,
+    batching="permuted",
     symbolic="transpose",
     numpy=np.transpose,
     samples="(randn(2,3,4), (2,0,1)); (randn(2,3,4), (-1,0,1))",
@@ -1086,7 +1083,7 @@ def positions(shape: Any, strides: Any) -> Any:
 @operator(
     "AsStridedBackward0",
     "linear view",
-    batching=batching_helpers.strided,
+    batching="strided",
     symbolic="as_strided:",
     samples="(randn(2,3), (2,2), (1,2)); (randn(4), (2,2), (1,1), 1)",
     signature="as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None)",

@@ -186,14 +186,14 @@ def _double(
     _gradients,
     "ConvolutionBackwardBackward0",
     outputs="grad_input grad_weight",
-    batching=batching_helpers.convolution_slopes,
+    batching="convolution_slopes",
     symbolic="slopes of a convolution",
 )
 class convolution_gradients:
     grad_output__input__weight = _double
 
 
-@primitive("ConvolutionBackward0", batching=batching_helpers.convolved, symbolic="a convolution")
+@primitive("ConvolutionBackward0", batching="convolved", symbolic="a convolution")
 class convolution:
     def forward(
         input: Array,

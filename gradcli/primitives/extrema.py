@@ -175,8 +175,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         _selecting(ufunc, name),
         f"{node}0",
         axes="dim",
-        outputs="values indices",
-        differentiable=1,
+        outputs="values | indices",
         symbolic=f"{name}:",
     )(type(f"{name}_dim", (), facts | dim_rule))
 

@@ -135,13 +135,7 @@ CHOLESKY_FAILED = (
 )
 
 
-@primitive(
-    "LinalgInvExBackward0",
-    "leading",
-    outputs="inverse info",
-    differentiable=1,
-    symbolic="linalg.inv",
-)
+@primitive("LinalgInvExBackward0", "leading", outputs="inverse | info", symbolic="linalg.inv")
 class inv_ex:
     def forward(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
         name = "linalg.inv_ex" if check_errors else "linalg.inv"
@@ -167,9 +161,8 @@ def is_vector(A: Any, B: Any) -> bool:
 
 @primitive(
     "LinalgSolveExBackward0",
-    outputs="result LU pivots info",
-    differentiable=1,
-    batching=batching_helpers.solved,
+    outputs="result | LU pivots info",
+    batching="solved",
     symbolic="linalg.solve",
 )
 class solve_ex:
@@ -361,13 +354,7 @@ def _without(s: Any, i: int) -> Any:
     return out if s.shape[-1] > 1 else s[..., 0] * 0 + 1
 
 
-@primitive(
-    "LinalgDetBackward0",
-    "leading",
-    outputs="result LU pivots",
-    differentiable=1,
-    symbolic="det[0]:",
-)
+@primitive("LinalgDetBackward0", "leading", outputs="result | LU pivots", symbolic="det[0]:")
 class det_p:
     def forward(A: Array) -> tuple[Array, Array, Array]:
         check_inputs("linalg.det", A)
@@ -409,8 +396,7 @@ def _units(values: Any, size: Any) -> Any:
 @primitive(
     "LinalgSlogdetBackward0",
     "leading",
-    outputs="sign logabsdet LU pivots",
-    differentiable=2,
+    outputs="sign logabsdet | LU pivots",
     symbolic="linalg.slogdet:",
 )
 class slogdet_p:
@@ -452,13 +438,7 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     return solve_triangular(lower, phi, upper=False, left=False)
 
 
-@primitive(
-    "LinalgCholeskyExBackward0",
-    "leading",
-    outputs="L info",
-    differentiable=1,
-    symbolic="linalg.cholesky",
-)
+@primitive("LinalgCholeskyExBackward0", "leading", outputs="L | info", symbolic="linalg.cholesky")
 class cholesky_ex_p:
     def forward(
         A: Array, *, upper: bool = False, check_errors: bool = False
@@ -822,10 +802,7 @@ def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
 
 
 @primitive(
-    "LinalgPinvBackward0",
-    numpy=np.linalg.pinv,
-    batching=batching_helpers.pseudo_inverses,
-    symbolic="linalg.pinv",
+    "LinalgPinvBackward0", numpy=np.linalg.pinv, batching="pseudo_inverses", symbolic="linalg.pinv"
 )
 class pinv_p:
     def forward(
@@ -848,9 +825,8 @@ class pinv_p:
 
 @primitive(
     "LinalgLstsqBackward0",
-    outputs="solution residuals rank singular_values",
-    differentiable=2,
-    batching=batching_helpers.least_squares,
+    outputs="solution residuals | rank singular_values",
+    batching="least_squares",
 )
 class lstsq_p:
     def forward(
@@ -1005,7 +981,7 @@ def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     return matmul(P, solve_triangular(mH(L), out, upper=True, unitriangular=True))
 
 
-@primitive("LinalgLuFactorExBackward0", "leading", outputs="LU pivots info", differentiable=1)
+@primitive("LinalgLuFactorExBackward0", "leading", outputs="LU | pivots info")
 class lu_factor_ex_p:
     def forward(
         A: Array, *, pivot: bool = True, check_errors: bool = False
@@ -1025,7 +1001,7 @@ class lu_factor_ex_p:
         return _lu_backward(g_l, g_u, p, lower, upper)
 
 
-@primitive("LinalgLuBackward0", "leading", outputs="L U P", differentiable=2)
+@primitive("LinalgLuBackward0", "leading", outputs="L U | P")
 class lu_p:
     """(L, U, P): PyTorch numbers only the outputs that have gradients."""
 
@@ -1052,7 +1028,7 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@primitive("LuUnpackBackward0", "leading", outputs="L U P", differentiable=2)
+@primitive("LuUnpackBackward0", "leading", outputs="L U | P")
 class lu_unpack_p:
     def forward(
         LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True

@@ -228,7 +228,7 @@ def _picking(
 ) -> Primitive:
     """The primitives of a pooling of n dimensions that picks elements, and says where they lay."""
     backward = NOTHING | {"grad_output": lambda g, indices: _gathered(g, indices, n)}
-    picked: dict[str, Any] = {"outputs": "result0 result1", "differentiable": 1}
+    picked: dict[str, Any] = {"outputs": "result0 | result1"}
     return pair(name, node, kernel, kernel_backward, backward, saves=saves, **picked)
 
 

@@ -177,8 +177,7 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
         f"{name.capitalize()}Backward0",
         refuses={"C": name},
         axes="dim",
-        outputs="values indices",
-        differentiable=1,
+        outputs="values | indices",
     )(type(name, (), {"__module__": __name__, "self": _running_backward}))
     signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
     return results(signature, made, doc=doc, samples=ALONG)

@@ -153,7 +153,7 @@ def _selecting_primitive(
     kernel: Any, name: str, node: str, symbolic: str = "", rule: Any = selected_backward
 ) -> Primitive:
     """A primitive (values, indices) = f(self, ..., dim, ...)."""
-    facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "symbolic": symbolic}
+    facts = {"outputs": "values | indices", "axes": "dim", "symbolic": symbolic}
     return primitive(kernel, node, writes="apart", **facts)(
         type(name, (), {"__module__": __name__, "self": rule})
     )
@@ -432,7 +432,7 @@ def _topk(
 
 
 topk_p = _selecting_primitive(_topk, "topk_p", "TopkBackward0", "topk:", _placed_back)
-topk_p.batching = batching_helpers.leading
+topk_p.batching = "first_elements"
 topk = results(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor[]? out=None)",
     topk_p,

@@ -529,7 +529,7 @@ def xlog1py(input: Any, other: Any) -> Any:
 
 
 # -- parts of floating-point numbers --------------------------------------------------------------
-@primitive("FrexpBackward0", "pointwise", outputs="mantissa exponent", differentiable=1)
+@primitive("FrexpBackward0", "pointwise", outputs="mantissa | exponent")
 class frexp_p:
     def forward(self: Array) -> Any:
         refuse_if(self.dtype.kind != "f", "torch.frexp() only supports floating-point dtypes")

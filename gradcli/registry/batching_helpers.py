@@ -124,7 +124,7 @@ def concatenated(primitive: Primitive, operands: list[Any], level: BatchLevel) -
     return primitive.in_batch([[full(t, level) for t in kept], wrap_dim(dim, kept[0].ndim) + 1])
 
 
-def leading(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
+def first_elements(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
     """As `along`, for the first `count` elements; of a 0-d tensor, the first 0 elements are itself."""
     x, count, *options = operands
     return _as("along", primitive, [x, count if x.ndim or count else 1, *options], level)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import OfEngine, generated_calls, tensor
+from gradcli.core import OfEngine, declaration, generated_calls, tensor
 from gradcli.core import primitive as engine
 from gradcli.core.tensor import NUMPY, Scalar, Tensor, wrap
 from gradcli.registry.binder import Parser
@@ -587,6 +587,13 @@ def meaning(numpy_function: Any) -> Any:
 
 
 tensor.meaning = meaning
+
+
+def _batching_rule(name: str) -> Any:
+    return getattr(import_module("gradcli.registry.batching_helpers"), name, None)
+
+
+setattr(declaration, "rule_of_name", _batching_rule)
 
 
 class _Method(str):
