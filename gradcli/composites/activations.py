@@ -141,8 +141,7 @@ def overwriting(
 
 def backward_p(*about: Any, **facts: Any) -> Any:
     """The primitive of a derivative that PyTorch has as an operator of its own."""
-    facts.setdefault("batching", "along" if "axes" in facts else "elementwise")
-    return primitive("own", *about, saves_by_need=False, **facts)
+    return primitive("own pointwise saves_all", *about, **facts)
 
 
 # -- clipped lines --------------------------------------------------------------------------------
@@ -616,7 +615,7 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
     return narrow(x, dim, 0, half), narrow(x, dim, half, half)
 
 
-@backward_p("GluBackwardBackward0", axes="dim")
+@backward_p("GluBackwardBackward0", "along")
 class glu_backward:
     def forward(grad_output: Array, self: Array, dim: int) -> Array:
         a, b = _halves(self, dim)
@@ -640,7 +639,6 @@ class glu_backward:
     "GluBackward0",
     signature="nn.functional.glu(Tensor input, int dim=-1)|python -> glu(input, dim)",
     samples="(randn(2,4)); (randn(4,3), 0)",
-    axes="dim",
 )
 class glu:
     """One half of the input times the sigmoid of the other."""

@@ -83,6 +83,7 @@ def _others(ndim: int, dim: int) -> tuple[int, ...]:
 @operator(
     "RenormBackward0",
     "inplace",
+    axes="",
     samples="(randn(2,3), 2, 0, 1.0); (randn(2,3), 1, 1, 0.5)",
     signature="renorm(Tensor input, Scalar p, int dim, Scalar maxnorm, *, Tensor out=None)",
 )

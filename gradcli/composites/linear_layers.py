@@ -301,7 +301,7 @@ def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
     return inner - result * total(inner, dim, True)
 
 
-@primitive("SafeSoftmaxBackward0", axes="dim", symbolic="softmax: dim")
+@primitive("SafeSoftmaxBackward0", symbolic="softmax: dim")
 class safe_softmax:
     def forward(self: Array, dim: int) -> Array:
         """softmax, with zeros where everything is masked out."""

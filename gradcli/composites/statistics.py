@@ -144,7 +144,7 @@ def _rows_of(self: Any, axis: int) -> Any:
 
 def _distinct(kernel: Any, node: str, refused: str) -> Any:
     """The primitive of a function that finds different elements."""
-    facts = {"outputs": "output | inverse counts", "batching": "dynamic"}
+    facts = {"outputs": "output | inverse counts", "axes": "", "batching": "dynamic"}
     return primitive(kernel, node, refuses={"c": refused}, **facts)
 
 

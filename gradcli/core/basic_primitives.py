@@ -229,7 +229,7 @@ class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 
 
-@operator(_sum_dim, "SumBackward1", linearity="linear", axes="dim", symbolic="sum")
+@operator(_sum_dim, "SumBackward1", linearity="linear", symbolic="sum")
 class sum_dim:
     self = sum_backward
 

@@ -83,7 +83,7 @@ class Facts:
     # The batching rule: a name of `core.batching_rules.BATCHING_WAYS` or of `registry.batching_helpers`,
     # or a function of primitive, operands and level that returns the results with the batch in front.
     batching: Any = None
-    axes = ""  # the options that are dims
+    axes: Any = None  # the options that are dims; default: `dim`, if the kernel has one
     sizes = ""  # the option that is a shape
     index = ""  # the subscripts of the operand, as of einsum, where they repeat
     dynamic = ""  # the result's shape depends on values: "always", or "masks" if an operand is one
@@ -133,6 +133,8 @@ class Declaration(Facts):
         self.vjps: dict[str, Any] = dict(sorted(rules.items()))
         if itself in self.vjps.values():
             self.vjps = {n: self if r is itself else r for n, r in self.vjps.items()}
+        if self.axes is None:
+            self.axes = "dim" if "dim" in _options_of(kernel) else ""
         if self.batching is None and (self.axes or self.sizes):
             self.batching = "along"
         elif self.batching is None and (self.linearity == "elementwise" or self.numpy is not None):
@@ -248,6 +250,12 @@ def _parameters(
     given = kernel.__defaults__ or ()
     defaults = dict(zip(positional[len(positional) - len(given) :], given, strict=True))
     return names, kinds, defaults | (kernel.__kwdefaults__ or {}), code.co_kwonlyargcount
+
+
+def _options_of(kernel: Any) -> tuple[str, ...]:
+    """The names of a kernel's parameters; those of a ufunc are not known."""
+    code = getattr(getattr(kernel, "__wrapped__", kernel), "__code__", None)
+    return () if code is None else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def parameters_of(rule: Any) -> tuple[str, ...]:

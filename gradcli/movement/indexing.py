@@ -473,7 +473,6 @@ def _places(index: Any, dim: int) -> tuple[Any, ...]:
     "GatherBackward0",
     "linear",
     samples="(randn(2,3), 1, tensor([[0, 2], [1, 1]])); (randn(3), 0, tensor([2, 0, 0]))",
-    axes="dim",
     batching=batching_helpers.as_lines("index"),
     signature="gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)",
     writes="apart",
@@ -536,7 +535,6 @@ def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) 
 
 @primitive(
     "ScatterBackward0",
-    axes="dim",
     batching=batching_helpers.as_lines("self"),
     symbolic="scatter:",
     writes="apart",
@@ -555,7 +553,6 @@ class scatter_src:
 @primitive(
     "ScatterBackward1",
     linearity=None,
-    axes="dim",
     batching=batching_helpers.as_lines("self"),
     symbolic="scatter:",
     writes="apart",
@@ -570,7 +567,7 @@ class scatter_value:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
 
 
-@primitive("NotImplemented", axes="dim", batching=batching_helpers.as_lines("self"), writes="apart")
+@primitive("NotImplemented", batching=batching_helpers.as_lines("self"), writes="apart")
 class scatter_:
     def forward(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
         if reduce not in ("add", "multiply"):
@@ -610,7 +607,6 @@ def scatter(
     "ScatterAddBackward0",
     "linear inplace",
     samples="(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",
-    axes="dim",
     batching=batching_helpers.as_lines("self"),
     signature="scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)",
     writes="apart",
@@ -720,7 +716,6 @@ def _reduce_back(
     samples=tuple(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
     ),
-    axes="dim",
     batching=batching_helpers.as_lines("self"),
     signature="scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
     "reduce, *, bool include_self=True, Tensor out=None)",
@@ -795,6 +790,7 @@ def _stray(line: Any, n: int, low: int = 0) -> int | None:
 @operator(
     "IndexSelectBackward0",
     "linear",
+    axes="",
     samples="(randn(2,3), 1, tensor([2, 0, 0]))",
     batching=batching_helpers.of(batching_helpers.selected, lambda: index_p),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
@@ -874,7 +870,6 @@ def _source_back(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> 
     "IndexAddBackward0",
     "inplace",
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",
-    axes="dim",
     batching=batching_helpers.apart("index"),
     signature="index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1, "
     "Tensor out=None)",
@@ -899,7 +894,6 @@ class index_add:
     "IndexCopyBackward0",
     "inplace",
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2))",
-    axes="dim",
     batching=batching_helpers.apart("index"),
     signature="index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)",
     writes="apart",
@@ -952,7 +946,6 @@ class index_copy:
 
 @primitive(
     "IndexFillBackward0",
-    axes="dim",
     batching=batching_helpers.apart("index"),
     symbolic="index_fill",
     writes="shared apart read",
@@ -986,11 +979,7 @@ def _unique(index: Any) -> Any:
 
 
 @primitive(
-    "IndexFillBackward1",
-    axes="dim",
-    batching="filled_at",
-    symbolic="index_fill",
-    writes="shared apart read",
+    "IndexFillBackward1", batching="filled_at", symbolic="index_fill", writes="shared apart read"
 )
 class index_fill_tensor:
     def forward(self: Array, dim: int, index: Array, value: Array) -> Array:
@@ -1025,7 +1014,6 @@ def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
         f"index_reduce(randn(3,2), 0, tensor([0, 2, 0]), randn(3,2), '{r}')"
         for r in ("prod", "mean", "amax", "amin")
     ),
-    axes="dim",
     batching=batching_helpers.apart("index"),
     signature="index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
     "reduce, *, bool include_self=True, Tensor out=None)",
@@ -1209,7 +1197,6 @@ def _placed(name: str, self: Any, part: Any, src: Any, made: Any) -> Any:
     "linear",
     refuses={"C": "select_scatter"},
     samples="(randn(2,3), randn(3), 0, 1)",
-    axes="dim",
     signature="select_scatter(Tensor input, Tensor src, int dim, int index)",
 )
 class select_scatter:
@@ -1228,7 +1215,6 @@ class select_scatter:
     "linear",
     refuses={"C": "slice_scatter"},
     samples="(randn(4), randn(2), 0, 1, 3)",
-    axes="dim",
     signature="slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? "
     "end=None, int step=1, *, Tensor out=None)",
 )

@@ -47,7 +47,6 @@ FAMILY = "shapes"
     aliases="concat concatenate",
     numpy=np.concatenate,
     samples="([randn(2,3), randn(1,3)]); ([randn(2,3), randn(2,2)], dim=-1)",
-    axes="dim",
     batching="concatenated",
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
     writes="apart",

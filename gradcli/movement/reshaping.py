@@ -259,7 +259,7 @@ class squeeze_all:
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@primitive("SqueezeBackward1", "linear view", axes="dim", symbolic="reshape")
+@primitive("SqueezeBackward1", "linear view", symbolic="reshape")
 class squeeze_dim:
     def forward(self: Array, dim: int) -> Array:
         return _squeezed(self, (wrap_dim(dim, self.ndim),))
@@ -267,7 +267,7 @@ class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@primitive("SqueezeBackward2", "linear view", axes="dim", symbolic="reshape")
+@primitive("SqueezeBackward2", "linear view", symbolic="reshape")
 class squeeze_dims:
     forward = lambda self, dim: _squeezed(self, unique_dims(dim, self.ndim))
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
@@ -562,7 +562,6 @@ def _select(self: Array, dim: int, index: int) -> Array:
     "SelectBackward0",
     "linear view",
     samples="(randn(2,3), 0, 1); (randn(2,3), -1, -2); (randn(3), 0, 0)",
-    axes="dim",
     symbolic="select",
     signature="select(Tensor input, int dim, int index)",
 )
@@ -572,9 +571,7 @@ class select:
     self = lambda g, self_sym_sizes, dim, index: select_backward(g, self_sym_sizes, dim, index)
 
 
-@primitive(
-    "SelectBackwardBackward0", "linear", sizes="input_sizes", axes="dim", symbolic="select_scatter"
-)
+@primitive("SelectBackwardBackward0", "linear", sizes="input_sizes", symbolic="select_scatter")
 class select_backward:
     def forward(grad_output: Array, input_sizes: Any, dim: int, index: int) -> Array:
         made = new_zeros(grad_output, input_sizes)
@@ -592,7 +589,7 @@ def bounds(size: int, start: Any, end: Any) -> tuple[int, int]:
     return start, end
 
 
-@primitive("SliceBackward0", "linear view", samples="randn(4)[1:3]", axes="dim", symbolic="slice")
+@primitive("SliceBackward0", "linear view", samples="randn(4)[1:3]", symbolic="slice")
 class slice_p:
     def forward(
         self: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
@@ -615,9 +612,7 @@ def part(value: Any, dim: int, start: Any, end: Any) -> Any:
     return slice_p(value, dim, start, end, 1)
 
 
-@primitive(
-    "SliceBackwardBackward0", "linear", sizes="input_sizes", axes="dim", symbolic="slice_scatter"
-)
+@primitive("SliceBackwardBackward0", "linear", sizes="input_sizes", symbolic="slice_scatter")
 class slice_backward:
     def forward(
         grad_output: Array, input_sizes: Any, dim: int, start: int, end: int, step: int
@@ -747,13 +742,7 @@ class unfold:
     )
 
 
-@primitive(
-    "UnfoldBackwardBackward0",
-    "linear",
-    sizes="input_sizes",
-    axes="dim",
-    symbolic="slope of windows",
-)
+@primitive("UnfoldBackwardBackward0", "linear", sizes="input_sizes", symbolic="slope of windows")
 class unfold_backward:
     def forward(grad_in: Array, input_sizes: Any, dim: int, size: int, step: int) -> Array:
         made = np.zeros(input_sizes, grad_in.dtype)
@@ -810,7 +799,7 @@ def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: i
     return _joined(g, self_sym_sizes, _split_sizes(split_size, self_sym_sizes[dim]), dim)
 
 
-@primitive(_split, "SplitBackward0", "linear view list", axes="dim", symbolic="split")
+@primitive(_split, "SplitBackward0", "linear view list", symbolic="split")
 class split_size:
     self = _split_back
 
@@ -823,7 +812,6 @@ def _copies(parts: Any) -> Any:
     "UnsafeSplitBackward0",
     "linear list",
     samples="(randn(4,2), 2)[0]",
-    axes="dim",
     symbolic="split",
     signature="unsafe_split(Tensor input, int split_size, int dim=0)",
 )
@@ -836,7 +824,7 @@ class unsafe_split:
     self = _split_back
 
 
-@primitive("SplitWithSizesBackward0", "linear view list", axes="dim", symbolic="split")
+@primitive("SplitWithSizesBackward0", "linear view list", symbolic="split")
 class split_by_sizes:
     def forward(self: Array, split_sizes: Any, dim: int = 0) -> Any:
         at = wrap_dim(dim, self.ndim)
@@ -866,7 +854,6 @@ class split_by_sizes:
     "UnsafeSplitWithSizesBackward0",
     "linear list",
     samples="(randn(4,2), (1,3))[0]",
-    axes="dim",
     signature="unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
 )
 class unsafe_split_with_sizes:
@@ -1022,7 +1009,6 @@ dsplit = _splitting("dsplit", 2, 3, "Parts along the third dim.", "dsplit(randn(
     "UnbindBackward0",
     "linear view list",
     samples="(randn(2,3))[1]; (randn(2,3), 1)[0]",
-    axes="dim",
     symbolic="unbind",
     signature="unbind(Tensor input, int dim=0)",
 )

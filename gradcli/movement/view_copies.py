@@ -129,7 +129,6 @@ def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
     "NarrowCopyBackward0",
     "linear",
     samples="(randn(4), 0, 1, 2)",
-    axes="dim",
     signature="narrow_copy(Tensor input, int dim, int start, int length, *, Tensor out=None)",
 )
 class narrow_copy:

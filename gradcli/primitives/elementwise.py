@@ -470,7 +470,10 @@ def _still(
     return unary(kernel, node, **facts)(body)
 
 
-_SIGN_REFUSAL = "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
+_SIGN_REFUSAL = (
+    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
+    "instead."
+)
 
 
 def _keeping_integers(ufunc: Any) -> Any:

@@ -81,7 +81,6 @@ def _of_extremes(ufunc: Any, name: str, numpy: tuple[Any, ...]) -> Any:
     return operator(
         _extreme(ufunc, name),
         f"{name.capitalize()}Backward0",
-        axes="dim",
         numpy=numpy,
         samples=f"{REDUCED}; {DIMS}; {TUPLES}",
         signature=f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)",
@@ -172,11 +171,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         symbolic=f"{name}:",
     )(type(f"{name}_all", (), facts | all_rule))
     along = primitive(
-        _selecting(ufunc, name),
-        f"{node}0",
-        axes="dim",
-        outputs="values | indices",
-        symbolic=f"{name}:",
+        _selecting(ufunc, name), f"{node}0", outputs="values | indices", symbolic=f"{name}:"
     )(type(f"{name}_dim", (), facts | dim_rule))
 
     def pair(input: Array, other: Array) -> Any:
@@ -223,7 +218,6 @@ def _arg(name: str, doc: str) -> Any:
 
     return operator(
         kernel,
-        axes="dim",
         numpy=getattr(np, name),
         samples="(randn(2,3)); (randn(2,3), 1)",
         signature=f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)",
@@ -235,7 +229,7 @@ argmin = _arg("argmin", "The index of the first smallest element.")
 
 
 # -- extrema, both at once; counting --------------------------------------------------------------
-@primitive("AminmaxBackward0", outputs="min max", axes="dim", writes="apart")
+@primitive("AminmaxBackward0", outputs="min max", writes="apart")
 class aminmax_p:
     def forward(
         self: Array, *, dim: int | None = None, keepdim: bool = False

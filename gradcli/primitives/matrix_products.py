@@ -560,7 +560,7 @@ class unsafe_view:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@primitive("SqueezeBackward4", "linear", axes="dim", symbolic="reshape")
+@primitive("SqueezeBackward4", "linear", symbolic="reshape")
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 
@@ -788,7 +788,6 @@ def kron(input: Array, other: Array) -> Any:
     "LinalgCrossBackward0",
     "bilinear own",
     samples="(randn(3), randn(3)); (randn(2,3), randn(1,3)); (randn(3,2), randn(3,2), dim=0)",
-    axes="dim",
     signature="linalg.cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
     writes="apart",
 )

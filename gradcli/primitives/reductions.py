@@ -100,7 +100,7 @@ class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@primitive("MeanBackward1", "linear", axes="dim", symbolic="mean")
+@primitive("MeanBackward1", "linear", symbolic="mean")
 class mean_dim:
     def forward(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
         found = _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
@@ -164,7 +164,7 @@ class prod_all:
         return _prod_safe_backward(g, self.reshape((-1,)), 0).reshape(tuple(self.shape))
 
 
-@primitive("ProdBackward1", axes="dim", symbolic="prod: dim keepdim -")
+@primitive("ProdBackward1", symbolic="prod: dim keepdim -")
 class prod_dim:
     def forward(self: Array, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Array:
         found = _multiplied(self, axes((dim,), self.ndim), keepdim, numpy_dtype(dtype))

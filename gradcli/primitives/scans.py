@@ -72,7 +72,6 @@ def _scan(ufunc: Any, name: str, more: str = "", **facts: Any) -> Any:
     return operator(
         _running(ufunc),
         f"{name.capitalize()}Backward0",
-        axes="dim",
         inplace=True,
         numpy=getattr(np, name),
         symbolic=f"{name}: dim -",
@@ -176,7 +175,6 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
         _running_extrema(name, ufunc),
         f"{name.capitalize()}Backward0",
         refuses={"C": name},
-        axes="dim",
         outputs="values | indices",
     )(type(name, (), {"__module__": __name__, "self": _running_backward}))
     signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
@@ -202,7 +200,6 @@ def _reversed_logcumsumexp(value: Any, dim: int) -> Any:
 @operator(
     "LogcumsumexpBackward0",
     samples=f"{ALONG}; (randn(0), 0)",
-    axes="dim",
     signature="logcumsumexp(Tensor input, int dim, *, Tensor out=None)",
 )
 class logcumsumexp:

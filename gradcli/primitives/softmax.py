@@ -55,7 +55,7 @@ def _logsumexp_of_few(rows: Any) -> Any:
     return found
 
 
-@primitive("LogsumexpBackward0", "float", axes="dim", symbolic="logsumexp: dim keepdim")
+@primitive("LogsumexpBackward0", "float", symbolic="logsumexp: dim keepdim")
 class logsumexp_p:
     def forward(self: Array, dim: Any, keepdim: bool = False) -> Array:
         axis = axes(dim, self.ndim)
@@ -134,7 +134,6 @@ def _log_softmax(self: Array, dim: int) -> Array:
     "SoftmaxBackwardDataBackward0",
     "saves_all",
     batching=batching_helpers.slope_of_shares(lambda output: output, weighted=True),
-    axes="dim",
     symbolic="slope of softmax",
 )
 class softmax_backward_data:
@@ -154,7 +153,6 @@ class softmax_backward_data:
     "LogSoftmaxBackwardDataBackward0",
     "saves_all",
     batching=batching_helpers.slope_of_shares(np.exp, weighted=False),
-    axes="dim",
     symbolic="slope of log_softmax",
 )
 class log_softmax_backward_data:
@@ -165,19 +163,13 @@ class log_softmax_backward_data:
     output = lambda g, output, grad_output, dim: -total(grad_output, dim, True) * np.exp(output) * g
 
 
-@primitive(
-    _softmax, "SoftmaxBackward0", refuses={"C": "_softmax"}, axes="dim", symbolic="softmax: dim"
-)
+@primitive(_softmax, "SoftmaxBackward0", refuses={"C": "_softmax"}, symbolic="softmax: dim")
 class softmax_p:
     self = lambda g, result, dim: softmax_backward_data(g, result, dim)
 
 
 @primitive(
-    _log_softmax,
-    "LogSoftmaxBackward0",
-    refuses={"C": "_log_softmax"},
-    axes="dim",
-    symbolic="log_softmax: dim",
+    _log_softmax, "LogSoftmaxBackward0", refuses={"C": "_log_softmax"}, symbolic="log_softmax: dim"
 )
 class log_softmax_p:
     self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)
