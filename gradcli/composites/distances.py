@@ -46,7 +46,6 @@ FAMILY = "statistics"
     types="numbers",
     samples="(randn(3), randn(3)); (randn(2,3), randn(3), 1); (randn(3), randn(3), inf); "
     "(randn(3), randn(3), 3)",
-    symbolic="dist",
     signature="dist(Tensor input, Tensor other, Scalar p=2)",
 )
 class dist:

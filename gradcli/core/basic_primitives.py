@@ -224,12 +224,12 @@ def _summed(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any
     return sum_dim.in_batch([every.reshape((level.size, x.size)), (1,), False, dtype])
 
 
-@operator(_sum, "SumBackward0", linearity="linear", batching=_summed, symbolic="sum")
+@operator(_sum, "SumBackward0", linearity="linear", batching=_summed)
 class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 
 
-@operator(_sum_dim, "SumBackward1", linearity="linear", symbolic="sum")
+@operator(_sum_dim, "SumBackward1", linearity="linear")
 class sum_dim:
     self = sum_backward
 

@@ -90,10 +90,10 @@ class Facts:
     # An operand that only one of several rules reads is saved only if that rule will run; False for
     # derivatives, where PyTorch saves all.
     saves_by_need = True
-    # The symbolic rule, if the primitive is not written as a call of its function with options of the
-    # same names: a formula of its parameters; `WORD: OPTIONS`, another function and its names for the
-    # options (`-` for one that it lacks); `WORD[0]: OPTIONS`, the first of its results; or a form of
-    # `gradcli.symbolic.symbolic_rules`.
+    # The symbolic rule, if it is not the one of its public name in `gradcli.symbolic.symbolic_rules`, or
+    # else a call of its function with options of the same names: a formula of its parameters;
+    # `WORD: OPTIONS`, another function and its names for the options (`-` for one that it lacks);
+    # `WORD[0]: OPTIONS`, the first of its results; or the name of a rule there.
     symbolic = ""
     # Which overlaps the in-place form allows: "shared", elements may share memory; "apart", no operand
     # may overlap what is written; "read", the last operand may overlap in any way. Default: an operand

@@ -202,7 +202,6 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
     "inplace",
     samples="(randn(3), (tensor([0, 2]),), randn(2)); (randn(3), (tensor([0, 0]),), randn(2), True)",
     batching="index_written",
-    symbolic="index_put",
     signature="index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)",
     writes="apart",
 )
@@ -227,7 +226,7 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@primitive(_where, "WhereBackward0", "linear pointwise", symbolic="where")
+@primitive(_where, "WhereBackward0", "linear pointwise")
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -314,9 +313,7 @@ def argwhere(input: Array) -> Any:
 
 
 # -- by mask --------------------------------------------------------------------------------------
-@primitive(
-    "MaskedFillBackward0", "own_order pointwise", symbolic="masked_fill", writes="shared read"
-)
+@primitive("MaskedFillBackward0", "own_order pointwise", writes="shared read")
 class masked_fill_number:
     def forward(self: Array, mask: Array, value: Any) -> Array:
         if mask.dtype.kind != "b":
@@ -335,7 +332,6 @@ class masked_fill_number:
 @primitive(
     "MaskedFillBackward1",
     batching=batching_helpers.of(batching_helpers.filled, lambda: where_of),
-    symbolic="masked_fill",
     writes="shared read",
 )
 class masked_fill_tensor:
@@ -945,10 +941,7 @@ class index_copy:
 
 
 @primitive(
-    "IndexFillBackward0",
-    batching=batching_helpers.apart("index"),
-    symbolic="index_fill",
-    writes="shared apart read",
+    "IndexFillBackward0", batching=batching_helpers.apart("index"), writes="shared apart read"
 )
 class index_fill_number:
     def forward(self: Array, dim: int, index: Array, value: Any) -> Array:
@@ -978,9 +971,7 @@ def _unique(index: Any) -> Any:
     return constant(np.unique(data(index)), index)
 
 
-@primitive(
-    "IndexFillBackward1", batching="filled_at", symbolic="index_fill", writes="shared apart read"
-)
+@primitive("IndexFillBackward1", batching="filled_at", writes="shared apart read")
 class index_fill_tensor:
     def forward(self: Array, dim: int, index: Array, value: Array) -> Array:
         if value.ndim:
@@ -1196,6 +1187,7 @@ def _placed(name: str, self: Any, part: Any, src: Any, made: Any) -> Any:
     "SelectScatterBackward0",
     "linear",
     refuses={"C": "select_scatter"},
+    symbolic="select_scatter:",
     samples="(randn(2,3), randn(3), 0, 1)",
     signature="select_scatter(Tensor input, Tensor src, int dim, int index)",
 )
@@ -1214,6 +1206,7 @@ class select_scatter:
     "SliceScatterBackward0",
     "linear",
     refuses={"C": "slice_scatter"},
+    symbolic="slice_scatter:",
     samples="(randn(4), randn(2), 0, 1, 3)",
     signature="slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? "
     "end=None, int step=1, *, Tensor out=None)",
@@ -1236,6 +1229,7 @@ class slice_scatter:
 @operator(
     "DiagonalScatterBackward0",
     "linear",
+    symbolic="diagonal_scatter:",
     samples="(randn(3,3), randn(3))",
     axes="dim1 dim2",
     signature="diagonal_scatter(Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1)",
@@ -1256,7 +1250,6 @@ class diagonal_scatter:
 @operator(
     "AsStridedScatterBackward0",
     "linear",
-    symbolic="as_strided_scatter",
     samples="(randn(2,3), randn(2,2), (2,2), (1,2))",
     signature="as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, "
     "int? storage_offset=None)",

@@ -98,12 +98,12 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return _filled(self, _cast(np.asarray(value), self.dtype))
 
 
-@primitive(_fill, "FillBackward0", "pointwise", symbolic="fill", writes="shared")
+@primitive(_fill, "FillBackward0", "pointwise", writes="shared")
 class fill_number:
     self = zeros_like
 
 
-@primitive(_fill_tensor, "FillBackward1", batching=batching_helpers.apart("value"), symbolic="fill")
+@primitive(_fill_tensor, "FillBackward1", batching=batching_helpers.apart("value"))
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()

@@ -383,7 +383,6 @@ def _filled(made: Any, values: Any) -> Any:
     "FlipBackward0",
     "linear numpy",
     axes="dims",
-    symbolic="flip",
     samples="(randn(2,3), (0,1))",
     signature="flip(Tensor input, int[] dims)",
 )
@@ -513,7 +512,6 @@ class triu:
     "linear",
     samples="(randn(3)); (randn(2,3), 1); (randn(2,3), 0, 0, 2)",
     axes="+dim1 +dim2",
-    symbolic="diag_embed",
     signature="diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1)",
 )
 class diag_embed:

@@ -71,7 +71,7 @@ class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@primitive("UnsafeViewBackward0", "linear", sizes="size", symbolic="reshape")
+@primitive("UnsafeViewBackward0", "linear", sizes="size")
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
@@ -1170,7 +1170,7 @@ def _conj(self: Array) -> Array:
     return self.conj()
 
 
-@primitive(_conj, "ConjBackward0", "linear pointwise", analytic=False, symbolic="conj")
+@primitive(_conj, "ConjBackward0", "linear pointwise", analytic=False)
 class conj_of:
     self = conj
 

@@ -441,7 +441,7 @@ def _sign(self: Array) -> Array:
     return where(np.isnan(self), signs.dtype.type(0), signs) if self.dtype.kind == "f" else signs
 
 
-@unary("SgnBackward0", "common", symbolic="sgn")
+@unary("SgnBackward0", "common")
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
 
@@ -551,7 +551,7 @@ _NO_COMPLEX_CLAMP = {"c": "clamp is not supported for complex types"}
 _NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
 
 
-@primitive("ClampBackward1", "elementwise common", refuses=_NO_BOOL_CLAMP, symbolic="clamp")
+@primitive("ClampBackward1", "elementwise common", refuses=_NO_BOOL_CLAMP)
 class clamp_numbers:
     def forward(self: Array, min: Any = None, max: Any = None) -> Array:
         low, high = (None if n is None else dtypes.checked(n, self.dtype) for n in (min, max))
@@ -560,7 +560,7 @@ class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
 
-@primitive("ClampBackward0", "common pointwise", refuses=_NO_COMPLEX_CLAMP, symbolic="clamp")
+@primitive("ClampBackward0", "common pointwise", refuses=_NO_COMPLEX_CLAMP)
 class clamp_tensors:
     def forward(self: Array, min: Array | None = None, max: Array | None = None) -> Array:
         if self.dtype.kind == "b" and min is not None and max is not None:
@@ -605,34 +605,34 @@ def _meeting(input: Any, *numbers: Any) -> Any:
     return cast(input, dtypes.result_type([(own, 2), *given])) if own.kind in "biu" else input
 
 
-def _limiting(*about: Any, symbolic: str, **refuses: str) -> Any:
+def _limiting(*about: Any, **refuses: str) -> Any:
     """A primitive of one limit."""
-    return primitive("common pointwise", *about, refuses=refuses, symbolic=symbolic)
+    return primitive("common pointwise", *about, refuses=refuses)
 
 
 _NO_COMPLEX = _NO_COMPLEX_CLAMP["c"]
 
 
-@_limiting("ClampMinBackward0", symbolic="clamp_min", c=_NO_COMPLEX, b="clamp_min_scalar_cpu")
+@_limiting("ClampMinBackward0", c=_NO_COMPLEX, b="clamp_min_scalar_cpu")
 class clamp_min_number:
     forward = lambda self, min: above(self, dtypes.checked(min, self.dtype))
     self = lambda g, self, min: where(self >= min, g, 0)
 
 
-@_limiting("ClampMinBackward1", symbolic="clamp_min", c="maximum_cpu")
+@_limiting("ClampMinBackward1", c="maximum_cpu")
 class clamp_min_tensor:
     forward = lambda self, min: above(self, min)
     self = lambda g, self, min: where(self >= min, g, 0)
     min = lambda g, self, min: where(self < min, g, 0)
 
 
-@_limiting("ClampMaxBackward0", symbolic="clamp_max", c=_NO_COMPLEX, b="clamp_max_scalar_cpu")
+@_limiting("ClampMaxBackward0", c=_NO_COMPLEX, b="clamp_max_scalar_cpu")
 class clamp_max_number:
     forward = lambda self, max: below(self, dtypes.checked(max, self.dtype))
     self = lambda g, self, max: where(self <= max, g, 0)
 
 
-@_limiting("ClampMaxBackward1", symbolic="clamp_max", c="minimum_cpu")
+@_limiting("ClampMaxBackward1", c="minimum_cpu")
 class clamp_max_tensor:
     forward = lambda self, max: below(self, max)
     self = lambda g, self, max: where(self <= max, g, 0)

@@ -135,7 +135,7 @@ CHOLESKY_FAILED = (
 )
 
 
-@primitive("LinalgInvExBackward0", "leading", outputs="inverse | info", symbolic="linalg.inv")
+@primitive("LinalgInvExBackward0", "leading", outputs="inverse | info")
 class inv_ex:
     def forward(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
         name = "linalg.inv_ex" if check_errors else "linalg.inv"
@@ -159,12 +159,7 @@ def is_vector(A: Any, B: Any) -> bool:
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
-@primitive(
-    "LinalgSolveExBackward0",
-    outputs="result | LU pivots info",
-    batching="solved",
-    symbolic="linalg.solve",
-)
+@primitive("LinalgSolveExBackward0", outputs="result | LU pivots info", batching="solved")
 class solve_ex:
     def forward(
         A: Array, B: Array, *, left: bool = True, check_errors: bool = False
@@ -438,7 +433,7 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     return solve_triangular(lower, phi, upper=False, left=False)
 
 
-@primitive("LinalgCholeskyExBackward0", "leading", outputs="L | info", symbolic="linalg.cholesky")
+@primitive("LinalgCholeskyExBackward0", "leading", outputs="L | info")
 class cholesky_ex_p:
     def forward(
         A: Array, *, upper: bool = False, check_errors: bool = False
@@ -801,9 +796,7 @@ def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
     )
 
 
-@primitive(
-    "LinalgPinvBackward0", numpy=np.linalg.pinv, batching="pseudo_inverses", symbolic="linalg.pinv"
-)
+@primitive("LinalgPinvBackward0", numpy=np.linalg.pinv, batching="pseudo_inverses")
 class pinv_p:
     def forward(
         self: Array,

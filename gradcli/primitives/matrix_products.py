@@ -218,7 +218,6 @@ def _dot(self: Array, tensor: Array) -> Array:
     "bilinear own",
     samples="(randn(3), randn(3)); (randn(1), randn(1)); (randn(0), randn(0))",
     batching=_by(lambda rules: rules.product((1, 1), _products)),
-    symbolic="dot",
 )
 class dot:
     """The sum of the products of two vectors' elements."""
@@ -376,7 +375,6 @@ def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
     "inplace own analytic",
     samples="(randn(2,2), randn(2,3), randn(3,2)); (randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     batching=_by(lambda rules: rules.added_product(lambda: mm)),
-    symbolic="addmm",
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
 )
 class addmm:

@@ -90,17 +90,13 @@ def mean_backward(
 
 
 @primitive(
-    _mean,
-    "MeanBackward0",
-    "linear",
-    batching=batching_helpers.whole(lambda: mean_dim, (1,)),
-    symbolic="mean",
+    _mean, "MeanBackward0", "linear", batching=batching_helpers.whole(lambda: mean_dim, (1,))
 )
 class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@primitive("MeanBackward1", "linear", symbolic="mean")
+@primitive("MeanBackward1", "linear")
 class mean_dim:
     def forward(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
         found = _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))

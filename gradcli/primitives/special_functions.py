@@ -217,7 +217,6 @@ def _trigamma(self: Array) -> Array:
 @operator(
     "PolygammaBackward0",
     "float pointwise",
-    symbolic="polygamma",
     aliases="special.polygamma",
     samples="(1, rand(3) + 0.5); (2, rand(3) + 0.5)",
     signature="polygamma(int n, Tensor input, *, Tensor out=None)",

@@ -112,7 +112,7 @@ def _with_mean(slope: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
     return middle if slope is None else slope + middle
 
 
-@primitive("VarBackward0", axes="dim*", symbolic="var")
+@primitive("VarBackward0", axes="dim*")
 class var_correction:
     def forward(
         self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
@@ -122,7 +122,7 @@ class var_correction:
     self = _var_backward
 
 
-@primitive("StdBackward0", axes="dim*", symbolic="std")
+@primitive("StdBackward0", axes="dim*")
 class std_correction:
     def forward(
         self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
@@ -132,7 +132,7 @@ class std_correction:
     self = _std_backward
 
 
-@primitive("VarMeanBackward0", outputs="result0 result1", axes="dim*", symbolic="var_mean")
+@primitive("VarMeanBackward0", outputs="result0 result1", axes="dim*")
 class var_mean_correction:
     def forward(
         self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
@@ -144,7 +144,7 @@ class var_mean_correction:
         return _with_mean(slope, g[1], self, dim, keepdim)
 
 
-@primitive("StdMeanBackward0", outputs="result0 result1", axes="dim*", symbolic="std_mean")
+@primitive("StdMeanBackward0", outputs="result0 result1", axes="dim*")
 class std_mean_correction:
     def forward(
         self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False

@@ -262,7 +262,7 @@ def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
     real = alg.real.set(all(d.kind != "c" for d in dtypes))
     uniform = alg.one_dtype.set(len(dtypes) == 1 and all(d.kind == "f" for d in dtypes))
     integers = alg.integers.set(set())
-    averages = alg.averages.set(any(m.primitive.symbolic == "mean" for m in made))
+    averages = alg.averages.set(any(m.primitive.public_name == "mean" for m in made))
     try:
         yield
     finally:

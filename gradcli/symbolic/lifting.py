@@ -21,7 +21,7 @@ from gradcli.symbolic.constants import as_exact, constant, known_number
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, broadcast, call, number
 from gradcli.symbolic.spelling import NoExpression, chosen, is_tensor, no_expression, shape_of
-from gradcli.symbolic.symbolic_rules import rule_for
+from gradcli.symbolic.symbolic_rules import RULES, rule_for
 from gradcli.tracing.calls import Call, Value, calls, operands_of
 from gradcli.tracing.tracer import decomposition
 
@@ -126,8 +126,9 @@ class Lifter:
                 args.append(self.operand(value))
         if "b" in primitive.refuses or primitive.types == "own":
             args = list(map(_of_floats, args, made.args))
-        if primitive.symbolic:
-            return rule_for(primitive.symbolic)(self, made, args)
+        rule = primitive.symbolic or primitive.public_name
+        if primitive.symbolic or rule in RULES:
+            return rule_for(rule)(self, made, args)
         word = table.public_name(primitive)
         if word is None:
             return self.expand(made)
