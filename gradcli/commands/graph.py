@@ -258,7 +258,7 @@ def write_graph(
     except ValueError as error:  # --only of nothing
         if shown["only"] is None:
             raise
-        raise _only_of_nothing(graph, shown["only"], error) from error
+        raise only_of_nothing(graph, shown["only"], error) from error
 
 
 def _written(graph: Graph, given: dict[str, Any], form: str) -> str | bytes:
@@ -378,7 +378,8 @@ def _tree(graph: Graph, given: dict[str, Any], style: Style, path: str | None) -
         output.write_drawing(drawing, style)
 
 
-def _only_of_nothing(graph: Graph, only: str, error: ValueError) -> LanguageError:
+def only_of_nothing(graph: Graph, only: str, error: ValueError) -> LanguageError:
+    """The error for a name of --only that no node has."""
     from gradcli.graphs.traversal import class_name
 
     nodes = {class_name(node) for node in graph.skeleton.nodes}

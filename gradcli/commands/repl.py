@@ -95,7 +95,13 @@ class Console:
 
     def draw(self, graph: Any, options: Mapping[str, Any]) -> None:
         """A graph, as `gradcli graph` draws it."""
-        output.write_drawing(graph.tree(**options), self.style)
+        from gradcli.commands.graph import only_of_nothing
+
+        try:
+            drawing = graph.tree(**options)
+        except ValueError as error:
+            raise only_of_nothing(graph, options.get("only", ""), error) from error
+        output.write_drawing(drawing, self.style)
 
     def read_file(self, path: str) -> str:
         """A file's text."""

@@ -31,6 +31,7 @@ _VERB = re.compile(
     rf"({'|'.join(VERBS)})\s+(?!(?:if|in|is|and|or|not)\b)([\w\"'(\[-].*?)((?:\s+--?[A-Za-z].*)?)"
 )
 _CALL_OF_DIFF = re.compile(r"\bdiff\s*\(")
+_OF_A_DRAWING = frozenset("saved grads edges only depth forward wide legend".split())
 _LEAVE = re.compile(r"(exit|quit)(\s*\(\s*\))?")
 COLON_COMMANDS = {
     ":save": "write the lines that ran to a file",
@@ -483,19 +484,23 @@ def described(name: str, value: Any) -> str:
 
 
 def _graph_options(words: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    """Those options of `gradcli graph` that say what is drawn of a graph that is there."""
+    from gradcli.commands.graph import command
+
+    known = {f"--{o.name}": o for o in command.own_options() if o.name in _OF_A_DRAWING}
+    chosen: dict[str, Any] = {}
     rest = words[::-1]
     while rest:
         word = rest.pop()
-        name = word.lstrip("-")
-        if name in ("saved", "grads", "edges"):
-            found[name] = True
-        elif name == "depth" and rest and rest[-1].isdigit():
-            found[name] = int(rest.pop())
-        else:
-            raise LanguageError(
-                f"graph: no option {word}",
-                kind="usage",
-                hint="there are --saved, --grads, --edges, --depth N",
-            )
-    return found
+        option = known.get(f"--{word.lstrip('-')}")
+        if option is None or not (option.is_flag or rest):
+            listed = ", ".join(f"{name} {o.metavar or ''}".rstrip() for name, o in known.items())
+            problem = f"no option {word}" if option is None else f"{word} needs a value"
+            raise LanguageError(f"graph: {problem}", kind="usage", hint=f"there are {listed}")
+        value: Any = True if option.is_flag else rest.pop()
+        if option.least is not None:
+            if not value.isdigit():
+                raise LanguageError(f"graph: {word} {value}: it is a whole number", kind="usage")
+            value = int(value)
+        chosen[option.name] = value
+    return chosen

@@ -179,6 +179,8 @@ def test_graph_with_gradients(session, console):
         ("graph 3", "not a tensor but of type int"),
         ("graph ones(2)", "does not require grad"),
         ("graph x --bogus", "no option --bogus"),
+        ("graph x --depth", "--depth needs a value"),
+        ("graph x --depth q", "it is a whole number"),
         ("graph x --grads", "only for scalar outputs"),
         (":bogus", "no command :bogus"),
         (":save", ":save needs a file"),
