@@ -56,8 +56,26 @@ def split(expression: Expression) -> tuple[Number, Expression]:
         return expression.data, one
     if expression.op == "product" and expression.data[0] != ONE:
         coefficient, exponents = expression.data
-        return coefficient, _product(ONE, list(zip(expression.args, exponents, strict=True)))
+        return coefficient, collected(ONE, list(zip(expression.args, exponents, strict=True)))
     return ONE, expression
+
+
+def terms_of(node: Expression) -> list[tuple[Number, Expression]]:
+    """The (coefficient, term) pairs of a sum, the constant last."""
+    if node.op != "sum":
+        return [split(node)]
+    coefficients, constant = node.data
+    found = list(zip(coefficients, node.args, strict=True))
+    return [*found, (constant, one)] if constant != ZERO else found
+
+
+def powers_of(term: Expression) -> list[tuple[Expression, Any]]:
+    """The (factor, exponent) pairs of a term."""
+    if term is one:
+        return []
+    if term.op == "product":
+        return list(zip(term.args, term.data[1], strict=True))
+    return [(term, ONE)]
 
 
 def add(*terms: Expression) -> Expression:
@@ -191,7 +209,7 @@ def product(
     )
     coefficient, pairs = _radicals(coefficient, pairs)
     pairs, signed = _signs(pairs)
-    return product(pairs, coefficient) if again or signed else _product(coefficient, pairs)
+    return product(pairs, coefficient) if again or signed else collected(coefficient, pairs)
 
 
 def _gather(found: dict[Expression, Exponent], base: Expression, exponent: Exponent) -> None:
@@ -231,7 +249,7 @@ def _opened(
     sure = [(b, _times(e, exponent)) for b, e in factors if _is_pi(b)]
     if not inner.exact or inner.negative or (inner == ONE and not sure):
         return None
-    rest = _product(ONE, [(b, e) for b, e in factors if not _is_pi(b)])
+    rest = collected(ONE, [(b, e) for b, e in factors if not _is_pi(b)])
     return ONE, [*own, *sure, (rest, exponent)]
 
 
@@ -333,7 +351,7 @@ def _exponent(e: Expression) -> Exponent:
     return e if n is None else n
 
 
-def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> Expression:
+def collected(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> Expression:
     """The product in normal form, from factors that are already collected."""
     if not pairs:
         return number(coefficient)
@@ -715,4 +733,4 @@ def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent
         (outer if flat else inner).append((base, e))
     if not outer and coefficient == ONE:
         return [], expression
-    return [(number(coefficient), ONE), *outer], _product(ONE, inner)
+    return [(number(coefficient), ONE), *outer], collected(ONE, inner)

@@ -23,6 +23,7 @@ from gradcli.symbolic.constants import exact
 from gradcli.symbolic.exact_numbers import ONE
 from gradcli.symbolic.expression_evaluation import constants, evaluate
 from gradcli.symbolic.expressions import Expression, call, is_call, name, number, value_of
+from gradcli.symbolic.formulas import exact_constants
 from gradcli.symbolic.generic_points import as_exact_as
 from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
@@ -31,6 +32,7 @@ from gradcli.tracing.calls import Value, calls
 from gradcli.tracing.tracer import Tracer, trace_program
 from gradcli.transforms.traced_run import CONSTANTS, _worded, traced_run
 
+PI = {name(n, (), -1): wrap(np.float64(v)) for n, v in CONSTANTS.items()}
 MOST_PATHS = 16  # of a program that branches on values
 MOST_MOVED = 100  # programs with more names keep the order in which names are first read
 
@@ -349,8 +351,8 @@ def _on_path(
 ) -> tuple[Derivatives, Taken]:
     """The gradients on a path of the program, and the conditions of it."""
     with np.errstate(all="ignore"):
-        result, trace = traced_run(
-            program, arrays, wanted, follow, names, more, not nan_guards, path=path
+        exactly, (result, trace) = _traced(
+            program, arrays, wanted, follow, names, more, nan_guards, path
         )
         conditions = [condition for condition, _ in trace.taken]
         value = trace.value_of(result)
@@ -360,6 +362,7 @@ def _on_path(
             grads = trace.gradients(result, [trace.variables[n] for n in wanted])
         places = positions(program)
         symbols = {n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in trace.inputs.items()}
+        symbols |= exactly
         lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, nan_guards, more)
         known = [g for g in grads if g is not None]
         with _numbers_of([value, *known, *trace.inputs.values()]):
@@ -374,6 +377,33 @@ def _on_path(
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
     found.beyond = trace.beyond
     return found, [(test, branch) for test, (_, branch) in zip(tests, trace.taken, strict=True)]
+
+
+def _traced(
+    program: Program,
+    arrays: dict[str, Any],
+    wanted: Sequence[str],
+    follow: bool,
+    names: Mapping[str, Any],
+    more: bool,
+    nan_guards: bool,
+    path: Sequence[bool] | None,
+) -> tuple[dict[str, Expression], tuple[Tensor, Tracer]]:
+    """(what its named constants are, the traced run) of a program whose constants have names."""
+    named, exactly = exact_constants(program)
+    if exactly:
+        try:
+            values = {
+                n: _plain(v) for n, v in zip(exactly, evaluate(exactly.values(), PI), strict=True)
+            }
+            run = traced_run(
+                named, arrays, wanted, follow, names, more, path=path, numbers=values
+            )
+            return exactly, run
+        except (LanguageError, RuntimeError):  # such as a size that has to be an int
+            pass
+    run = traced_run(program, arrays, wanted, follow, names, more, not nan_guards, path)
+    return {}, run
 
 
 def positions(program: Program) -> dict[str, int]:

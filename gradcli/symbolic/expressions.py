@@ -8,7 +8,7 @@ ones of any shape.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -134,8 +134,10 @@ def broadcast(shapes: Iterable[Shape]) -> Shape:
     return total
 
 
-def order(roots: Iterable[Expression]) -> list[Expression]:
-    """All subexpressions of the roots in topological order, operands first."""
+def order(
+    roots: Iterable[Expression], is_leaf: Callable[[Expression], bool] | None = None
+) -> list[Expression]:
+    """All subexpressions of the roots in topological order, operands first; not those of leaves."""
     found: list[Expression] = []
     seen: set[Expression] = set()
     stack: list[Expression | None] = [*reversed(list(roots))]
@@ -146,7 +148,7 @@ def order(roots: Iterable[Expression]) -> list[Expression]:
             found.append(waiting.pop())
         elif node not in seen:
             seen.add(node)
-            if node.parts:
+            if node.parts and (is_leaf is None or not is_leaf(node)):
                 waiting.append(node)
                 stack.append(None)
                 stack.extend(node.parts[::-1])

@@ -12,11 +12,13 @@ from functools import cache, partial
 from types import CodeType
 from typing import Any
 
+from gradcli.language import parse
+from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.algebra import function
 from gradcli.symbolic.constants import as_exact
 from gradcli.symbolic.elementwise_rules import compare
-from gradcli.symbolic.expressions import Expression, number
+from gradcli.symbolic.expressions import Expression, name, number
 
 
 def _expression(value: Any) -> Expression:
@@ -88,4 +90,31 @@ def read(formula: str, names: tuple[str, ...], args: list[Any]) -> Expression:
     return _expression(eval(_compiled(formula), {"__builtins__": {}}, _Names(known)))
 
 
-__all__ = ["read"]
+CONSTANT = frozenset("sqrt log exp sin cos tan sinh cosh tanh atan".split())
+_PARTS = frozenset("name constant call add sub mul div pow neg".split())
+
+
+def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
+    """The program with a name for each call of a constant, such as sqrt(3), and what it is exactly.
+
+    So no arithmetic of floats folds it into a decimal. A program that prints keeps its calls.
+    """
+    known: dict[str, Expression] = {}
+    source, rows = program.source, list(program.walk())
+    if "print" in program.uses:
+        return program, known
+    end = len(source)
+    for row in reversed(range(len(rows))):
+        kind, _, _, (first, last) = rows[row]
+        if kind != "call" or last > end:
+            continue
+        inside = rows[program.subtree(row) : row + 1]
+        words = {word for kind, word, *_ in inside if kind == "name"} - {"pi"}
+        if words <= CONSTANT and all(r[0] in _PARTS for r in inside):
+            word = f"constant_{row}"
+            known[word] = read(source[first:last], ("pi",), [name("pi", (), -1)])
+            source, end = source[:first] + word + source[last:], first
+    return (parse(source) if known else program), known
+
+
+__all__ = ["exact_constants", "read"]

@@ -1,229 +1,262 @@
-"""Scalar expressions as polynomials over atoms (functions and names), with like terms collected.
+"""Polynomials over numbered generators, with rational coefficients and exponents, within a budget.
 
-Derivatives of high order are polynomials in few atoms: those of sigmoid(x) in sigmoid(x), those of x**x in
-log(x) + 1 and 1/x, times x**x. Without collecting, every order repeats the terms of the one before.
+A polynomial is a dict {monomial: number}, a monomial a sorted tuple of (generator, exponent) pairs. What
+costs time is paid from `budget`; what would grow too large raises `TooLarge`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import threading
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import product
+from math import gcd, isqrt, lcm
 
-from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
-from gradcli.symbolic.expressions import Expression, is_call, number
+Rational = int | Fraction
+Monomial = tuple[tuple[int, Rational], ...]
+Polynomial = dict[Monomial, Rational]
+Key = frozenset[tuple[Monomial, Rational]]
 
-LIGHTEST = 40  # lighter expressions are short enough
+UNIT: Monomial = ()
 MOST_TERMS = 400
-MOST_ATOMS = 4
-
-Monomial = tuple[int, ...]  # the exponent of every atom
-Polynomial = dict[Monomial, Number]
+LARGEST_ROOT = 5000  # of the end coefficients of a polynomial whose rational roots are searched
 
 
-class _Long(Exception):
-    """The expression is no polynomial, or one of too many terms."""
+class TooLarge(Exception):
+    """The budget is spent, or what is asked for would be too long to be shorter."""
 
 
-def collected(root: Expression, length: Callable[[Expression], int]) -> Expression:
-    """The expression as a product of powers and one sum of terms, if that is shorter."""
-    if root.weight < LIGHTEST or root.shape or root.op not in ("sum", "product"):
-        return root
-    form = _Form()
-    try:
-        whole = form.of(root)
-    except _Long:
-        return root
-    atoms = [a for a in form.atoms if a.op == "call"]
-    forms = [form.written(whole), *(form.shifted(whole, a) for a in atoms)]
-    return min((root, *(f for f in forms if f is not None)), key=length)
+class Budget(threading.local):
+    """What is left to be spent: about the number of monomials that may still be multiplied."""
+
+    left = 0
+
+    def pay(self, amount: int) -> None:
+        """Raises TooLarge if it is more than is left."""
+        self.left -= amount
+        if self.left < 0:
+            raise TooLarge
 
 
-class _Form:
-    """Converts expressions to polynomials over the atoms found so far, and back."""
-
-    def __init__(self) -> None:
-        self.atoms: dict[Expression, int] = {}
-        self.made: dict[Expression, Polynomial] = {}
-
-    def of(self, node: Expression) -> Polynomial:
-        """The polynomial of an expression."""
-        found = self.made.get(node)
-        if found is None:
-            found = self.made[node] = self._read(node)
-            if len(found) > MOST_TERMS:
-                raise _Long
-        return found
-
-    def _read(self, node: Expression) -> Polynomial:
-        if node.op == "number":
-            return {(): _exact(node.data)}
-        if node.op == "sum":
-            coefficients, constant = node.data
-            total: Polynomial = {(): _exact(constant)}
-            for term, coefficient in zip(node.args, coefficients, strict=True):
-                _add(total, self.of(term), _exact(coefficient))
-            return _without_zeros(total)
-        if node.op == "product":
-            coefficient, exponents = node.data
-            result: Polynomial = {(): _exact(coefficient)}
-            for base, exponent in zip(node.args, exponents, strict=True):
-                result = _times(result, self._power(base, exponent))
-            return result
-        return {self._place(node, 1): ONE}
-
-    def _power(self, base: Expression, exponent: Any) -> Polynomial:
-        """The polynomial of a power: x**(x - 2) is x**x times x**-2."""
-        if isinstance(exponent, Expression):
-            if exponent.op != "sum" or exponent.data[1].integer in (None, 0):
-                return {self._place(alg.power(base, exponent), 1): ONE}
-            constant = exponent.data[1]
-            rest = alg.add(exponent, number(-constant))
-            return _times(self._power(base, rest), self._power(base, constant))
-        n = exponent.integer
-        if n is None:
-            return {self._place(alg.product([(base, exponent)]), 1): ONE}
-        if n < 0 or base.op not in ("sum", "product"):
-            return {self._place(base, n): ONE}
-        result: Polynomial = {(): ONE}
-        for _ in range(n):
-            result = _times(result, self.of(base))
-            if len(result) > MOST_TERMS:
-                raise _Long
-        return result
-
-    def _place(self, atom: Expression, exponent: int) -> Monomial:
-        place = self.atoms.setdefault(atom, len(self.atoms))
-        if place >= MOST_ATOMS:
-            raise _Long
-        return (*(0,) * place, exponent)
-
-    # -- back to expressions ----------------------------------------------------------------------
-    def written(self, whole: Polynomial) -> Expression:
-        """The expression of a polynomial: common powers times one sum."""
-        if not whole:
-            return alg.zero
-        atoms = list(self.atoms)
-        full = {m + (0,) * (len(atoms) - len(m)): c for m, c in whole.items()}
-        least = tuple(min(column) for column in zip(*full, strict=True))
-        inner = {tuple(a - b for a, b in zip(m, least, strict=True)): c for m, c in full.items()}
-        factors: list[tuple[Expression, Number]] = []
-        for place, atom in enumerate(atoms):
-            if is_call(atom, "sigmoid", "tanh"):
-                inner, complements = _divided(inner, place)
-                factors += [(_factor(atom, s), Number.of(n)) for s, n in complements]
-        powers = [(a, Number.of(k)) for a, k in zip(atoms, least, strict=True) if k]
-        terms = ((_term(atoms, m), c) for m, c in sorted(inner.items(), reverse=True))
-        return alg.product([*powers, *factors, (alg.combine(terms), ONE)])
-
-    def shifted(self, whole: Polynomial, atom: Expression) -> Expression | None:
-        """The polynomial in log(x) + 1 instead of log(x); None if it has no fewer terms."""
-        place = self.atoms[atom]
-        for step in (ONE, MINUS_ONE):
-            moved = _substituted(whole, place, step)
-            if len(moved) < len(whole):
-                other = _Form()
-                names = [alg.add(a, number(step)) if a is atom else a for a in self.atoms]
-                other.atoms = {a: i for i, a in enumerate(names)}
-                return other.written(moved) if len(other.atoms) == len(names) else None
-        return None
+budget = Budget()
 
 
-def _exact(number: Number) -> Number:
-    if not number.exact:
-        raise _Long
-    return number
+def small(n: Rational) -> Rational:
+    """An int where a Fraction is one: it adds, hashes and compares ten times faster."""
+    return n.numerator if n.denominator == 1 else n
 
 
-def _add(total: Polynomial, more: Polynomial, factor: Number) -> None:
-    for monomial, c in more.items():
-        key = _trimmed(monomial)
-        total[key] = total.get(key, ZERO) + c * factor
+def joined(a: Monomial, b: Monomial) -> Monomial:
+    """The product of monomials."""
+    if not a or not b:
+        return a or b
+    powers = dict(a)
+    for g, e in b:
+        total = small(powers.get(g, 0) + e)
+        if total:
+            powers[g] = total
+        else:
+            del powers[g]
+    return tuple(sorted(powers.items()))
 
 
-def _times(a: Polynomial, b: Polynomial) -> Polynomial:
-    if len(a) * len(b) > 20 * MOST_TERMS:
-        raise _Long
+def plus(a: Polynomial, b: Polynomial, factor: Rational = 1) -> Polynomial:
+    """a + factor*b."""
+    found = dict(a)
+    for m, c in b.items():
+        total = small(found.get(m, 0) + factor * c)
+        if total:
+            found[m] = total
+        else:
+            found.pop(m, None)
+    return found
+
+
+def times(a: Polynomial, b: Polynomial) -> Polynomial:
+    """a*b. Raises TooLarge."""
+    budget.pay(len(a) * len(b))
     found: Polynomial = {}
     for m, c in a.items():
         for n, d in b.items():
-            size = max(len(m), len(n))
-            key = _trimmed(
-                tuple(
-                    (m[i] if i < len(m) else 0) + (n[i] if i < len(n) else 0) for i in range(size)
-                )
-            )
-            found[key] = found.get(key, ZERO) + c * d
-    return _without_zeros(found)
+            key = joined(m, n)
+            found[key] = found.get(key, 0) + c * d
+    if len(found) > MOST_TERMS:
+        raise TooLarge
+    return {m: small(c) for m, c in found.items() if c}
 
 
-def _trimmed(monomial: Monomial) -> Monomial:
-    while monomial and not monomial[-1]:
-        monomial = monomial[:-1]
-    return monomial
+def raised(a: Polynomial, n: int) -> Polynomial:
+    """a**n."""
+    found: Polynomial = {UNIT: 1}
+    for _ in range(n):
+        found = times(found, a)
+    return found
 
 
-def _without_zeros(found: Polynomial) -> Polynomial:
-    return {m: c for m, c in found.items() if c != ZERO}
+def minus(a: Iterable[tuple[Monomial, Rational]]) -> Key:
+    """The key of -a."""
+    return frozenset((m, -c) for m, c in a)
 
 
-def _term(atoms: list[Expression], monomial: Monomial) -> Expression:
-    pairs = ((a, Number.of(k)) for a, k in zip(atoms, monomial, strict=True) if k)
-    return alg.product(list(pairs))
+def generators(p: Iterable[Monomial]) -> set[int]:
+    """The generators in a polynomial."""
+    return {g for m in p for g, _ in m}
 
 
-def _factor(atom: Expression, sign: int) -> Expression:
-    """1 - s, 1 + s (sign -1), or 1 - s**2 (sign 0)."""
-    base = atom if sign else alg.power(atom, number(2))
-    return alg.combine([(alg.one, ONE), (base, Number.of(-sign) if sign else MINUS_ONE)])
+def leading(p: Iterable[Monomial]) -> Monomial:
+    """The monomial whose sign is that of the polynomial."""
+    return max(p, key=lambda m: (sum(e for _, e in m), m))
 
 
-def _divided(inner: Polynomial, place: int) -> tuple[Polynomial, list[tuple[int, int]]]:
-    """A polynomial without its factors 1 - s and 1 + s, and (sign, multiplicity) of each removed factor."""
-    counts = {1: 0, -1: 0}
-    for root in counts:
-        while (quotient := _quotient(inner, place, root)) is not None:
-            inner = quotient
-            counts[root] += 1
-    both = min(counts.values())
-    found = [(0, both), (1, counts[1] - both), (-1, counts[-1] - both)]
-    return inner, [(s, n) for s, n in found if n]
+def content(p: Polynomial) -> Rational:
+    """The rational number that leaves coprime integers, and a positive leading coefficient."""
+    found = Fraction(
+        gcd(*(c.numerator for c in p.values())), lcm(*(c.denominator for c in p.values()))
+    )
+    return small(-found if p[leading(p)] < 0 else found)
 
 
-def _quotient(inner: Polynomial, place: int, root: int) -> Polynomial | None:
-    """inner/(1 - root*s) by Horner's scheme from the lowest power; None if there is a remainder."""
-    degree = max((m[place] for m in inner), default=0)
-    if not degree:
+def primitive(p: Polynomial) -> Polynomial:
+    """The polynomial over its content."""
+    c = content(p)
+    return p if c == 1 else {m: small(Fraction(v) / c) for m, v in p.items()}
+
+
+def quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
+    """a/b if it is exact, else None; exponents may be fractions. Raises TooLarge."""
+    order = sorted(generators(a))
+    if not generators(b) <= set(order):
         return None
+    scale = {g: lcm(*(Fraction(dict(m).get(g, 0)).denominator for m in (*a, *b))) for g in order}
+
+    def dense(p: Polynomial) -> dict[tuple[int, ...], Rational]:
+        return {tuple(int(dict(m).get(g, 0) * scale[g]) for g in order): c for m, c in p.items()}
+
+    rest, divisor = dense(a), dense(b)
+    tops = zip(*rest, strict=True), zip(*divisor, strict=True)
+    if any(max(x) < max(y) for x, y in zip(*tops, strict=True)):
+        return None
+    first = max(divisor)
     found: Polynomial = {}
-    rests = {m[:place] + m[place + 1 :] for m in inner}
-    for rest in rests:
-        carried = ZERO
-        for k in range(degree + 1):
-            key = (*rest[:place], k, *rest[place:])
-            carried = inner.get(key, ZERO) + carried * Number.of(root)
-            if k < degree:
-                found[key] = carried
-        if carried != ZERO:
+    while rest:
+        top = max(rest)
+        shift = tuple(x - y for x, y in zip(top, first, strict=True))
+        if min(shift, default=0) < 0 or len(found) > MOST_TERMS:
             return None
-    return _without_zeros(found)
+        c = small(Fraction(rest[top]) / divisor[first])
+        powers = zip(order, shift, strict=True)
+        found[tuple((g, small(Fraction(e, scale[g]))) for g, e in powers if e)] = c
+        budget.pay(len(divisor))
+        for m, d in divisor.items():
+            key = tuple(x + y for x, y in zip(m, shift, strict=True))
+            total = small(rest.get(key, 0) - c * d)
+            if total:
+                rest[key] = total
+            else:
+                rest.pop(key, None)
+    return found
 
 
-def _substituted(whole: Polynomial, place: int, step: Number) -> Polynomial:
-    """The polynomial in s + step: s is (s + step) - step."""
-    total: Polynomial = {}
-    for monomial, c in whole.items():
-        power = monomial[place] if place < len(monomial) else 0
-        if power < 0:
-            return whole
-        binomial = ONE
-        for k in range(power, -1, -1):  # C(power, k) (s + step)**k (-step)**(power - k)
-            full = [*monomial, *(0,) * (place + 1 - len(monomial))]
-            full[place] = k
-            key = _trimmed(tuple(full))
-            total[key] = total.get(key, ZERO) + c * binomial
-            binomial = Number(binomial.value * k / (power - k + 1)) * -step
-    return _without_zeros(total)
+def by(p: Polynomial, g: int) -> dict[Rational, Polynomial]:
+    """The coefficients by the power of a generator."""
+    found: dict[Rational, Polynomial] = {}
+    for m, c in p.items():
+        rest = tuple(x for x in m if x[0] != g)
+        found.setdefault(dict(m).get(g, 0), {})[rest] = c
+    return found
 
 
-__all__ = ["collected"]
+def square_root(p: Polynomial) -> Polynomial | None:
+    """The polynomial whose square it is, else None."""
+    found: Polynomial = {}
+    rest = p
+    first, root = UNIT, Fraction(0)
+    while rest:
+        top = max(rest, key=lambda m: tuple((-g, e) for g, e in m))
+        if not found:
+            c = Fraction(rest[top])
+            root = Fraction(isqrt(max(c.numerator, 0)), isqrt(c.denominator))
+            first = tuple((g, small(Fraction(e) / 2)) for g, e in top)
+            if root * root != c or any(Fraction(e).denominator > 1 for _, e in first):
+                return None
+            term: Polynomial = {first: small(root)}
+        else:
+            shift = joined(top, tuple((g, -e) for g, e in first))
+            term = {shift: small(rest[top] / root / 2)}
+            if any(e < 0 for _, e in shift) or len(found) > len(p):
+                return None
+        rest = plus(rest, times(plus(found, found), term), -1)
+        rest = plus(rest, times(term, term), -1)
+        found = plus(found, term)
+    return found
+
+
+# -- factors --------------------------------------------------------------------------------------
+def factors(p: Polynomial) -> dict[Key, int]:
+    """{factor: power}, whose product it is up to a number; complete in easy cases only."""
+    found: dict[Key, int] = {}
+    waiting = [(p, 1)]
+    while waiting:
+        f, n = waiting.pop()
+        root = square_root(f) if len(f) > 2 else None
+        if root is not None:
+            waiting.append((root, 2 * n))
+            continue
+        for d in _divisors(f):
+            rest = quotient(f, d) if 1 < len(d) < len(f) + len(generators(f)) else None
+            if rest is not None and (len(rest) > 1 or generators(rest)):
+                waiting += [(d, n), (rest, n)]
+                break
+        else:
+            if f.keys() != {UNIT}:
+                key = frozenset(primitive(f).items())
+                found[key] = found.get(key, 0) + n
+    return found
+
+
+def _divisors(f: Polynomial) -> Iterator[Polynomial]:
+    """Polynomials that may divide it: contents in a generator, factors of quadratics, linear ones."""
+    own = sorted(generators(f))
+    rows = {g: by(f, g) for g in own}
+    for g in own:
+        if len(rows[g]) > 1:
+            yield _least(rows[g].values())
+    for g in own:
+        if any(Fraction(e).denominator > 1 or e < 0 for e in rows[g]):
+            continue
+        for step in {1, gcd(*(e.numerator for e in rows[g]))}:
+            if max(rows[g]) != 2 * step or not rows[g].keys() <= {0, step, 2 * step}:
+                continue
+            a, b, c = (rows[g].get(k * step, {}) for k in (2, 1, 0))
+            root = square_root(plus(times(b, b), times(a, c), -4))
+            if root is not None:
+                whole = plus(plus(times({((g, step),): 2}, a), b), root)
+                yield quotient(whole, _least(by(whole, g).values())) or whole
+    if len(own) == 1:
+        (g,) = own
+        yield from _linear(primitive(f), g)
+
+
+def _least(parts: Iterable[Polynomial]) -> Polynomial:
+    """The shortest of the coefficients: if they have a common factor of several terms, often it."""
+    return primitive(min(parts, key=len))
+
+
+def _linear(f: Polynomial, g: int) -> Iterator[Polynomial]:
+    """x - r and x**2 - r for the rational roots of a polynomial in one generator."""
+    exponents = [dict(m).get(g, 0) for m in f]
+    if any(Fraction(e).denominator > 1 or e < 0 for e in exponents):
+        return
+    low, high = (abs(int(f[m])) for m in (min(f, key=len), max(f, key=lambda m: dict(m).get(g, 0))))
+    if not exponents.count(0) or max(low, high) > LARGEST_ROOT or max(exponents) < 3:
+        return
+    for u, v, sign, k in product(_whole(low), _whole(high), (1, -1), (1, 2)):
+        r = small(Fraction(sign * u, v))
+        if all(e % k == 0 for e in exponents) and not sum(
+            c * r ** int(e // k) for e, c in zip(exponents, f.values(), strict=True)
+        ):
+            yield {((g, k),): 1, UNIT: -r}
+
+
+def _whole(n: int) -> list[int]:
+    return [d for d in range(1, n + 1) if n % d == 0]

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic import matrix_chains
+from gradcli.symbolic.algebra import powers_of, terms_of
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
     axes_of,
@@ -19,12 +20,11 @@ from gradcli.symbolic.array_algebra import (
     matrix_product,
     stacked,
 )
-from gradcli.symbolic.common_denominators import partly, terms_of, together
 from gradcli.symbolic.elementwise_rules import compare
+from gradcli.symbolic.exact_check import is_leaf
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import (
     Expression,
-    broadcast,
     call,
     is_call,
     is_number,
@@ -32,10 +32,9 @@ from gradcli.symbolic.expressions import (
     order,
     value_of,
 )
-from gradcli.symbolic.function_identities import angles, named_quotients, one_sigmoid, sigmoids
 from gradcli.symbolic.index_elimination import gathered
-from gradcli.symbolic.polynomials import collected
 from gradcli.symbolic.rewriting import rewrite
+from gradcli.symbolic.scalar_forms import shortest
 
 # Functions that refuse integer operands beside floating ones; functions that write into a copy of their
 # first operand, at the indices that are their second.
@@ -55,9 +54,27 @@ def simplify(expression: Expression) -> Expression:
     """The expression after all passes; it may have a smaller shape, to be broadcast."""
     for rule in RULES:
         expression = rewrite(expression, rule)
-    other = one_sigmoid(expression, _tidied)
-    made = expression if other is None else min((expression, other), key=length)
-    return rewrite(_over_one_number(collected(made, length)), _last)
+    return rewrite(shortened(expression), _last)
+
+
+def shortened(expression: Expression) -> Expression:
+    """The expression with every elementwise part of it in its shortest form."""
+    if not alg.real.get():
+        return expression
+    return _shortest(rewrite(expression, _with_short_operands))
+
+
+def _with_short_operands(node: Expression) -> Expression:
+    if not is_leaf(node) or not any(a.parts for a in node.args):
+        return node
+    args = [_shortest(a) for a in node.args]
+    if all(a is b for a, b in zip(args, node.args, strict=True)):
+        return node
+    return call(node.data[0], args, node.shape, node.data[1])
+
+
+def _shortest(expression: Expression) -> Expression:
+    return expression if alg.is_integral(expression) else shortest(expression)
 
 
 def _last(node: Expression) -> Expression:
@@ -148,55 +165,6 @@ def _outside(term: Expression, core: Expression) -> tuple[list[Any], Expression]
     return [(b, e) for b, e in pairs if b is not core], core
 
 
-# -- common factors -------------------------------------------------------------------------------
-def _factored(node: Expression) -> Expression:
-    """A sum with the common factors of its terms taken out, if that is shorter."""
-    if node.op != "sum":
-        return node
-    terms = terms_of(node)
-    shared: dict[Expression, Any] | None = None
-    for _, term in terms:
-        own = _powers(term)
-        if shared is None:
-            shared = dict(own)
-            continue
-        shared = {b: _least(e, own[b]) for b, e in shared.items() if b in own and _alike(e, own[b])}
-    if not shared or all(not isinstance(e, Expression) and e == ZERO for e in shared.values()):
-        content, rest = alg.content_of(node)
-        made = alg.scale(content, rest) if not content.negative else node
-        return made if length(made) <= length(node) else node
-    outer = list(shared.items())
-    inverse = [(b, alg.negate(e) if isinstance(e, Expression) else -e) for b, e in outer]
-    inner = alg.combine((alg.product([(t, ONE), *inverse]), c) for c, t in terms)
-    if broadcast([inner.shape, *(b.shape for b, _ in outer)]) != node.shape:
-        return node
-    made = alg.product([(inner, ONE), *outer])
-    return made if length(made) < length(node) else node
-
-
-def _powers(term: Expression) -> dict[Expression, Any]:
-    if term is alg.one:
-        return {}
-    if term.op == "product":
-        pairs = zip(term.args, term.data[1], strict=True)
-        return {b: e for b, e in pairs if b.op != "number"}
-    return {term: ONE}
-
-
-def _alike(a: Any, b: Any) -> bool:
-    if isinstance(a, Number) and isinstance(b, Number):
-        return a.exact and b.exact and a.negative == b.negative
-    return a is b
-
-
-def _least(a: Any, b: Any) -> Any:
-    if isinstance(a, Number) and isinstance(b, Number):
-        x, y = a.value, b.value
-        assert isinstance(x, Fraction) and isinstance(y, Fraction)
-        return a if abs(x) <= abs(y) else b
-    return a
-
-
 # -- branches -------------------------------------------------------------------------------------
 def _branches(node: Expression) -> Expression:
     """Move factors into the non-zero branch of a `where`; merge `where` terms of one condition."""
@@ -226,7 +194,7 @@ def _rectified(node: Expression) -> Expression:
     condition, own, other = node.args
     if not is_number(other, 0) or own.shape != node.shape:
         return node
-    for base, e in _powers(alg.split(own)[1]).items():
+    for base, e in powers_of(alg.split(own)[1]):
         if _is_positive(e) and is_call(base, "relu") and compare("gt", base, alg.zero) is condition:
             return own
     return node
@@ -255,6 +223,70 @@ def _sides(branches: Expression) -> list[Expression]:
 
 def _is_positive(e: Any) -> bool:
     return isinstance(e, Number) and e.exact and not e.negative
+
+
+# -- softmax --------------------------------------------------------------------------------------
+def _softmaxes(node: Expression) -> Expression:
+    """exp(u)/sum(exp(u)) as softmax(u)."""
+    if node.op != "product":
+        return node
+    pairs = dict(zip(node.args, node.data[1], strict=True))
+    changed = False
+    for below, e in list(pairs.items()):
+        over = isinstance(e, Number) and e.integer is not None and e.negative
+        if over and is_call(below, "sum") and is_call(below.args[0], "exp"):
+            changed |= _softmax(pairs, below)
+    return alg.product(pairs.items(), node.data[0]) if changed else node
+
+
+def _softmax(pairs: dict[Expression, Any], total: Expression) -> bool:
+    """Replace each exp(u)/total by softmax(u), in place; whether there was one."""
+    over = total.args[0]
+    u = over.args[0]
+    options = [v for _, v in total.data[1]]
+    if len(u.shape) == 1 and not options:
+        dim = 0
+    elif len(options) == 2 and isinstance(options[0], int) and options[1]:
+        dim = options[0]
+    else:
+        return False
+    made = call("softmax", [u], u.shape, [("", dim)])
+    changed = False
+    for base, e in list(pairs.items()):
+        if e != ONE:
+            continue
+        found = made if base is over else _linear(base, over, made) if not options else None
+        if found is None:
+            continue
+        changed = True
+        del pairs[base]
+        pairs[found] = pairs.get(found, ZERO) + ONE
+        pairs[total] = pairs[total] + ONE
+        if pairs[total] == ZERO:
+            del pairs[total]
+            break
+    return changed
+
+
+def _linear(own: Expression, part: Expression, other: Expression) -> Expression | None:
+    """The expression, linear in `part`, with `other` in its place; None if `part` is no factor."""
+    if own is part:
+        return other
+    if own.op == "product":
+        for k, (base, e) in enumerate(zip(own.args, own.data[1], strict=True)):
+            found = _linear(base, part, other) if e == ONE else None
+            if found is not None:
+                rest = zip(own.args, own.data[1], strict=True)
+                pairs = [(found if i == k else b, x) for i, (b, x) in enumerate(rest)]
+                return alg.product(pairs, own.data[0])
+        return None
+    if is_call(own, "matmul", "outer", "T", "dot", "sum"):
+        for k, arg in enumerate(own.args):
+            found = _linear(arg, part, other)
+            if found is not None:
+                args = [*own.args[:k], found, *own.args[k + 1 :]]
+                return call(own.data[0], args, own.shape, own.data[1])
+    return None
 
 
 # -- outer products and constants -----------------------------------------------------------------
@@ -377,14 +409,6 @@ def _constants(node: Expression) -> Expression:
     return stacked(items, node.shape)
 
 
-def _over_one_number(node: Expression) -> Expression:
-    """(x - y)/4 for x/4 - y/4."""
-    if node.op != "sum":
-        return node
-    content, rest = alg.content_of(node)
-    return min((alg.scale(content, rest), node), key=length)
-
-
 _lengths: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
 
 
@@ -400,13 +424,6 @@ def length(expression: Expression) -> int:
     return found
 
 
-def _tidied(expression: Expression) -> Expression:
-    for rule in (_together, _factored):
-        expression = rewrite(expression, rule)
-    return expression
-
-
-_together = together(length)
 _products = gathered(length)
 RULES = (
     *(
@@ -415,17 +432,11 @@ RULES = (
         _gathered,
         _outer,
         _pulled,
-        _factored,
-        named_quotients,
+        _softmaxes,
         _products,
-        _together,
     ),
     *(
-        _factored,
         _moments,
-        partly(length),
-        angles,
-        sigmoids,
         _constants,
         _averages,
         matrix_chains.transposes,

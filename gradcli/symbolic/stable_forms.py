@@ -15,8 +15,18 @@ TWO = Number.of(2)
 
 
 def stable(root: Expression) -> Expression:
-    """1 - tanh(u)**2 as sech2(u), 1 - sigmoid(u) as sigmoid(-u), expm1(u) + 1 as exp(u)."""
-    return rewrite(root, _differences)
+    """1 - tanh(u)**2 and 1/cosh(u)**2 as sech2(u), 1 - sigmoid(u) as sigmoid(-u), expm1(u) + 1 as exp(u)."""
+    return rewrite(rewrite(root, _differences), _reciprocals)
+
+
+def _reciprocals(node: Expression) -> Expression:
+    if node.op != "product":
+        return node
+    pairs = list(zip(node.args, node.data[1], strict=True))
+    for k, (base, e) in enumerate(pairs):
+        if is_call(base, "cosh") and isinstance(e, Number) and e.negative and e.integer in (-2, -4):
+            pairs[k] = call("sech2", base.args, base.shape), Number.of(-e.integer // 2)
+    return alg.product(pairs, node.data[0])
 
 
 def _differences(node: Expression) -> Expression:

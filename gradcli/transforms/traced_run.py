@@ -28,16 +28,17 @@ def traced_run(
     again: bool = False,
     said: bool = False,
     path: Sequence[bool] | None = None,
+    numbers: Mapping[str, Any] | None = None,
 ) -> tuple[Tensor, Tracer]:
     """A program's value and the trace of how it came about: see `gradcli.tracing`.
 
     wrt: the variables that require grad. follow: whether conditions may go by the values. again:
     whether the gradients are to be differentiated again. said: whether what the program prints is
-    printed. path: the branches to take, whatever the values. Raises LanguageError where the value is no
-    tensor.
+    printed. path: the branches to take, whatever the values. numbers: other constants that keep their
+    names. Raises LanguageError where the value is no tensor.
     """
     own = {n: v for n, v in names.items() if n not in arrays}
-    numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
+    numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays} | dict(numbers or {})
     printed: list[str] = []  # by the first run, so that a second one does not print it again
 
     def recorded(numbers: Mapping[str, Any]) -> tuple[Any, Tracer]:

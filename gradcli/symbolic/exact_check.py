@@ -1,0 +1,198 @@
+"""Whether expressions are equal: their values in 40 digits at points on both sides of every branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Context, Decimal, DecimalException, localcontext
+from functools import cache
+from typing import Any
+
+from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.expressions import Expression, is_call, order
+from gradcli.symbolic.generic_points import Generic
+
+DIGITS = 40
+AGREE = Decimal(10) ** -20  # relative; far from what rounding makes of 40 digits
+FEWEST = 6  # points at which the value is real
+LARGE = 400  # nodes of an expression that is compared at the fewest points alone
+# (low, high, points): positive, larger, both signs; the last two if few points of the others are real.
+RANGES = ((0.2, 1.9, 6), (1.1, 4.0, 3), (-3.0, 3.0, 7), (-1.2, 1.2, 20), (-12.0, 12.0, 40))
+HALF = Decimal("0.5")
+
+
+@cache
+def pi() -> Decimal:
+    """Machin's formula: 16*atan(1/5) - 4*atan(1/239)."""
+    with localcontext(Context(prec=DIGITS + 20)):
+        return 16 * _atan_series(Decimal(1) / 5) - 4 * _atan_series(Decimal(1) / 239)
+
+
+def _series(first: Decimal, following: Callable[[Decimal, int], Decimal]) -> Decimal:
+    """The sum of a series: each term from the one before and its place."""
+    total, term, k = first, first, 0
+    while term and abs(term) > abs(total).scaleb(-DIGITS - 5):
+        k += 1
+        term = following(term, k)
+        total += term
+    return total
+
+
+def _atan_series(x: Decimal) -> Decimal:
+    square = -x * x
+    total = power = x
+    k = 1
+    while power and abs(power) > abs(total).scaleb(-DIGITS - 15):
+        power *= square
+        k += 2
+        total += power / k
+    return total
+
+
+def _sin(x: Decimal) -> Decimal:
+    x = x % (2 * pi())
+    return _series(x, lambda t, k: -t * x * x / (2 * k * (2 * k + 1)))
+
+
+def _cos(x: Decimal) -> Decimal:
+    return _sin(x + pi() / 2)
+
+
+def _sinh(x: Decimal) -> Decimal:
+    return (x.exp() - (-x).exp()) / 2
+
+
+def _cosh(x: Decimal) -> Decimal:
+    return (x.exp() + (-x).exp()) / 2
+
+
+def _atan(x: Decimal) -> Decimal:
+    for _ in range(4):  # atan(x) is 2*atan(x/(1 + sqrt(1 + x**2)))
+        x = x / (1 + (1 + x * x).sqrt())
+    return 16 * _atan_series(x)
+
+
+def _asin(x: Decimal) -> Decimal:
+    return _atan(x / (1 - x * x).sqrt())
+
+
+def _erf(x: Decimal) -> Decimal:
+    if abs(x) > DIGITS // 4:
+        return Decimal(1).copy_sign(x)
+    total = _series(x, lambda t, k: t * 2 * x * x / (2 * k + 1))
+    return 2 * total * (-x * x).exp() / pi().sqrt()
+
+
+def _sign(x: Decimal) -> Decimal:
+    return Decimal((x > 0) - (x < 0))
+
+
+FUNCTIONS: dict[str, Callable[[Decimal], Decimal]] = {
+    "exp": Decimal.exp,
+    "log": Decimal.ln,
+    "abs": abs,
+    "sign": _sign,
+    "sin": _sin,
+    "cos": _cos,
+    "tan": lambda x: _sin(x) / _cos(x),
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "tanh": lambda x: _sinh(x) / _cosh(x),
+    "asin": _asin,
+    "acos": lambda x: pi() / 2 - _asin(x),
+    "atan": _atan,
+    "asinh": lambda x: _sign(x) * (abs(x) + (x * x + 1).sqrt()).ln(),
+    "acosh": lambda x: (x + (x - 1).sqrt() * (x + 1).sqrt()).ln(),
+    "atanh": lambda x: ((1 + x) / (1 - x)).ln() / 2,
+    "erf": _erf,
+    "sigmoid": lambda x: 1 / (1 + (-x).exp()),
+    "special.ndtr": lambda x: (1 + _erf(x / Decimal(2).sqrt())) / 2,
+    "log1p": lambda x: (1 + x).ln(),
+    "expm1": lambda x: x.exp() - 1,
+}
+
+
+def is_leaf(node: Expression) -> bool:
+    """Whether it is not looked into: neither a sum, nor a product, nor one of `FUNCTIONS`."""
+    return node.op == "call" and (node.data[0] not in FUNCTIONS or bool(node.data[1]))
+
+
+def _value(node: Expression, values: dict[Expression, Decimal]) -> Decimal:
+    if node.op == "number":
+        return _decimal(node.data)
+    if node.op == "sum":
+        coefficients, constant = node.data
+        terms = zip(node.args, coefficients, strict=True)
+        return sum((values[t] * _decimal(c) for t, c in terms), start=_decimal(constant))
+    if node.op == "product":
+        found = _decimal(node.data[0])
+        for base, e in zip(node.args, node.data[1], strict=True):
+            found *= _power(values[base], e, values)
+        return found
+    return FUNCTIONS[node.data[0]](values[node.args[0]])
+
+
+def _decimal(n: Number) -> Decimal:
+    return Decimal(n.value.numerator) / Decimal(n.value.denominator)
+
+
+def _power(base: Decimal, e: Any, values: dict[Expression, Decimal]) -> Decimal:
+    if isinstance(e, Expression):
+        return base ** values[e]
+    if e == ONE:
+        return base
+    if e.integer is not None:
+        return base ** Decimal(e.integer)
+    if e.value.denominator == 2:
+        return base.sqrt() ** Decimal(e.value.numerator)
+    return base ** _decimal(e)
+
+
+class Check:
+    """The values of an expression at points where it is real, with which others are compared."""
+
+    def __init__(self, expression: Expression) -> None:
+        nodes = order([expression], is_leaf)
+        self.leaves = [n for n in nodes if n.op in ("name", "array") or is_leaf(n)]
+        self.expression = expression
+        self.known: list[tuple[Decimal, dict[Expression, Decimal]]] = []
+        self.most = FEWEST if len(nodes) > LARGE else sum(n for _, _, n in RANGES[:3])
+
+    def _points(self) -> Iterator[dict[Expression, Decimal]]:
+        numbers = Generic(7)
+        for low, high, count in RANGES:
+            for _ in range(count):
+                drawn = map(Decimal, numbers.uniform(low, high, (len(self.leaves),)).tolist())
+                yield {
+                    n: pi() if n.op == "name" and n.data == "pi" else d
+                    for n, d in zip(self.leaves, drawn, strict=True)
+                }
+
+    def accepts(self, other: Expression) -> bool:
+        """Whether another expression has the same values, at no fewer than six points."""
+        with localcontext(Context(prec=DIGITS, Emax=10**6, Emin=-(10**6))):
+            if not self.known:
+                for values in self._points():
+                    own = evaluated(self.expression, values)
+                    if own is not None:
+                        self.known.append((own, values))
+                    if len(self.known) == self.most:
+                        break
+            return len(self.known) >= FEWEST and all(
+                (found := evaluated(other, values)) is not None
+                and abs(found - own) <= AGREE * max(abs(own), abs(found), AGREE)
+                for own, values in self.known
+            )
+
+
+def evaluated(expression: Expression, values: dict[Expression, Decimal]) -> Decimal | None:
+    """The value of an expression, None where it is not real; values: of what is known, in place."""
+    try:
+        for node in order([expression], lambda n: n in values or is_leaf(n)):
+            if node not in values:
+                values[node] = _value(node, values)
+    except (DecimalException, KeyError):
+        return None
+    return values[expression]
+
+
+__all__ = ["Check", "is_call", "is_leaf"]

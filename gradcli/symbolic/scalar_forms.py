@@ -1,0 +1,257 @@
+"""The shortest form of an elementwise expression among several readings of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.exact_check import Check, is_leaf
+from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.expression_text import to_text
+from gradcli.symbolic.expressions import Expression, order
+from gradcli.symbolic.polynomials import (
+    Monomial,
+    Rational,
+    TooLarge,
+    budget,
+    by,
+    generators,
+    small,
+    times,
+)
+from gradcli.symbolic.products import (
+    Factor,
+    Product,
+    add,
+    applied,
+    cancelled,
+    conjugated,
+    exp,
+    factored,
+    fraction,
+    generator,
+    log,
+    multiplied,
+    one_denominator,
+    reading,
+    shifted_roots,
+    terms_of,
+)
+from gradcli.symbolic.shortest_form import Writer, operations
+
+BUDGET = 8_000
+SHORT = 2  # operations of an expression that is short enough
+LIGHT = 6  # weight of a sum that may stay whole
+MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
+MOST_TERMS = 8  # of a numerator that is written term by term
+GROWING = frozenset("exp sinh cosh".split())
+CIRCULAR = frozenset("sin cos tan sinh cosh tanh".split())
+EXPONENTIAL = frozenset("sinh cosh tanh sigmoid".split())
+# (what differs from the plain reading, the functions without which it would be the plain one).
+READINGS: tuple[tuple[dict[str, Any], frozenset[str]], ...] = (
+    ({}, frozenset()),
+    ({"squares": ("sin", "cosh")}, CIRCULAR),
+    ({"conjugates": True}, CIRCULAR | {"sqrt"}),
+    ({"tangents": False, "multiples": False}, CIRCULAR),
+    ({"exponentials": True}, EXPONENTIAL),
+    ({"normal": True}, frozenset(["erf"])),
+    ({"sums": True}, frozenset(["sum"])),
+)
+PLAIN = {
+    "squares": ("cos", "cosh"),
+    "tangents": True,
+    "multiples": True,
+    "conjugates": False,
+    "exponentials": False,
+    "normal": False,
+    "sums": False,
+}
+
+
+def shortest(expression: Expression) -> Expression:
+    """The shortest form found that has the same values; the expression itself if there is none."""
+    least = operations(expression)
+    if least <= SHORT:
+        return expression
+    known = _words(expression)
+
+    def size(form: Expression) -> int:
+        """Its operations; a function that may overflow counts twice where the given one has none."""
+        return operations(form) + len(_words(form) & GROWING - known)
+
+    found = {c: None for c in candidates(expression) if c.shape == expression.shape}
+    shorter = [c for c in found if size(c) < least]
+    shorter.sort(key=lambda c: (size(c), len(to_text(c))))
+    check = Check(expression)
+    return next((c for c in shorter if check.accepts(c)), expression)
+
+
+def _words(expression: Expression) -> set[str]:
+    return {n.data[0] for n in order([expression], is_leaf) if n.op == "call"}
+
+
+def candidates(expression: Expression) -> Iterator[Expression]:
+    """Forms of the expression, of which the check has yet to say whether they are equal."""
+    nodes = order([alg.one, expression], is_leaf)
+    words = _words(expression)
+    numbers = [n for node in nodes for n in _numbers(node)]
+    if not all(n.exact for n in numbers):
+        return
+    if any(e.integer is None for node in nodes for e in _exponents(node)):
+        words.add("sqrt")
+    sums = (s for n in nodes for s in _powers(n) if s.op == "sum" and s.plain)
+    whole = {_one_sign(s) for s in sums if s.weight <= LIGHT}
+    if whole:
+        words.add("sum")
+    writer = Writer(any(n.decimal for n in numbers))
+    reading.clear()
+    for changes, needed in READINGS:
+        if needed and not needed & words:
+            continue
+        for option, value in {**PLAIN, **changes}.items():
+            setattr(reading, option, value)
+        budget.left = BUDGET
+        reading.units = {}
+        writer.made.clear()
+        try:
+            if CIRCULAR & words:
+                read(nodes, whole)  # the first reading collects the multiples of angles
+            made = read(nodes, whole)
+            yield from _written(made[expression], writer)
+            terms = [made[t].scaled(c.value) for t, c in _terms(expression)]
+            if len(terms) > 1:
+                yield _grouped(terms, writer)
+                yield _outside(terms, writer)
+        except (TooLarge, ZeroDivisionError, OverflowError):
+            continue
+
+
+def _powers(node: Expression) -> list[Expression]:
+    """The bases of powers in a product, and of denominators."""
+    if node.op != "product":
+        return []
+    return [b for b, e in zip(node.args, node.data[1], strict=True) if e != ONE]
+
+
+def _numbers(node: Expression) -> list[Number]:
+    if node.op == "number":
+        return [node.data]
+    if node.op == "sum":
+        return [*node.data[0], node.data[1]]
+    return [node.data[0], *_exponents(node)] if node.op == "product" else []
+
+
+def _exponents(node: Expression) -> list[Number]:
+    return [e for e in node.data[1] if isinstance(e, Number)] if node.op == "product" else []
+
+
+def _terms(total: Expression) -> list[tuple[Expression, Number]]:
+    if total.op != "sum":
+        return [(total, ONE)]
+    coefficients, constant = total.data
+    return [*zip(total.args, coefficients, strict=True), (alg.one, constant)]
+
+
+def _one_sign(total: Expression) -> Expression:
+    """A sum or its negative, the same one for both."""
+    return min(total, alg.negate(total), key=id)
+
+
+def read(nodes: list[Expression], whole: set[Expression]) -> dict[Expression, Product]:
+    """The nodes, which are in topological order, as products; whole: sums that may stay so."""
+    made: dict[Expression, Product] = {}
+    for node in nodes:
+        own = _one_sign(node) if reading.sums and node.op == "sum" else node
+        if own in whole and reading.sums:
+            made[node] = Product(1 if own is node else -1, {generator("atom", own): 1})
+        else:
+            made[node] = _read(node, made)
+    return made
+
+
+def _grouped(terms: list[Product], writer: Writer) -> Expression:
+    """The terms, those with a common denominator as one."""
+    groups: dict[Any, list[Product]] = {}
+    for t in terms:
+        below = min(
+            (k for k, e in t.powers.items() if not isinstance(k, int) and e < 0),
+            default=0,
+            key=hash,
+        )
+        groups.setdefault(below, []).append(t)
+    return alg.combine((writer.product(add(g)), ONE) for g in groups.values())
+
+
+def _outside(terms: list[Product], writer: Writer) -> Expression:
+    """The terms over what all denominators and all numerators share: (u - v/w)/w."""
+    own = [t for t in terms if t.number]
+    shared: dict[Factor, Rational] = {}
+    for k in own[0].powers:
+        powers = [t.powers.get(k, 0) for t in own]
+        shared[k] = min(powers) if min(powers) > 0 else min(max(powers), 0)
+    outer = Product(1, {k: e for k, e in shared.items() if e})
+    inner = alg.combine((writer.product(t.times(outer.power(-1))), ONE) for t in own)
+    return alg.multiply(writer.product(outer), inner)
+
+
+def _read(node: Expression, made: dict[Expression, Product]) -> Product:
+    if node.op == "number":
+        return Product(small(node.data.value))
+    if node.op == "sum":
+        return add(made[t].scaled(c.value) for t, c in _terms(node))
+    if node.op == "product":
+        found = Product(small(node.data[0].value))
+        for base, e in zip(node.args, node.data[1], strict=True):
+            found = found.times(_power(made[base], e, made))
+        return found
+    if node.op == "call" and not is_leaf(node):
+        return applied(node.data[0], [made[a] for a in node.args])
+    kind = "pi" if node.op == "name" and node.data == "pi" and node.position == -1 else "atom"
+    return Product(1, {generator(kind, node): 1})
+
+
+def _power(base: Product, e: Any, made: dict[Expression, Product]) -> Product:
+    if isinstance(e, Number):
+        found = base if e == ONE else base.power(small(e.value))
+        return conjugated(found) if reading.conjugates and e.value < 0 else found
+    return exp(made[e].times(log(base)))
+
+
+def _written(p: Product, writer: Writer) -> Iterator[Expression]:
+    """A product, and what becomes of it factored and multiplied out."""
+    if reading.conjugates:
+        p = conjugated(p)
+    forms = [p]
+    seen = {p.key}
+    yield writer.product(p)
+    for form in (
+        factored,
+        lambda p: shifted_roots(factored(p)),
+        lambda p: multiplied(factored(p), True),
+        lambda p: multiplied(factored(p), False),
+        lambda p: multiplied(p, True),
+        one_denominator,
+    ):
+        try:
+            made = form(p)
+            if made.key not in seen:
+                seen.add(made.key)
+                forms.append(made)
+                budget.left = max(budget.left, BUDGET // 4)
+                yield writer.product(made)
+        except (TooLarge, ZeroDivisionError):
+            budget.left = max(budget.left, BUDGET // 4)
+    top, rest = fraction(p)
+    if 1 < len(top) <= MOST_TERMS:
+        yield alg.combine((writer.product(t), ONE) for t in terms_of(p))
+        for g in sorted(generators(top))[:MOST_TRIED] if rest.powers else ():
+            parts = [cancelled(rest, times(q, {_power_of(g, e): 1})) for e, q in by(top, g).items()]
+            yield alg.combine((writer.product(t), ONE) for t in parts)
+
+
+def _power_of(g: int, e: Rational) -> Monomial:
+    return ((g, e),) if e else ()
+
+
+__all__ = ["shortest"]

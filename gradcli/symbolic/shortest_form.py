@@ -1,0 +1,399 @@
+"""Products written as expressions with as few operations as are found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.exact_numbers import ONE, ZERO, Number, is_decimal
+from gradcli.symbolic.expressions import Expression, broadcast, call, order, value_of
+from gradcli.symbolic.expressions import number as constant
+from gradcli.symbolic.polynomials import (
+    UNIT,
+    Key,
+    Monomial,
+    Polynomial,
+    Rational,
+    TooLarge,
+    joined,
+    minus,
+    plus,
+    times,
+)
+from gradcli.symbolic.products import (
+    HALF,
+    Factor,
+    Product,
+    add,
+    collected,
+    entry_of,
+    factored,
+    generator,
+    reduced,
+    thawed,
+    word_of,
+)
+
+MOST_GROUPED = 30  # terms of a sum that is searched for common factors
+MOST_DOUBLED = 12  # terms of a sum that is tried with double angles
+Pairs = list[tuple[Expression, Any]]
+
+_counts: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
+
+
+def operations(expression: Expression) -> int:
+    """How many operators and calls its text has."""
+    found = _counts.get(expression)
+    if found is None:
+        for node in order([expression]):
+            if node not in _counts:
+                _counts[node] = _count(node)
+        found = _counts[expression]
+    return found
+
+
+def _count(node: Expression) -> int:
+    if node.op == "number":
+        return _count_of(node.data)
+    if node.op == "sum":
+        coefficients, constant = node.data
+        found = sum(_scaled(t, c) for t, c in zip(node.args, coefficients, strict=True))
+        found += _count_of(abs_(constant)) + len(coefficients) - int(constant == ZERO)
+        return found + int(all(c.negative for c in (*coefficients, constant) if c != ZERO))
+    if node.op == "product":
+        return _scaled(node, node.data[0]) + int(node.data[0].negative)
+    return sum(_counts[a] for a in node.args) + (node.op == "call")
+
+
+def abs_(n: Number) -> Number:
+    """The absolute value."""
+    return -n if n.negative else n
+
+
+def _count_of(n: Number) -> int:
+    return int(n.exact and n.integer is None and not _printed_decimal(n)) + int(n.negative)
+
+
+def _printed_decimal(n: Number) -> bool:
+    return n.decimal and n.exact and is_decimal(n.value)
+
+
+def _scaled(term: Expression, c: Number) -> int:
+    """The operations of the absolute value of a number times a term's factors."""
+    above, below, found = 0, 0, 0
+    if c.exact and not _printed_decimal(c):
+        above += int(abs(c.value.numerator) != 1)
+        below += int(c.value.denominator != 1)
+    else:
+        above += 1
+    pairs = zip(term.args, term.data[1], strict=True) if term.op == "product" else [(term, ONE)]
+    for base, e in pairs:
+        found += _counts[base]
+        if isinstance(e, Expression):
+            above, found = above + 1, found + _counts[e] + 1
+            continue
+        size = abs_(e)
+        found += 0 if size == ONE else 1 if size.value == HALF else 1 + _count_of(size)
+        above, below = above + (not e.negative), below + e.negative
+    return found + max(above - 1, 0) + below
+
+
+class Writer:
+    """Writes products, each once. decimals: whether the given formula has them."""
+
+    def __init__(self, decimals: bool) -> None:
+        self.decimals = decimals
+        self.made: dict[Any, Expression] = {}
+
+    def number(self, n: Rational) -> Number:
+        """A coefficient: a decimal only beside decimals."""
+        value = Fraction(n)
+        return Number(value, self.decimals and is_decimal(value))
+
+    def product(self, p: Product) -> Expression:
+        """The shortest expression of a product."""
+        return self._shortest(p.key, lambda: self._products(p))
+
+    def polynomial(self, p: Polynomial) -> Expression:
+        """The shortest expression of a polynomial."""
+        return self._shortest(frozenset(p.items()), lambda: self._polynomials(p))
+
+    def _shortest(self, key: Any, forms: Callable[[], Iterator[Expression]]) -> Expression:
+        found = self.made.get(key)
+        if found is None:
+            found = self.made[key] = min(forms(), key=operations)
+        return found
+
+    # -- products -------------------------------------------------------------------------------
+    def _products(self, p: Product) -> Iterator[Expression]:
+        own = p.powers
+        yield self._plain(p.number, own)
+        number, powers = p.number, dict(own)
+        for k, e in own.items():  # sqrt(2)/2 is 1/sqrt(2)
+            kind, *rest = entry_of(k)
+            if kind == "prime" and number.denominator % rest[0] == 0:
+                powers[k], number = e - 1, number * rest[0]
+        if number != p.number:
+            yield self._plain(number, powers)
+        for k in own:
+            if word_of(k) in ("sin", "sinh"):
+                yield from self._angles(p, k)
+            elif not isinstance(k, int) and len(k) == 2 and own[k] < 0:
+                yield from self._sigmoids(p, k)
+            if (
+                not isinstance(k, int)
+                and own[k] == 1
+                and (self.decimals or p.number.denominator > 1)
+            ):
+                inner = self.polynomial({m: c * p.number for m, c in k})
+                yield self._plain(1, {f: e for f, e in own.items() if f != k}, inner)
+
+    def _angles(self, p: Product, sine: Factor) -> Iterator[Expression]:
+        """With tan(u) for sin(u)/cos(u), and sin(2*u)/2 for sin(u)*cos(u)."""
+        _, word, args = entry_of(sine)
+        cosine = generator("call", "cos" + word[3:], args)
+        a, b = p.powers[sine], p.powers.get(cosine, 0)
+        tangent = generator("call", "tan" + word[3:], args)
+        least = min(abs(Fraction(a)), abs(Fraction(b))) * (1 if a > 0 else -1)
+        for m in {least, a, -b} if a * b < 0 else ():
+            made = {**p.powers, sine: a - m, cosine: b + m, tangent: m}
+            yield self._plain(p.number, {k: e for k, e in made.items() if e})
+        if a * b > 0 and a.denominator == b.denominator == 1:
+            ((number, own),) = args
+            double = generator("call", word, ((number * 2, own),))
+            made = {**p.powers, sine: a - least, cosine: b - least, double: least}
+            half = p.number / Fraction(2) ** int(least)
+            yield self.product(Product(half, {k: e for k, e in made.items() if e}))
+
+    def _sigmoids(self, p: Product, k: Key) -> Iterator[Expression]:
+        """exp(u)**j/(1 + exp(u))**n as sigmoid(u)**j*sigmoid(-u)**(n - j), which cannot overflow."""
+        (first, a), (second, b) = sorted(k, key=lambda x: len(x[0]))
+        ratio = dict(joined(second, tuple((g, -e) for g, e in first)))
+        n = -p.powers[k]
+        if a != b or n.denominator > 1 or any(entry_of(g)[0] != "exp" for g in ratio):
+            return
+        g, e = next(iter(ratio.items()))
+        j = min(max(p.powers.get(g, 0) / Fraction(e), Fraction(0)), n)
+        if j.denominator > 1:
+            return
+        u = add([Product(e, entry_of(g)[1]) for g, e in ratio.items()])
+        found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
+        found = found.times(Product(a, first).power(-n)).times(Product(1, ratio).power(-j))
+        for sign, power in ((1, j), (-1, n - j)):
+            found.put(generator("call", "sigmoid", (u.scaled(sign).key,)), power)
+        yield self._plain(found.number, found.powers)
+
+    def _plain(
+        self, number: Rational, own: dict[Factor, Rational], inner: Expression | None = None
+    ) -> Expression:
+        """The product as it is; inner: another factor."""
+        pairs: Pairs = [] if inner is None else [(inner, ONE)]
+        powers = dict(own)
+        number *= self._exponentials(powers, pairs)
+        roots: dict[Rational, int] = {}
+        for k, e in list(powers.items()):
+            if entry_of(k)[0] == "prime":
+                roots[e] = roots.get(e, 1) * entry_of(k)[1]
+                del powers[k]
+        for e, n in roots.items():  # sqrt(2)*sqrt(u) is sqrt(2*u)
+            beside = [k for k, x in powers.items() if x == e]
+            base = constant(n)
+            if beside:
+                k = min(beside, key=lambda k: entry_of(k)[0] == "sum")
+                del powers[k]
+                entry = entry_of(k)
+                inside = thawed(entry[1]) if entry[0] == "root" else Product(1, {k: 1})
+                base = self.product(inside.scaled(n))
+            pairs.append((base, Number.of(e)))
+        for k, e in powers.items():
+            base = self._factor(k)
+            if not isinstance(k, int) and e.denominator == 1:  # the sign with fewer operations
+                other = self._factor(minus(k))
+                more = operations(other) - operations(base)
+                first = min(k, key=lambda x: _place(x[0]))[1]
+                if more < 0 or (more == 0 and (number < 0 if e % 2 else first < 0)):
+                    base, number = other, number * (-1) ** int(e % 2)
+            pairs.append((base, Number.of(e)))
+        return alg.collected(self.number(number), pairs)
+
+    def _exponentials(self, powers: dict[Factor, Rational], pairs: Pairs) -> int:
+        """Take the factors that are exponentials out of `powers` into `pairs`; their sign.
+
+        They become exp of one sum, and u**v for each base.
+        """
+        plain: list[Product] = []
+        by_base: dict[Any, list[Product]] = {}
+        for k, e in list(powers.items()):
+            entry = entry_of(k)
+            if entry[0] != "exp":
+                continue
+            del powers[k]
+            t = Product(e, entry[1])
+            base = next((f for f, x in t.powers.items() if word_of(f) == "log" and x == 1), None)
+            if base is None:
+                plain.append(t)
+            else:
+                rest = {f: x for f, x in t.powers.items() if f is not base}
+                by_base.setdefault(base, []).append(Product(e, rest))
+        if plain:
+            self._into_exponent(plain, by_base, powers)
+        sign = 1
+        for base, exponents in by_base.items():
+            inside = thawed(entry_of(base)[2][0])
+            if len(inside.powers) == 1 and abs(inside.number) == 1:  # u**v*u**2 is u**(v + 2)
+                ((k, x),) = inside.powers.items()
+                same = inside.number == 1
+                if k not in powers and not isinstance(k, int):
+                    k, same = minus(k), not same
+                if x == 1 and powers.get(k, HALF).denominator == 1:
+                    e = powers.pop(k)
+                    sign *= 1 if same else (-1) ** int(e)
+                    exponents = [*exponents, Product(e)]
+            pairs.append((self.product(inside), self.exponent(self.sum(exponents))))
+        if plain:
+            own = self.sum(plain)
+            pairs.append((call("exp", [own], own.shape), ONE))
+        return sign
+
+    def _into_exponent(
+        self,
+        plain: list[Product],
+        by_base: dict[Any, list[Product]],
+        powers: dict[Factor, Rational],
+    ) -> None:
+        """Move powers u**v into exp, in place, if its exponent has log(u): it may be a square."""
+        inside = {k for t in plain for f in t.powers for k in _parts(f) if word_of(k) == "log"}
+        for k in inside:
+            more = [t.times(Product(1, {k: 1})) for t in by_base.get(k, [])]
+            root = generator("root", entry_of(k)[2][0])
+            e = powers.get(root, 0)
+            if e:
+                more.append(Product(e, {k: 1}))
+            if more:
+                whole = operations(self.sum([*plain, *more]))
+                apart = sum(operations(self.sum([t])) + 2 for t in more)
+                if whole < operations(self.sum(plain)) + apart:
+                    plain += more
+                    by_base.pop(k, None)
+                    powers.pop(root, None)
+
+    @staticmethod
+    def exponent(e: Expression) -> Any:
+        """An exponent as products of expressions have it: a number, or an expression."""
+        return e if value_of(e) is None else value_of(e)
+
+    def _factor(self, k: Factor) -> Expression:
+        if not isinstance(k, int):
+            return self.polynomial(dict(k))
+        kind, *rest = entry_of(k)
+        if kind in ("atom", "pi"):
+            return rest[0]  # type: ignore[no-any-return]
+        if kind == "base":
+            return self.polynomial(dict(rest[0]))
+        if kind == "root":
+            return self.product(thawed(rest[0]))
+        if kind == "prime":
+            return constant(rest[0])
+        args = [self.product(thawed(a)) for a in rest[1]]
+        return call(rest[0], args, broadcast(a.shape for a in args))
+
+    # -- sums -----------------------------------------------------------------------------------
+    def sum(self, terms: list[Product]) -> Expression:
+        """The shortest expression of a sum of products: whole, factored, or term by term."""
+        whole = add(terms)
+        forms = [self.product(whole)]
+        with suppress(TooLarge):
+            forms.append(self.product(factored(whole)))
+        forms.append(alg.combine((self.product(t), ONE) for t in terms))
+        return min(reversed(forms), key=operations)
+
+    def _polynomials(self, p: Polynomial) -> Iterator[Expression]:
+        for form in (p, *_doubled(p)):
+            yield alg.combine(self._terms(form))
+
+    def _terms(self, p: Polynomial) -> list[tuple[Expression, Number]]:
+        """The terms, with common factors taken out of groups of them where that is shorter."""
+        ordered = sorted(p.items(), key=lambda x: _place(x[0]))
+        flat = [(self._term(m), self.number(c)) for m, c in ordered]
+        if not 2 < len(p) <= MOST_GROUPED:
+            return flat
+        exponents: dict[int, list[Rational]] = {}
+        for m in p:
+            for g, e in m:
+                exponents.setdefault(g, []).append(e)
+        often = [g for g, own in exponents.items() if 1 < len(own) < len(p)]
+        best, least = flat, operations(alg.combine(flat))
+        for g in sorted(often, key=lambda g: -len(exponents[g]))[: 4 if len(p) < 12 else 1]:
+            for e in sorted(set(exponents[g]))[:2]:
+                inside = {m: c for m, c in p.items() if dict(m).get(g, 0) >= e}
+                if not 1 < len(inside) < len(p):
+                    continue
+                group = collected(inside)
+                found = [(self.product(group), ONE)]
+                found += self._terms({m: c for m, c in p.items() if m not in inside})
+                count = operations(alg.combine(found))
+                if count + (2 if entry_of(g)[0] == "atom" else 1) <= least:
+                    best, least = found, count
+        return best
+
+    def _term(self, m: Monomial) -> Expression:
+        powers: dict[Factor, Rational] = {}
+        for g, e in m:
+            kind, *rest = entry_of(g)
+            k = rest[0] if kind == "base" else g
+            powers[k] = powers.get(k, 0) + e
+        return self.product(Product(1, powers))
+
+
+def _parts(f: Factor) -> list[int]:
+    return [f] if isinstance(f, int) else [g for m, _ in f for g, _ in m]
+
+
+def _place(m: Monomial) -> tuple[bool, list[tuple[int, int, Rational]]]:
+    """The order of terms: by the powers of the variables in source order, the constant last."""
+    return not m, sorted((*_rank(g), -e) for g, e in m)
+
+
+def _rank(g: int) -> tuple[int, int]:
+    entry = entry_of(g)
+    return (entry[1].position if entry[0] == "atom" else sys.maxsize), g
+
+
+def _doubled(p: Polynomial) -> Iterator[Polynomial]:
+    """The polynomial with the squares and products of sin(u) and cos(u) written by 2*u."""
+    if len(p) > MOST_DOUBLED:
+        return
+    for s in sorted({g for m in p for g, _ in m}):
+        if word_of(s) not in ("sin", "cos"):
+            continue
+        args = entry_of(s)[2]
+        ((number, own),) = args
+        sine, cosine, twice_sine, twice_cosine = (
+            generator("call", word, key)
+            for key in (args, ((number * 2, own),))
+            for word in ("sin", "cos")
+        )
+        found: Polynomial = {}
+        for m, c in p.items():
+            powers = dict(m)
+            a, b = int(powers.pop(sine, 0)), int(powers.pop(cosine, 0))
+            q: Polynomial = {tuple(sorted(powers.items())): c}
+            if (a + b) % 2 or a + b == 0:
+                found = plus(found, {m: c})
+                continue
+            if a % 2:
+                q = times(q, {((twice_sine, 1),): HALF})
+            for count, sign in ((a // 2, -1), (b // 2, 1)):
+                for _ in range(count):
+                    q = times(q, {UNIT: HALF, ((twice_cosine, 1),): sign * HALF})
+            found = plus(found, q)
+        if found and len(found) <= len(p) and found != p:
+            yield reduced(found)
+
+
+__all__ = ["Key", "Writer", "joined", "operations"]
