@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from fractions import Fraction
 from functools import reduce
 from math import gcd
+from typing import Any
 
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.symbolic.expressions import (

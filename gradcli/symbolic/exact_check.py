@@ -13,6 +13,7 @@ from gradcli.symbolic.generic_points import Generic
 
 DIGITS = 40
 AGREE = Decimal(10) ** -20  # relative; far from what rounding makes of 40 digits
+ZERO = Decimal(10) ** -10  # smaller values are compared as if they had this size
 FEWEST = 6  # points at which the value is real
 LARGE = 400  # nodes of an expression that is compared at the fewest points alone
 # (low, high, points): positive, larger, both signs; the last two if few points of the others are real.
@@ -179,7 +180,7 @@ class Check:
                         break
             return len(self.known) >= FEWEST and all(
                 (found := evaluated(other, values)) is not None
-                and abs(found - own) <= AGREE * max(abs(own), abs(found), AGREE)
+                and abs(found - own) <= AGREE * max(abs(own), abs(found), ZERO)
                 for own, values in self.known
             )
 

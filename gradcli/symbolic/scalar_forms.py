@@ -42,7 +42,6 @@ from gradcli.symbolic.shortest_form import Writer, operations
 
 BUDGET = 8_000
 SHORT = 2  # operations of an expression that is short enough
-LIGHT = 6  # weight of a sum that may stay whole
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
 MOST_TERMS = 8  # of a numerator that is written term by term
 GROWING = frozenset("exp sinh cosh".split())
@@ -101,7 +100,7 @@ def candidates(expression: Expression) -> Iterator[Expression]:
     if any(e.integer is None for node in nodes for e in _exponents(node)):
         words.add("sqrt")
     sums = (s for n in nodes for s in _powers(n) if s.op == "sum" and s.plain)
-    whole = {_one_sign(s) for s in sums if s.weight <= LIGHT}
+    whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
     if whole:
         words.add("sum")
     writer = Writer(any(n.decimal for n in numbers))
@@ -155,7 +154,8 @@ def _terms(total: Expression) -> list[tuple[Expression, Number]]:
 
 def _one_sign(total: Expression) -> Expression:
     """A sum or its negative, the same one for both."""
-    return min(total, alg.negate(total), key=id)
+    _, coefficient = min(_terms(total), key=lambda x: (x[0] is alg.one, x[0].position))
+    return alg.negate(total) if coefficient.negative else total
 
 
 def read(nodes: list[Expression], whole: set[Expression]) -> dict[Expression, Product]:

@@ -27,7 +27,9 @@ from gradcli.symbolic.polynomials import (
 )
 from gradcli.symbolic.products import (
     HALF,
+    ODD,
     Factor,
+    Frozen,
     Product,
     add,
     collected,
@@ -218,6 +220,11 @@ class Writer:
                 first = min(k, key=lambda x: _place(x[0]))[1]
                 if more < 0 or (more == 0 and (number < 0 if e % 2 else first < 0)):
                     base, number = other, number * (-1) ** int(e % 2)
+            elif word_of(k) in ODD and number < 0 and e % 2 == 1:  # -sin(a - b) is sin(b - a)
+                (inside,) = entry_of(k)[2]
+                other = self._factor(generator("call", word_of(k), (negative(inside),)))
+                if operations(other) <= operations(base):
+                    base, number = other, -number
             pairs.append((base, Number.of(e)))
         return alg.collected(self.number(number), pairs)
 
@@ -348,6 +355,11 @@ class Writer:
             k = rest[0] if kind == "base" else g
             powers[k] = powers.get(k, 0) + e
         return self.product(Product(1, powers))
+
+
+def negative(key: Frozen) -> Frozen:
+    """The key of minus a product."""
+    return -key[0], key[1]
 
 
 def _parts(f: Factor) -> list[int]:
