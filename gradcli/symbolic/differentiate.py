@@ -396,9 +396,7 @@ def _traced(
             values = {
                 n: _plain(v) for n, v in zip(exactly, evaluate(exactly.values(), PI), strict=True)
             }
-            run = traced_run(
-                named, arrays, wanted, follow, names, more, path=path, numbers=values
-            )
+            run = traced_run(named, arrays, wanted, follow, names, more, path=path, numbers=values)
             return exactly, run
         except (LanguageError, RuntimeError):  # such as a size that has to be an int
             pass

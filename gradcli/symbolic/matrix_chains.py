@@ -6,7 +6,6 @@ Products associate to the left unless that takes more multiplications.
 from __future__ import annotations
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.algebra import powers_of, terms_of
 from gradcli.symbolic.array_algebra import product_of, transposed
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_call
