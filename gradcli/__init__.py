@@ -53,7 +53,7 @@ _HOME = {
         ["check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"],
         "gradcli.commands.verbs",
     ),
-    "fit": "gradcli.commands.solver_verbs",
+    **dict.fromkeys(["fit", "minimize", "root"], "gradcli.commands.solver_verbs"),
 }
 _NAMESPACES = frozenset(
     [

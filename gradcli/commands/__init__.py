@@ -15,6 +15,8 @@ _TOLD: dict[str, tuple[str, str]] = {
     "hessian": ("Print the Hessian of EXPR.", "the matrix of second derivatives"),
     "jvp": ("Print the derivative of EXPR along a direction.", "the derivative along --vector"),
     "map": ("Print EXPR and its gradients for every row of a table.", ""),
+    "minimize": ("Find a minimum of EXPR.", ""),
+    "root": ("Find where equations hold.", ""),
     "fit": ("Fit the parameters of an equation to the rows of a table.", ""),
     "plot": ("Draw EXPR and its derivative.", "a drawing of it, and of its derivative"),
     "check": (

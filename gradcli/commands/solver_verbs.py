@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from gradcli.commands.verbs import verb
+from gradcli.commands.verbs import Call, Names, Values, verb
+from gradcli.core.tensor import wrap
 from gradcli.language import as_tensor, parse
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.scope_checks import free_names
@@ -93,15 +95,107 @@ def fit(
         for n, s in (sigma.items() if isinstance(sigma, Mapping) else ())
     }
     rows = EquationRows(source, {}, begin, fixed)
-    before = dtypes.get_default_dtype()
-    try:
+    with _double():
         found, _ = fit_rows(
             rows, batch, spreads=spreads, bounds=bounds, loss=robust,
             deviation=None if spreads or sigma is None else np.asarray(sigma, np.float64),
         )  # fmt: skip
         return Fitted(rows, found, rows.written(found.values, batch))
+
+
+class Found:
+    """A point: `point` by name, and what `minimize` or `root` says of it; true where it is one."""
+
+    def __init__(self, space: Any, x: Any, converged: bool, **facts: Any) -> None:
+        self.point = {n: wrap(np.array(a)) for n, a in space.shaped(x).items()}
+        self.converged = converged
+        vars(self).update(facts)
+
+    def __bool__(self) -> bool:
+        return self.converged
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name} = {value}" for name, value in vars(self).items())
+
+
+def _space(source: str, values: Any, variables: Mapping[str, Any], wrt: Names) -> tuple[Any, Any]:
+    """(the program, the variables to move, as a space) in double precision."""
+    from gradcli.optimize.spaces import Space
+
+    call = Call(source, values, variables, wrt)
+    call.leaves()
+    for name in call.open:
+        raise LanguageError(f"no value for {name}", kind="name", hint=f"pass {name}=…")
+    moved = {n: np.asarray(call.tensors[n].detach().array, np.float64) for n in call.wanted}
+    fixed = {n: t.double() if t.is_floating_point() else t for n, t in call.tensors.items()}
+    fixed = {n: t.detach() for n, t in fixed.items() if n not in moved}
+    return call.program, Space(moved, {**call.names, **fixed})
+
+
+@verb
+def minimize(
+    source: str,
+    values: Values = None,
+    /,
+    *,
+    wrt: Names = None,
+    subject: str | Iterable[str] = (),
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    method: str | None = None,
+    **variables: Any,
+) -> Found:
+    """A minimum near where the variables are: `minimize("(1-x)**2 + 100*(y-x**2)**2", x=-1, y=2).point["x"]`.
+
+    subject: constraints, "x + y == 1" or "x >= 0". bounds: (low, high) by name. The result has point,
+    value, kind ("minimum", "saddle point", …), eigenvalues (of the Hessian along what is free), method,
+    iterations, evaluations, converged. Raises LanguageError.
+    """
+    from gradcli.optimize import minima
+    from gradcli.optimize.spaces import Compiled
+
+    with _double():
+        program, space = _space(source, values, variables, wrt)
+        found = minima.minimize(
+            Compiled(space.scalar(program), space.size),
+            space.flat(),
+            bounds=space.limits(bounds or {}),
+            constraints=space.relations([subject] if isinstance(subject, str) else subject),
+            method=method,
+        )
+        facts = found._asdict()
+        return Found(
+            space, facts.pop("x"), **{n: facts[n] for n in _FACTS}, converged=found.converged
+        )
+
+
+_FACTS = ("value", "kind", "eigenvalues", "method", "iterations", "evaluations")
+
+
+@verb
+def root(source: str, values: Values = None, /, *, wrt: Names = None, **variables: Any) -> Found:
+    """Where equations hold, near where the variables are: `root("cos(x) == x", x=1).point["x"]`.
+
+    The result has point, residual (the largest difference of two sides) and converged. Raises LanguageError.
+    """
+    from gradcli.optimize import roots
+    from gradcli.optimize.spaces import Compiled
+
+    with _double():
+        program, space = _space(source, values, variables, wrt)
+        found = roots.root(Compiled(space.differences(program), space.size), space.flat())
+        return Found(space, found.x, found.converged, residual=found.residual)
+
+
+@contextmanager
+def _double() -> Iterator[None]:
+    """Where numbers are in double precision, and what is not finite is no warning."""
+    before = dtypes.get_default_dtype()
+    dtypes.set_default_dtype(dtypes.float64)
+    try:
+        with np.errstate(all="ignore"):
+            yield
     finally:
         dtypes.set_default_dtype(before)
 
 
-__all__ = ["Fitted", "fit"]
+__all__ = ["Fitted", "Found", "fit", "minimize", "root"]

@@ -58,7 +58,7 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-class _Call:
+class Call:
     """A verb's source and what was given with it.
 
     tensors: the values of its variables, detached copies. names: what else the program may read.
@@ -209,7 +209,7 @@ def grad(
     """
     from gradcli.transforms.higher_orders import gradients
 
-    call = _Call(source, values, variables, wrt)
+    call = Call(source, values, variables, wrt)
     leaves = call.leaves()
     value, _ = call.run("gradient")
     try:
@@ -245,7 +245,7 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     return resolve("diff")(*args, **kwargs)
 
 
-def _declared(call: _Call, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+def _declared(call: Call, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
     """The shapes that variables without values are given."""
     for n in shapes:
         if n not in call.open:
@@ -302,7 +302,7 @@ def _read(
     wrt: Names = None,
     of: str | None = None,
     along: str | None = None,
-) -> tuple[_Call, Reading]:
+) -> tuple[Call, Reading]:
     """The call of a program in which texts are put in for variables, and how it was read."""
     from gradcli.language.rewritten_sources import read
     from gradcli.symbolic.unknown_functions import unknowns
@@ -315,11 +315,11 @@ def _read(
     if isinstance(wrt, str) and len(reading.wrt) == 1:
         (names,) = reading.wrt
     rest = {n: v for n, v in given.items() if n not in reading.put_in}
-    return _Call(reading.source, None, {**unknowns(reading.functions), **rest}, names), reading
+    return Call(reading.source, None, {**unknowns(reading.functions), **rest}, names), reading
 
 
 def _formula(
-    call: _Call,
+    call: Call,
     shapes: Mapping[str, Sequence[int]] | None,
     assume: str | Sequence[str],
     form: str,
@@ -396,7 +396,7 @@ def taylor(
     from gradcli.symbolic.taylor_series import taylor
 
     texts = {n: str(v) for n, v in {**(values or {}), **variables}.items()}
-    call = _Call(source, None, {})
+    call = Call(source, None, {})
     try:
         arrays = dict.fromkeys(call.open, np.asarray(0.5))
         return taylor(call.program, arrays, texts, order, call.names).text(form)
@@ -428,7 +428,7 @@ def jacobian(
 
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
-    call = _Call(source, values, variables, wrt)
+    call = Call(source, values, variables, wrt)
     call.leaves()
     start = traced_matrices.Start()
     call.run("Jacobian")
@@ -449,7 +449,7 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
     """
     from gradcli.transforms import traced_matrices
 
-    call = _Call(source, values, variables, wrt)
+    call = Call(source, values, variables, wrt)
     call.leaves()
     start = traced_matrices.Start()
     value, _ = call.run("Hessian")
@@ -529,7 +529,7 @@ def check(
     before = dtypes.get_default_dtype()
     dtypes.set_default_dtype(dtypes.float64)
     try:
-        call = _Call(source, values, variables, wrt)
+        call = Call(source, values, variables, wrt)
         call.leaves()
         if call.open:  # the program says which value is missing
             call.run("gradient")
@@ -563,7 +563,7 @@ def graph(source: str, values: Values = None, /, *, wrt: Names = None, **variabl
     """
     from gradcli.graphs import inspect
 
-    call = _Call(source, values, variables, wrt)
+    call = Call(source, values, variables, wrt)
     call.leaves()
     value, left = call.run("graph")
     tensors = {n: t for n, t in {**left, **call.tensors}.items() if isinstance(t, Tensor)}

@@ -44,3 +44,25 @@ def test_what_is_wrong_says_so() -> None:
         with pytest.raises(LanguageError, match=words):
             gradcli.fit(MODEL, table, **start)
     assert gradcli.fit("y == a*b*x", ROW["columns"], a=1, b=1).undetermined == ["a", "b"]
+
+
+def test_minima_and_roots() -> None:
+    found = gradcli.minimize("x*y", x=1, y=2, subject="x + y == 1", bounds={"x": (0, 1)})
+    assert found and found.kind == "minimum"
+    assert [float(v) for v in found.point.values()] == pytest.approx([0, 1], abs=1e-12)
+    assert not gradcli.minimize("x**3", x=1)
+    assert float(gradcli.root("cos(x) == x", {"x": 1}).point["x"]) == pytest.approx(
+        0.7390851332151607
+    )
+    assert not gradcli.root("x**2 == -1", x=1)
+    for words, call in [
+        ("no value for y", lambda: gradcli.minimize("x*y", x=1)),
+        ("q is no variable", lambda: gradcli.minimize("x**2", x=1, subject="q > 0")),
+        ("this is no equation", lambda: gradcli.root("x", x=1)),
+        (
+            "knows no bounds",
+            lambda: gradcli.minimize("x", x=1, bounds={"x": (0, 2)}, method="BFGS"),
+        ),
+    ]:
+        with pytest.raises(LanguageError, match=words):
+            call()

@@ -84,6 +84,8 @@ CASES = [
     ("check", "x**2", "--x", "1", "--against", "2*x"),
     ("eval", "x**2", "--x", "3±1", "--budget"),
     ("fit", "n == a*t", "examples/data/silver.csv", "--a", "1", "--sigma", "dn", "--budget"),
+    ("minimize", "x**2", "--x", "1", "--trace"),
+    ("root", "x**2 == 2", "--x", "1"),
     ("graph", "x*x", "--x", "1"),
     ("graph", "x*x", "--x", "1", "--grads", "--values"),
     ("error", "x +"),

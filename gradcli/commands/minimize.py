@@ -1,0 +1,168 @@
+"""`gradcli minimize EXPR`: a minimum of a number, near where its variables start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.command_errors import usage
+from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
+from gradcli.commands.fit import BOUNDS, PLOT, bounds_of, picture_form
+from gradcli.commands.request import Request
+from gradcli.commands.request_evaluation import cannot_require_grad, read_variables
+from gradcli.commands.uncertainty import named
+from gradcli.language.located_errors import LanguageError
+
+if TYPE_CHECKING:
+    from gradcli.optimize.minima import Minimum
+    from gradcli.optimize.spaces import Compiled, Space
+    from gradcli.system.process import AnyContext
+
+_METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SLSQP trust-constr"
+
+
+@declare(
+    "minimize",
+    *EXPRESSION,
+    Option(
+        "--subject RELATION",
+        "A constraint, as 'x + y == 1' or 'x >= 0'.",
+        many=True,
+    ),
+    BOUNDS,
+    Option(
+        "--method NAME",
+        f"One of {', '.join(_METHODS.split())}; by itself what suits.",
+        choices=_METHODS.split(),
+    ),
+    Option("--max-iterations N", "Stop after N.", least=1),
+    Option("--trace", "A line an iteration: its value and its gradient's norm."),
+    Option(PLOT, "Draw the way to the minimum of one or two numbers: .svg, .png, .pdf."),
+    examples=(
+        'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
+        "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
+        'gradcli minimize "x*y" --x 1 --y 2 --subject "x + y == 1" --bounds x=0:1',
+    ),
+)
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Find a minimum of EXPR near the values of its variables.
+
+    Derivatives are exact: gradients, Hessians for up to 200 numbers, and their products beyond. What was
+    found is told by the eigenvalues of the Hessian: a minimum, a saddle point, or neither.
+    """
+    from gradcli.optimize.minima import minimize
+    from gradcli.optimize.spaces import Compiled
+
+    form = None if options.plot is None else picture_form(options.plot)
+    space = space_of(ctx, request)
+    if form is not None and (space.size > 2 or len(space.start) != space.size):
+        raise usage("--plot draws one or two variables that are numbers", hint="leave it out")
+    texts = named(options.bounds, "--bounds", 1, space.start)
+    bounds = space.limits({name: bounds_of(name, text) for name, text in texts.items()})
+    objective = Compiled(space.scalar(request.program), space.size)
+    start = space.flat()
+    value, _ = objective.value_and_gradient(start)
+    if value != value or abs(value) == float("inf"):
+        raise LanguageError(
+            f"the value is {value} where it starts",
+            kind="value",
+            usage=False,
+            hint="start elsewhere",
+        )
+    told = _told if options.trace and request.style.form == "text" else None
+    found = minimize(
+        objective, start, bounds=bounds, constraints=space.relations(options.subject),
+        method=options.method, limit=options.max_iterations, told=told,
+    )  # fmt: skip
+    report(request, space, found, options.trace)
+    if form is not None:
+        output.write_file(options.plot, _picture(form, space, objective, found))
+    if not found.converged:
+        words = f"no minimum after {found.iterations} iterations: this is the last point"
+        if found.kind != "no minimum":
+            words = f"this is no minimum ({found.kind.removeprefix('no minimum: ')})"
+        hint = "start elsewhere; if there may be none, see --bounds; see also --method"
+        raise LanguageError(words, kind="value", usage=False, hint=hint)
+
+
+def space_of(ctx: AnyContext, request: Request) -> Space:
+    """The variables to move, from where the command line has them; the others stay."""
+    from gradcli.optimize.spaces import Space
+
+    variables, integers = read_variables(ctx, request)
+    for name in integers:
+        raise cannot_require_grad(request, name, variables[name])
+    moved = [n for n, t in variables.items() if t.requires_grad]
+    if not moved:
+        raise usage("there is no variable to move", hint="see --wrt and --no-grad")
+    for name in moved:
+        if variables[name].is_complex():
+            raise usage(f"{name} is complex: its parts are to be variables of their own")
+    fixed = {n: t.detach() for n, t in variables.items() if n not in moved}
+    start = {n: variables[n].detach().array for n in moved}
+    return Space(start, {**request.loaded, **fixed})
+
+
+def _told(number: int, value: float, norm: float) -> None:
+    output.write(f"{number:5}  value {value:<22.15g}  gradient_norm {norm:.3g}")
+
+
+def report(request: Request, space: Space, found: Minimum, trace: bool) -> None:
+    """Print what was found."""
+    import numpy as np
+
+    point = space.shaped(found.x)
+    norm = float(np.linalg.norm(found.gradient))
+    numbers = {"gradient_norm": norm, "kind": found.kind}
+    ends = {
+        "method": found.method,
+        "iterations": found.iterations,
+        "evaluations": found.evaluations,
+    }
+    if request.style.form == "json":
+        gradient = {n: output.to_json(g) for n, g in space.shaped(found.gradient).items()}
+        made: dict[str, Any] = {
+            "expression": request.source,
+            "point": {n: output.to_json(a) for n, a in point.items()},
+            "value": output.to_json(found.value),
+            "gradient": gradient,
+            **numbers,
+            "eigenvalues": output.to_json(found.eigenvalues),
+            **ends,
+            "converged": found.converged,
+        }
+        if trace:
+            made["trace"] = [{"value": v, "gradient_norm": g} for _, v, g in found.path]
+        output.write_json(made)
+        return
+    results: list[tuple[str | None, Any]] = [
+        *point.items(),
+        ("value", found.value),
+        *numbers.items(),
+    ]
+    if found.eigenvalues is not None and len(found.eigenvalues):
+        results.append(("smallest_eigenvalue", float(found.eigenvalues[0])))
+    output.write_results([*results, *ends.items()], request.style)
+
+
+def _picture(form: str, space: Space, objective: Compiled, found: Minimum) -> bytes:
+    import numpy as np
+
+    from gradcli.optimize import plots
+
+    names = list(space.start)
+    path = np.array([space.flat(), *[x for x, _, _ in found.path], found.x])
+    spread = np.maximum(np.ptp(path, axis=0), 1e-3 * (1 + np.abs(found.x)))
+    axes = [
+        np.linspace(low - 0.2 * wide, high + 0.2 * wide, 201 if len(names) == 1 else 101)
+        for low, high, wide in zip(path.min(0), path.max(0), spread, strict=True)
+    ]
+    mesh = np.stack([a.ravel() for a in np.meshgrid(*axes)], 1)
+    heights = np.array([objective.value_and_gradient(np.array(p))[0] for p in mesh])
+    if len(names) == 1:
+        values = [objective.value_and_gradient(p)[0] for p in path]
+        return plots.curve_picture(
+            form, (names[0], "value"), (axes[0], heights), (path[:, 0], np.array(values))
+        )
+    heights = heights.reshape(len(axes[1]), len(axes[0]))
+    return plots.contour_picture(form, (names[0], names[1]), axes[0], axes[1], heights, path)

@@ -1,0 +1,103 @@
+"""`gradcli root EQUATION`: where the sides of equations are equal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.command_errors import usage
+from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
+from gradcli.commands.fit import PLOT, bounds_of, picture_form
+from gradcli.commands.minimize import space_of
+from gradcli.commands.request import Request
+from gradcli.language.located_errors import LanguageError
+
+if TYPE_CHECKING:
+    from gradcli.system.process import AnyContext
+
+
+@declare(
+    "root",
+    *EXPRESSION,
+    Option("--all", "All roots of one number in an interval: --x 0:10."),
+    Option(PLOT, "Draw the difference of the sides, over one number: .svg, .png, .pdf."),
+    examples=(
+        'gradcli root "cos(x) == x" --x 1',
+        'gradcli root "x + y == 3; x*y == 2" --x 0 --y 5',
+        'gradcli root "tan(x) == x" --x 0:10 --all',
+    ),
+    puts_in="let",
+)
+def command(ctx: AnyContext, request: Request, options: Options) -> None:
+    """Find values of the variables with which the equations of EXPR, `left == right`, hold.
+
+    There are as many equations as unknown numbers: several are separated by `;`, a vector's are one for each
+    element. --let "f=[…]" names an expression.
+    """
+    from gradcli.optimize.roots import all_roots, root
+    from gradcli.optimize.spaces import Compiled
+
+    form = None if options.plot is None else picture_form(options.plot)
+    interval = _interval(request) if options.all else None
+    space = space_of(ctx, request)
+    system = Compiled(space.differences(request.program), space.size)
+    if form is not None and space.size > 1:
+        raise usage("--plot draws equations of one number", hint="leave it out")
+    roots: list[Any]
+    if interval is None:
+        found = root(system, space.flat())
+        roots, residual, converged = [found.x], found.residual, found.converged
+    else:
+        import numpy as np
+
+        numbers, width = all_roots(system, *interval)
+        roots = [np.array([number]) for number in numbers]
+        residual = max((abs(float(system.value(x)[0])) for x in roots), default=0.0)
+        converged = True
+        output.note(f"of roots closer than {width:.1g} some may be missing")
+    if request.style.form == "json":
+        points = [{n: output.to_json(a) for n, a in space.shaped(x).items()} for x in roots]
+        made = {"expression": request.source, "roots": points, "residual": output.to_json(residual)}
+        output.write_json({**made, "evaluations": system.evaluations, "converged": converged})
+    else:
+        lines: list[tuple[str | None, Any]] = [
+            pair for x in roots for pair in space.shaped(x).items()
+        ]
+        output.write_results([*lines, ("residual", residual)] if lines else [], request.style)
+    if form is not None:
+        output.write_file(options.plot, _picture(form, space, system, roots, interval))
+    if not converged or not roots:
+        hint = "draw it with --plot, or start elsewhere"
+        what = (
+            f"the sides differ by {residual:.3g} at the last point" if roots else "in this interval"
+        )
+        raise LanguageError(f"no root was found: {what}", kind="value", usage=False, hint=hint)
+
+
+def _interval(request: Request) -> tuple[float, float]:
+    """The interval that --all searches, in place of the variable's value."""
+    wanted = [n for n in request.names if request.wrt is None or n in request.wrt]
+    wanted = [n for n in wanted if n not in request.no_grad and ":" in request.texts.get(n, "")]
+    if len(wanted) != 1 or request.texts[wanted[0]].count(":") != 1:
+        raise usage("--all wants an interval of one variable", hint="as in --x 0:10 --all")
+    name = wanted[0]
+    low, high = bounds_of(name, request.texts[name])
+    if not -float("inf") < low < high < float("inf"):
+        raise usage(f"--{name} {request.texts[name]} is no interval", hint=f"as in --{name} 0:10")
+    request.texts[name] = repr(low)
+    return low, high
+
+
+def _picture(form: str, space: Any, system: Any, roots: list[Any], interval: Any) -> bytes:
+    import numpy as np
+
+    from gradcli.optimize import plots
+
+    places = np.array([x[0] for x in roots])
+    low, high = interval or (places.min() - 1, places.max() + 1)
+    x = np.linspace(low, high, 801)
+    y = np.array([system.value(np.array([at]))[0] for at in x])
+    middle = 4 * np.nanmedian(np.abs(y)) + 1e-300  # a pole would leave nothing else to see
+    y = np.where(np.abs(y) > 10 * middle, np.nan, y)
+    labels = next(iter(space.start)), "left - right"
+    return plots.curve_picture(form, labels, (x, y), (places, 0 * places))

@@ -1,0 +1,81 @@
+# ruff: noqa: E501 (tables of cases)
+"""`gradcli minimize EXPR` and `gradcli root EQUATION`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_command_fit import run
+
+ROSENBROCK = ["(1-x)**2 + 100*(y-x**2)**2", "--x", "-1", "--y", "2"]
+
+# -- (arguments, exit code, a piece of standard output, a piece of standard error) -------------------
+SAID = [
+    (["minimize", *ROSENBROCK], 0, "x = 1\ny = 1\nvalue = 0\ngradient_norm = 0\nkind = minimum\nsmallest_eigenvalue = 0.399", ""),
+    (["minimize", "x**2", "--x", "3", "--trace"], 0, "    1  value 4                       gradient_norm 4\n", ""),
+    (["minimize", "x**2", "--x", "3", "--plain"], 0, "kind\tminimum\n", ""),
+    (["minimize", "sum((A@x - b)**2)", "--A", "2,0;0,4", "--b", "2,4", "--x", "0,0", "--wrt", "x", "--precision", "6"], 0, "x = [1, 1]\n", ""),
+    (["minimize", "x + y", "--x", "1", "--y", "1", "--subject", "x*y == 4", "--bounds", "x=0:", "--bounds", "y=0:"], 0, "kind = minimum", ""),
+    (["minimize", "x**2 - y**2", "--x", "0", "--y", "0"], 1, "kind = saddle point", "this is no minimum (saddle point)"),
+    (["minimize", "x", "--x", "1", "--max-iterations", "9"], 1, "kind = no minimum", "no minimum after 9 iterations"),
+    (["minimize", "x**3", "--x", "1"], 1, "falls further on", "this is no minimum (it falls further on)"),
+    (["minimize", "log(x)", "--x", "-1"], 1, "", "the value is nan where it starts"),
+    (["minimize", "x", "--x", "1,2"], 1, "", "the value is to be one real number, and has shape (2,)"),
+    (["minimize", "x*z", "--x", "1"], 2, "", "no value for z"),
+    (["minimize", "x**2", "--x", "1", "--subject", "q >= 0"], 2, "", "q is no variable"),
+    (["minimize", "x**2", "--x", "1", "--subject", "x"], 2, "", "this is no equation or inequality"),
+    (["minimize", "x**2", "--x", "1", "--bounds", "x=2:3"], 2, "", "x starts at 1.0, outside of its bounds 2:3"),
+    (["minimize", "x**2", "--x", "1", "--bounds", "x=0:3", "--method", "BFGS"], 2, "", "--method BFGS knows no bounds"),
+    (["minimize", "x**2", "--x", "1", "--subject", "x > 0", "--method", "TNC"], 2, "", "knows no constraints"),
+    (["minimize", "x**2", "--x", "1", "--method", "magic"], 2, "", "invalid value for '--method'"),
+    (["minimize", "x**2", "--x", "1", "--no-grad", "x"], 2, "", "there is no variable to move"),
+    (["minimize", "x**2", "--x", "2j"], 2, "", "x is complex"),
+    (["minimize", "x@x", "--x", "1,2,3", "--plot", "c.png"], 2, "", "draws one or two variables"),
+    (["root", "cos(x) == x", "--x", "1"], 0, "x = 0.73908513321516", ""),
+    (["root", "x + y == 3; x*y == 2", "--x", "0", "--y", "5"], 0, "x = 1\ny = 2\n", ""),
+    (["root", "f == 0", "--let", "f=[x+y-3, x*y-2]", "--x", "0", "--y", "5"], 0, "x = 1\ny = 2\n", ""),
+    (["root", "A@x == b", "--A", "2,0;0,4", "--b", "2,4", "--x", "0,0", "--wrt", "x"], 0, "x = [1, 1]\n", ""),
+    (["root", "tan(x) == x", "--x", "1:10", "--all"], 0, "x = 4.49340945790906", "of roots closer than 0.0004 some may be missing"),
+    (["root", "x**2 == -1", "--x", "1"], 1, "residual = 1\n", "no root was found: the sides differ by 1"),
+    (["root", "1/x == 0", "--x", "-1:1", "--all"], 1, "", "no root was found: in this interval"),
+    (["root", "x == 1", "--x", "3", "--all"], 2, "", "--all wants an interval of one variable"),
+    (["root", "x == 1", "--x", "3:1", "--all"], 2, "", "is no interval"),
+    (["root", "cos(x)", "--x", "1"], 2, "", "this is no equation"),
+    (["root", "x@x == 1", "--x", "1,2"], 1, "", "1 equation for 2 unknown numbers"),
+    (["root", "x == z", "--x", "1"], 2, "", "no value for z"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "out", "err"), SAID, ids=lambda v: " ".join(v) if isinstance(v, list) else ""
+)
+def test_what_is_said(argv: list[str], code: int, out: str, err: str) -> None:
+    found = run(*argv)
+    assert found[0] == code, found
+    assert out in found[1]
+    assert err in " ".join(found[2].split())
+
+
+def test_json() -> None:
+    found = json.loads(run("minimize", *ROSENBROCK, "--json", "--trace")[1])
+    assert found["point"] == {"x": 1.0, "y": 1.0} and found["kind"] == "minimum"
+    assert len(found["trace"]) == found["iterations"] and len(found["eigenvalues"]) == 2
+    found = json.loads(run("root", "x**2 == 4", "--x", "-5:5", "--all", "--json")[1])
+    assert [point["x"] for point in found["roots"]] == [-2, 2] and found["converged"]
+
+
+@pytest.mark.needs("matplotlib")
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "argv",
+    [["minimize", *ROSENBROCK], ["minimize", "x**2", "--x", "1"], ["root", "cos(x) == x", "--x", "1"],
+     ["root", "tan(x) == x", "--x", "0:10", "--all"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_pictures(argv: list[str], tmp_path: Path) -> None:
+    picture = tmp_path / "a.svg"
+    assert run(*argv, "--plot", str(picture))[0] == 0
+    assert picture.read_bytes().startswith(b"<?xml")
