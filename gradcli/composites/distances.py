@@ -33,7 +33,7 @@ from gradcli.registry.rule_helpers import (
 )
 from gradcli.registry.table import Array, function, operator, primitive
 from gradcli.system import dtypes
-from gradcli.system.array_memory import afresh, fresh
+from gradcli.system.array_memory import afresh, donated, fresh
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.dtypes import c_type, scalar_name
 
@@ -189,7 +189,16 @@ class _cdist_forward:
 
 @primitive("EuclideanDistBackward0", batching=batching_helpers.last(2, 2))
 class euclidean_dist:
-    forward = lambda x1, x2: _distances(_differences(x1, x2), 2)
+    def forward(x1: Array, x2: Array) -> Array:
+        columns = x1.shape[-1]
+        if not 0 < columns <= _COLUMNS:
+            return _distances(_differences(x1, x2), 2)
+        squares: Any = None
+        for c in range(columns):  # what all columns give at once would not stay in the cache
+            apart = x1[..., :, None, c] - x2[..., None, :, c]
+            own = donated(np.multiply, apart, apart, apart)
+            squares = own if squares is None else donated(np.add, squares, squares, own)
+        return np.sqrt(squares)
 
     def x1__x2(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any]:
         ratio = over(g, result, result)
@@ -197,6 +206,7 @@ class euclidean_dist:
         return x1 * across - ratio @ x2, x2 * down - ratio.mT @ x1
 
 
+_COLUMNS = 128  # up to which squares are added one column after the other
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
 
 

@@ -378,12 +378,27 @@ def _picked(self: Any, valid: Any) -> Any:
     return np.take_along_axis(self, np.expand_dims(valid, 1), 1).squeeze(1)
 
 
+def _all_count(self: Any, target: Any, ignore_index: int) -> bool:
+    """Whether rows' targets are numbers in memory, all of them classes and none to be ignored."""
+    plain = type(self) is type(target) is np.ndarray and self.ndim == 2 and target.size > 0
+    if not plain or target.dtype != np.int64 or self.dtype.itemsize == 2:
+        return False
+    classes = self.shape[1]  # as numbers without sign negative ones are large
+    return not 0 <= ignore_index < classes and bool(target.view(np.uint64).max() < classes)
+
+
 def _nll(
     self: Array, target: Array, weight: Array | None, reduction: int = 1, ignore_index: int = -100
 ) -> tuple[Array, Array]:
     _check_nll(self, target, weight)
     implemented("nll_loss_out_frame", self, "efd")
     expect_alike(self, weight)
+    if weight is None and _all_count(self, target, ignore_index):
+        losses = -self[np.arange(len(target)), target]
+        if reduction == NONE:
+            return losses, self.dtype.type(0)
+        whole = self.dtype.type(target.size)
+        return (total(losses) / whole if reduction == MEAN else total(losses)), whole
     valid, weights, counts = _nll_weights(self, target, weight, ignore_index)
     losses = where(counts, -weights * _picked(self, valid), self.dtype.type(0))
     if reduction == NONE:

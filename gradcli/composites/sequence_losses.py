@@ -34,27 +34,25 @@ def _labels(targets: Any, lengths: Any, blank: int) -> list[Any]:
     return found
 
 
-def _skips(states: Any) -> Any:
-    """Where a state may be entered from the last label, over a blank."""
-    allowed = np.zeros(states.size, bool)
-    allowed[3::2] = states[3::2] != states[1:-2:2]
-    return allowed
+def _forward_variables(lp: Any, states: Any) -> Any:
+    """log of the probability of all prefixes that end in each state, by time, of several sequences at once.
 
-
-def _forward_variables(lp: Any, states: Any, steps: int) -> Any:
-    """log of the probability of all prefixes that end in each state, by time."""
-    alpha = np.full((lp.shape[0], states.size), -np.inf)
-    if steps == 0:
-        return alpha
-    skip = _skips(states)
-    alpha[0, :2] = lp[0, states[:2]]
-    for t in range(1, steps):
-        before = alpha[t - 1]
-        total = before.copy()
-        total[1:] = np.logaddexp(total[1:], before[:-1])
-        total[2:] = np.where(skip[2:], np.logaddexp(total[2:], before[:-2]), total[2:])
-        alpha[t] = total + lp[t, states]
-    return alpha
+    lp: (time, sequence, label); states: (sequence, state); the result: (time, sequence, state).
+    """
+    emitted = np.take_along_axis(lp, np.broadcast_to(states, (len(lp), *states.shape)), 2)
+    allowed = np.zeros(states.shape, bool)  # where a state may be entered from the last label
+    allowed[:, 3::2] = states[:, 3::2] != states[:, 1:-2:2]
+    alpha = np.full((len(lp), states.shape[0], states.shape[1] + 2), -np.inf)
+    alpha[:1, :, 2:4] = emitted[:1, :, :2]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for t in range(1, len(lp)):
+            stay, step = alpha[t - 1, :, 2:], alpha[t - 1, :, 1:-1]
+            skip = np.where(allowed, alpha[t - 1, :, :-2], -np.inf)
+            top = np.maximum(np.maximum(stay, step), skip)
+            top[~np.isfinite(top)] = 0
+            total = np.exp(stay - top) + np.exp(step - top) + np.exp(skip - top)
+            alpha[t, :, 2:] = top + np.log(total) + emitted[t]
+    return alpha[:, :, 2:]
 
 
 def _ctc_backward(
@@ -75,7 +73,7 @@ def _ctc_backward(
             if (zero_infinity and np.isinf(loss)) or steps == 0:
                 continue
             lp = log_probs[:steps, i]
-            beta = _forward_variables(lp[::-1], states[::-1], steps)[::-1, ::-1]
+            beta = _forward_variables(lp[::-1, None], states[None, ::-1])[::-1, 0, ::-1]
             both = log_alpha[i, :steps, : states.size] + beta
             total = np.full(lp.shape, -np.inf)
             for s, label in enumerate(states):
@@ -108,11 +106,13 @@ class ctc_loss_p:
         widest = 2 * max(target_lengths, default=0) + 1
         alphas = np.full((batch, log_probs.shape[0], widest), -np.inf, log_probs.dtype)
         losses = np.empty(batch, log_probs.dtype)
+        wide = np.array([np.pad(s, (0, widest - s.size)) for s in all_states])
+        every = _forward_variables(log_probs, wide)
         with np.errstate(invalid="ignore"):
             for i, states in enumerate(all_states):
                 steps = input_lengths[i]
-                alpha = _forward_variables(log_probs[:, i], states, steps)
-                alphas[i, :, : states.size] = alpha
+                alpha = every[:, i, : states.size]
+                alphas[i, :steps, : states.size] = alpha[:steps]
                 if steps == 0:
                     losses[i] = 0 if states.size == 1 else np.inf
                 else:

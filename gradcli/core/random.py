@@ -7,6 +7,7 @@ where PyTorch's build fuses a product and a sum into one rounding (FMA), this fi
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import os
@@ -803,8 +804,12 @@ def _check_bound(what: str, value: int, dtype: np.dtype[Any]) -> None:
         raise RuntimeError(
             "check_random_bounds handles only integral, floating-point and boolean types"
         )
-    name = _C_NAMES[dtype.name]
-    if dtype.kind == "f":
+    if dtype.kind != "f":
+        name, lowest, highest = _integer_bounds(dtype)
+        if not lowest <= value <= highest:
+            raise RuntimeError(f"{what} is out of bounds for {name}")
+    else:
+        name = _C_NAMES[dtype.name]
         limit = float(np.finfo(dtype).max)
         if not -limit <= value <= limit:
             raise RuntimeError(f"{what} is out of bounds for {name}")
@@ -818,10 +823,13 @@ def _check_bound(what: str, value: int, dtype: np.dtype[Any]) -> None:
                 UserWarning,
                 stacklevel=3,
             )
-        return
-    lowest, highest = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    if not lowest <= value <= highest:
-        raise RuntimeError(f"{what} is out of bounds for {name}")
+
+
+@functools.cache
+def _integer_bounds(dtype: np.dtype[Any]) -> tuple[str, int, int]:
+    """(the name in C, the least and the largest integer)."""
+    ends = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return _C_NAMES[dtype.name], int(ends[0]), int(ends[1])
 
 
 def _representable_from(low: int, dtype: np.dtype[Any]) -> int:

@@ -48,6 +48,7 @@ _CAPTURED = (
 _TENSORS = frozenset(["add", "sub", "mul", "div", "floor_divide"])
 _EITHER = frozenset(["fill", "pow", "lerp", "eq", "ne", "lt", "le", "gt", "ge", "masked_fill"])
 _EITHER |= {"remainder", "fmod"}
+_NUMBERS = frozenset([bool, int, float, complex])
 # The end of the message for a view that may not be written, by `Tensor.creation`.
 _REASONS = {
     "many": _MANY,
@@ -116,6 +117,23 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
             check_writable(shows.tensor, recorded, overlapping=True)
     if not overlapping:
         refuse_shared(tensor)
+
+
+def is_plain(tensor: Any) -> bool:
+    """Whether a tensor is memory and nothing else: no mode, level, batch or history needs to hear of it.
+
+    Nor do elements of it share memory.
+    """
+    return (
+        not modes.unusual
+        and not modes.differentiating
+        and type(tensor) is Tensor
+        and tensor.node is None
+        and not tensor.inference
+        and tensor.tangents is None
+        and type(tensor.array) is np.ndarray
+        and 0 not in tensor.array.strides
+    )
 
 
 def refuse_shared(tensor: Tensor) -> None:
@@ -188,6 +206,12 @@ def store(tensor: Tensor, values: Any) -> None:
     Raises RuntimeError if the shapes differ or the values' dtype cannot be cast to the tensor's.
     """
     array = tensor.array
+    if (values.dtype is array.dtype and values.shape == array.shape) and (
+        isinstance(values, ARRAYS) and is_plain(tensor)
+    ):
+        array[...] = values
+        bump(tensor)
+        return
     if not castable(values.dtype.kind, array.dtype.kind):
         names = [scalar_name(d) for d in (values.dtype, array.dtype)]
         raise RuntimeError(
@@ -317,6 +341,12 @@ def _inplace(
     if not isinstance(tensor, Tensor):
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
     operands = (*args, *kwargs.values())
+    numbers = not kwargs and not getattr(primitive, "writes", "")
+    if numbers and is_plain(tensor) and all(type(a) in _NUMBERS for a in args):
+        same = wrap(tensor.array)
+        same.wrapped = tensor.wrapped
+        store(tensor, primitive(same, *args).array)
+        return tensor
     if modes.differentiating:
         name = getattr(primitive, "public_name", None) or primitive.__name__
         refuse_captured(tensor, name, operands[-1] if operands else None)

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.batched_arrays import BatchedArray
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.core.tensor import Tensor, track, wrap
+from gradcli.core.views import bump, is_plain
 from gradcli.movement import reshaping
 from gradcli.system import dtypes
+from gradcli.system.array_memory import ARRAYS
 from gradcli.system.dtypes import tensor_name
 
 _SCALAR = (
@@ -34,6 +36,10 @@ def getitem(input: Any, key: Any) -> Any:
     kind = type(key)
     if kind is int:
         return _select(input, key, 0, 0)
+    if kind is tuple and is_plain(input) and _is_place(key, input.array.shape):
+        out = wrap(input.array[(*key, ...)])
+        track(out, input)
+        return out
     if kind is slice:
         return _slice(input, key, 0, keep=True)
     if key is None:
@@ -58,6 +64,10 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     if key is False:
         return
     kind = type(key)
+    if kind is tuple and is_plain(input) and _puts(key, value, input.array):
+        input.array[key] = value.array if type(value) is Tensor else value
+        bump(input)
+        return
     indices: list[Any] = []
     part: Any = input
     if kind is int:
@@ -81,6 +91,29 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
 
 
 _NUMBERS = (bool, int, float, complex)
+
+
+def _is_place(key: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a key has an integer within bounds for the first dims, two or more."""
+    if not 1 < len(key) <= len(shape):
+        return False
+    for k, n in zip(key, shape, strict=False):
+        if type(k) is not int or not -n <= k < n:
+            return False
+    return True
+
+
+def _puts(key: tuple[Any, ...], value: Any, array: Any) -> bool:
+    """Whether a key is an element's place, and the value a number, or a 0-d tensor without history, for it."""
+    if len(key) != array.ndim or not _is_place(key, array.shape):
+        return False
+    dtype = array.dtype
+    if type(value) is Tensor:
+        array = value.array
+        flat = isinstance(array, ARRAYS) and not array.shape and array.dtype is dtype
+        return flat and value.node is None and not value.inference and not value.tangents
+    least = {float: -1e38, int: -(2**53)}.get(type(value))
+    return least is not None and dtype.char in "fd" and least < value < -least
 
 
 def _constant(value: Any, like: Tensor) -> Tensor:
