@@ -97,14 +97,12 @@ def _is_place(key: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
     """Whether a key has an integer within bounds for the first dims, two or more."""
     if not 1 < len(key) <= len(shape):
         return False
-    for k, n in zip(key, shape, strict=False):
-        if type(k) is not int or not -n <= k < n:
-            return False
-    return True
+    pairs = zip(key, shape, strict=False)
+    return all(type(k) is int and -n <= k < n for k, n in pairs)
 
 
 def _puts(key: tuple[Any, ...], value: Any, array: Any) -> bool:
-    """Whether a key is an element's place, and the value a number, or a 0-d tensor without history, for it."""
+    """Whether a key is an element's place, and the value a number for it, or a 0-d tensor without history."""
     if len(key) != array.ndim or not _is_place(key, array.shape):
         return False
     dtype = array.dtype
