@@ -11,6 +11,7 @@ from gradcli.commands.check_points import SHAPES, chosen
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import BY_ROWS, OPEN, Option, Options, declare
+from gradcli.commands.diff import FORMULA
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, apart
 from gradcli.language.located_errors import error_at
@@ -34,6 +35,9 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     Option("--samples N", "Check at N random points instead.", least=1),
     Option("--range A,B", "Where they lie."),
     Option("--against EXPR2", "A gradient by --wrt, to be compared with the true one."),
+    Option("--order N", "Of the derivative in --against.", least=1, most=10, default=1),
+    Option("--jacobian", "--against is the Jacobian of a vector."),
+    next(option for option in FORMULA if "--assume" in option.names),
     Option("--rtol FLOAT", "Relative tolerance (1e-6; 1e-9 with --against).", type=float),
     Option("--atol FLOAT", "Absolute tolerance (at most 1e-8 of the largest element).", type=float),
     BY_ROWS,
@@ -64,9 +68,14 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
 
         _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
         return
+    if against is None and (options.order > 1 or options.jacobian):
+        raise usage(
+            "--order and --jacobian are of a formula: --against EXPR2",
+            hint="--second-order checks second derivatives against numerical ones",
+        )
     points, wanted = chosen(ctx, request, options)
     if against is not None:
-        _compare(ctx, request, points, wanted[0], against, rtol, atol)
+        _compare(ctx, request, points, wanted[0], against, options)
         return
     from gradcli.transforms.verdicts import verdicts
 
@@ -251,14 +260,14 @@ def _compare(
     points: list[dict[str, Any]],
     name: str,
     text: str,
-    rtol: float | None,
-    atol: float | None,
+    options: Options,
 ) -> None:
     """Compare the gradient with a formula at the points, up to one where they differ."""
     from gradcli.symbolic.formula_check import compare_formula
     from gradcli.transforms.tolerances import RTOL
 
-    how: dict[str, Any] = {"rtol": RTOL if rtol is None else rtol, "atol": atol}
+    how: dict[str, Any] = {"order": options.order, "jacobian": options.jacobian}
+    how |= {"rtol": RTOL if options.rtol is None else options.rtol, "atol": options.atol}
     agreed: list[dict[str, Any]] = []
     for number, arrays in enumerate(points):
         with _checked(request, arrays):
@@ -277,12 +286,15 @@ def _compare(
             }
         }
         made = {"expression": request.source, "against": text, "ok": found.ok, "wrt": by}
-        output.write_json({**made, "inputs": by, "derivative": found.derivative})
+        said = {"derivative": found.derivative, "mistake": found.mistake}
+        output.write_json({**made, "inputs": by, **said})
     elif found.ok:
         suffix = f", {len(points)} points" if len(points) > 1 else ""
         output.write(f"ok: {name} (max error {found.error:.1e}{suffix})")
     else:
-        output.write("\n".join(_formula_lines(request, name, found, arrays)))
+        order = f"derivative of order {options.order}" if options.order > 1 else "gradient"
+        what = "Jacobian" if options.jacobian else order
+        output.write("\n".join(_formula_lines(request, name, found, arrays, what)))
         from gradcli.symbolic.shape_inference import shapes_said
 
         if agreed and all(_shapes(a) != _shapes(arrays) for a in agreed):
@@ -297,16 +309,21 @@ def _shapes(arrays: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 
 
 def _formula_lines(
-    request: Request, name: str, found: Comparison, arrays: dict[str, Any]
+    request: Request, name: str, found: Comparison, arrays: dict[str, Any], what: str
 ) -> Iterator[str]:
-    yield (
-        f"wrong gradient: {name}{_at(found.index)}: given "
-        f"{_number(found.given[found.index], request)}, true "
-        f"{_number(found.true[found.index], request)} (relative error {found.error:.1e})"
-    )
+    wrong = f"wrong {what}: {name}"
+    if found.given.shape != found.true.shape:
+        yield f"{wrong}: given of shape {found.given.shape}, true of {found.true.shape}"
+    else:
+        yield (
+            f"{wrong}{_at(found.index)}: given {_number(found.given[found.index], request)}, true "
+            f"{_number(found.true[found.index], request)} (relative error {found.error:.1e})"
+        )
     if found.true.size > 1:
         yield f"  given {output.to_text(found.given, request.style)}"
         yield f"  true  {output.to_text(found.true, request.style)}"
     yield f"  at {_values(arrays, request)}"
+    if found.mistake is not None:
+        yield f"  {found.mistake}"
     if found.derivative is not None:
         yield f"  the derivative is {found.derivative}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from gradcli.commands.command_errors import usage
+from gradcli.commands.diff import assumed, squared
 from gradcli.commands.free_points import note_guesses, point, wanted_names
 from gradcli.commands.request_evaluation import ENGINE_ERRORS
 from gradcli.language import parse
@@ -55,7 +56,9 @@ class _Points:
         suit: list[Callable[..., bool]] = []
         if self.formula is not None:
             suit = [partial(self.suits, exact=True), self.suits]
-        self.where = where = point(ctx, request, *suit)
+        self.how = options.order, options.jacobian
+        self.assumed = options.assume
+        self.where = where = squared(options.assume, request, point(ctx, request, *suit))
         dtypes.set_default_dtype(dtypes.float64)
         where.arrays = {n: double(a) for n, a in where.arrays.items()}
         self.wanted = wanted_names(request, where)
@@ -73,7 +76,8 @@ class _Points:
         ]
         self.anywhere = options.range is None
         scalars = [] if request.shapes else [n for n in self.random if n not in where.given]
-        self.readings = self._readings(scalars) if self.formula and scalars else [scalars]
+        by_size = self.formula and scalars and self.how == (1, False)
+        self.readings = self._readings(scalars) if by_size else [scalars]
         self.rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
         self.around = list(intervals(iter(programs))) if self.anywhere else []
 
@@ -88,6 +92,8 @@ class _Points:
         ]
         if self.around and not self.samples:
             points += self._on_other_sides(points)
+        if self.assumed:
+            points = list(map(assumed(self.assumed, self.where).nearest, points))
         return points
 
     def suits(self, arrays: Mapping[str, Any], exact: bool = False) -> bool:
@@ -99,8 +105,16 @@ class _Points:
         names = [n for n in request.wrt or arrays if n in arrays and n not in request.no_grad]
         shape = self._formula_shape(arrays)
         return shape is not None and (
-            (not exact and set(shape) <= {1}) or any(shape == arrays[n].shape for n in names)
+            (not exact and set(shape) <= {1})
+            or any(shape in self._derivative_shapes(arrays, n) for n in names)
         )
+
+    def _derivative_shapes(self, arrays: Mapping[str, Any], name: str) -> list[Shape]:
+        """The shapes that the formula may have; a matrix may be the transpose, which check tells."""
+        from gradcli.symbolic.formula_check import derivative_shape
+
+        shape = derivative_shape(self.request.program, arrays, name, self.request.loaded, *self.how)
+        return [shape] if self.how == (1, False) else [shape, shape[::-1]]
 
     def _formula_shape(self, arrays: Mapping[str, Any]) -> Shape | None:
         """The shape of the formula's value at a point; None where it has no value."""

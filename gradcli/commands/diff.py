@@ -142,7 +142,7 @@ def printed_formula(
     names, form, cse = request.loaded, options.format, options.cse or None
     find = way["find"]
     if options.assume:
-        find = _assumed(options.assume, where).around(find)
+        find = assumed(options.assume, where).around(find)
 
     def unproved() -> tuple[Derivatives, Printed]:
         from gradcli.symbolic.printed_text import printed
@@ -212,7 +212,7 @@ def squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
     return Point(arrays, where.tensors, {n: s for n, s in {**wanted, **guessed}.items() if s})
 
 
-def _assumed(texts: tuple[str, ...], where: Point) -> Assumptions:
+def assumed(texts: tuple[str, ...], where: Point) -> Assumptions:
     from gradcli.symbolic.assumptions import BadAssumption, read
 
     try:

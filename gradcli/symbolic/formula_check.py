@@ -1,4 +1,4 @@
-"""A hand-derived gradient against the true one."""
+"""A hand-derived derivative against the true one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.backward_pass import grad
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
+from gradcli.symbolic.composed_derivatives import Asked, shape_of_value
+from gradcli.symbolic.likely_mistakes import likely_mistake
+from gradcli.transforms import traced_matrices
+from gradcli.transforms.higher_orders import gradients
 from gradcli.transforms.tolerances import RTOL, Comparison, NotFinite
 
 
@@ -22,44 +25,83 @@ def compare_formula(
     name: str,
     names: Mapping[str, Any] | None = None,
     *,
+    order: int = 1,
+    jacobian: bool = False,
     rtol: float = RTOL,
     atol: float | None = None,
     says: bool = False,
 ) -> Comparison:
-    """Compare the gradient of a program by a variable with a formula, at a point.
+    """Compare a derivative of a program by a variable with a formula, at a point.
 
-    A value that is not a scalar is summed first, as in `gradcli diff`. says: whether the program's
+    order: of the derivative; the second of an array is the Hessian. jacobian: the matrix of a value that
+    is no scalar, which otherwise is summed first, as in `gradcli diff`. says: whether the program's
     `print` writes. Raises NotFinite if the value is not finite.
     """
-    formula = parse(text)
-    leaf = wrap(np.array(arrays[name]), requires_grad=True)
-    rest = {n: wrap(np.array(a)) for n, a in arrays.items() if n != name}
-    write = None if says else lambda text: None
-    value = run(program, {**(names or {}), **rest, name: leaf}, write=write).value
+    formula, others = parse(text), names or {}
+
+    def true_at(program: Program, arrays: Mapping[str, Any], says: bool = False) -> Any:
+        return _true(program, arrays, name, others, order, jacobian, says)
+
+    def given_at(arrays: Mapping[str, Any]) -> Any:
+        given = formula_at(formula, {**others, **{n: wrap(np.array(a)) for n, a in arrays.items()}})
+        shape = derivative_shape(program, arrays, name, others, order, jacobian)
+        return np.broadcast_to(given.reshape(()), shape) if given.size == 1 else given
+
+    true, given = true_at(program, arrays, says), given_at(arrays)
+    if given.shape != true.shape and not (given.T.shape == true.shape and given.ndim == 2):
+        raise LanguageError(
+            f"the formula has shape {given.shape}, and the derivative {true.shape}",
+            kind="shape",
+            source=text,
+            span=(0, len(text)),
+            usage=False,
+        )
+    turned = given.shape != true.shape
+    result = Comparison(given.T if turned else given, true, rtol, atol)
+    if turned or not result.ok:
+        result.ok, result.given = False, given
+        result.derivative = _derivative(program, arrays, name, others, order, jacobian)
+        result.mistake = likely_mistake(program, arrays, name, given_at, true_at)
+    return result
+
+
+def derivative_shape(
+    program: Program,
+    arrays: Mapping[str, Any],
+    name: str,
+    names: Mapping[str, Any],
+    order: int = 1,
+    jacobian: bool = False,
+) -> tuple[int, ...]:
+    """The shape of a derivative: see `compare_formula`."""
+    shape = tuple(np.shape(arrays[name]))
+    return (shape_of_value(program, arrays, names) if jacobian else ()) + shape * order
+
+
+def _true(
+    program: Program,
+    arrays: Mapping[str, Any],
+    name: str,
+    names: Mapping[str, Any],
+    order: int,
+    jacobian: bool,
+    says: bool,
+) -> Any:
+    leaves = {n: wrap(np.array(a), requires_grad=n == name) for n, a in arrays.items()}
+    value = run(program, {**names, **leaves}, write=None if says else lambda text: None).value
     if not isinstance(value, Tensor):
         raise TypeError("the value is not a tensor: there is no gradient")
     if not np.isfinite(value.array).all():
         raise NotFinite(value.array)
+    if jacobian:
+        return np.asarray(traced_matrices.jacobian(program, leaves, [name], names).by[name])
+    if order == 2 and np.ndim(arrays[name]):
+        return np.asarray(traced_matrices.hessian(program, leaves, [name], names)[name].by[name])
     found = None
     if value.requires_grad:
-        (found,) = grad(value, [leaf], wrap(np.ones_like(value.array)), allow_unused=True)
-    true = np.zeros(leaf.shape) if found is None else np.asarray(found.array)
-    plain = {n: wrap(np.array(a)) for n, a in arrays.items()}
-    given = formula_at(formula, {**(names or {}), **plain})
-    if given.shape != true.shape:
-        if given.size != 1:
-            raise LanguageError(
-                f"the formula has shape {given.shape}, and the gradient {true.shape}",
-                kind="shape",
-                source=text,
-                span=(0, len(text)),
-                usage=False,
-            )
-        given = np.broadcast_to(given.reshape(()), true.shape)
-    result = Comparison(given, true, rtol, atol)
-    if not result.ok:
-        result.derivative = _derivative(program, arrays, name, names or {})
-    return result
+        seed = wrap(np.ones_like(value.array))
+        found = gradients(value, {name: leaves[name]}, seed, order)[name]
+    return np.zeros(np.shape(arrays[name])) if found is None else np.asarray(found.array)
 
 
 def formula_at(formula: Program, values: Mapping[str, Any]) -> Any:
@@ -69,17 +111,22 @@ def formula_at(formula: Program, values: Mapping[str, Any]) -> Any:
 
 
 def _derivative(
-    program: Program, arrays: Mapping[str, Any], name: str, names: Mapping[str, Any]
+    program: Program,
+    arrays: Mapping[str, Any],
+    name: str,
+    names: Mapping[str, Any],
+    order: int,
+    jacobian: bool,
 ) -> str | None:
-    from gradcli.symbolic.differentiate import differentiate
     from gradcli.symbolic.lifting import NoExpression
     from gradcli.symbolic.printed_text import spelled_out
 
     try:
-        found = differentiate(program, arrays, [name], follow=True, names=names)
+        way = Asked(order, jacobian).way(program, arrays, [name], names)
+        found = way["find"](program, arrays, [name], follow=True, names=names)
     except (LanguageError, NoExpression):
         return None
-    return spelled_out(found.by[name])
+    return spelled_out(next(iter(found.by.values())))
 
 
-__all__ = ["compare_formula", "formula_at"]
+__all__ = ["compare_formula", "derivative_shape", "formula_at"]

@@ -32,9 +32,11 @@ class NotFinite(ArithmeticError):
 
 
 class Comparison:
-    """Both gradients, and the largest relative error. derivative: the true one as an expression."""
+    """Both gradients, and the largest relative error. derivative: the true one as an expression. mistake:
+    what is likely to be wrong, in words.
+    """
 
-    __slots__ = ("derivative", "error", "given", "index", "ok", "true")
+    __slots__ = ("derivative", "error", "given", "index", "mistake", "ok", "true")
 
     def __init__(self, given: Any, true: Any, rtol: float, atol: float | None) -> None:
         self.given, self.true = given, true
@@ -50,3 +52,4 @@ class Comparison:
         )
         self.error = float(relative[self.index]) if true.size else 0.0
         self.derivative: str | None = None
+        self.mistake: str | None = None

@@ -1,0 +1,66 @@
+"""`gradcli check --against` as a teacher: what a wrong derivative most likely got wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from tests.sweep import sweep
+
+
+def run(*argv: str) -> Any:
+    return CliRunner().invoke(main, ["check", *argv], prog_name="gradcli")
+
+
+@sweep(
+    ("source", "formula", "options", "mistake"),
+    [
+        ("cos(x)", "sin(x)", [], "given / true = -1: the sign"),
+        ("x**2", "x", [], "given / true = 1/2: a factor 2 is missing"),
+        ("x**2", "6*x", [], "given / true = 3: a factor 3 too much"),
+        ("sin(2*x)", "cos(2*x)", [], "= 1/2: the inner derivative of `sin(2*x)` is missing"),
+        ("exp(-x**2)", "exp(-x**2)", [], "the inner derivative of `exp(-x**2)` is missing"),
+        ("(3*x**2 + 1)**2", "2*(3*x**2 + 1)", [], "the inner derivative of `(3*x**2 + 1)**2`"),
+        ("x*sin(x)", "x*cos(x)", [], "`x` of `x*sin(x)` is held constant"),
+        ("x**2 + x**3", "3*x**2", [], "`x` of `x**2` is held constant"),
+        ("A@x", "A.T", ["--jacobian"], "it is the transpose"),
+        ("A@x", "A.T", ["--jacobian", "--shape", "A=3,3"], "it is the transpose"),
+        ("x@A@x", "2*A@x", [], "right for symmetric A only"),
+        ("x@A@x", "2*A", ["--order", "2"], "right for symmetric A only"),
+        ("x**3", "3*x", ["--order", "2"], "given / true = 1/2: a factor 2 is missing"),
+    ],
+)
+def test_names_the_mistake(source: str, formula: str, options: list[str], mistake: str) -> None:
+    result = run(source, "--against", formula, "--wrt", "x", *options)
+    assert result.exit_code == 1 and mistake in result.stdout, result.output
+    found = json.loads(run(source, "--against", formula, "--wrt", "x", *options, "--json").stdout)
+    assert mistake in found["mistake"] and not found["ok"]
+
+
+@sweep(
+    ("source", "formula", "options"),
+    [
+        ("x**3", "6*x", ["--order", "2"]),
+        ("x**5", "60*x**2", ["--order", "3"]),
+        ("x@A@x", "A + A.T", ["--order", "2"]),
+        ("x@A@x", "2*A@x", ["--assume", "A symmetric"]),
+        ("abs(x)", "1", ["--assume", "x > 0"]),
+        ("tanh(A@x)", "diag(1 - tanh(A@x)**2)@A", ["--jacobian"]),
+    ],
+)
+def test_what_is_right_passes(source: str, formula: str, options: list[str]) -> None:
+    result = run(source, "--against", formula, "--wrt", "x", *options)
+    assert result.exit_code == 0 and result.stdout.startswith("ok: x"), result.output
+
+
+def test_no_mistake_is_made_up() -> None:
+    found = json.loads(run("x**2", "--against", "7*x**3 + 1", "--json").stdout)
+    assert found["mistake"] is None and found["derivative"] == "2*x"
+
+
+def test_an_order_is_that_of_a_formula() -> None:
+    result = run("x**3", "--order", "2")
+    assert result.exit_code == 2 and "--second-order" in result.stderr
