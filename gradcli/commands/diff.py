@@ -327,7 +327,7 @@ def _write_json(
     wrt: dict[str, dict[str, Any]] = {}
     for label, text in made.by.items():
         first, _, second = label.partition(".")
-        own = wrt.setdefault(first, {"shape": shapes.get(first)})
+        own = wrt.setdefault(first, {"shape": shapes[first]} if first in shapes else {})
         if found.kind == "partial":
             own.setdefault("partials", {})[label] = text
         if found.kind == "Hessian":
