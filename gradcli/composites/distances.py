@@ -13,7 +13,6 @@ from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, wrap_dim
 from gradcli.primitives.arithmetic import add_scalar, sub
 from gradcli.primitives.reductions import sum_
-from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import not_differentiable
 from gradcli.registry.factory_arguments import real
 from gradcli.registry.rule_helpers import (
@@ -166,7 +165,7 @@ def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
     return np.where(distance == 0, 0, found)
 
 
-@primitive("CdistBackwardBackward0", batching=batching_helpers.last(2, 2, 2, 2))
+@primitive("CdistBackwardBackward0", batching="last 2 2 2 2")
 class cdist_backward:
     def forward(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> Array:
         slopes = _distance_slopes(_differences(x1, x2), grad, p, cdist)
@@ -175,7 +174,7 @@ class cdist_backward:
     grad = x1 = x2 = cdist = lambda g: not_differentiable("_cdist_backward")
 
 
-@primitive("CdistBackward0", batching=batching_helpers.last(2, 2))
+@primitive("CdistBackward0", batching="last 2 2")
 class _cdist_forward:
     def forward(x1: Array, x2: Array, p: float = 2.0) -> Array:
         if x1.size and x2.size:
@@ -187,7 +186,7 @@ class _cdist_forward:
     x2 = lambda g, x1, x2, p, result: cdist_backward(turned(g), x2, x1, p, turned(result))
 
 
-@primitive("EuclideanDistBackward0", batching=batching_helpers.last(2, 2))
+@primitive("EuclideanDistBackward0", batching="last 2 2")
 class euclidean_dist:
     def forward(x1: Array, x2: Array) -> Array:
         columns = x1.shape[-1]

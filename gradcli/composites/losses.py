@@ -1159,8 +1159,7 @@ def kl_div(
 
 @function(
     "nn.functional.gaussian_nll_loss(Tensor input, Any target, Any var, Any full=False, Any eps=1e-06, "
-    "Any reduction='mean')",
-    python=True,
+    "Any reduction='mean')|python",
     samples="(randn(2,3), randn(2,3), rand(2,3))",
 )
 def gaussian_nll_loss(

@@ -151,8 +151,7 @@ def _layers(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: floa
 
 @function(
     "nn.functional.layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-    "float eps=1e-05)",
-    python=True,
+    "float eps=1e-05)|python",
     short=False,
     primitives=[native_layer_norm_p],
     samples="(randn(2,3), (3,)); (randn(2,3), (3,), randn(3), randn(3))",
@@ -577,8 +576,7 @@ def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: f
 
 
 @function(
-    "nn.functional.normalize(Tensor input, Any p=2.0, Any dim=1, Any eps=1e-12, Any out=None)",
-    python=True,
+    "nn.functional.normalize(Tensor input, Any p=2.0, Any dim=1, Any eps=1e-12, Any out=None)|python",
     samples="(randn(2,3)); (randn(2,3), p=1, dim=0)",
 )
 def normalize(input: Array, p: float, dim: Any, eps: float, out: Any) -> Any:

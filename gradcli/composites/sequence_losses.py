@@ -347,10 +347,9 @@ class embedding_bag_p:
 @function(
     "nn.functional.embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, "
     "float norm_type=2, bool scale_grad_by_freq=False, Any mode='mean', bool sparse=False, "
-    "Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> "
+    "Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None)|python -> "
     "embedding_bag(weight, input=indices, offsets, scale_grad_by_freq, mode, sparse, "
     "per_sample_weights, include_last_offset, padding_idx)",
-    python=True,
     short=False,
     samples="(tensor([[0,2],[1,2]]), randn(4,3), mode='sum')",
 )

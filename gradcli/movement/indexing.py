@@ -199,11 +199,10 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
 @operator(
     _index_put,
     "IndexPutBackward0",
-    "inplace",
+    "inplace apart",
     samples="(randn(3), (tensor([0, 2]),), randn(2)); (randn(3), (tensor([0, 0]),), randn(2), True)",
     batching="index_written",
     signature="index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)",
-    writes="apart",
 )
 class index_put:
     """`input` with `values` at the given positions; accumulate adds them."""
@@ -367,12 +366,11 @@ def _check_broadcast(self: Any, mask: Any) -> None:
 
 @operator(
     "MaskedSelectBackward0",
-    "linear",
+    "linear apart",
     dynamic="masks",
     samples="(randn(3), tensor([True, False, True]))",
     batching=batching_helpers.of(batching_helpers.masked, lambda: index_select),
     symbolic="masked_select:",
-    writes="apart",
 )
 class masked_select:
     """The elements where the mask is true, as a vector."""
@@ -467,11 +465,10 @@ def _places(index: Any, dim: int) -> tuple[Any, ...]:
 
 @operator(
     "GatherBackward0",
-    "linear",
+    "linear apart",
     samples="(randn(2,3), 1, tensor([[0, 2], [1, 1]])); (randn(3), 0, tensor([2, 0, 0]))",
-    batching=batching_helpers.as_lines("index"),
+    batching="as_lines index",
     signature="gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)",
-    writes="apart",
 )
 class gather:
     """The elements that `index` names along a dim."""
@@ -529,12 +526,7 @@ def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) 
     return made, _places(where, at), part
 
 
-@primitive(
-    "ScatterBackward0",
-    batching=batching_helpers.as_lines("self"),
-    symbolic="scatter:",
-    writes="apart",
-)
+@primitive("ScatterBackward0", "apart", batching="as_lines self", symbolic="scatter:")
 class scatter_src:
     def forward(self: Array, dim: int, index: Array, src: Array) -> Array:
         made, key, part = _scatter_check("scatter", self, dim, index, src)
@@ -547,11 +539,7 @@ class scatter_src:
 
 
 @primitive(
-    "ScatterBackward1",
-    linearity=None,
-    batching=batching_helpers.as_lines("self"),
-    symbolic="scatter:",
-    writes="apart",
+    "ScatterBackward1", "apart", linearity=None, batching="as_lines self", symbolic="scatter:"
 )
 class scatter_value:
     def forward(self: Array, dim: int, index: Array, value: Any) -> Array:
@@ -563,7 +551,7 @@ class scatter_value:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
 
 
-@primitive("NotImplemented", batching=batching_helpers.as_lines("self"), writes="apart")
+@primitive("NotImplemented", "apart", batching="as_lines self")
 class scatter_:
     def forward(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
         if reduce not in ("add", "multiply"):
@@ -579,11 +567,10 @@ class scatter_:
 
 
 @function(
-    "scatter(Tensor input, int dim, Tensor index, Tensor src, *, Tensor? out=None)",
-    "scatter(Tensor input, int dim, Tensor index, Tensor src, *, str reduce, Tensor? out=None)",
-    "scatter(Tensor input, int dim, Tensor index, Scalar value, *, Tensor? out=None)",
-    "scatter(Tensor input, int dim, Tensor index, Scalar value, *, str reduce, Tensor? out=None)",
-    inplace=True,
+    "scatter(Tensor input, int dim, Tensor index, Tensor src, *, Tensor? out=None)|inplace",
+    "scatter(Tensor input, int dim, Tensor index, Tensor src, *, str reduce, Tensor? out=None)|inplace",
+    "scatter(Tensor input, int dim, Tensor index, Scalar value, *, Tensor? out=None)|inplace",
+    "scatter(Tensor input, int dim, Tensor index, Scalar value, *, str reduce, Tensor? out=None)|inplace",
     samples="(randn(2,3), 1, tensor([[0], [2]]), randn(2,1)); (randn(2,3), 1, tensor([[0], [2]]), 9.)",
 )
 def scatter(
@@ -601,11 +588,10 @@ def scatter(
 
 @operator(
     "ScatterAddBackward0",
-    "linear inplace",
+    "linear inplace apart",
     samples="(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",
-    batching=batching_helpers.as_lines("self"),
+    batching="as_lines self",
     signature="scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)",
-    writes="apart",
 )
 class scatter_add:
     """`src` added to the places that `index` names along a dim."""
@@ -707,15 +693,14 @@ def _reduce_back(
 
 @operator(
     "ScatterReduceBackward0",
-    "inplace",
+    "inplace apart",
     refuses={"C": "scatter_reduce"},
     samples=tuple(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
     ),
-    batching=batching_helpers.as_lines("self"),
+    batching="as_lines self",
     signature="scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
     "reduce, *, bool include_self=True, Tensor out=None)",
-    writes="apart",
 )
 class scatter_reduce:
     """`src` reduced into the places that `index` names along a dim."""
@@ -785,12 +770,11 @@ def _stray(line: Any, n: int, low: int = 0) -> int | None:
 
 @operator(
     "IndexSelectBackward0",
-    "linear",
+    "linear apart",
     axes="",
     samples="(randn(2,3), 1, tensor([2, 0, 0]))",
     batching=batching_helpers.of(batching_helpers.selected, lambda: index_p),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
-    writes="apart",
 )
 class index_select:
     """The positions of a dim that a vector of indices names."""
@@ -864,12 +848,11 @@ def _source_back(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> 
 
 @operator(
     "IndexAddBackward0",
-    "inplace",
+    "inplace apart",
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",
-    batching=batching_helpers.apart("index"),
+    batching="apart index",
     signature="index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1, "
     "Tensor out=None)",
-    writes="apart",
 )
 class index_add:
     """`alpha * source` added to the positions of a dim that a vector of indices names."""
@@ -888,11 +871,10 @@ class index_add:
 
 @operator(
     "IndexCopyBackward0",
-    "inplace",
+    "inplace apart",
     samples="(randn(3,2), 0, tensor([0, 2]), randn(2,2))",
-    batching=batching_helpers.apart("index"),
+    batching="apart index",
     signature="index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)",
-    writes="apart",
 )
 class index_copy:
     """`source` written to the positions of a dim that a vector of indices names."""
@@ -940,9 +922,7 @@ class index_copy:
     source = _source_back
 
 
-@primitive(
-    "IndexFillBackward0", batching=batching_helpers.apart("index"), writes="shared apart read"
-)
+@primitive("IndexFillBackward0", batching="apart index", writes="shared apart read")
 class index_fill_number:
     def forward(self: Array, dim: int, index: Array, value: Any) -> Array:
         at = wrap_dim(dim, self.ndim)
@@ -999,16 +979,15 @@ def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
 
 @operator(
     "IndexReduceBackward0",
-    "inplace",
+    "inplace apart",
     refuses={"C": "index_reduce"},
     samples=tuple(
         f"index_reduce(randn(3,2), 0, tensor([0, 2, 0]), randn(3,2), '{r}')"
         for r in ("prod", "mean", "amax", "amin")
     ),
-    batching=batching_helpers.apart("index"),
+    batching="apart index",
     signature="index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
     "reduce, *, bool include_self=True, Tensor out=None)",
-    writes="apart",
 )
 class index_reduce:
     """`source` reduced into the positions of a dim that a vector of indices names."""
@@ -1085,10 +1064,9 @@ def _flat_positions(name: str, self: Any, index: Any) -> Any:
 
 @operator(
     "TakeBackward0",
-    "linear",
+    "linear apart",
     samples="(randn(2,3), tensor([0, 5, 5]))",
     batching=batching_helpers.of(batching_helpers.taken, lambda: index_select),
-    writes="apart",
 )
 class take:
     """The elements at positions of the flattened tensor."""
@@ -1123,11 +1101,10 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
 @operator(
     _put,
     "PutBackward0",
-    "inplace",
+    "inplace apart",
     batching="put",
     samples="(randn(2,3), tensor([0, 5]), randn(2)); (randn(3), tensor([0, 0]), randn(2), True)",
     signature="put(Tensor input, Tensor index, Tensor source, bool accumulate=False)",
-    writes="apart",
 )
 class put:
     """`source` at positions of the flattened tensor; accumulate adds."""

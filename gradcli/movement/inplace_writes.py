@@ -24,7 +24,6 @@ from gradcli.core.views import (
 )
 from gradcli.movement import indexing, reshaping
 from gradcli.movement.strides import empty_as
-from gradcli.registry import batching_helpers
 from gradcli.registry.rule_helpers import refuse_if, zeros_like
 from gradcli.registry.table import Array, function, primitive
 from gradcli.system import dtypes
@@ -98,18 +97,18 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return _filled(self, _cast(np.asarray(value), self.dtype))
 
 
-@primitive(_fill, "FillBackward0", "pointwise", writes="shared")
+@primitive(_fill, "FillBackward0", "pointwise shared")
 class fill_number:
     self = zeros_like
 
 
-@primitive(_fill_tensor, "FillBackward1", batching=batching_helpers.apart("value"))
+@primitive(_fill_tensor, "FillBackward1", batching="apart value")
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
 
 
-@primitive(_fill, "FillBackward2", "pointwise", symbolic="fill", writes="shared")
+@primitive(_fill, "FillBackward2", "pointwise shared", symbolic="fill")
 class fill_number_in_place:
     self = zeros_like
 
@@ -118,7 +117,7 @@ class fill_number_in_place:
     _fill_tensor,
     "FillBackward3",
     "discrete",
-    batching=batching_helpers.apart("value"),
+    batching="apart value",
     symbolic="fill",
     writes="read",
 )
@@ -145,7 +144,7 @@ def fill_(input: Array, value: Any) -> Any:
     return inplace(primitive, input, value)
 
 
-@primitive("ZeroBackward0", "pointwise", writes="shared")
+@primitive("ZeroBackward0", "pointwise shared")
 class zero_p:
     forward = lambda self: np.zeros(self.shape, self.dtype)[()]
     self = zeros_like

@@ -43,13 +43,12 @@ FAMILY = "shapes"
 # -- one after the other --------------------------------------------------------------------------
 @operator(
     "CatBackward0",
-    "linear common function",
+    "linear common function apart",
     aliases="concat concatenate",
     numpy=np.concatenate,
     samples="([randn(2,3), randn(1,3)]); ([randn(2,3), randn(2,2)], dim=-1)",
     batching="concatenated",
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
-    writes="apart",
 )
 class cat:
     """The tensors one after the other along a dim."""
@@ -118,11 +117,10 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
 @operator(
     _stack,
     "StackBackward0",
-    "linear common function numpy",
+    "linear common function numpy apart",
     samples="([randn(2,3), randn(2,3)]); ([randn(3), randn(3)], dim=-1)",
     axes="+dim",
     signature="stack(Tensor[] tensors, int dim=0, *, Tensor out=None)",
-    writes="apart",
 )
 class stack:
     """The tensors along a new dim."""
@@ -473,10 +471,9 @@ class rot90:
 # -- triangles and diagonals ----------------------------------------------------------------------
 @operator(
     "TrilBackward0",
-    "linear inplace leading numpy",
+    "linear inplace leading numpy shared",
     samples="(randn(3,3)); (randn(2,3,3), -1)",
     symbolic="tril: diagonal",
-    writes="shared",
     signature="tril(Tensor input, int diagonal=0, *, Tensor out=None)",
 )
 class tril:
@@ -491,10 +488,9 @@ class tril:
 
 @operator(
     "TriuBackward0",
-    "linear inplace leading numpy",
+    "linear inplace leading numpy shared",
     samples="(randn(3,3)); (randn(2,3,3), 1)",
     symbolic="triu: diagonal",
-    writes="shared",
     signature="triu(Tensor input, int diagonal=0, *, Tensor out=None)",
 )
 class triu:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.movement.strides import of_images
-from gradcli.registry import batching_helpers
 from gradcli.registry.binder import Parser
 from gradcli.registry.derivative_pairs import of_dimensions
 from gradcli.registry.rule_helpers import dtype_of, expect_alike, implemented, refuse_if, total
@@ -590,7 +589,7 @@ def _blocks(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) ->
     )
 
 
-@primitive("Im2ColBackward0", "linear", batching=batching_helpers.images(4))
+@primitive("Im2ColBackward0", "linear", batching="images 4")
 class im2col:
     def forward(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
         implemented("im2col_out_cpu", self, "efdFD?")
@@ -614,7 +613,7 @@ class im2col:
     )
 
 
-@primitive("Col2ImBackward0", "linear", batching=batching_helpers.images(3))
+@primitive("Col2ImBackward0", "linear", batching="images 3")
 class col2im:
     def forward(
         self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
@@ -689,8 +688,7 @@ _as_columns = Parser((f"im2col(Tensor input, {_HOW}",), _as_columns_of).function
 
 @function(
     "nn.functional.fold(Tensor input, Any output_size, Any kernel_size, Any dilation=1, Any padding=0, "
-    "Any stride=1) -> col2im",
-    python=True,
+    "Any stride=1)|python -> col2im",
     primitives=[col2im],
     samples="(randn(2,12,9), (4,4), (2,2))",
 )

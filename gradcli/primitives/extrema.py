@@ -229,7 +229,7 @@ argmin = _arg("argmin", "The index of the first smallest element.")
 
 
 # -- extrema, both at once; counting --------------------------------------------------------------
-@primitive("AminmaxBackward0", outputs="min max", writes="apart")
+@primitive("AminmaxBackward0", "apart", outputs="min max")
 class aminmax_p:
     def forward(
         self: Array, *, dim: int | None = None, keepdim: bool = False

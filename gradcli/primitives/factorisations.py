@@ -10,7 +10,6 @@ from gradcli.core.batched_arrays import anywhere
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.primitives import lapack
 from gradcli.primitives.lapack import raise_on_failure
-from gradcli.registry import batching_helpers
 from gradcli.registry.rule_helpers import (
     cast,
     cat,
@@ -211,7 +210,7 @@ class solve_ex:
     "LinalgSolveTriangularBackward0",
     samples="(randn(3,3) + 3*eye(3), randn(3,2), upper=True); "
     "(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
-    batching=batching_helpers.last(2, 2),
+    batching="last 2 2",
     signature="linalg.solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
     "left=True, bool unitriangular=False, Tensor out=None)",
 )
@@ -264,11 +263,7 @@ def _check_solved(name: str, b: Any, a: Any) -> None:
         )
 
 
-@primitive(
-    "TriangularSolveBackward0",
-    outputs="solution cloned_coefficient",
-    batching=batching_helpers.last(2, 2),
-)
+@primitive("TriangularSolveBackward0", outputs="solution cloned_coefficient", batching="last 2 2")
 class triangular_solve_p:
     def forward(
         self: Array,
@@ -472,7 +467,7 @@ class cholesky:
 @operator(
     "CholeskySolveBackward0",
     samples="(randn(3,2), tril(randn(3,3)) + 3*eye(3))",
-    batching=batching_helpers.last(2, 2),
+    batching="last 2 2",
     signature="cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)",
 )
 class cholesky_solve:
@@ -1043,7 +1038,7 @@ class lu_unpack_p:
 
 @operator(
     "LinalgLuSolveBackward0",
-    batching=batching_helpers.last(2, 1, 2),
+    batching="last 2 1 2",
     samples="(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))",
     signature="linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
     "bool adjoint=False, Tensor? out=None)",

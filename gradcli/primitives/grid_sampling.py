@@ -330,8 +330,7 @@ _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
 
 @function(
     "nn.functional.grid_sample(Tensor input, Tensor grid, Any mode='bilinear', Any padding_mode='zeros', "
-    "bool? align_corners=None) -> grid_sampler(input, grid, mode, padding_mode, align_corners)",
-    python=True,
+    "bool? align_corners=None)|python -> grid_sampler(input, grid, mode, padding_mode, align_corners)",
     primitives=list(_SAMPLERS.values()),
     samples="(randn(1,2,4,4), rand(1,3,3,2) - 0.5, align_corners=False); "
     "(randn(1,2,4,4), rand(1,3,3,2), 'bicubic', 'border', True)",

@@ -784,10 +784,9 @@ def kron(input: Array, other: Array) -> Any:
 
 @operator(
     "LinalgCrossBackward0",
-    "bilinear own",
+    "bilinear own apart",
     samples="(randn(3), randn(3)); (randn(2,3), randn(1,3)); (randn(3,2), randn(3,2), dim=0)",
     signature="linalg.cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
-    writes="apart",
 )
 class linalg_cross:
     """The cross product of vectors of three elements."""

@@ -290,8 +290,7 @@ def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[S
 
 @function(
     "nn.functional.interpolate(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
-    "Any align_corners=None, Any recompute_scale_factor=None, Any antialias=False)",
-    python=True,
+    "Any align_corners=None, Any recompute_scale_factor=None, Any antialias=False)|python",
     primitives=[*_NEAREST.values(), *_EXACT.values(), *_LINEAR.values(), *_SMOOTH.values()],
     samples="(randn(2,3,4), scale_factor=2); (randn(2,3,4,4), size=(5,7), mode='bilinear'); "
     "(randn(2,3,4,4), size=(5,7), mode='bicubic')",
@@ -343,8 +342,7 @@ def interpolate(
 
 @function(
     "nn.functional.upsample(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
-    "Any align_corners=None)",
-    python=True,
+    "Any align_corners=None)|python",
     samples="(randn(2,3,4), scale_factor=2)",
 )
 def upsample(

@@ -207,7 +207,7 @@ def operator(*about: Any, **facts: Any) -> Callable[[type], Primitive]:
 
     about: the kernel, a function of arrays, if the class has no `forward`; the node's name, if calls are
     recorded; facts in words: `"linear view"`. A word is a fact that is true, or a value of `linearity`,
-    `types` or `batching` (where elementwise is "pointwise", as PyTorch says).
+    `types`, `writes` or `batching` (where elementwise is "pointwise", as PyTorch says).
     facts: about the primitive, see `core.declaration.Facts`, and about its entry:
     samples: calls in the language, for tests and documentation; "(randn(3)); (randn(2,3), 1)" are calls of
     the public name. public: False if defined by `primitive`.
@@ -237,6 +237,7 @@ _WORDS: dict[str, tuple[str, Any]] = {
     **{word: ("batching", word) for word in ("along", "dynamic", "folded", "leading", "random")},
     **{"pointwise": ("batching", "elementwise"), "list": ("outputs", "list")},
     **{"function": ("method", False), "saves_all": ("saves_by_need", False)},
+    **{word: ("writes", word) for word in ("apart", "shared")},
 }
 
 
@@ -589,8 +590,11 @@ def meaning(numpy_function: Any) -> Any:
 tensor.meaning = meaning
 
 
-def _batching_rule(name: str) -> Any:
-    return getattr(import_module("gradcli.registry.batching_helpers"), name, None)
+def _batching_rule(text: str) -> Any:
+    """The rule of a name, or what a function makes of the words behind its name: `last 2 2`."""
+    name, *words = text.split()
+    rule: Any = getattr(import_module("gradcli.registry.batching_helpers"), name, None)
+    return rule(*(int(w) if w.isdigit() else w for w in words)) if words else rule
 
 
 setattr(declaration, "rule_of_name", _batching_rule)
