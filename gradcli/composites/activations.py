@@ -769,10 +769,9 @@ def _rectified(
 
 
 @function(
-    f"nn.functional.rrelu({_RRELU}, Any inplace=False)",
+    f"nn.functional.rrelu({_RRELU}, Any inplace=False)|python",
     primitives=[rrelu_p, rrelu_written],
     samples=["nn.functional.rrelu(randn(2,3))"],
-    python=True,
 )
 def rrelu(input: Array, lower: float, upper: float, training: bool, inplace: bool) -> Any:
     """The elements, negative ones scaled by random slopes (in training) or their mean."""
@@ -780,8 +779,7 @@ def rrelu(input: Array, lower: float, upper: float, training: bool, inplace: boo
 
 
 @function(
-    f"rrelu({_RRELU}, Generator? generator=None)",
-    method=False,
+    f"rrelu({_RRELU}, Generator? generator=None)|function",
     primitives=[rrelu_p],
     samples=["nn.functional.rrelu(randn(2,3))"],
     name="rrelu",

@@ -534,11 +534,10 @@ _AMONG = "*, bool assume_unique=False, bool invert=False"
 
 
 @function(
-    f"isin(Tensor elements, Tensor test_elements, {_AMONG}, Tensor out=None)",
-    f"isin(Scalar element, Tensor test_elements, {_AMONG}, Tensor out=None)",
-    f"isin(Tensor elements, Scalar test_element, {_AMONG}, Tensor out=None)",
+    f"isin(Tensor elements, Tensor test_elements, {_AMONG}, Tensor out=None)|function",
+    f"isin(Scalar element, Tensor test_elements, {_AMONG}, Tensor out=None)|function",
+    f"isin(Tensor elements, Scalar test_element, {_AMONG}, Tensor out=None)|function",
     samples="(tensor([1, 2, 3]), tensor([2, 3]))",
-    method=False,
 )
 def isin(*, assume_unique: bool, invert: bool, **operands: Any) -> Any:
     """True where an element is among the others."""

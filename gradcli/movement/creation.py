@@ -43,8 +43,7 @@ _LEAF = "bool pin_memory=False, bool requires_grad=False)"
 
 
 @function(
-    f"tensor(Any data, *, ScalarType dtype=None, Device? device=None, {_LEAF}",
-    method=False,
+    f"tensor(Any data, *, ScalarType dtype=None, Device? device=None, {_LEAF}|function",
     samples="([[1.5, 2], [3, 4]]); (2.5)",
 )
 def tensor(

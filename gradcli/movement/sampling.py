@@ -248,11 +248,10 @@ OF_CHANCES: tuple[Any, ...] = (bernoulli_p,)
 
 
 @function(
-    f"normal(Tensor mean, Tensor std, *, {_SOURCE}, Tensor out=None)",
-    f"normal(Tensor mean, float std=1, *, {_SOURCE}, Tensor out=None)",
-    f"normal(float mean, Tensor std, *, {_SOURCE}, Tensor out=None)",
-    f"normal(float mean, float std, int[] size, *, {_SOURCE}, Tensor out=None, {OPTIONS})",
-    method=False,
+    f"normal(Tensor mean, Tensor std, *, {_SOURCE}, Tensor out=None)|function",
+    f"normal(Tensor mean, float std=1, *, {_SOURCE}, Tensor out=None)|function",
+    f"normal(float mean, Tensor std, *, {_SOURCE}, Tensor out=None)|function",
+    f"normal(float mean, float std, int[] size, *, {_SOURCE}, Tensor out=None, {OPTIONS})|function",
     samples="(0., 1., (3,))",
     primitives=OF_TENSORS,
     overlap="whole whole",
