@@ -98,10 +98,11 @@ class Console:
         from gradcli.commands.graph import only_of_nothing
 
         try:
-            drawing = graph.tree(**options)
+            output.write_drawing(graph.tree(**options), self.style)
         except ValueError as error:
-            raise only_of_nothing(graph, options.get("only", ""), error) from error
-        output.write_drawing(drawing, self.style)
+            if "only" not in options:
+                raise
+            raise only_of_nothing(graph, options["only"], error) from error
 
     def read_file(self, path: str) -> str:
         """A file's text."""

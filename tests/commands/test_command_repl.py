@@ -48,6 +48,12 @@ def test_options(tmp_path):
     assert repl("randn(1)\n", "--manual-seed", "1") == repl("randn(1)\n", "--manual-seed", "1")
 
 
+def test_a_graph_of_what_no_node_is_called():
+    code, _, err = repl("x = ones(2, requires_grad=True)\ngraph sum(x) --only Pow\n")
+    assert code == 2
+    assert "--only: no node is called 'Pow'" in err
+
+
 def test_graph_and_help():
     code, out, err = repl("x = ones(2, requires_grad=True)\ngraph sum(x)\nhelp exp\n")
     assert (code, err) == (0, "")
