@@ -112,7 +112,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         shown = None if form in CODE or asked.composed else hint
         raise error_at(error, source=request.source, span=error.span, hint=shown) from error
     write_notes(found, made, where)
-    if made.shared and not options.cse:
+    if made.shared and not (options.cse or made.named):
         output.note("this is long: what occurs more than once has a name, as with --cse")
     values = _values(request, where, made) if options.at and form in ("text", "json") else {}
     if taken and form != "json":

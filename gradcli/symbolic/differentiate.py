@@ -7,7 +7,7 @@ expressions and simplified. Higher orders differentiate these expressions in the
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -44,15 +44,17 @@ class Derivatives:
     variable. branched: whether the program branched on a value, so that the derivatives hold on this
     path only. lower: the derivatives of all lower orders, the first order first. kind: "gradient",
     "Jacobian" and so on. beyond: whether as_strided read outside of its operand (`Tracer.beyond`).
-    assumed: the assumptions under which they hold (`symbolic.assumptions`). alone: the only shapes for
-    which they hold, in words ("for x of shape (3,) alone"); "" if no others are known to fail.
+    named: (the program's own names in order, with their expressions; the derivatives over these), where
+    the program has some. assumed: the assumptions under which they hold (`symbolic.assumptions`).
+    alone: the only shapes for which they hold, in words ("for x of shape (3,) alone"); "" if no others
+    are known to fail.
     """
 
     kind = "gradient"
 
     __slots__ = (
         *("alone", "assumed", "beyond", "branched", "by", "lower"),
-        *("program", "shape", "value", "variables"),
+        *("named", "program", "shape", "value", "variables"),
     )
 
     def __init__(
@@ -68,6 +70,7 @@ class Derivatives:
         self.program, self.variables, self.value = program, variables, value
         self.by, self.shape, self.branched, self.lower = by, shape, branched, lower
         self.assumed: Any = None
+        self.named: tuple[dict[str, Expression], dict[str, Expression]] | None = None
         self.beyond = False
         self.alone = ""
 
@@ -159,7 +162,9 @@ def _differentiated(
             for n, e in by.items()
         }
     value = rewrite(first.value, released)
-    return Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
+    found = Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
+    found.named = None if lower else first.named
+    return found
 
 
 def released(node: Expression) -> Expression:
@@ -372,10 +377,16 @@ def _on_path(
                 for n, g in zip(wanted, grads, strict=True)
             }
             whole, *tests = lifter.read([value, *conditions])
+            own = {} if more or conditions else _own_names(trace, arrays, given)
+            named = _over_names(own, trace, symbols, given, nan_guards, grads) if own else None
     if more and not known and not alg.is_bare(whole):  # the whole value is held constant
         whole = call("detach", [whole], whole.shape)
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
     found.beyond = trace.beyond
+    if named is not None:
+        definitions, made = named
+        pairs = zip(wanted, made, strict=True)
+        found.named = definitions, {n: canonicalise(e, symbols[n]) for n, e in pairs}
     return found, [(test, branch) for test, (_, branch) in zip(tests, trace.taken, strict=True)]
 
 
@@ -402,6 +413,34 @@ def _traced(
             pass
     run = traced_run(program, arrays, wanted, follow, names, more, not nan_guards, path)
     return {}, run
+
+
+def _own_names(
+    trace: Tracer, arrays: Mapping[str, Any], given: Collection[int]
+) -> dict[str, Value]:
+    """The names that a program gave to what its value comes from."""
+    held = {n: v for n, v in trace.assigned.items() if n not in arrays and isinstance(v, Tensor)}
+    values = {n: trace.value_of(v) for n, v in held.items()}
+    return {n: v for n, v in values.items() if v.call is not None and id(v.call) in given}
+
+
+def _over_names(
+    own: Mapping[str, Value],
+    trace: Tracer,
+    symbols: Mapping[str, Expression],
+    given: Collection[int],
+    nan_guards: bool,
+    grads: Iterable[Value | None],
+) -> tuple[dict[str, Expression], list[Expression]]:
+    """(the program's own names with their expressions, the gradients over these)."""
+    known = [(v, symbols[n]) for n, v in trace.inputs.items()]
+    definitions: dict[str, Expression] = {}
+    for n, value in own.items():
+        (made,) = Lifter(known, given, nan_guards).read([value])
+        definitions[n] = alg.full(made, tuple(value.shape))
+        known.append((value, name(n, tuple(value.shape), len(symbols) + len(known))))
+    lifter = Lifter(known, given, nan_guards)
+    return definitions, [alg.zero if g is None else lifter.read([g])[0] for g in grads]
 
 
 def positions(program: Program) -> dict[str, int]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.expression_text import Printer
-from gradcli.symbolic.expressions import Expression
+from gradcli.symbolic.expressions import Expression, order
 from gradcli.symbolic.shape_inference import sizes_said
 from gradcli.symbolic.sharing import shared_parts, size_of
 
+SHORTER = 0.8  # how much shorter the program's own names must make a text to stay in it
 LONGEST = 20_000  # characters up to which a derivative is printed without shared names
 
 
@@ -21,10 +22,10 @@ class Printed:
     each variable. code: the program, if the format is one; then `shared` and `by` are empty. general:
     whether it is proved for other sizes too, so that it holds for any; None: not tried. wrong: variables
     of other sizes for which it is known to be wrong. alike: whether it holds in other sizes as long as
-    equal sizes stay equal.
+    equal sizes stay equal. named: whether `shared` has the program's own names.
     """
 
-    __slots__ = ("alike", "by", "code", "form", "general", "shared", "wrong")
+    __slots__ = ("alike", "by", "code", "form", "general", "named", "shared", "wrong")
 
     def __init__(
         self,
@@ -35,7 +36,7 @@ class Printed:
     ) -> None:
         self.form, self.by, self.shared, self.code = form, by, shared or [], code
         self.general: bool | None = None
-        self.alike = False
+        self.alike = self.named = False
         self.wrong: Mapping[str, Any] | None = None
 
     @property
@@ -58,24 +59,56 @@ class Printed:
 def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> Printed:
     """The derivatives in a format: text (and json), latex, or a program (`printed_programs.write`).
 
-    cse: whether repeated subexpressions get a name; None: only if the text is long without.
+    cse: whether repeated subexpressions get a name; None: only if the text is long without. The names
+    that the program itself gave stay where they make it shorter.
     """
     if form not in ("text", "json", "latex"):
         from gradcli.symbolic import printed_programs
 
         return Printed(form, {}, code=printed_programs.write(found, form))
+    plain = _shown(found.by, {}, form, cse, found.variables)
+    if found.named is None:
+        return plain
+    definitions, by = found.named
+    over = _shown(by, definitions, form, cse, {**found.variables, **definitions})
+    sizes = [sum(map(len, [*p.lines, *p.by.values()])) for p in (plain, over)]
+    return over if over.named and (cse or sizes[1] < SHORTER * sizes[0]) else plain
+
+
+def _shown(
+    by: Mapping[str, Expression],
+    definitions: Mapping[str, Expression],
+    form: str,
+    cse: bool | None,
+    taken: Collection[str],
+) -> Printed:
+    """Derivatives over names that the program defines; those that they use are printed before."""
     printer, called = _notation(form)
-    roots = list(found.by.values())
+    own: dict[str, Expression] = {}
+    waiting = list(by.values())
+    while waiting:
+        used = {node.data for node in order(waiting) if node.op == "name"}
+        new = {n: definitions[n] for n in used if n in definitions and n not in own}
+        own |= new
+        waiting = list(new.values())
+    roots = [*(e for n, e in definitions.items() if n in own), *by.values()]
     if cse is None:
         cse = max(map(size_of, roots), default=0) > LONGEST
+    words = {part: word for word, part in shared_parts(roots, taken)} if cse else {}
     names: dict[int, str] = {}
-    shared = []
-    if cse:
-        for word, part in shared_parts(roots, taken=found.variables):
-            shared.append((called(word), printer(names).text(part)))
-            names[id(part)] = called(word)
+    shared: list[tuple[str, str]] = []
+    labels = [*(n for n in definitions if n in own), *[""] * len(by)]
+    for label, root in zip(labels, roots, strict=True):
+        for node in order([root]):
+            if node in words and id(node) not in names:
+                shared.append((called(words[node]), printer(names).text(node)))
+                names[id(node)] = called(words[node])
+        if label:
+            shared.append((called(label), names.get(id(root)) or printer(names).text(root)))
     last = printer(names)
-    return Printed(form, {n: names.get(id(e)) or last.text(e) for n, e in found.by.items()}, shared)
+    made = Printed(form, {n: names.get(id(e)) or last.text(e) for n, e in by.items()}, shared)
+    made.named = bool(own)
+    return made
 
 
 def _notation(form: str) -> tuple[type[Printer], Callable[[str], str]]:

@@ -531,6 +531,7 @@ def sized(
     if all(e is old[n] for n, e in by.items()):
         return None
     made = copy(found)
+    made.named = None
     made.value = by.get(VALUE, found.value)
     if found.value.shape == found.shape:
         made.shape = made.value.shape

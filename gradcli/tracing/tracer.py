@@ -57,6 +57,7 @@ class Tracer:
         self.variables: dict[str, Tensor] = {}
         self.inputs: dict[str, Value] = {}
         self.beyond = False
+        self.assigned: dict[str, Any] = {}  # the program's own names, and what they hold at its end
         self.refused: Exception | None = None
         self._computing = False  # a kernel runs, on arrays
         self._followed: dict[int, Any] = {}  # nodes from which the tape goes on to the variables

@@ -49,15 +49,16 @@ def traced_run(
                 say(text)
                 printed.append(text)
 
-        return trace_program(
-            lambda **space: run(program, {**space, **own}, write=write).value,
-            arrays,
-            wrt,
-            follow,
-            numbers,
-            again,
-            path,
-        )
+        held: dict[str, Any] = {}
+
+        def traced(**space: Tensor) -> Any:
+            made = run(program, {**space, **own}, write=write)
+            held.update((n, v) for n, v in made.names.items() if n not in {**space, **own})
+            return made.value
+
+        value, trace = trace_program(traced, arrays, wrt, follow, numbers, again, path)
+        trace.assigned = held
+        return value, trace
 
     with _worded(program):
         try:

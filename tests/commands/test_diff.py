@@ -64,6 +64,18 @@ def lines(*argv: str) -> list[str]:
         (["with no_grad():\n    c = x*2\nsum(c*x)", "--x", "3,4", "--at"], ["2*x = [6, 8]"]),
         (["special.bessel_j0(x)*x"], ["special.bessel_j0(x) - x*special.bessel_j1(x)"]),
         (["y = x**2; y*sin(y)"], ["2*x*(sin(x**2) + x**2*cos(x**2))"]),
+        # the program's own names stay where they make it shorter, and with --cse
+        (
+            [
+                "r = A@x - b; q = r*r; sum(q*exp(q)*sin(r))",
+                "--wrt=x",
+                "--x=1,2",
+                "--b=1",
+                "--A=1,2;3,4",
+            ],
+            ["r = A@x - b", "q = r**2", "A.T@(exp(q)*(2*r*sin(r)*(q + 1) + cos(r)*q))"],
+        ),
+        (["y = x**2; y*sin(y)", "--cse"], ["y = x**2", "2*x*(sin(y) + y*cos(y))"]),
         (["clamp(x, a, tensor(1.0))", "--wrt", "a"], ["where((x < a) & (a < 1), 1, 0)"]),
         (
             ["dot(x, (C@y)*y)", "--wrt=x", "--x=1,2", "--y=3,4", "--C=1,2;3,4", "--at"],
