@@ -81,6 +81,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """
     from gradcli.symbolic.composed_derivatives import Asked
     from gradcli.symbolic.lifting import NoExpression
+    from gradcli.symbolic.unknown_functions import Unknown
 
     if request.style.form == "json":
         options.format = "json"
@@ -100,6 +101,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.show_steps and (form in CODE or asked.name):
         what = f"--format {form}" if form in CODE else asked.name
         raise usage(f"--show-steps does not go with {what}", hint="leave one of them out")
+    unknown = [n for n in reading.functions if isinstance(request.loaded.get(n), Unknown)]
+    if options.at and unknown:
+        raise usage(f"--at: {unknown[0]} is not known, and has no value", hint="see --load FILE.py")
     if options.at and (missing := [n for n in where.arrays if n not in where.given]):
         raise usage(f"--at: no value for {missing[0]}", hint=f"add --{missing[0]} VALUE")
     try:

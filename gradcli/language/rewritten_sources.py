@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from gradcli.language import translations
 from gradcli.language.located_errors import LanguageError, suggest
-from gradcli.language.names import is_known, suggestions
+from gradcli.language.names import is_known
 from gradcli.language.parser import parse
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names, free_names
@@ -77,12 +76,15 @@ def _unknown_functions(program: Program) -> list[str]:
         taken = re.findall(rf"\bgrad\(\s*{re.escape(name)}\s*[,)]", program.source)
         return bool(called or taken) and reads == called + len(taken) and not is_known(name)
 
-    return [
-        name
-        for name in filter(is_function, free_names(program))
-        if len(name) == 1
-        or (name not in translations.FUNCTIONS and not suggest(name, suggestions()))
-    ]
+    return [n for n in free_names(program) if is_function(n) and (len(n) == 1 or not _is_slip(n))]
+
+
+def _is_slip(name: str) -> bool:
+    """Whether a name is like a function's, or is one elsewhere."""
+    from gradcli.language.names import suggestions
+    from gradcli.language.translations import FUNCTIONS
+
+    return name in FUNCTIONS or bool(suggest(name, suggestions()))
 
 
 def check_no_equation(program: Program) -> None:
