@@ -111,11 +111,13 @@ class Reverse(Level):
     def variables(self) -> list[Tensor]:
         return [v for r in self._variables if (v := r()) is not None]
 
-    def needs(self, tensors: Iterable[Tensor]) -> bool:
-        """Whether derivatives of tensors must be recorded: somebody below may differentiate them."""
-        self.needed = self.recorded and not all(
-            map(self._gone, leaves(map(edge, _with_tangents(tensors))))
-        )
+    def needs(self, tensors: Iterable[Tensor], captured: bool = False) -> bool:
+        """Whether derivatives of tensors must be recorded: somebody below may differentiate them.
+
+        captured: they have saved what leads to leaves that their own graph no longer ends in.
+        """
+        found = leaves(map(edge, _with_tangents(tensors)))
+        self.needed = self.recorded and (captured or not all(map(self._gone, found)))
         return self.needed
 
     def forget_below(self, tensors: Iterable[Tensor]) -> None:

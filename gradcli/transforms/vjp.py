@@ -44,7 +44,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 f"outputs to the function. cotangents: {_brief(spec)}, primal output: {_brief(own)}"
             )
         with levels.Reverse() as again:
-            keep = again.needs([*outputs, *_tensors(cotangents)])
+            # What was captured where nothing was recorded is a variable all the same where it is.
+            keep = again.needs([*outputs, *_tensors(cotangents)], captured=not level.recorded)
             keep = keep if create_graph is None else create_graph
             grads = _gradients(outputs, given, leaves, keep, retain_graph)
             return _closed(again, grads, again=True)
