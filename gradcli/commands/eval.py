@@ -32,25 +32,27 @@ if TYPE_CHECKING:
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the value of EXPR, with its uncertainty where values have one."""
-    if any("@" in text for text in request.texts.values()):
-        from gradcli.commands.uncertainty import take_from_cells
-
-        take_from_cells(request)
-    if request.uncertainties or options.uncertainty or options.covariance or options.budget:
-        from gradcli.commands import grad
-
-        request.no_grad = request.names
-        given = Options(**{**vars(grad.command.defaults()), **vars(options)})
-        grad.run(ctx, request, given, bare=True)
-        return
     by_rows, anomalies = rows_wanted(options), options.detect_anomaly
-    if (table := large_table(request, by_rows)) is not None and (by_rows or not anomalies):
+    said = request.uncertainties or options.uncertainty or options.covariance or options.budget
+    table = None if said else large_table(request, by_rows)
+    if table is not None and (by_rows or not anomalies):
         from gradcli.commands.large_columns import eval_by_rows, runner
 
         if anomalies:
             raise usage("--detect-anomaly does not go with --by-rows", hint="leave out one of them")
         with runner(options) as runs:
             eval_by_rows(ctx, request, table, runs)
+        return
+    if any("@" in text for text in request.texts.values()):
+        from gradcli.commands.uncertainty import take_from_cells
+
+        take_from_cells(request)
+    if said or request.uncertainties:
+        from gradcli.commands import grad
+
+        request.no_grad = request.names
+        given = Options(**{**vars(grad.command.defaults()), **vars(options)})
+        grad.run(ctx, request, given, bare=True)
         return
     lines = None
     if anomalies:

@@ -63,6 +63,10 @@ if TYPE_CHECKING:
     Option("-o FILE", "Write it, whole or not at all.", name="path"),
     Option("--detect-anomaly", "A row with NaN or infinity in it is a bad row."),
     Option("--order N", "Differentiate up to N times by each number.", least=1, default=1),
+    Option("--second x,y", "The second derivative by two numbers, as value.x.y.", many=True),
+    Option("--as NAME=COLUMN", "What a column is called: delta=S.grad.", name="called", many=True),
+    Option("--head N", "The first N rows alone.", least=0),
+    Option("--where EXPR", "Only the rows for which an expression of columns is true."),
     Option(
         "--jvp x=COLUMNS",
         "The derivative along a direction: columns, a value, or ones.",
@@ -74,6 +78,7 @@ if TYPE_CHECKING:
         'gradcli map "4*pi**2*L/T**2" pendulum.csv --uncertainty L=0.002 --uncertainty T=sT '
         "--no-grad all",
         "gradcli map \"dot(w,x)**2\" rows.parquet --columns 'x=x*' --w 1,2,3 --wrt w -o out.parquet",
+        'gradcli map -f call.txt options.csv --second S,v --as delta=S.grad --where "T > 0" --head 9',
         'zcat log.csv.gz | gradcli map "(a - b)/b" - --keep-columns time --no-grad all '
         "--bad-rows skip",
     ),
@@ -105,6 +110,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         asked = Asked(request, stream, options)
         asked.propagate(options.uncertainty, options.covariance, options.budget)
         asked.differentiate(options.order, options.jvp)
+        asked.differentiate_twice(options.second)
+        asked.choose(options)
         job = asked.job
         if parts is not None:
             job.settle(next(iter(stream)), form)
@@ -112,10 +119,17 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             say(by_workers(job, parts.parts, form, options), bad_rows)
             return
         with opened_sink(form, path, request) as sink:
+            left = sys.maxsize if options.head is None else options.head
             with RowsBar(stream.size) as progress:
                 for batch in stream:
-                    sink.write(job.run(batch, form))
+                    made = job.run(batch, form)
+                    few = made and left < len(made[0][1])
+                    sink.write([(n, a[:left]) for n, a in made] if few else made)
                     progress.advance(batch.rows, stream.done)
+                    left -= len(made[0][1]) if made else 0
+                    if left <= 0:
+                        stream.close()
+                        break
             sink.close()
     except TableError as error:
         raise table_error(error, table, (0, max(len(table), 1))) from None
@@ -298,6 +312,46 @@ class Asked:
         if order > 1:
             self._refuse_order()
         self.job.order = order
+
+    def differentiate_twice(self, pairs: Sequence[str]) -> None:
+        """Take in the second derivatives by two numbers."""
+        job = self.job
+        for text in pairs:
+            one, comma, other = (word.strip() for word in text.partition(","))
+            if not comma or "," in other:
+                raise usage(f"--second wants x,y, not {text!r}", hint="as in --second S,v")
+            for name in (one, other):
+                if name not in self.columns and name not in self.shared:
+                    known = ", ".join([*self.columns, *self.shared])
+                    hint = f"there are {known}"
+                    raise usage(f"--second: {name!r} is no variable", hint=hint, kind="name")
+                if job.shape(name):
+                    raise usage(f"--second: {name} is no number but has shape {job.shape(name)}")
+                if name in self.shared:
+                    self._differentiable(name)
+            if (one, other) not in job.second:
+                job.second.append((one, other))
+
+    def choose(self, options: Options) -> None:
+        """Take in which rows are wanted, and what columns are called."""
+        from gradcli.language import parse
+        from gradcli.tables.columns import column
+
+        for text in options.called:
+            name, equals, old = (word.strip() for word in text.partition("="))
+            if not (name and equals and old):
+                raise usage(f"--as wants NAME=COLUMN, not {text!r}", hint="as in --as delta=S.grad")
+            if old in self.job.renamed:
+                raise usage(f"--as: {old} is called {self.job.renamed[old]!r} already")
+            self.job.renamed[old] = name
+        if options.where is not None:
+            names = parse(options.where).free_variables()
+            places = {n: column(self.table_name, self.names, n, output.note) for n in names}
+            if not places:
+                raise usage("--where: no column decides", hint="as in --where 'T > 0'")
+            self.job.where = options.where, places
+        if options.head is not None and (options.workers or options.cluster):
+            raise usage("--head does not go with --workers and --cluster", hint="leave out one")
 
     def _refuse_order(self) -> None:
         for name in self.job.wrt:

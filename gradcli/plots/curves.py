@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.streaming.mapped_program import Rows, nth
+from gradcli.streaming.mapped_program import Rows, derivative
 
 Columns = list[Any]  # arrays of one length: a value, then its derivatives
 _FIRST = 257  # points of the first, even grid
@@ -24,7 +24,7 @@ def columns_of(
     has no derivative are NaN.
     """
     rows = [Rows(function, shared, ()), *([Rows(function, shared, [name])] if order else [])]
-    rows += [Rows(nth(function, name, k), shared, ()) for k in range(2, order + 1)]
+    rows += [Rows(derivative(function, [name] * k), shared, ()) for k in range(2, order + 1)]
 
     def columns(points: Any) -> Columns:
         found: Columns = []

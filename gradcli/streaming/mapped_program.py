@@ -8,6 +8,7 @@ values runs on the tape, row by row; so does a batch in which an error occurred,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -299,19 +300,17 @@ def direction(name: str) -> str:
     return f"{name} direction"
 
 
-def nth(function: Callable[..., Any], name: str, order: int) -> Callable[..., Any]:
-    """The function's derivative of that order by one of its variables, a number."""
+def derivative(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """The function's derivative by one number after the other; a name may stand there several times."""
     from gradcli import func
 
-    def derivative(**tensors: Any) -> Any:
-        def found(point: Any) -> Any:
-            return function(**tensors | {name: point})
+    for name in names:
+        function = partial(_slope, func.grad, function, name)
+    return function
 
-        for _ in range(order):
-            found = func.grad(found)
-        return found(tensors[name])
 
-    return derivative
+def _slope(grad: Any, function: Callable[..., Any], by: str, /, **tensors: Any) -> Any:
+    return grad(lambda point: function(**tensors | {by: point}))(tensors[by])
 
 
 def elements(name: str, array: Any) -> Arrays:
@@ -334,4 +333,4 @@ def _spread(found: Results, rows: int) -> Results:
     return Results(values, gradients, found.refused)
 
 
-__all__ = ["Results", "Rows", "direction", "elements", "jvp", "nth"]
+__all__ = ["Results", "Rows", "derivative", "direction", "elements", "jvp"]

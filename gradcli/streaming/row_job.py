@@ -19,7 +19,14 @@ from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.option_values import as_tensor, table_error
 from gradcli.streaming import uncertainty_law
-from gradcli.streaming.mapped_program import Results, Rows, direction, elements, jvp, nth
+from gradcli.streaming.mapped_program import (
+    Results,
+    Rows,
+    derivative,
+    direction,
+    elements,
+    jvp,
+)
 from gradcli.system import dtypes
 from gradcli.tables import TableError
 from gradcli.tables.delimited import is_missing
@@ -124,7 +131,9 @@ class RowJob:
         self.spread: set[int] = set()  # the columns of variables whose cells have uncertainties
         self.covariances: dict[tuple[str, str], Any] = {}
         self.budget = False
-        self.renamed: dict[str, str] = {}  # what columns that were computed are called
+        self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
+        self.renamed: dict[str, str] = {}  # what columns are called where they are written
+        self.where: tuple[str, dict[str, int]] | None = None  # a condition, and its columns
         self.hidden: list[str] = []  # differentiated by for the uncertainty alone
         self._begin()
 
@@ -166,6 +175,11 @@ class RowJob:
         self._refuse(table, bad)
         there = ~skipped
         there[list(bad)] = False
+        missing = int(skipped.sum())
+        if self.where is not None:
+            wanted = self._wanted(read, there)
+            skipped |= there & ~wanted
+            there = wanted
         places = np.flatnonzero(there)
         batch = {n: a[there] for n, a in batch.items()}
         before = random.snapshot()
@@ -177,18 +191,17 @@ class RowJob:
             pair: self._spread(pair[0], e, read, there) for pair, e in self.covariances.items()
         }
         columns = self._computed(results, further, len(places), errors, covariances)
-        columns = [(self.renamed.get(name, name), array) for name, array in columns]
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
             bad.update(_anomalies(columns, places, results))
         self._refuse(table, bad)
-        self._count(table, bad, int(skipped.sum()))
+        self._count(table, bad, missing)
         keep = ~skipped
         if self.bad_rows == "skip":
             keep[list(bad)] = False
         if bad or len(places) < len(keep):
             columns = [(name, self._placed(a, places, keep, bad)) for name, a in columns]
-        return self._distinct([*self._passed(table, keep, form), *columns])
+        return self._distinct(self._named(self._passed(table, keep, form), columns))
 
     def _spread(self, name: str, of: Any, read: _Reading, there: Any) -> Any:
         """An uncertainty or covariance of a variable's rows. of: a column, an array, or None: the cells."""
@@ -238,6 +251,35 @@ class RowJob:
             made[label] = [(label + suffix, array) for suffix, array in values.items()]
         return made
 
+    def _named(self, passed: list[Column], made: list[Column]) -> list[Column]:
+        """The columns as they are to be called; a name means what was computed before the table's own."""
+        own = {name for name, _ in made}
+        known = dict.fromkeys(name for name, _ in (*passed, *made))
+        for name in self.renamed:
+            if name not in known:
+                raise _usage(
+                    f"--as: there is no column {name!r}", hint=f"there are {', '.join(known)}"
+                )
+        called = self.renamed.get
+        kept = [(name if name in own else called(name, name), array) for name, array in passed]
+        return [*kept, *((called(name, name), array) for name, array in made)]
+
+    def _wanted(self, read: _Reading, there: Any) -> Any:
+        """Which of the rows that are there fulfil the condition."""
+        from gradcli import language
+
+        assert self.where is not None
+        program, loaded, columns = parse(self.where[0]), self.loaded, self.where[1]
+        run = Rows(lambda **row: language.run(program, {**loaded, **row}).value, {}, (), True)
+        found = run({n: read.numbers(i)[there] for n, i in columns.items()}, int(there.sum()))
+        if found.refused:
+            raise found.refused[min(found.refused)]
+        if found.values and list(found.values) != [""]:
+            raise _usage("--where: the condition of a row is true or false")
+        wanted = there.copy()
+        wanted[there] = found.values[""].astype(bool) if found.values else False
+        return wanted
+
     def _distinct(self, columns: list[Column]) -> list[Column]:
         """The columns, if no two have one name."""
         names = [name for name, _ in columns]
@@ -277,6 +319,8 @@ class RowJob:
             for n, d in self.directions.items()
         }
         self.keep = [moved[i] for i in self.keep]
+        if self.where is not None:
+            self.where = self.where[0], {n: moved[i] for n, i in self.where[1].items()}
         self.kinds = {moved[i]: kind for i, kind in self.kinds.items() if i in moved}
         self.spread = {moved[i] for i in self.spread}
 
@@ -326,9 +370,12 @@ class RowJob:
                 self.further["value.jvp"] = Rows(along, shared, (), self.bad_rows == "stop")
             for name in self.wrt:
                 for k in range(2, self.order + 1):
-                    derivative = nth(function, name, k)
-                    run = Rows(derivative, self.shared, (), self.bad_rows == "stop")
+                    by = derivative(function, [name] * k)
+                    run = Rows(by, self.shared, (), self.bad_rows == "stop")
                     self.further[f"{name}.grad{k}"] = run
+            for pair in self.second:
+                run = Rows(derivative(function, pair), self.shared, (), self.bad_rows == "stop")
+                self.further[_second(pair)] = run
         return self.further
 
     def _function(self, quiet: bool = False) -> Callable[..., Any]:
@@ -392,6 +439,8 @@ class RowJob:
             found += elements(f"{name}.grad", gradients[name]).items()
             for k in range(2, self.order + 1):
                 found += further[f"{name}.grad{k}"]
+        for pair in self.second:
+            found += further[_second(pair)]
         return found
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -535,6 +584,7 @@ class RowJob:
         for of in self.directions.values():
             if isinstance(of, list):
                 found.update(of)
+        found.update(self.where[1].values() if self.where is not None else ())
         return found
 
     def tally(self) -> Tally:
@@ -543,6 +593,11 @@ class RowJob:
         alone = (w.alone for w in ways if w is not None and w.alone is not None)
         self.counted.alone = next(alone, None)
         return self.counted
+
+
+def _second(pair: tuple[str, str]) -> str:
+    """The column of a second derivative."""
+    return "value." + ".".join(pair)
 
 
 def _usage(message: str, *, hint: str | None = None) -> LanguageError:

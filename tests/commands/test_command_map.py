@@ -40,6 +40,44 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+# -- what is asked for of the table: (arguments, the lines, or what is refused) -----------------------
+CHOSEN = [
+    (["L**2*T", "p.csv", "--second", "L,T", "--second", "L,L", "--keep-columns", "none", "--where", "L == 1"],
+     ["value,L.grad,T.grad,value.L.T,value.L.L", "2,4,1,2,4"]),
+    (["L*T*g", "p.csv", "--g", "3", "--second", "L,g", "--no-grad", "all", "--keep-columns", "L", "--where", "L == 1"],
+     ["L,value,value.L.g", "1,6,2"]),
+    (["L*T", "p.csv", "--no-grad", "all", "--as", "area=value", "--as", "length=L", "--keep-columns", "L", "--head", "1"],
+     ["length,area", "0.994,1.990982"]),
+    (["2*L", "p.csv", "--no-grad", "all", "--keep-columns", "none", "--where", "sT > 0.007"], ["value", "2"]),
+    (["log(L - 0.995)", "p.csv", "--no-grad", "all", "--keep-columns", "L", "--where", "L > 0.995", "--detect-anomaly",
+      "--precision", "3"], ["L,value", "1,-5.3"]),
+    (["2*L", "p.csv", "--no-grad", "all", "--keep-columns", "none", "--where", "L > 9"], ["value"]),
+    (["2*L", "p.csv", "--no-grad", "all", "--keep-columns", "none", "--head", "0"], ["value"]),
+    (["L*T", "p.csv", "--as", "x=y"], "--as: there is no column 'y'"),
+    (["L*T", "p.csv", "--as", "x"], "--as wants NAME=COLUMN, not 'x'"),
+    (["L*T", "p.csv", "--as", "a=L", "--as", "b=L"], "--as: L is called 'a' already"),
+    (["L*T", "p.csv", "--as", "value=L"], "two columns would be called 'value'"),
+    (["L*T", "p.csv", "--second", "L"], "--second wants x,y, not 'L'"),
+    (["L*T", "p.csv", "--second", "L,Q"], "--second: 'Q' is no variable"),
+    (["dot(w,x)", "p.csv", "--columns", "x=L,T", "--w", "1,2", "--second", "x,x"], "x is no number but has shape (2,)"),
+    (["L*T", "p.csv", "--where", "Q > 1"], "there is no column 'Q'"),
+    (["L*T", "p.csv", "--where", "stack([L, T]) > 1"], "the condition of a row is true or false"),
+    (["L*T", "p.csv", "--where", "1 > 0"], "--where: no column decides"),
+    (["L*T", "p.csv", "--workers", "1", "-o", "w.parquet", "--head", "2"], "--head does not go with --workers"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"), CHOSEN, ids=lambda v: " ".join(v)[:60] if isinstance(v, list) else ""
+)
+def test_rows_and_columns_are_chosen(argv, expected) -> None:
+    code, out, err = run("map", *argv)
+    if isinstance(expected, str):
+        assert code == 2 and expected in err
+    else:
+        assert (code, out.splitlines()) == (0, expected), err
+
+
 # -- columns out: (arguments, the header and the lines below) ----------------------------------------
 OUT = [
     ([G, "p.csv", "--keep-columns", "L,T"],
