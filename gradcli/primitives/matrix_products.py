@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -36,12 +37,13 @@ FAMILY = "linalg"
 def _by(rule: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
     """A batching rule of `batching_helpers`, which is imported when it is first needed."""
 
-    def call(*args: Any) -> Any:
+    @cache
+    def found() -> Any:
         from gradcli.registry import batching_helpers
 
-        return rule(batching_helpers)(*args)
+        return rule(batching_helpers)
 
-    return call
+    return lambda *args: found()(*args)
 
 
 def _products() -> tuple[Any, ...]:
@@ -196,7 +198,8 @@ def _ger(g: Any, vec: Any) -> Any:
     return g.reshape(g.shape[0], 1) * vec
 
 
-def _outer(a: Any, b: Any) -> Any:
+def _outer(vectors: list[Any]) -> Any:
+    a, b = vectors
     return a[:, None] * b[None, :]
 
 
@@ -374,7 +377,7 @@ def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
     "AddmmBackward0",
     "inplace own analytic",
     samples="(randn(2,2), randn(2,3), randn(3,2)); (randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
-    batching=_by(lambda rules: rules.added_product(lambda: mm)),
+    batching=_by(lambda rules: rules.added_product(mm.in_batch)),
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
 )
 class addmm:
@@ -403,7 +406,7 @@ class addmm:
     "AddmvBackward0",
     "inplace own analytic",
     samples="(randn(2), randn(2,3), randn(3)); (randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
-    batching=_by(lambda rules: rules.added_product(lambda: mv)),
+    batching=_by(lambda rules: rules.added_product(mv.in_batch)),
     symbolic="addmm",
     signature=_added("addmv", "mat", "vec"),
 )
@@ -434,7 +437,7 @@ def _whole(number: Any, name: str) -> Any:
     "AddrBackward0",
     "inplace common",
     samples="(randn(2,3), randn(2), randn(3)); (randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
-    batching=_by(lambda rules: rules.added_product(lambda: _outer)),
+    batching=_by(lambda rules: rules.added_product(_outer)),
     signature=_added("addr", "vec1", "vec2"),
 )
 class addr:
@@ -466,7 +469,7 @@ class addr:
 @operator(
     "AddbmmBackward0",
     "inplace own",
-    batching=_by(lambda rules: rules.added_product(lambda: bmm, (0,))),
+    batching=_by(lambda rules: rules.added_product(bmm.in_batch, (0,))),
     samples="(randn(3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     signature=_added("addbmm", "batch1", "batch2"),
@@ -524,7 +527,7 @@ class addbmm:
     "inplace own",
     samples="(randn(2,3,5), randn(2,3,4), randn(2,4,5)); "
     "(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
-    batching=_by(lambda rules: rules.added_product(lambda: bmm)),
+    batching=_by(lambda rules: rules.added_product(bmm.in_batch)),
     symbolic="addmm",
     signature=_added("baddbmm", "batch1", "batch2", out_dtype=True),
 )

@@ -335,6 +335,8 @@ def product(ranks: tuple[int, int], primitives: Callable[[], tuple[VjpRules, ...
         if _in(a, level) and _in(b, level):
             (*outer, k), (_, *inner) = a.shape, b.shape
             a, b = full(a, level), full(b, level)
+            if ranks == (2, 2):
+                return bmm.in_batch([a, b])
             if ranks == (1, 1) and isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
                 return np.einsum("bi,bi->b", a, b)
             shapes = (level.size, prod(outer), k), (level.size, k, prod(inner))
@@ -346,9 +348,11 @@ def product(ranks: tuple[int, int], primitives: Callable[[], tuple[VjpRules, ...
             return other * own.diagonal.reshape((level.size, *(1,) * (other.ndim - 1)))
         rows = full(own, level)
         rows = _swapped(rows) if turned and own.ndim == 2 else rows
-        merged = rows.reshape((level.size * prod(rows.shape[1:-1]), rows.shape[-1]))
-        found = _of_rows(mm if other.ndim == 2 else mv, merged, other)
-        found = found.reshape((*rows.shape[:-1], *other.shape[1:]))
+        by = mm if other.ndim == 2 else mv
+        if own.ndim == 1:
+            return _of_rows(by, rows, other)
+        merged = rows.reshape((level.size * rows.shape[1], rows.shape[2]))
+        found = _of_rows(by, merged, other).reshape((*rows.shape[:2], *other.shape[1:]))
         return _in_order(_swapped(found), level) if turned and ranks == (2, 2) else found
 
     return rule
@@ -372,12 +376,12 @@ def conjugated(rule: Rule) -> Rule:
     )
 
 
-def added_product(product: Callable[[], VjpRules], over: tuple[int, ...] = ()) -> Rule:
+def added_product(product: Callable[[list[Any]], Any], over: tuple[int, ...] = ()) -> Rule:
     """`addmm` and its like: `beta * self + alpha * product`, the product summed over some dimensions."""
 
     def rule(primitive: Primitive, operands: list[Any], level: BatchLevel) -> Any:
         own, a, b, beta, alpha = operands
-        made = product()(a, b)
+        made = product([a, b])
         made = batched_arrays.total(made, over) if over else made
         if made.dtype.kind in "biu" and float in (type(alpha), type(beta)):  # as PyTorch under vmap
             made, own = (v.astype(dtypes.default.real) for v in (made, own))
