@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradcli.symbolic import algebra as alg
@@ -21,7 +22,6 @@ from gradcli.symbolic.polynomials import (
     times,
 )
 from gradcli.symbolic.products import (
-    Factor,
     Product,
     add,
     applied,
@@ -116,12 +116,13 @@ def candidates(expression: Expression) -> Iterator[Expression]:
         try:
             if CIRCULAR & words:
                 read(nodes, whole)  # the first reading collects the multiples of angles
-            made = read(nodes, whole)
-            yield from _written(made[expression], writer)
+            made = read(nodes[:-1], whole)
             terms = [made[t].scaled(c.value) for t, c in _terms(expression)]
-            if len(terms) > 1:
+            if terms:
+                yield _outside(terms, writer, _common)
+                yield _outside(terms, writer, _usual)
                 yield _grouped(terms, writer)
-                yield _outside(terms, writer)
+            yield from _written(_read(expression, made), writer)
         except (TooLarge, ZeroDivisionError, OverflowError):
             continue
 
@@ -146,8 +147,9 @@ def _exponents(node: Expression) -> list[Number]:
 
 
 def _terms(total: Expression) -> list[tuple[Expression, Number]]:
+    """The (term, coefficient) pairs of a sum, the constant last; none of another expression."""
     if total.op != "sum":
-        return [(total, ONE)]
+        return []
     coefficients, constant = total.data
     return [*zip(total.args, coefficients, strict=True), (alg.one, constant)]
 
@@ -183,16 +185,27 @@ def _grouped(terms: list[Product], writer: Writer) -> Expression:
     return alg.combine((writer.product(add(g)), ONE) for g in groups.values())
 
 
-def _outside(terms: list[Product], writer: Writer) -> Expression:
-    """The terms over what all denominators and all numerators share: (u - v/w)/w."""
+def _outside(
+    terms: list[Product], writer: Writer, power: Callable[[list[Rational]], Rational]
+) -> Expression:
+    """The terms over their shared factors, (u - v/w)/w; power: that of a factor from all its powers."""
     own = [t for t in terms if t.number]
-    shared: dict[Factor, Rational] = {}
-    for k in own[0].powers:
-        powers = [t.powers.get(k, 0) for t in own]
-        shared[k] = min(powers) if min(powers) > 0 else min(max(powers), 0)
+    keys = dict.fromkeys(k for t in own for k in t.powers)
+    shared = {k: power([t.powers.get(k, 0) for t in own]) for k in keys}
     outer = Product(1, {k: e for k, e in shared.items() if e})
     inner = alg.combine((writer.product(t.times(outer.power(-1))), ONE) for t in own)
     return alg.multiply(writer.product(outer), inner)
+
+
+def _common(powers: list[Rational]) -> Rational:
+    """What all numerators and all denominators share."""
+    return min(powers) if min(powers) > 0 else min(max(powers), 0)
+
+
+def _usual(powers: list[Rational]) -> Rational:
+    """The power in most terms: that of u*v*w is u*v*w*(1/u + 1/v + 1/w) for unit slopes."""
+    ((power, count),) = Counter(powers).most_common(1)
+    return power if 2 * count > len(powers) else 0
 
 
 def _read(node: Expression, made: dict[Expression, Product]) -> Product:
