@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import reduce
 from math import gcd
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.symbolic.expressions import (
@@ -307,8 +308,19 @@ def _root_first(exponent: Number) -> bool:
     return isinstance(exponent.value, Fraction) and exponent.value.denominator % 2 == 0
 
 
+_contents: WeakKeyDictionary[Expression, tuple[Number, Expression | None]] = WeakKeyDictionary()
+
+
 def content_of(total: Expression) -> tuple[Number, Expression]:
     """(factor, rest) of a sum: the common rational factor of all coefficients, with a common sign."""
+    known = _contents.get(total)
+    if known is None:
+        factor, rest = _content_of(total)
+        known = _contents[total] = factor, None if rest is total else rest
+    return known[0], known[1] or total
+
+
+def _content_of(total: Expression) -> tuple[Number, Expression]:
     coefficients, constant = total.data
     numbers = [c for c in (*coefficients, constant) if c != ZERO]
     if all(c.exact and not c.decimal for c in numbers):

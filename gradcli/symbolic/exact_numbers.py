@@ -60,6 +60,8 @@ class Number:
     @property
     def negative(self) -> bool:
         """Whether it is printed with a minus sign."""
+        if type(self.value) is Fraction:
+            return self.value.numerator < 0
         if isinstance(self.value, complex):
             real, imaginary = self.value.real, self.value.imag
             return real < 0 or (real == 0 and imaginary < 0)
@@ -78,6 +80,8 @@ class Number:
         return Number(a + b, self.decimal or other.decimal)
 
     def __mul__(self, other: Number) -> Number:
+        if self is ONE or other is ONE:
+            return other if self is ONE else self
         a, b = _pair(self, other)
         return Number(a * b, self.decimal or other.decimal)
 
@@ -115,6 +119,8 @@ class Number:
         return Number(short, is_decimal(short)) if near else self
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if not isinstance(other, Number):
             return NotImplemented
         a, b = self.value, other.value

@@ -42,6 +42,7 @@ from gradcli.symbolic.shortest_form import Writer, operations
 
 BUDGET = 8_000
 SHORT = 2  # operations of an expression that is short enough
+HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
 MOST_TERMS = 8  # of a numerator that is written term by term
 GROWING = frozenset("exp sinh cosh".split())
@@ -119,8 +120,10 @@ def candidates(expression: Expression) -> Iterator[Expression]:
             made = read(nodes[:-1], whole)
             terms = [made[t].scaled(c.value) for t, c in _terms(expression)]
             if terms:
-                yield _outside(terms, writer, _common)
                 yield _outside(terms, writer, _usual)
+                if expression.weight > HEAVIEST:
+                    return
+                yield _outside(terms, writer, _common)
                 yield _grouped(terms, writer)
             yield from _written(_read(expression, made), writer)
         except (TooLarge, ZeroDivisionError, OverflowError):
