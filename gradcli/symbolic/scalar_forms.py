@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.exact_check import Check, is_leaf
-from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expression_text import to_text
 from gradcli.symbolic.expressions import Expression, order
 from gradcli.symbolic.polynomials import (
@@ -120,7 +120,8 @@ def candidates(expression: Expression) -> Iterator[Expression]:
             made = read(nodes[:-1], whole)
             terms = [made[t].scaled(c.value) for t, c in _terms(expression)]
             if terms:
-                yield _outside(terms, writer, _usual)
+                if len(terms) > 2:
+                    yield _outside(terms, writer, _usual)
                 if expression.weight > HEAVIEST:
                     return
                 yield _outside(terms, writer, _common)
@@ -154,7 +155,8 @@ def _terms(total: Expression) -> list[tuple[Expression, Number]]:
     if total.op != "sum":
         return []
     coefficients, constant = total.data
-    return [*zip(total.args, coefficients, strict=True), (alg.one, constant)]
+    found = [*zip(total.args, coefficients, strict=True), (alg.one, constant)]
+    return [(term, c) for term, c in found if c != ZERO]
 
 
 def _one_sign(total: Expression) -> Expression:
@@ -192,11 +194,10 @@ def _outside(
     terms: list[Product], writer: Writer, power: Callable[[list[Rational]], Rational]
 ) -> Expression:
     """The terms over their shared factors, (u - v/w)/w; power: that of a factor from all its powers."""
-    own = [t for t in terms if t.number]
-    keys = dict.fromkeys(k for t in own for k in t.powers)
-    shared = {k: power([t.powers.get(k, 0) for t in own]) for k in keys}
+    keys = dict.fromkeys(k for t in terms for k in t.powers)
+    shared = {k: power([t.powers.get(k, 0) for t in terms]) for k in keys}
     outer = Product(1, {k: e for k, e in shared.items() if e})
-    inner = alg.combine((writer.product(t.times(outer.power(-1))), ONE) for t in own)
+    inner = alg.combine((writer.product(t.times(outer.power(-1))), ONE) for t in terms)
     return alg.multiply(writer.product(outer), inner)
 
 

@@ -48,8 +48,8 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["x*y[0]*y[1]", "--wrt", "x,y[1]"], ["x.grad = y[1]*y[0]", "y[1].grad = x*y[0]"]),
         (["u = x**2; sin(u)*x", "--wrt", "u"], ["cos(u)*x"]),
         # a direction: J@v
-        (["x**2*y", "--along", "a,b", "--wrt", "x,y"], ["x*(x*b + 2*a*y)"]),
-        (["x**2*y", "--along", "1,2"], ["2*x*(x + y)"]),
+        (["x**2*y", "--along", "a,b", "--wrt", "x,y"], ["x*(2*a*y + x*b)"]),
+        (["x**2*y", "--along", "1,2"], ["2*x*(y + x)"]),
         (["sum(x**2)", "--along", "v", "--wrt", "x"], ["2*x@v"]),
         (["A@x", "--along", "v", "--wrt", "x"], ["A@v"]),
         # fields

@@ -93,8 +93,8 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
     ("log(5)*x/3", {"x": S}, {"x": "log(5)/3"}),
     ("exp(1)*x", {"x": S}, {"x": "exp(1)"}),
     ("sin(c*x)", {"c": S, "x": S}, {"c": "x*cos(c*x)", "x": "c*cos(c*x)"}),
-    ("x*sin(c*x)*c", {"c": S, "x": S}, {"c": "x*(c*x*cos(c*x) + sin(c*x))",
-                                       "x": "c*(c*x*cos(c*x) + sin(c*x))"}),
+    ("x*sin(c*x)*c", {"c": S, "x": S}, {"c": "x*(sin(c*x) + c*x*cos(c*x))",
+                                       "x": "c*(sin(c*x) + c*x*cos(c*x))"}),
     ("det(X)", {"X": (3, 3)}, {"X": "det(X)*linalg.inv(X).T"}),
     # losses
     ("-(t*log(sigmoid(z)) + (1-t)*log(1-sigmoid(z)))", {"t": S, "z": S},
@@ -318,7 +318,7 @@ def test_a_sum_of_many_terms_is_read_at_once(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(algebra, "combine", counted)
     n = 150
     derivatives(" + ".join(f"sin({k}*x)*x**{k % 5}" for k in range(1, n)), x=())
-    assert terms < 30 * n  # and not n**2/2
+    assert terms < 50 * n  # and not n**2/2
 
 
 # What random programs found: every text has to run, and to be the gradient.
