@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from gradcli.language.equations import sides
 from gradcli.language.located_errors import LanguageError, suggest
 from gradcli.language.names import is_known
 from gradcli.language.parser import parse
@@ -148,18 +149,9 @@ def substitutions(values: Mapping[str, str]) -> dict[str, str]:
 
 def as_difference(source: str) -> str:
     """`left == right` as `left - right`. Raises LanguageError if the program ends in no equation."""
-    program = parse(source)
-    row = len(program) - 2
-    if not _is_equation(program):
-        raise LanguageError(
-            "--of needs an equation",
-            kind="usage",
-            source=source,
-            span=program.value_span,
-            hint='write it as left == right, as in "x**2 + y**2 == 1"',
-        )
-    left, right = map(program.span, program.children(row - 1))
-    start, end = program.span(row)
+    program, _ = sides(parse(source))
+    left, right = map(program.span, program.children(len(program) - 3)[-2:])
+    start, end = program.span(len(program) - 2)  # of the statement: brackets are around the sides
     pieces = (source[:start], source[slice(*left)], source[slice(*right)], source[end:])
     return "{}({}) - ({}){}".format(*pieces)
 

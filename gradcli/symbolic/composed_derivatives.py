@@ -32,8 +32,6 @@ from gradcli.symbolic.differentiate import (
 from gradcli.symbolic.expressions import Expression
 from gradcli.symbolic.generic_points import Arrays, quiet
 from gradcli.symbolic.latex import derivative_of, symbol
-from gradcli.symbolic.matrix_derivatives import MatrixClaim, jacobian, partials
-from gradcli.symbolic.matrix_derivatives import way as matrix_way
 from gradcli.symbolic.printed_text import Printed
 from gradcli.symbolic.proof import VALUE, Claim
 from gradcli.symbolic.rewriting import rewrite
@@ -49,18 +47,21 @@ class Part(NamedTuple):
     claim: type[Claim]
 
 
-PARTS = {
-    "g": Part(differentiate, Claim),
-    "J": Part(jacobian, MatrixClaim),
-    "H": Part(partials, MatrixClaim),
-}
+def _part(letter: str) -> Part:
+    """What is written with this letter; matrices are imported where there are any."""
+    if letter == "g":
+        return Part(differentiate, Claim)
+    from gradcli.symbolic import matrix_derivatives
+
+    find = matrix_derivatives.jacobian if letter == "J" else matrix_derivatives.partials
+    return Part(find, matrix_derivatives.MatrixClaim)
 
 
 class Composed(Derivatives):
     """Formulas over derivatives: `by` has each under its label.
 
     kind: "derivative", or "value" for a program's value alone. formulas: the program of each. bases: what
-    they are made of, by the letters of PARTS. left: what each is called in LaTeX.
+    they are made of, by the letters of `_part`. left: what each is called in LaTeX.
     """
 
     __slots__ = ("bases", "formulas", "kind", "left")
@@ -92,7 +93,7 @@ class ComposedClaim(Claim):
             words = {n for label in base.by for n in label.split(".")}
             fresh = {n: t.clone().requires_grad_(n in words) for n, t in plain.items()}
             program = {**self.names, **fresh}
-            tape = PARTS[letter].claim(base, Printed("text", {}), self.names)
+            tape = _part(letter).claim(base, Printed("text", {}), self.names)
             own = run(found.program, program, write=lambda text: None).value
             numbers = tape.of_value(own, fresh)
             space |= {_named(letter, label): wrap(a) for label, a in numbers.items()}
@@ -132,8 +133,8 @@ def _find(
     read = {n for formula in parsed.values() for n in free_names(formula)}
     how: dict[str, Any] = {"follow": follow, "names": names, "nan_guards": nan_guards}
     bases = {
-        letter: part.find(program, variables, wrt, **how)
-        for letter, part in PARTS.items()
+        letter: _part(letter).find(program, variables, wrt, **how)
+        for letter in "gJH"
         if any(n.startswith(f"_{letter}_") for n in read)
     }
     with reading(program, variables, wrt) as (arrays, _):
@@ -196,8 +197,12 @@ class Asked(NamedTuple):
         if " and " in self.name:
             raise LanguageError(f"{self.name} do not go together", hint="leave one of them out")
         if not self.composed:
-            ways = matrix_way(arrays, wanted, self.order, self.rows)
-            return ways or {"find": partial(differentiate, order=self.order)}
+            plain = {"find": partial(differentiate, order=self.order)}
+            if not self.rows and self.order == 1:
+                return plain
+            from gradcli.symbolic.matrix_derivatives import way as matrices
+
+            return matrices(arrays, wanted, self.order, self.rows) or plain
         if self.elements:
             return elements(self.elements)
         shape = shape_of_value(program, arrays, names)

@@ -40,6 +40,7 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         ([*CIRCLE, "--format", "latex"], [r"\frac{\partial y}{\partial x} = -\frac{x}{y}"]),
         ([*CIRCLE, "--x", "3", "--y", "4", "--at"], ["-x/y = -0.75"]),
         (["a = 2; x**a + y**a == z", "--of", "y"], ["x.grad = -x/y", "z.grad = 1/(2*y)"]),
+        (["1 == (x**2 + y**2)", "--of", "y", "--wrt", "x"], ["-x/y"]),
         (["y = x^2", "--math", "--of", "y"], ["2*x"]),
         (["A@y == b", "--of", "y", "--wrt", "b"], ["linalg.inv(A)"]),
         # an element, a slice, an intermediate
@@ -154,7 +155,7 @@ def test_json() -> None:
     ("argv", "words"),
     [
         (["x**2 + y**2 == 1"], "say it with --of NAME"),
-        (["x**2", "--of", "x"], "--of needs an equation"),
+        (["x**2", "--of", "x"], "this is no equation"),
         (["x**2 == 1", "--of", "y"], "'y' is no variable (there are: x)"),
         ([*CIRCLE, "--jacobian"], "--jacobian and --of do not go together"),
         ([*CIRCLE, "--order", "3"], "a first derivative, and a second one"),
