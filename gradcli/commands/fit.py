@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 BOUNDS = Option("--bounds x=LOW:HIGH", "Bounds of a variable.", many=True)
 PLOT = "--plot FILE"
+_PICTURES = (".svg", ".png", ".pdf")
 
 
 @declare(
@@ -97,9 +98,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         if path is not None:
             asked.write(found, options)
         if form is not None:
-            from gradcli.optimize.fits import drawing
+            from gradcli.optimize.fits import drawn
+            from gradcli.plots.solutions import fit_picture
 
-            output.write_file(plot, drawing(form, asked.rows, found, asked.batch, asked.spreads))
+            parts = drawn(asked.rows, found, asked.batch, asked.spreads)
+            output.write_file(plot, fit_picture(form, *parts))
     report(request, asked.rows, found, shares if options.budget else {})
 
 
@@ -124,14 +127,16 @@ def _reading(table: str) -> Iterator[None]:
 
 
 def picture_form(path: str) -> str:
-    """The format that the ending of --plot FILE asks for."""
-    from gradcli.optimize.plots import ENDINGS
+    """The format that the ending of --plot FILE asks for. Raises LanguageError without matplotlib, too."""
+    from importlib.util import find_spec
 
     ending = os.path.splitext(path.lower())[1]
-    if ending not in ENDINGS:
+    if ending not in _PICTURES:
         raise usage(
-            f"--plot: no picture has the ending of {path}", hint=f"there are {', '.join(ENDINGS)}"
+            f"--plot: no picture has the ending of {path}", hint=f"there are {', '.join(_PICTURES)}"
         )
+    if find_spec("matplotlib") is None:
+        raise usage("--plot needs matplotlib", hint='pip install "gradcli[plot]"')
     return ending[1:]
 
 

@@ -50,6 +50,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     Derivatives are exact: gradients, Hessians for up to 200 numbers, and their products beyond. What was
     found is told by the eigenvalues of the Hessian: a minimum, a saddle point, or neither.
     """
+    from gradcli.optimize.least_squares import limits
     from gradcli.optimize.minima import minimize
     from gradcli.optimize.spaces import Compiled
 
@@ -58,7 +59,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if form is not None and (space.size > 2 or len(space.start) != space.size):
         raise usage("--plot draws one or two variables that are numbers", hint="leave it out")
     texts = named(options.bounds, "--bounds", 1, space.start)
-    bounds = space.limits({name: bounds_of(name, text) for name, text in texts.items()})
+    bounds = limits(space.start, {name: bounds_of(name, text) for name, text in texts.items()})
     objective = Compiled(space.scalar(request.program), space.size)
     start = space.flat()
     value, _ = objective.value_and_gradient(start)
@@ -148,7 +149,7 @@ def report(request: Request, space: Space, found: Minimum, trace: bool) -> None:
 def _picture(form: str, space: Space, objective: Compiled, found: Minimum) -> bytes:
     import numpy as np
 
-    from gradcli.optimize import plots
+    from gradcli.plots import solutions
 
     names = list(space.start)
     path = np.array([space.flat(), *[x for x, _, _ in found.path], found.x])
@@ -161,8 +162,8 @@ def _picture(form: str, space: Space, objective: Compiled, found: Minimum) -> by
     heights = np.array([objective.value_and_gradient(np.array(p))[0] for p in mesh])
     if len(names) == 1:
         values = [objective.value_and_gradient(p)[0] for p in path]
-        return plots.curve_picture(
+        return solutions.curve_picture(
             form, (names[0], "value"), (axes[0], heights), (path[:, 0], np.array(values))
         )
     heights = heights.reshape(len(axes[1]), len(axes[0]))
-    return plots.contour_picture(form, (names[0], names[1]), axes[0], axes[1], heights, path)
+    return solutions.contour_picture(form, (names[0], names[1]), axes[0], axes[1], heights, path)

@@ -91,7 +91,7 @@ def _interval(request: Request) -> tuple[float, float]:
 def _picture(form: str, space: Any, system: Any, roots: list[Any], interval: Any) -> bytes:
     import numpy as np
 
-    from gradcli.optimize import plots
+    from gradcli.plots import solutions
 
     places = np.array([x[0] for x in roots])
     low, high = interval or (places.min() - 1, places.max() + 1)
@@ -100,4 +100,4 @@ def _picture(form: str, space: Any, system: Any, roots: list[Any], interval: Any
     middle = 4 * np.nanmedian(np.abs(y)) + 1e-300  # a pole would leave nothing else to see
     y = np.where(np.abs(y) > 10 * middle, np.nan, y)
     labels = next(iter(space.start)), "left - right"
-    return plots.curve_picture(form, labels, (x, y), (places, 0 * places))
+    return solutions.curve_picture(form, labels, (x, y), (places, 0 * places))

@@ -150,7 +150,7 @@ def minimize(
     value, kind ("minimum", "saddle point", …), eigenvalues (of the Hessian along what is free), method,
     iterations, evaluations, converged. Raises LanguageError.
     """
-    from gradcli.optimize import minima
+    from gradcli.optimize import least_squares, minima
     from gradcli.optimize.spaces import Compiled
 
     with _double():
@@ -158,7 +158,7 @@ def minimize(
         found = minima.minimize(
             Compiled(space.scalar(program), space.size),
             space.flat(),
-            bounds=space.limits(bounds or {}),
+            bounds=least_squares.limits(space.start, bounds or {}),
             constraints=space.relations([subject] if isinstance(subject, str) else subject),
             method=method,
         )

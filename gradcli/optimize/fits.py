@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from gradcli.language.located_errors import LanguageError
-from gradcli.optimize import least_squares, plots
+from gradcli.optimize import least_squares
 from gradcli.optimize.equation_rows import Batch, EquationRows, InMemory, PassSums, by_passes
-from gradcli.optimize.least_squares import Array, Fit
+from gradcli.optimize.least_squares import Array, Bounds, Fit, limits
 from gradcli.streaming.passes import Runner
 from gradcli.tables.parts import Part
 
-Bounds = Mapping[str, tuple[float, float]]
 _FINE = 400  # points of a curve
 STRONG = 0.9  # a correlation that is worth a line
 
@@ -70,7 +69,7 @@ def fit_rows(
     data = InMemory(rows, batch, deviation, inputs)
     r, jac, _ = rows.residuals(start, batch)
     check_start(r, jac, rows)
-    lower, upper = limits(rows, bounds or {})
+    lower, upper = limits(rows.start, bounds or {})
     try:
         found = least_squares.fit(
             data.at,
@@ -103,24 +102,6 @@ def check_start(r: Array, jac: Array, rows: EquationRows) -> None:
     if not np.isfinite(jac).all():
         label = rows.labels[int(np.flatnonzero(~np.isfinite(jac).all(0))[0])]
         raise _failed(f"at the start the derivative by {label} is not finite", "start elsewhere")
-
-
-def limits(rows: EquationRows, bounds: Bounds) -> tuple[Array, Array]:
-    """The lower and upper bounds of all numbers. Raises LanguageError for a start outside of them."""
-    wide = (-np.inf, np.inf)
-    found = []
-    for name, array in rows.start.items():
-        low, high = bounds.get(name, wide)
-        if not low < high:
-            raise _usage(f"--bounds {name}: {low:g} is not below {high:g}")
-        if not ((low <= array) & (array <= high)).all():
-            raise _usage(
-                f"{name} starts at {array}, outside of its bounds {low:g}:{high:g}",
-                f"say another start, as in --{name} VALUE",
-            )
-        found.append([np.full(array.size, end) for end in (low, high)])
-    lower, upper = (np.concatenate(ends) for ends in zip(*found, strict=True))
-    return lower, upper
 
 
 def _shares(
@@ -168,7 +149,7 @@ def fit_in_passes(
     rows.look({n: a[0] for n, a in first.items()})
     r, jac, _ = rows.residuals(sums.x, first)
     check_start(r, jac, rows)
-    lower, upper = limits(rows, bounds)
+    lower, upper = limits(rows.start, bounds)
     return least_squares.fit(
         by_passes(sums, parts, runner, told), sums.x, count, lower=lower, upper=upper,
         absolute=sums.deviation is not None, sums=True, limit=limit,
@@ -208,10 +189,10 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
     return made
 
 
-def drawing(
-    form: str, rows: EquationRows, found: Fit, batch: Batch, spreads: Mapping[str, Array]
-) -> bytes:
-    """The picture of a fit over the first column of the model's side."""
+def drawn(
+    rows: EquationRows, found: Fit, batch: Batch, spreads: Mapping[str, Array]
+) -> tuple[Any, ...]:
+    """What the picture of a fit has, over the first column of the model's side: see `plots.solutions`."""
     response = rows.look({n: a[0] for n, a in batch.items()})
     inputs = [n for n, a in batch.items() if n not in response and a.ndim == 1] or [*batch]
     name, made = inputs[0], rows.written(found.values, batch)
@@ -228,9 +209,7 @@ def drawing(
         bar = np.sqrt(sum(np.square(slopes[n] * spreads[n]) for n in own))
     observed = made["fitted"] + made["residual"]
     labels = name, rows.response_text()
-    return plots.fit_picture(
-        form, labels, x, observed, curve, made["residual"], (spreads.get(name), bar)
-    )
+    return labels, x, observed, curve, made["residual"], (spreads.get(name), bar)
 
 
 def _usage(message: str, hint: str | None = None) -> LanguageError:

@@ -8,14 +8,16 @@ singular values of the Jacobian with columns of length 1.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.language.located_errors import LanguageError
 from gradcli.primitives import lapack
 
 Array = Any
+Bounds = Mapping[str, tuple[float, float]]
 At = Callable[[Array], tuple[Array, Array]]  # point -> (residuals, Jacobian)
 
 LOSSES = ("linear", "soft_l1", "huber", "arctan")
@@ -37,6 +39,24 @@ def scipy(module: str) -> Any:
         raise ImportError(
             'SciPy is needed for fits, minima and roots: pip install "gradcli[special]"'
         ) from None
+
+
+def limits(start: Mapping[str, Array], bounds: Bounds) -> tuple[Array, Array]:
+    """The lower and upper bounds of all numbers. Raises LanguageError for a start outside of them."""
+    found = []
+    for name, array in start.items():
+        low, high = bounds.get(name, (-np.inf, np.inf))
+        if not low < high:
+            raise LanguageError(f"--bounds {name}: {low:g} is not below {high:g}", kind="usage")
+        if not ((low <= array) & (array <= high)).all():
+            raise LanguageError(
+                f"{name} starts at {array}, outside of its bounds {low:g}:{high:g}",
+                kind="usage",
+                hint=f"say another start, as in --{name} VALUE",
+            )
+        found.append([np.full(array.size, end) for end in (low, high)])
+    lower, upper = (np.concatenate(ends) for ends in zip(*found, strict=True))
+    return lower, upper
 
 
 class Fit(NamedTuple):

@@ -42,23 +42,6 @@ class Space:
             at += array.size
         return found
 
-    def limits(self, bounds: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:
-        """The lower and upper bounds of all numbers. Raises LanguageError for a start outside of them."""
-        found = []
-        for name, array in self.start.items():
-            low, high = bounds.get(name, (-np.inf, np.inf))
-            if not low < high:
-                raise LanguageError(f"--bounds {name}: {low:g} is not below {high:g}", kind="usage")
-            if not ((low <= array) & (array <= high)).all():
-                raise LanguageError(
-                    f"{name} starts at {array}, outside of its bounds {low:g}:{high:g}",
-                    kind="usage",
-                    hint=f"say another start, as in --{name} VALUE",
-                )
-            found.append([np.full(array.size, end) for end in (low, high)])
-        lower, upper = (np.concatenate(ends) for ends in zip(*found, strict=True))
-        return lower, upper
-
     def scalar(self, program: Program) -> Callable[[Any], Any]:
         """The program's value, one real number, as a function of a vector."""
 
