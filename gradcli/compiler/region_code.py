@@ -12,7 +12,6 @@ from gradcli.compiler import native_code
 from gradcli.compiler.buffer_donation import aligned
 from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.registry.dimensions import maximum_reduce, minimum_reduce, sum_over_few
-from gradcli.system import short_lines
 from gradcli.system.blocked_products import FOLDED, FOLDS, part_dots, vector_dot
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.tracing.abstract_evaluation import at_each, method_call, put_along, put_less
@@ -24,13 +23,7 @@ _OVER_FEW = {
     add_reduce: sum_over_few,
 }
 _RESHAPE = method_call("reshape")
-_FEW = 16  # columns up to which a block is turned
 _SHORTCUTS: dict[Any, Any] = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
-
-
-def _turned(shape: tuple[int, ...]) -> bool:
-    """Whether an array has columns, which become the first axis if the block is transposed."""
-    return len(shape) == 2
 
 
 def _may_overwrite(o: Operation) -> bool:
@@ -60,8 +53,7 @@ class RegionCode:
     rows: arrays that are cut into blocks; whole: values that are not; results: the sinks that are arrays;
     sums: full reductions; folds: reductions over rows, combined from blocks.
     done_before: result index -> indices of the `rows` that a block no longer reads when it writes the
-    result. tree: whether blocks are nodes of NumPy's pairwise sum. turned: whether blocks of few columns
-    are transposed, since NumPy's inner loop would otherwise restart at every row.
+    result. tree: whether blocks are nodes of NumPy's pairwise sum.
     """
 
     def __init__(
@@ -69,7 +61,6 @@ class RegionCode:
     ) -> None:
         self.region, self.schedule, self.library = region, schedule, library
         self.flat = region.flat
-        self.turned = library is None and self._may_turn()
         self.rows: list[Operation] = []
         self.whole: list[Operation] = []
         self.results = [s for s in region.sinks if s.index not in schedule.full]
@@ -88,30 +79,6 @@ class RegionCode:
         self._constants: dict[Any, str] = {}
         self._lines: list[str] = []
         self._write()
-
-    def _may_turn(self) -> bool:
-        """Whether transposing pays: several operations loop over short rows, and all can be transposed."""
-        body, costly = self.region.body, 0
-        if self.flat or any(s.index in self.schedule.full for s in self.region.sinks):
-            return False
-        for o in body:
-            given = [a for a in operands(o.args) if a.kind != "fill"]
-            rows = [a for a in given if self.schedule.is_row_operand(o, a)]
-            shapes = [o.shape, *(a.shape for a in rows)]
-            if any(len(s) > 2 or (_turned(s) and not 0 < s[1] <= _FEW) for s in shapes):
-                return False
-            if any(a.shape and a not in rows for a in given):
-                return False
-            if o.kind == "reduce":
-                known = o.function in _OVER_FEW and o.dtype.char in "fd" and o.axes == (1,)
-                if not known or o.args[0] not in rows or o.dtype != o.args[0].dtype:
-                    return False
-                costly += 1
-            elif o.kind == "elementwise":
-                costly += len({s for s in shapes if _turned(s)}) > 1
-            elif not self._is_view(o):
-                return False
-        return costly > 2
 
     # -- names -------------------------------------------------------------------------------------
     def _constant(self, value: Any) -> str:
@@ -251,25 +218,14 @@ class RegionCode:
             if source.index in self._owner:
                 self._owner[o.index] = self._owner[source.index]
             if target is not None:
-                self._result(o, target, view)
+                self._lines.append(f"copyto({target}, {view})")
             return
         given = [self._operand(o, a) for a in o.args]
-        apart = self.turned and _turned(o.shape)
-        if target is not None and not apart:
-            name = target
-        else:
-            if _may_overwrite(o):
-                self._release(at, o)
-            name = self._buffer_for(o, rest)
+        if target is None and _may_overwrite(o):
+            self._release(at, o)
+        name = target or self._buffer_for(o, rest)
         self._emit(o, given, name)
-        if target is not None and apart:
-            self._result(o, target, name)
         self._names[o.index] = name
-
-    def _result(self, o: Operation, target: str, name: str) -> None:
-        """Copy a block into its place."""
-        turned = ".T" if self.turned and _turned(o.shape) else ""
-        self._lines.append(f"copyto({target}, {name}{turned})")
 
     def _when_written(self, last: dict[int, int]) -> None:
         """Fill `done_before`: arrays that are read when a result is written, and not needed whole."""
@@ -333,18 +289,11 @@ class RegionCode:
     def _emit(self, o: Operation, given: list[str], name: str) -> None:
         f = o.function
         if o.kind == "reduce":
-            if self.turned:
-                columns = self._constant(_OVER_FEW[f].columns)
-                self._lines.append(f"{columns}({given[0]}, {name}.reshape(m))")
-                return
             options = "".join([f", {k}={self._constant(v)}" for k, v in o.options])
             reduce = self._constant(_OVER_FEW.get(f, f))
             self._lines.append(f"{reduce}({given[0]}{options}, out={name})")
         elif f is cast:
             self._lines.append(f"copyto({name}, {given[0]}, 'unsafe')")
-        elif self._of_short_rows(o):
-            into = self._constant(short_lines.into)
-            self._lines.append(f"{into}({self._constant(f)}, {', '.join(given)}, {name})")
         elif f is np.take_along_axis:
             index = f"{self._constant(at_each)}({', '.join(given[1:])})"
             self._lines.append(f"copyto({name}, {given[0]}[{index}])")
@@ -366,16 +315,6 @@ class RegionCode:
                 self._lines.append(f"{self._constant(short)}({given[0]}, {name})")
         else:
             self._lines.append(f"{self._constant(f)}({', '.join(given)}, out={name})")
-
-    def _of_short_rows(self, o: Operation) -> bool:
-        """Whether NumPy's inner loop would run over short rows for this operation."""
-        if self.turned or self.flat or not isinstance(o.function, np.ufunc) or len(o.args) != 2:
-            return False
-        given = list(operands(o.args))
-        if len(given) < 2 or any(v.dtype != o.dtype or v.kind == "fill" for v in given):
-            return False
-        a, b = given
-        return o.dtype.char in "fd" and bool(short_lines.way(o.function, a.shape, b.shape))
 
     def _reduce(self, o: Operation) -> None:
         if o in self.folds:
@@ -408,28 +347,20 @@ class RegionCode:
             names += [f"p{k}", f"c{k}", f"q{k}", f"e{k}"]
         names += [f"z{k}" for k in range(len(self.folds))]
         lines = [f"def run(take, blocks, most, {', '.join(names)}):"]
-        rows = [(f"x{i}", o) for i, o in enumerate(self.rows) if self.turned and _turned(o.shape)]
-        spaces = [*((b.name, b.rest, b.dtype) for b in self.buffers)]
-        spaces += [(f"t{name}", o.shape[1:], o.dtype) for name, o in rows]
-        for name, rest, kind in spaces:
-            shape, dtype = self._shape("most", rest), self._constant(kind)
-            lines.append(f" {name.upper()} = empty(({shape}), {dtype})")
+        for b in self.buffers:
+            shape, dtype = self._shape("most", b.rest), self._constant(b.dtype)
+            lines.append(f" {b.name.upper()} = empty(({shape}), {dtype})")
         lines += [" while True:", "  i = take()", "  if i >= len(blocks): return"]
         lines += ["  a, b = blocks[i]", "  m = b - a"]
         lines += [f"  x{i} = X{i}[a:b]" for i in range(len(self.rows))]
         lines += [f"  o{i} = O{i}[a:b]" for i in range(len(self.results))]
-        for name, rest, _ in spaces:
-            part = "[:, :m]" if self.turned and rest else "[:m]"
-            lines.append(f"  {name} = {name.upper()}{part}")
-        for name, _ in rows:
-            lines += [f"  copyto(t{name}, {name}.T)", f"  {name} = t{name}"]
+        lines += [f"  {b.name} = {b.name.upper()}[:m]" for b in self.buffers]
         lines += [f"  {line}" for line in self._lines]
         return "\n".join(lines)
 
     def _shape(self, count: str, rest: tuple[int, ...]) -> str:
         """The shape of a block of so many rows, as text."""
-        sizes = [str(n) for n in rest]
-        return ", ".join([*sizes, count] if self.turned else [count, *sizes]) + ","
+        return ", ".join([count, *map(str, rest)]) + ","
 
     def compiled(self) -> Callable[..., Any]:
         """The function."""

@@ -175,7 +175,7 @@ def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
     """A ufunc of arrays with many short rows; None if NumPy's own loop is as fast."""
     if ufunc is None or type(a) is not np.ndarray or type(b) is not np.ndarray:
         return None
-    known = short_lines.way(ufunc, a.shape, b.shape, near=False) is not None
+    known = short_lines.way(ufunc, a.shape, b.shape) is not None
     return applied(ufunc, a, b, least=1) if known else None
 
 

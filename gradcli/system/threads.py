@@ -166,7 +166,7 @@ def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> 
     def work(start: int, stop: int) -> None:
         given = [a[start:stop] if own else a for a, own in zip(operands, rows, strict=True)]
         if len(given) == 2:
-            short_lines.into(ufunc, given[0], given[1], out[start:stop], near=False)
+            short_lines.into(ufunc, given[0], given[1], out[start:stop])
         else:
             ufunc(*given, out=out[start:stop])
 

@@ -204,9 +204,6 @@ SHORT_ROWS: dict[str, tuple[Any, Any, list[Any]]] = {
     "outer products": ((1500, 7, 1), (1500, 1, 5), [np.multiply]),
     "multiples of a vector": ((6000, 1), (32,), [np.multiply]),
     "multiples of a row": ((6000, 1), (1, 8), [np.multiply]),
-    "a number for each row": ((9000, 1), (9000, 4), [np.multiply, np.subtract, np.divide]),
-    "a row for all": ((9000, 5), (5,), [np.multiply, np.add, np.divide]),
-    "a row of a matrix for all": ((9000, 5), (1, 5), [np.subtract, np.maximum]),
 }
 AS_NUMPY: dict[str, tuple[Any, Any, Any]] = {
     "stacks": ((1500, 7, 1), (1500, 7, 5), np.multiply),
@@ -217,6 +214,8 @@ AS_NUMPY: dict[str, tuple[Any, Any, Any]] = {
     "longer rows": ((9000, 1), (9000, 9), np.subtract),
     "sums of outer products": ((1500, 7, 1), (1500, 1, 5), np.add),
     "a vector": ((40000,), (1,), np.add),
+    "a number for each row": ((9000, 1), (9000, 4), np.multiply),
+    "a row for all": ((9000, 5), (5,), np.multiply),
 }
 
 

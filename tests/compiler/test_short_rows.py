@@ -1,4 +1,4 @@
-"""Rows of few elements: blocks that are worked on column by column have the bits of the tape."""
+"""Rows of few elements: blocks have the bits of the tape."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import gradcli as g
-from gradcli.compiler.executor import RegionStep
 from gradcli.core.tensor import wrap
 
 ROWS = 20_011
@@ -43,13 +42,3 @@ def test_the_bits_of_the_tape(name: str, columns: int) -> None:
 
 def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-def test_what_is_turned() -> None:
-    x = np.ones((ROWS, 8))
-    for name, program in PROGRAMS.items():
-        compiled = g.compile(program)
-        compiled(x=x)
-        (plan,) = compiled.plans.values()
-        steps: list[RegionStep] = plan.executor.regions  # type: ignore[union-attr]
-        assert any(s.kernel.turned for s in steps), name
