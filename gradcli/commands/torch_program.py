@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.backward_passes import NO_GRAPH
 from gradcli.commands.command_errors import usage
+from gradcli.graphs.torch_tensors import is_torch_tensor, node_of
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
@@ -30,14 +31,19 @@ class Ran:
         self.path, self.names, self.watch, self.error = path, names, watch, error
 
     def graph(self, wanted: str | None) -> Graph:
-        """The graph of NAME, or of NAME,NAME; of `loss`, or else of what was made last."""
+        """The graph of NAME, or of NAME,NAME; else of what `backward()` was called on last, or `loss`."""
         from gradcli.graphs.inspection import torch_graph
 
         found = self._tensors(wanted)
         names = {n: v for n, v in self.names.items() if not n.startswith("__")}
-        return torch_graph(
-            tuple(found), names={**self.watch.roots, **names}, calls=self.watch.calls
-        )
+        names = {**self.watch.roots, **names}
+        for (
+            name,
+            tensor,
+        ) in self.watch.roots.items():  # a function's `loss` beside the program's own
+            if any(tensor is one for one in found):
+                names[name] = tensor
+        return torch_graph(tuple(found), names=names, calls=self.watch.calls)
 
     def anomaly(self) -> LanguageError | None:
         """The first NaN, or the infinity that the loss came to, at its line and with its cause."""
@@ -70,11 +76,10 @@ class Ran:
     def _tensors(self, wanted: str | None) -> list[Any]:
         if wanted:
             return [self._named(name.strip()) for name in wanted.split(",")]
-        known = {**self.watch.roots, **self.names}
-        if _requires_grad(known.get("loss")):
-            return [known["loss"]]
         if self.watch.last is not None:
             return [self.watch.last]
+        if _requires_grad(self.names.get("loss")):
+            return [self.names["loss"]]
         made = [value for value in self.names.values() if _has_graph(value)]
         if not made:
             raise self._nothing()
@@ -90,7 +95,7 @@ class Ran:
             hint = did_you_mean(suggest(name, known))
             hint = hint or f"tensors with a graph: {', '.join(known) or 'none'}"
             raise usage(f"--torch: {self.path} has no {name!r}", kind="name", hint=hint)
-        if not hasattr(value, "grad_fn"):
+        if not is_torch_tensor(value):
             raise usage(f"--torch: {name} is a {type(value).__name__}, not a tensor", kind="name")
         if not _requires_grad(value):
             raise LanguageError(
@@ -111,11 +116,11 @@ class Ran:
 
 
 def _requires_grad(value: Any) -> bool:
-    return getattr(value, "requires_grad", False) is True and hasattr(value, "grad_fn")
+    return is_torch_tensor(value) and value.requires_grad
 
 
 def _has_graph(value: Any) -> bool:
-    return getattr(value, "grad_fn", None) is not None and hasattr(value, "requires_grad")
+    return is_torch_tensor(value) and node_of(value) is not None
 
 
 def run_torch(

@@ -34,8 +34,9 @@ class Graph:
         self.tensors, self.source = tensors, source
         self.names = {id(tensor): name for name, tensor in (names or {}).items()}
         for name, tensor in (names or {}).items():  # as it is now: a write in place made a new node
-            if tensor.grad_fn is not None and tensor.output_nr == 0:
-                self.names.setdefault(id(tensor.grad_fn), name)
+            node = probe.maker(tensor)
+            if node is not None and tensor.output_nr == 0:
+                self.names.setdefault(id(node), name)
         self._kept = names  # the ids above are only good while the tensors live
         roots = [root for root in map(probe.root_of, tensors) if root is not None]
         self.skeleton = walk(dict.fromkeys(roots))
@@ -258,7 +259,7 @@ def inspect(
     """
     tensors = tuple(tensor) if isinstance(tensor, tuple | list) else (tensor,)
     for one in tensors:
-        if not hasattr(one, "grad_fn"):
+        if not hasattr(one, "requires_grad"):
             raise TypeError(f"inspect() wants a Tensor, not {type(one).__name__}")
     if any(map(_is_torch, tensors)):
         graph = torch_graph(tensors, names=names, model=model)

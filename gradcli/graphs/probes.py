@@ -78,6 +78,10 @@ class Probe:
         """Tell whether it is a module's parameter, which would be alive anyway."""
         return False
 
+    def maker(self, tensor: Any) -> Any:
+        """The node that made a tensor."""
+        return tensor.grad_fn
+
     def root_of(self, tensor: Any) -> Any:
         """The node that a tensor's gradient goes to: its grad_fn, or a leaf's AccumulateGrad."""
         if tensor.grad_fn is not None or not tensor.requires_grad:

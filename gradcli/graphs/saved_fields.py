@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.core.node import FREED
 from gradcli.core.tensor import Tensor
 from gradcli.graphs import value_text
+from gradcli.graphs.torch_tensors import dense_parts
 from gradcli.system import dtypes
 
 MOST_IN_JSON = 64  # elements of a tensor of PyTorch's that are written out
@@ -80,8 +81,9 @@ def _single(value: Any, name_of: Namer, names: Mapping[int, str]) -> Single:
     )  # of a batch, all entries
     shape = tuple(int(n) for n in whole.shape)
     dtype = value_text.dtype_name(value.dtype)
-    held = value if hasattr(value, "nbytes") else value_text.as_array(value)
-    return SavedTensor(value, name_of(value, names), shape, dtype, int(held.nbytes))
+    foreign = hasattr(value, "layout")
+    held = dense_parts(value) if foreign else [value_text.as_array(value)]
+    return SavedTensor(value, name_of(value, names), shape, dtype, sum(p.nbytes for p in held))
 
 
 def tensors(node: Any) -> Iterator[Any]:

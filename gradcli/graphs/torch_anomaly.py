@@ -12,6 +12,7 @@ from typing import Any
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.probes import Place
 from gradcli.graphs.remedies import input_remedy, remedy
+from gradcli.graphs.torch_tensors import node_of
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ def in_forward(
     for label, tensor in operands:
         known = value_text.stats_of(tensor)
         told[label] = _range(known)
-        if known.bad and tensor.grad_fn is None:
+        if known.bad and node_of(tensor) is None:
             bad = nonfinite.wrong(known) or wrong
             what = label if label.startswith("operand ") else f"the input {label}"
             share = value_text.share(known.bad, known.size)

@@ -9,6 +9,7 @@ from typing import Any
 from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.torch_nodes import TorchProbe
 from gradcli.graphs.torch_notes import note_of
+from gradcli.graphs.torch_tensors import is_torch_tensor, node_of
 
 
 def torch_parts(
@@ -24,7 +25,7 @@ def torch_parts(
     """
     named = dict(names or {})
     module: Any = sys.modules["torch"].nn.Module
-    known = {k: v for k, v in named.items() if hasattr(v, "grad_fn")}
+    known = {k: v for k, v in named.items() if is_torch_tensor(v)}
     modules = {id(v): k for k, v in named.items() if isinstance(v, module)}
     calls = calls or _calls_of(tensors)
     if model is not None:
@@ -39,7 +40,8 @@ def torch_parts(
 def _calls_of(tensors: tuple[Any, ...]) -> Calls:
     """The calls of the modules that were watched when the tensors were made."""
     for tensor in tensors:
-        note = None if tensor.grad_fn is None else note_of(tensor.grad_fn)
+        node = node_of(tensor)
+        note = None if node is None else note_of(node)
         if note is not None and note.calls is not None:
             return note.calls
     return Calls()

@@ -13,6 +13,7 @@ from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.probes import Output, Place, Probe
 from gradcli.graphs.torch_notes import note_of
 from gradcli.graphs.torch_pass import TorchRecorder
+from gradcli.graphs.torch_tensors import dense_parts, is_torch_tensor, node_of, readable
 from gradcli.graphs.traversal import LAST, Walk
 
 AGAIN = "Trying to backward through the graph a second time"
@@ -33,9 +34,9 @@ class TorchProbe(Probe):
             address = address_of(tensor)
             if address:
                 self._named.setdefault(address, name)
-                self._parameters.add(tensor.untyped_storage().data_ptr())
+                self._parameters.add(self.identity(tensor))
         for name, tensor in names.items():
-            if tensor.grad_fn is None and address_of(tensor):
+            if node_of(tensor) is None and address_of(tensor):
                 self._named.setdefault(address_of(tensor), name)
         self._names = dict(names)
 
@@ -105,7 +106,9 @@ class TorchProbe(Probe):
 
     def _read(self, node: Any, field: str, raw: Any) -> Any:
         try:
-            return getattr(node, field)
+            found = getattr(node, field)
+            hidden = is_torch_tensor(found) and not readable(found)
+            return Unread("inside vmap or grad, or without data") if hidden else found
         except RuntimeError as error:
             if str(error).startswith(AGAIN):
                 return FREED
@@ -122,12 +125,12 @@ class TorchProbe(Probe):
                 freed = True
             elif isinstance(value, Unread):
                 data = getattr(getattr(node, f"_raw_saved_{name}", None), "data", None)
-                found += [data] if hasattr(data, "untyped_storage") else []
-            elif hasattr(value, "untyped_storage"):
-                found.append(value)
+                found.append(data)
             elif isinstance(value, tuple | list):
-                found += [one for one in value if hasattr(one, "untyped_storage")]
-        return found, freed
+                found += value
+            else:
+                found.append(value)
+        return [part for one in found if is_torch_tensor(one) for part in dense_parts(one)], freed
 
     def identity(self, held: Any) -> Any:
         """The storage: views of one are kept alive together."""
@@ -139,13 +142,17 @@ class TorchProbe(Probe):
 
     def is_parameter(self, held: Any) -> bool:
         """Tell whether it is alive anyway, being a parameter."""
-        return held.untyped_storage().data_ptr() in self._parameters
+        return self.identity(held) in self._parameters
 
     # -- the whole graph -------------------------------------------------------------------------
+    def maker(self, tensor: Any) -> Any:
+        """The node that made a tensor, where PyTorch says it."""
+        return node_of(tensor)
+
     def root_of(self, tensor: Any) -> Any:
         """Where a tensor's gradient goes."""
-        if tensor.grad_fn is not None or not tensor.requires_grad:
-            return tensor.grad_fn
+        if (node := node_of(tensor)) is not None or not tensor.requires_grad:
+            return node
         return self.torch.autograd.graph.get_gradient_edge(tensor).node
 
     def default_dtype(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.backward_steps import Pass, Step
 from gradcli.graphs.torch_notes import KEY, Note, note_of
+from gradcli.graphs.torch_tensors import node_of, readable
 from gradcli.graphs.traversal import Walk, walk
 
 
@@ -27,7 +28,7 @@ class TorchRecorder:
     ) -> None:
         """heard: is called with every step that has run."""
         self.heard = heard
-        roots = [t.grad_fn for t in tensors if getattr(t, "grad_fn", None) is not None]
+        roots = [node for node in map(node_of, tensors) if node is not None]
         self.skeleton = walk(dict.fromkeys(roots)) if skeleton is None else skeleton
         self.passes = [Pass(roots[0] if roots else None, None)]
         self.reached: dict[Any, Any] = {}
@@ -104,4 +105,4 @@ class TorchRecorder:
 
 
 def _counted(grad: Any) -> Any:
-    return None if grad is None else value_text.stats_of(grad)
+    return value_text.stats_of(grad) if grad is not None and readable(grad) else None

@@ -22,6 +22,7 @@ from gradcli.graphs.torch_anomaly import Found, in_backward, in_forward
 from gradcli.graphs.torch_nodes import address_of
 from gradcli.graphs.torch_notes import KEY, Note
 from gradcli.graphs.torch_pass import TorchRecorder
+from gradcli.graphs.torch_tensors import has_nan, node_of, readable
 from gradcli.graphs.traversal import class_name
 
 _LIBRARIES = tuple(
@@ -131,9 +132,9 @@ class Watch:
                     self._note(one, frame, operands)
 
     def _note(self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...]) -> None:
-        node = tensor.grad_fn
+        node = node_of(tensor)
         if node is None:
-            if self.anomalies and operands and tensor.is_floating_point():
+            if self.anomalies and operands and tensor.is_floating_point() and readable(tensor):
                 self._bare_result(tensor, frame, operands)
             return
         notes = node.metadata
@@ -149,7 +150,9 @@ class Watch:
                     self._order += 1
                     kept[KEY] = Note(self._order, file, line, call, self.calls)
                     stack += [child for child, _ in new.next_functions]
-        if self.values and tensor.output_nr == 0 and notes[KEY].value is None:
+        if not (self.values and readable(tensor)):
+            return
+        if tensor.output_nr == 0 and notes[KEY].value is None:
             notes[KEY].value = found = value_text.stats_of(tensor)
             if self.anomalies and found.bad and self.first is None:
                 self._odd(node, found, operands)
@@ -163,7 +166,7 @@ class Watch:
         given = [(f"operand {k + 1}", t) for k, t in enumerate(self._tensors(operands))]
         named = [(self._called(t) or label, t) for label, t in given]
         found = in_forward(class_name(node), result, named, note.place, note.call)
-        bare = (self._bare.get(address_of(t)) for _, t in given if t.grad_fn is None)
+        bare = (self._bare.get(address_of(t)) for _, t in given if node_of(t) is None)
         found = next((one for one in bare if one is not None), found)
         if nan:
             self.first = found
@@ -172,11 +175,11 @@ class Watch:
 
     def _bare_result(self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...]) -> None:
         """Remember which operation without a gradient made a NaN, should a loss come to have it."""
-        if not bool(tensor.isnan().any()):
+        if not has_nan(tensor):
             return
         given = list(self._tensors(operands))
         known = next((f for t in given if (f := self._bare.get(address_of(t))) is not None), None)
-        if known is None and given and not any(bool(t.isnan().any()) for t in given):
+        if known is None and given and not any(map(has_nan, given)):
             file, line = self._where(frame)
             note = Note(0, file, line, self.calls.current, self.calls)
             named = [(self._called(t) or f"operand {k + 1}", t) for k, t in enumerate(given)]
@@ -243,6 +246,10 @@ class Watch:
 
         @functools.wraps(run)
         def watched(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.torch._C._functorch.peek_interpreter_stack() is not None:
+                return run(
+                    tensors, *args, **kwargs
+                )  # inside torch.func.grad, whose graphs are its own
             roots = [tensors] if isinstance(tensors, self.torch.Tensor) else list(tensors)
             self._remember(roots, sys._getframe(1))
             place = 2 if run.__name__ == "grad" else 1  # of retain_graph among the rest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,9 @@ def line_of(text: str) -> int:
 
 
 def test_from_the_shell_every_node_has_its_line_and_its_module(program: Path) -> None:
-    done = gradcli("graph", "--torch", str(program), "--json", "--grads", "--values", "--", "2")
+    done = gradcli(
+        *("graph", "--torch", f"{program}:loss", "--json", "--grads", "--values", "--", "2")
+    )
     assert done.exit_code == 0, done.stderr
     assert "steps: ['2']" in done.stderr
     found = json.loads(done.stdout)
@@ -116,7 +119,7 @@ def test_from_the_shell_every_node_has_its_line_and_its_module(program: Path) ->
 
 @pytest.mark.parametrize(
     "name, first",
-    [("inner", "MeanBackward0 inner"), ("y", "AddmmBackward0 y"), (None, "MeanBackward0 loss")],
+    [("inner", "MeanBackward0 inner"), ("y", "AddmmBackward0 y"), (None, "MeanBackward0 inner")],
 )
 def test_a_name_of_the_program_or_of_a_function_that_ran_backward(
     program: Path, name: str | None, first: str
@@ -125,6 +128,59 @@ def test_a_name_of_the_program_or_of_a_function_that_ran_backward(
     done = gradcli("graph", "--torch", target, "--grads" if name != "y" else "--saved")
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith(first)
+
+
+# Programs that died of being looked at: each must end as it ends alone.
+DELICATE = {
+    "padding": """
+        m = nn.Sequential(nn.Embedding(10, 4, padding_idx=0), nn.Linear(4, 2))
+        loss = m(torch.tensor([[0, 1, 2]])).pow(2).mean()
+        """,
+    "view": """
+        b = torch.zeros(4)
+        with torch.no_grad():
+            v = b[:2]
+        b.add_(w[0])
+        loss = (b * w[0]).sum()
+        """,
+    "func": """
+        from torch.func import functional_call, grad, vmap
+        m = nn.Linear(4, 2)
+        def one(p, x):
+            return functional_call(m, p, (x,)).pow(2).mean()
+        p = dict(m.named_parameters())
+        per = vmap(grad(one), (None, 0))(p, torch.ones(3, 4))
+        loss = vmap(one, (None, 0))(p, torch.ones(3, 4)).mean() + per["weight"].sum()
+        """,
+    "sparse": """
+        h = torch.relu(torch.sparse.mm(torch.eye(4).to_sparse(), w))
+        loss = (torch.eye(4).to_sparse_csr() @ h).pow(2).sum()
+        """,
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", DELICATE)
+@pytest.mark.parametrize(
+    "options",
+    ["", "--norms", "--grads --saved --values", "--detect-anomaly", "--by module", "--format html"],
+)
+def test_looking_changes_nothing(name: str, options: str, tmp_path: Path) -> None:
+    path = tmp_path / "delicate.py"
+    head = "import torch\nfrom torch import nn\nw = torch.ones(4, 4, requires_grad=True)\n"
+    path.write_text(f"{head}{textwrap.dedent(DELICATE[name])}\nloss.backward()\n")
+    done = gradcli("graph", "--torch", str(path), *options.split())
+    assert done.exit_code == 0 and "Error" not in done.stderr
+
+
+def test_the_root_is_what_backward_was_called_on_last(tmp_path: Path) -> None:
+    path = tmp_path / "accumulated.py"
+    path.write_text(
+        "import torch\nw = torch.ones(4, requires_grad=True)\ntotal = 0\n"
+        "for step in range(3):\n    loss = (w * step).sum()\n    total = total + loss\n"
+        "total.backward()\n"
+    )
+    assert gradcli("graph", "--torch", str(path)).stdout.startswith("AddBackward0 total")
 
 
 def test_what_is_not_there_is_said(program: Path, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""Tensors of PyTorch's, looked at such that nothing raises and nothing changes: torch is the user's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+
+def is_torch_tensor(value: Any) -> bool:
+    """Tell whether it is a tensor of PyTorch's, without asking it for any attribute."""
+    return isinstance(value, sys.modules["torch"].Tensor)
+
+
+def node_of(tensor: Any) -> Any:
+    """The node that made a tensor.
+
+    None too where PyTorch refuses to say: a view made under no_grad, whose base has been written since.
+    """
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
+def readable(tensor: Any) -> bool:
+    """Tell whether a tensor has elements to look at: not inside vmap or grad, nor on no device at all."""
+    functorch = sys.modules["torch"]._C._functorch
+    return not (functorch.is_functorch_wrapped_tensor(tensor) or tensor.is_meta or tensor.is_nested)
+
+
+def dense_parts(tensor: Any) -> Iterator[Any]:
+    """The tensors that have storage: itself, or the indices and values of a sparse one."""
+    layout = str(tensor.layout).removeprefix("torch.")
+    if not readable(tensor):
+        return
+    if layout == "strided":
+        yield tensor
+    elif layout == "sparse_coo":
+        yield from (tensor._indices(), tensor._values())
+    elif layout.startswith("sparse_"):
+        rows = layout in ("sparse_csr", "sparse_bsr")
+        yield tensor.crow_indices() if rows else tensor.ccol_indices()
+        yield tensor.col_indices() if rows else tensor.row_indices()
+        yield tensor.values()
+
+
+def has_nan(tensor: Any) -> bool:
+    """Tell whether an element is NaN, in whatever layout."""
+    return any(bool(part.detach().isnan().any()) for part in dense_parts(tensor))
