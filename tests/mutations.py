@@ -97,6 +97,8 @@ def _changes(path: Path) -> Iterator[Change]:
                 yield change("shape", node.value, str(not node.value.value))
         elif isinstance(node, ast.If) and isinstance(node.body[0], ast.Raise):
             yield change("guard", node.test, f"not ({ast.unparse(node.test)})")
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "refuse_if":
+            yield change("guard", node.args[0], f"not ({ast.unparse(node.args[0])})")
 
 
 def _arithmetic(body: ast.expr) -> Iterator[tuple[ast.expr, str]]:
