@@ -284,7 +284,7 @@ class _pdist_forward:
     samples="(randn(4,3)); (randn(4,3), 1.0); (randn(4,3), 3.0)",
 )
 def pdist(input: Array, p: float) -> Any:
-    """The p-norm distances between all pairs of primitives."""
+    """The p-norm distances between all pairs of rows."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     refuse_if(data(input).dtype.kind != "f", "pdist only supports floating-point dtypes")

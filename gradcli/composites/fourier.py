@@ -22,7 +22,7 @@ FAMILY = "fft"  # as `ops` calls it
 _NONE, _ROOT, _BY_N = 0, 1, 2  # what a transform is divided by
 
 
-# -- primitives -----------------------------------------------------------------------------------------
+# -- primitives -----------------------------------------------------------------------------------
 def _scale(normalization: int, count: int) -> float:
     if normalization == _NONE:
         return 1.0

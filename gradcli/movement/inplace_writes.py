@@ -287,7 +287,6 @@ def set_(
     return input
 
 
-# -- comparisons and logic ------------------------------------------------------------------------
 # -- the same tensor in another shape -------------------------------------------------------------
 def _of_itself(view: VjpRules, node: str) -> Any:
     """The primitive of a view that a tensor becomes itself: not of another's memory, with a node

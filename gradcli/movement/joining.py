@@ -404,7 +404,7 @@ def fliplr(input: Array) -> Any:
 
 @function("flipud(Tensor input)|numpy", samples="(randn(2,3))")
 def flipud(input: Array) -> Any:
-    """Primitives in reverse order."""
+    """Rows in reverse order."""
     refuse_if(input.ndim < 1, "Input must be >= 1-d.")
     return flip(input, (0,))
 

@@ -304,7 +304,7 @@ def poisson(input: Array, generator: Generator | None) -> Any:
 def multinomial(
     input: Array, num_samples: int, replacement: bool, generator: Generator | None
 ) -> Any:
-    """Indices drawn with the chances in the primitives of `input`, which need not sum to one."""
+    """Indices drawn with the chances in the rows of `input`, which need not sum to one."""
     return OF_WEIGHTS[0](
         input, num_samples=num_samples, replacement=replacement, generator=generator
     )

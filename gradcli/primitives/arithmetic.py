@@ -53,7 +53,7 @@ def _scaled(g: Any, alpha: Any) -> Any:
     return g if alpha == 1 else g * alpha
 
 
-# -- primitives -----------------------------------------------------------------------------------------
+# -- primitives -----------------------------------------------------------------------------------
 add = register(
     basic_primitives.add,
     __name__,

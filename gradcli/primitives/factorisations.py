@@ -1,4 +1,4 @@
-"""Inverses, solves and factorisations of matrices: the rows, with PyTorch's rules."""
+"""Inverses, solves and factorisations of matrices: primitives, with PyTorch's VJP rules."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _masked(flat: Any, index: Any, inside: Any) -> Any:
     return np.take_along_axis(flat, index[:, None], 2) * inside[:, None]
 
 
-# -- primitives -----------------------------------------------------------------------------------------
+# -- primitives -----------------------------------------------------------------------------------
 def _check_grid(input: Any, grid: Any, dims: str) -> None:
     """Refuses, in PyTorch's words, a grid that is not of the places of such an image."""
     wanted = input.ndim - 2

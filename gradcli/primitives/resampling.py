@@ -176,7 +176,7 @@ _KERNELS = {
 }
 
 
-# -- primitives -----------------------------------------------------------------------------------------
+# -- primitives -----------------------------------------------------------------------------------
 def _resized(self: Any, mode: str, wanted: Sizes, align: bool, scales: Any) -> Any:
     if self.ndim != len(wanted) + 2:
         raise RuntimeError(
