@@ -32,12 +32,14 @@ _MAD = 1.4826  # of a normal distribution, its deviation by the median absolute 
 
 
 def scipy(module: str) -> Any:
-    """A module of SciPy. Raises ImportError with what to install."""
+    """A module of SciPy. Raises LanguageError where it is not installed."""
     try:
         return importlib.import_module(f"scipy.{module}")
     except ImportError:
-        raise ImportError(
-            'SciPy is needed for fits, minima and roots: pip install "gradcli[special]"'
+        raise LanguageError(
+            "fits, minima and roots need SciPy",
+            kind="import",
+            hint='pip install "gradcli[special]"',
         ) from None
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,12 @@ def test_what_is_said(argv: list[str], code: int, out: str, err: str) -> None:
     assert found[0] == code, found
     assert out in found[1]
     assert err in " ".join(found[2].split())
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    code, out, err = run("root", "cos(x) == x", "--x", "1")
+    assert (code, out) == (2, "") and 'hint: pip install "gradcli[special]"' in err
 
 
 def test_json() -> None:
