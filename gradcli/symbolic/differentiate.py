@@ -128,6 +128,10 @@ def reading(
     arrays = {
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
+    if all(v.ndim == 0 and v.dtype == np.float32 for v in arrays.values()):
+        arrays = {
+            n: v.astype(np.float64) for n, v in arrays.items()
+        }  # numbers are written to all digits
     token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
     kinds = alg.kinds.set({n: v.dtype.kind for n, v in arrays.items()})
     try:
