@@ -306,6 +306,7 @@ class Kernel:
     ) -> None:
         self.name, self.schedule, self.flat = name, schedule, flat
         self.leaving, self.sums = list(leaving), list(sums)
+        self._sums = {o.index for o in body if o.index in schedule.full}
         self.inputs: list[tuple[Operation, bool]] = []  # with whether it is cut into blocks
         self._nodes: dict[int, _Argument] = {}
         self._made: list[_Node] = []
@@ -329,9 +330,9 @@ class Kernel:
     # -- values ------------------------------------------------------------------------------------
     def _shape(self, o: Operation) -> tuple[int, ...]:
         """The shape of what a row of a block gives."""
-        if o.function in FOLDS:
-            return o.shape
-        return () if self.flat or o.index in self.schedule.full else o.shape[1:]
+        if o.index in self._sums:
+            return o.shape if o.function in FOLDS else ()
+        return () if self.flat else o.shape[1:]
 
     def _is_row(self, o: Operation, a: Operation) -> bool:
         return a.kind != "fill" and bool(self.schedule.is_row_operand(o, a))

@@ -91,8 +91,9 @@ def _compile(source: str, folder: Path) -> Path:
         if done.returncode == 0:
             _vectors[:] = [vectors]
             return made
-        said = said or done.stderr.decode(errors="replace").strip()
-    raise NoCompiler(f"{words[0]} refuses: {said.splitlines()[0] if said else 'without words'}")
+        lines = done.stderr.decode(errors="replace").splitlines()
+        said = said or next((line for line in lines if "error" in line), "without words")
+    raise NoCompiler(f"{words[0]} refuses: {said}")
 
 
 @functools.cache
