@@ -81,7 +81,7 @@ def _single(value: Any, name_of: Namer, names: Mapping[int, str]) -> Single:
     )  # of a batch, all entries
     shape = tuple(int(n) for n in whole.shape)
     dtype = value_text.dtype_name(value.dtype)
-    foreign = hasattr(value, "layout")
+    foreign = hasattr(value, "layout") and not hasattr(value, "array")  # ours has both
     held = dense_parts(value) if foreign else [value_text.as_array(value)]
     return SavedTensor(value, name_of(value, names), shape, dtype, sum(p.nbytes for p in held))
 
