@@ -118,6 +118,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             stream.close()
             say(by_workers(job, parts.parts, form, options), bad_rows)
             return
+        if stream.can_select:
+            stream.select(job.narrow())
         with opened_sink(form, path, request) as sink:
             left = sys.maxsize if options.head is None else options.head
             with RowsBar(stream.size) as progress:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.named_columns import Cells, CellTable, Table
-from gradcli.tables.source import Opened
+from gradcli.tables.source import Opened, Stamp, stamp
 from gradcli.tables.table_errors import TableError, pyarrow
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
+
+
+# Pages are read as they are needed, however large the row group.
+_BY_PAGES: Any = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
 class ArrowTable(Table):
@@ -103,28 +108,36 @@ def _seekable(file: Opened, arrow: Any) -> Any:
     return arrow.BufferReader(file.read())
 
 
-def arrow_batches(file: Opened, rows: int) -> Iterator[tuple[ArrowTable, float]]:
-    """The batches of a file of Arrow's, one after the other, each with the share that is read by then."""
+def arrow_batches(
+    file: Opened, rows: int, columns: Sequence[str] | None = None
+) -> Iterator[tuple[ArrowTable, float]]:
+    """The batches of a file of Arrow's, one after the other, each with the share that is read by then.
+
+    columns: of a Parquet file, the only ones that are read; None for all.
+    """
     arrow = pyarrow(file.name)
     start = 0
     try:
-        for batch, share in _batches(file, arrow, rows):
+        for batch, share in _batches(file, arrow, rows, columns):
             yield ArrowTable(file.name, batch, start), share
             start += batch.num_rows
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise _worded(file.name, file.kind, error) from None
 
 
-def _batches(file: Opened, arrow: Any, rows: int) -> Iterator[tuple[Any, float]]:
+def _batches(
+    file: Opened, arrow: Any, rows: int, columns: Sequence[str] | None
+) -> Iterator[tuple[Any, float]]:
     if file.kind == "parquet":
         import pyarrow.parquet as parquet
 
-        reader = parquet.ParquetFile(_seekable(file, arrow))
+        reader = parquet.ParquetFile(_seekable(file, arrow), **_BY_PAGES)
         total = reader.metadata.num_rows
         if not total:
             yield reader.schema_arrow.empty_table(), 1.0
         read = 0
-        for batch in reader.iter_batches(rows):
+        wanted = None if columns is None else [n for n in columns if n in reader.schema_arrow.names]
+        for batch in reader.iter_batches(rows, columns=wanted):
             read += batch.num_rows
             yield batch, read / total
         return
@@ -202,11 +215,23 @@ class TextTable(Table):
         return self.slow.where(row, column)
 
 
+def _around_fields(text: str, separator: str) -> bool:
+    """Whether every quote stands at one end of a field: neither within one, nor behind a blank."""
+    ends = sum(text.count(pair) for s in (separator, "\n") for pair in (f'{s}"', f'"{s}'))
+    return text.count('"') == ends + (text[0] == '"') + (text[-1] == '"')
+
+
 def text_batch(
     text: str, dialect: Dialect, name: str, slowly: Callable[[], CellTable]
 ) -> TextTable | None:
-    """Lines without quotes and remarks, cut by Arrow; None where it is not there or does not want to."""
+    """Lines without remarks, cut by Arrow; None where it is not there or reads something else.
+
+    Quotes are for Arrow where they stand around whole fields.
+    """
     if dialect.separator is None or dialect.trailing or not dialect.names:
+        return None
+    quotes = '"' in text
+    if quotes and (dialect.width < 2 or not _around_fields(text, dialect.separator)):
         return None
     try:
         import pyarrow as arrow
@@ -221,7 +246,11 @@ def text_batch(
             read_options=csv.ReadOptions(
                 column_names=names, use_threads=False, block_size=max(4 * len(text), 1 << 16)
             ),
-            parse_options=csv.ParseOptions(delimiter=dialect.separator, quote_char=False),
+            parse_options=csv.ParseOptions(
+                delimiter=dialect.separator,
+                quote_char='"' if quotes else False,
+                newlines_in_values=quotes,
+            ),
             convert_options=csv.ConvertOptions(
                 column_types=dict.fromkeys(names, arrow.string()), strings_can_be_null=False
             ),
@@ -256,6 +285,14 @@ def row_groups(file: Opened) -> tuple[list[str], list[int]]:
         raise _worded(file.name, "parquet", error) from None
 
 
+@lru_cache(16)
+def _footer(path: str, stamp: Stamp | None) -> Any:
+    """The metadata of a Parquet file, read once for all of its row groups, as long as it stays as it is."""
+    import pyarrow.parquet as parquet
+
+    return parquet.read_metadata(path)
+
+
 def row_group(
     path: str, number: int, columns: Sequence[str], rows: int, start: int
 ) -> Iterator[ArrowTable]:
@@ -265,11 +302,9 @@ def row_group(
     arrow = pyarrow(path)
     import pyarrow.parquet as parquet
 
+    full = os.path.expanduser(path)
     try:
-        # Pages are read as they are needed, however large the row group.
-        with parquet.ParquetFile(
-            os.path.expanduser(path), pre_buffer=False, buffer_size=1 << 20
-        ) as reader:
+        with parquet.ParquetFile(full, metadata=_footer(full, stamp(full)), **_BY_PAGES) as reader:
             for batch in reader.iter_batches(
                 rows, row_groups=[number], columns=list(columns) or None, use_threads=False
             ):

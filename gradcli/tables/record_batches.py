@@ -12,7 +12,7 @@ from gradcli.tables.delimited import Dialect
 from gradcli.tables.json_records import looks_like_lines
 from gradcli.tables.named_columns import ArrayTable, CellTable, KeyedTable, Table
 from gradcli.tables.numpy_files import npy_header, npy_rows
-from gradcli.tables.source import Opened, opened
+from gradcli.tables.source import Opened, kind_of, opened
 from gradcli.tables.table_errors import TableError
 
 BLOCK = 1 << 20  # bytes of text in a batch
@@ -30,6 +30,7 @@ class Stream:
         self.paths = matching(pattern)
         self.keys = folder_keys(pattern, self.paths)
         self.stdin, self.done = stdin, 0
+        self.columns: list[str] | None = None  # of Parquet files, those that are read
         self.size = sum(map(_size, self.paths)) if all(map(_size, self.paths)) else None
         self._batches = self._all()
         self._first = next(self._batches, None)
@@ -50,6 +51,18 @@ class Stream:
             first, self._first = self._first, None
             yield first
         yield from self._batches
+
+    @property
+    def can_select(self) -> bool:
+        """Whether columns that nobody asks for need not be read."""
+        return all(kind_of(path)[0] == "parquet" for path in self.paths)
+
+    def select(self, columns: list[str]) -> None:
+        """Read these columns only, from the start. It must not have been iterated over."""
+        self._batches.close()
+        self.columns, self.done = columns, 0
+        self._batches = self._all()
+        self._first = next(self._batches, None)
 
     def close(self) -> None:
         """Close the file that is being read."""
@@ -72,7 +85,7 @@ class Stream:
             from gradcli.tables.arrow import arrow_batches
 
             before = self.done
-            for table, share in arrow_batches(file, ROWS):
+            for table, share in arrow_batches(file, ROWS, self.columns):
                 self.done = before + int(share * (file.size or 0))
                 yield table
             return
@@ -187,7 +200,7 @@ class Stream:
             return cell_table(rows, dialect, name, lines, first, headed, lenient=True)
 
         # Arrow's import pays from a megabyte on; what it does not read as `slowly` does is not for it.
-        if not headed and dialect.names and self.done > BLOCK and not ('"' in text or "#" in text):
+        if not headed and dialect.names and self.done > BLOCK and "#" not in text:
             from gradcli.tables.arrow import text_batch
 
             found = text_batch(text, dialect, name, slowly)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -148,17 +149,24 @@ class Delimited(Sink):
 
     def _quickly(self, columns: Sequence[Column]) -> bytes | None:
         """The lines of many rows through Arrow, the same to the byte; None where that is not to be had."""
-        if not any(hasattr(data, "to_pylist") for _, data in columns) or not self.exact:
+        if (
+            not self.exact or "pyarrow" not in sys.modules
+        ):  # its import pays where it read the table
             return None
-        import pyarrow as arrow
-        import pyarrow.compute as compute
+        try:
+            import pyarrow as arrow
+            import pyarrow.compute as compute
+        except ImportError:
+            return None
 
         cells = []
         for _, data in columns:
             if hasattr(data, "to_pylist"):
-                marks = [compute.match_substring(data, m) for m in (self.separator, '"', "\n")]
-                if any(compute.any(m).as_py() for m in marks):
-                    return None
+                needs = compute.match_substring_regex(data, f'["\n{self.separator}]')
+                if compute.any(needs).as_py():
+                    inside = compute.replace_substring(data, '"', '""')
+                    whole = compute.binary_join_element_wise('"', inside, '"', "")
+                    data = compute.if_else(needs, whole, data)
                 cells.append(data)
             elif isinstance(data, list):
                 return None
@@ -247,7 +255,10 @@ class Arrow(Sink):
         self.arrow, self.kind = pyarrow(f"to write {kind.title()}"), kind
         self.schema: Any = None
         self.writer: Any = None
-        self.waiting: list[Any] = []  # rows that make a row group
+        self.waiting: list[
+            Any
+        ] = []  # tables that make a row group, with `rows` rows and `size` bytes
+        self.rows = self.size = 0
 
     def write(self, columns: Sequence[Column]) -> None:
         """Add rows."""
@@ -265,10 +276,10 @@ class Arrow(Sink):
                     self._array(data, self.schema.field(k).type)
                     for k, (_, data) in enumerate(columns)
                 ]
-            self.waiting.append(arrow.Table.from_arrays(arrays, schema=self.schema))
-            rows = sum(table.num_rows for table in self.waiting)
-            size = sum(table.nbytes for table in self.waiting)
-            if self.kind != "parquet" or rows >= _GROUP or size >= _GROUP_BYTES:
+            table = arrow.Table.from_arrays(arrays, schema=self.schema)
+            self.waiting.append(table)
+            self.rows, self.size = self.rows + table.num_rows, self.size + table.nbytes
+            if self.kind != "parquet" or self.rows >= _GROUP or self.size >= _GROUP_BYTES:
                 self._flush()
         except arrow.ArrowException as error:
             words = " ".join(str(error).split())
@@ -277,7 +288,7 @@ class Arrow(Sink):
     def _flush(self) -> None:
         if self.waiting:
             self.writer.write_table(self.arrow.concat_tables(self.waiting))
-            self.waiting = []
+            self.waiting, self.rows, self.size = [], 0, 0
 
     def _array(self, data: Any, kind: Any = None) -> Any:
         if hasattr(data, "to_pylist"):

@@ -683,6 +683,10 @@ WHAT_ARROW_LEAVES = [
     ODD + "6,f,1 # remark\n" + ODD[6:],
     ODD.replace(",", ";"),
     ODD.replace("\n", "\r\n"),
+    "".join(",".join(f'"{c}"' for c in line.split(",")) + "\n" for line in ODD.splitlines()),
+    ODD + '7,"a ""b"" c",1\n8,"two\nlines",2\n9,"",3\n' * 9 + ODD[6:],
+    ODD + '7, "blank",1\n' * 9 + ODD[6:],
+    ODD + '7,a"b,1\n' * 9 + ODD[6:],
 ]
 
 
