@@ -76,8 +76,9 @@ def _is_absent(module: str) -> bool:
 
 # What a test may be about without being a dependency.
 OPTIONAL = (
-    "cairosvg dask distributed duckdb jax matplotlib mpmath pandas polars pyarrow torch".split()
-)
+    "IPython cairosvg dask distributed duckdb jax matplotlib mpmath pandas polars prompt_toolkit "
+    "pyarrow torch"
+).split()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -57,9 +57,9 @@ def complete(before: str, names: Mapping[str, Any]) -> tuple[int, list[Candidate
     start = len(before) - len(word)
     if word and not before[:start].strip():
         verbs = [Candidate(f"{verb} ", said) for verb, said in VERBS.items()]
-        return start, _starting([*verbs, *_own(names), *_others(names)], word)
+        return start, _starting([*verbs, *_own(names), *_others(names, word)], word)
     found = [*_keyword_arguments(code[:start], names), *_own(names)]
-    return start, _starting([*found, *_others(names)] if word else found, word)
+    return start, _starting([*found, *_others(names, word)] if word else found, word)
 
 
 def hint(before: str, names: Mapping[str, Any]) -> str:
@@ -116,9 +116,11 @@ def _own(names: Mapping[str, Any]) -> list[Candidate]:
     ]
 
 
-def _others(names: Mapping[str, Any]) -> list[Candidate]:
+def _others(names: Mapping[str, Any], word: str) -> list[Candidate]:
     table = [
-        _table_name(name) for name in known.all_names() if name not in names and "." not in name
+        _table_name(name)
+        for name in known.all_names()
+        if name.startswith(word) and name not in names and "." not in name
     ]
     return [*table, *map(Candidate, KEYWORDS)]
 

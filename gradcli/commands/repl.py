@@ -93,6 +93,14 @@ class Console:
         if self.interactive:
             click.clear()
 
+    def shell(self, command: str) -> bool:
+        """Run a command of the shell, where somebody types it."""
+        if self.interactive:
+            import subprocess
+
+            subprocess.run(command, shell=True, check=False)
+        return self.interactive
+
     def draw(self, graph: Any, options: Mapping[str, Any]) -> None:
         """A graph, as `gradcli graph` draws it."""
         from gradcli.commands.graph import only_of_nothing
@@ -153,12 +161,15 @@ def command(ctx: click.Context, options: Options) -> None:
         loaded = load_files(ctx, options.load)
     stdin = sys.stdin if sys.stdin is not None else open(os.devnull)  # noqa: SIM115
     interactive = is_terminal(stdin) and is_terminal(sys.stdout)
-    session = Session(Console(options.color, interactive), loaded, max_steps=options.max_steps)
+    console = Console(options.color, interactive)
+    session = Session(console, loaded, max_steps=options.max_steps)
     as_python()
     try:
         if interactive:
             click.echo(BANNER)
-            line_editor.read_terminal(session, lambda: session.machine.names)
+            line_editor.read_terminal(
+                session, lambda: session.machine.names, console.note, colour=console.style.colour
+            )
         else:
             line_editor.read_pipe(session, stdin)
     except Leave:

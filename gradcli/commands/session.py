@@ -17,6 +17,7 @@ from gradcli.language.display import is_displayed, pretty
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 
+PROMPT, MORE = ">>> ", "... "
 _COMPOUND = frozenset(
     tree_kinds.KIND[name]
     for name in "if if_else while for with try function function_annotated".split()
@@ -32,13 +33,21 @@ _VERB = re.compile(
 )
 _CALL_OF_DIFF = re.compile(r"\bdiff\s*\(")
 _OF_A_DRAWING = frozenset("saved grads edges only depth forward wide legend".split())
+_NEEDS = {
+    "save": ("a file", "FILE"),
+    "load": ("a file", "FILE"),
+    "timeit": ("an expression", "EXPR"),
+}
+_UNITS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 _LEAVE = re.compile(r"(exit|quit)(\s*\(\s*\))?")
+_WORDS = {"?": "help", "clear": "clear", "vars": "names"}
 COLON_COMMANDS = {
     ":save": "write the lines that ran to a file",
     ":load": "run a file",
-    ":names": "list the names of the session",
+    ":names": "list the names of the session; vars is the same",
     ":reset": "forget them",
     ":clear": "clear the screen",
+    ":timeit": "how long an expression takes",
     ":math": "read lines as mathematics, 2x^2 and x'Ax; again to stop",
     ":quit": "leave",
     ":help": "this help",
@@ -65,6 +74,9 @@ class Frontend(Protocol):
 
     def clear(self) -> None:
         """Clear the screen."""
+
+    def shell(self, command: str) -> bool:
+        """Run a command of the shell; False where nobody types, and a program has none."""
 
     def draw(self, graph: Any, options: Mapping[str, Any]) -> None:
         """A graph."""
@@ -150,6 +162,15 @@ class Session:
             rest = lines[number + 1 :] if not line.strip() else ()
             more = self.feed(line, ahead=next((found for found in rest if found.strip()), None))
         return more
+
+    def needs_more(self, text: str) -> bool:
+        """Whether a text is not complete, or ends in a block that no blank line has ended."""
+        from gradcli.language import parse
+
+        try:
+            return _is_block(parse(text)) and bool(text.rpartition("\n")[2].strip())
+        except LanguageError as error:
+            return error.incomplete
 
     def finish(self) -> None:
         """Run what is pending, complete or not."""
@@ -262,8 +283,10 @@ class Session:
                 raise Leave
             if match := _COLON.fullmatch(stripped):
                 self._colon(match[1], match[2])
-            elif stripped in ("?", "clear") and stripped not in self.machine.names:
-                self._colon("help" if stripped == "?" else "clear", "")
+            elif stripped in _WORDS and stripped not in self.machine.names:
+                self._colon(_WORDS[stripped], "")
+            elif stripped[:1] == "!" and self.frontend.shell(stripped[1:]):
+                pass
             elif (match := _HELP.fullmatch(stripped)) and "help" not in self.machine.names:
                 self.help(match[1] or match[2] or match[3])
             elif match := _GRAPH.fullmatch(stripped):
@@ -337,8 +360,11 @@ class Session:
             self.frontend.note(f"note: lines are read {how}")
         elif word == "clear":
             self.frontend.clear()
-        elif word in ("save", "load") and not argument:
-            raise LanguageError(f":{word} needs a file", kind="usage", hint=f":{word} FILE")
+        elif word in _NEEDS and not argument:
+            what = _NEEDS[word]
+            raise LanguageError(f":{word} needs {what[0]}", kind="usage", hint=f":{word} {what[1]}")
+        elif word == "timeit":
+            self._time(argument)
         elif word == "save":
             text = "".join(f"{piece}\n" for piece in self.kept)
             self.frontend.write_file(argument, text)
@@ -355,6 +381,24 @@ class Session:
                 hint=did_you_mean(suggest(f":{word}", COLON_COMMANDS)) or ":help lists them",
             )
 
+    def _time(self, text: str) -> None:
+        """How long a text takes to run: the fastest of several runs, for the others were disturbed."""
+        from timeit import Timer
+
+        from gradcli.language import parse
+
+        program = parse(text)
+
+        def once() -> None:
+            self.machine.steps = self.machine.max_steps = self.max_steps
+            self.machine.run(program)
+
+        timer = Timer(once)
+        number, _ = timer.autorange()
+        best = min(timer.repeat(5, number)) / number
+        unit, size = next(u for u in _UNITS if best < 1000 * u[1] or u[0] == "s")
+        self.frontend.write(f"{best / size:.3g} {unit} (the best of 5 times {number:,} runs)")
+
     def help(self, name: str | None) -> None:
         """What the session can do, or what a name means."""
         from gradcli.language.names import meaning
@@ -367,8 +411,9 @@ class Session:
                    for verb, said in VERBS.items()},
                 "_": "the last value",
                 "?, clear": "this help; clear the screen",
-                **{f"{k} FILE" if k in (":save", ":load") else k: v
+                **{f"{k} {_NEEDS[k[1:]][1]}" if k[1:] in _NEEDS else k: v
                    for k, v in COLON_COMMANDS.items()},
+                "!COMMAND": "run a command of the shell, in a terminal",
             }  # fmt: skip
             self.frontend.write(
                 "Everything else is run: expressions, assignments, def, for, if, …\n"

@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -76,7 +77,12 @@ class Terminal:
 
     def __init__(self, tmp_path):
         self.ours, theirs = pty.openpty()
-        env = environment(GRADCLI_HISTORY=str(tmp_path / "history"), TERM="xterm", NO_COLOR="1")
+        env = environment(
+            GRADCLI_HISTORY=str(tmp_path / "history"),
+            TERM="xterm",
+            NO_COLOR="1",
+            PROMPT_TOOLKIT_NO_CPR="1",
+        )  # this terminal does not say where its cursor is
         self.process = subprocess.Popen(
             [*GRADCLI, "repl"], env=env, stdin=theirs, stdout=theirs, stderr=theirs,
             start_new_session=True, preexec_fn=lambda: _own_terminal(theirs),
@@ -90,12 +96,12 @@ class Terminal:
             ready, _, _ = select.select([self.ours], [], [], seconds)
             assert ready, f"{text!r} is not in {self.seen!r}"
             data = os.read(self.ours, 65536).decode(errors="replace")
-            self.seen += re.sub(r"\x1b\[\?2004[hl]", "", data)
+            self.seen = re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "", self.seen + data)
         before, _, self.seen = self.seen.partition(text)
         return before + text
 
     def interrupt(self, wanted):
-        """Type Ctrl-C until it is heard: readline drops one that comes while it completes or starts."""
+        """Type Ctrl-C until it is heard: the prompt drops one that comes while it starts."""
         for _ in range(20):
             self.type("\x03")
             ready, _, _ = select.select([self.ours], [], [], 1)
@@ -124,28 +130,34 @@ def terminal(tmp_path):
     os.close(found.ours)
 
 
+@pytest.mark.needs("prompt_toolkit")
 def test_in_a_terminal(terminal, tmp_path):
-    pytest.importorskip("readline")
-    terminal.wait_for(">>> ")
+    terminal.wait_for(">>>")
     terminal.type("x = arange(4.0, requires_grad=True)\r")
-    terminal.wait_for(">>> ")
+    terminal.wait_for(">>>")
     terminal.type("def f(a):\r")
-    terminal.wait_for("... ")
+    terminal.wait_for("...")
     terminal.type("return 2*a\r\r")  # the indentation is there already
-    terminal.wait_for(">>> ")
+    terminal.wait_for(">>>")
     terminal.type("f(x)\r")
     terminal.wait_for("tensor([0., 2., 4., 6.], grad_fn=<MulBackward0>)")
-    terminal.wait_for(">>> ")
+    terminal.wait_for(">>>")
     terminal.type("softm\t")
     terminal.wait_for("softmax(")
-    terminal.interrupt(">>> ")  # ends the line
+    terminal.interrupt(">>>")  # ends the line
+    terminal.type(
+        "\x1b[200~for i in range(2):\n    a = i\n\n    print(a + 40)\n\x1b[201~\r"
+    )  # pasted
+    terminal.wait_for("40\r\n41\r\n")
+    terminal.type("!echo $((6*7))\r")
+    terminal.wait_for("42\r\n")
     terminal.type("while True: pass\r\r")
     time.sleep(0.3)
     terminal.interrupt("interrupted")  # ends a computation
-    terminal.wait_for(">>> ")
+    terminal.wait_for(">>>")
     terminal.type("1 + 1\r")
     terminal.wait_for("2\r\n")
-    terminal.wait_for(">>> ")  # between two lines the terminal would swallow Ctrl-D
+    terminal.wait_for(">>>")  # between two lines the terminal would swallow Ctrl-D
     terminal.type("\x04")  # Ctrl-D ends the session
     assert terminal.process.wait(timeout=10) == 0
     history = (tmp_path / "history").read_text().splitlines()
@@ -154,3 +166,28 @@ def test_in_a_terminal(terminal, tmp_path):
         "def f(a):\\n    return 2*a",
         "f(x)",
     ]
+
+
+def test_in_a_terminal_without_prompt_toolkit(monkeypatch, capsys):
+    from gradcli.commands import line_editor
+    from gradcli.commands.repl import Console
+    from gradcli.commands.session import Session
+
+    typed = iter(["def f(a):", "    return 2*a", "", "f(4)", "x = [1,", "2]", "x"])
+    prompts = []
+
+    def read(prompt):
+        prompts.append(prompt)
+        if (line := next(typed, None)) is None:
+            raise EOFError
+        return line
+
+    monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
+    monkeypatch.delitem(sys.modules, "gradcli.commands.prompt", raising=False)
+    monkeypatch.setattr("builtins.input", read)
+    console = Console("never", True)
+    line_editor.read_terminal(Session(console), dict, console.note)
+    out, err = capsys.readouterr()
+    assert out == "8\n[1, 2]\n\n"
+    assert err == f"note: {line_editor.MISSING}\n"
+    assert prompts == [">>> ", "... ", "... ", ">>> ", ">>> ", "... ", ">>> ", ">>> "]

@@ -88,19 +88,3 @@ def test_commands_and_files(names, tmp_path):
 
 def test_signature_of_what_has_none():
     assert signature(3) == ""
-
-
-def test_listing():
-    from gradcli.commands.cursor_completion import Candidate
-    from gradcli.commands.line_editor import listing
-
-    few = [
-        Candidate("softmax(", "softmax(input, dim)"),
-        Candidate("x.grad"),
-        Candidate("x", "Tensor"),
-    ]
-    assert listing(few, 80) == "softmax(input, dim)\ngrad\nx  Tensor"
-    assert listing([Candidate("f(", "f(" + "a, " * 40)], 30) == "f(a, a, a, a, a, a, a, a, a,…"
-    many = [Candidate(f"name{i}") for i in range(100)]
-    assert len(listing(many, 40).splitlines()) == 20
-    assert listing(many * 10, 40) == "1000 names: type more of it"

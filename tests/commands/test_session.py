@@ -38,6 +38,10 @@ class Recorder:
     def clear(self):
         self.lines.append("<clear>")
 
+    def shell(self, command):
+        self.lines.append(f"<!{command}>")
+        return True
+
     def draw(self, graph, options):
         self.graphs.append((graph, options))
 
@@ -370,3 +374,35 @@ def test_verbs_take_the_names_of_the_session_and_leave_them_as_they_are():
     assert result.stdout == ANSWERS
     assert result.stderr.startswith("error: grad can be implicitly created only for scalar")
     assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "text, more",
+    [
+        ("1 + 1", False),
+        ("f(1,", True),
+        ("x = [1,\n2]", False),
+        ("for i in range(3):", True),
+        ("for i in range(3):\n    i", True),
+        ("for i in range(3):\n    i\n\n    2*i", True),
+        ("for i in range(3):\n    i\n    ", False),
+        ("if x: 1\ny", False),
+        ("graph sum(x", False),
+        ("softmax?", False),
+        ("!ls (", False),
+        ("1 +* 2", False),
+    ],
+)
+def test_what_is_typed_is_complete(session, text, more):
+    assert session.needs_more(text) is more
+
+
+def test_vars_timeit_and_the_shell(session, console, monkeypatch):
+    monkeypatch.setattr("timeit.Timer.autorange", lambda timer: (20, timer.timeit(1)))
+    type_in(session, "x = ones(2)\nvars\n!ls -l\n%timeit sum(x)\n%timeit\n%timeit nothing")
+    assert console.lines[:2] == ["x: Tensor (2,), float64", "<!ls -l>"]
+    assert re.fullmatch(r"[\d.e+]+ [nµm]?s \(the best of 5 times 20 runs\)", console.lines[2])
+    assert [error.message for error in console.errors] == [
+        ":timeit needs an expression",
+        "name 'nothing' is not defined",
+    ]
