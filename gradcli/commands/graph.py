@@ -57,7 +57,7 @@ REASONS = {
     "wide": "pictures have boxes of a set width, JSON has every number",
 }
 # What becomes of the graph: not what is shown of it, and how.
-_NOT_SHOWN = frozenset("format path frames seed torch norms sort detect_anomaly".split())
+_NOT_SHOWN = frozenset("format path frames seed torch norms diagnose sort detect_anomaly".split())
 
 
 def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
@@ -101,6 +101,7 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
         "Run a PyTorch program (its arguments after --); the graph of NAME, or of its loss.",
     ),
     Option("--by", "Fold the graph to modules; --depth unfolds (--torch).", choices=("module",)),
+    Option("--diagnose", "Only what is found to be wrong, with its line and what to do."),
     Option("--norms", "How large gradients are, and where they vanish or explode."),
     Option("--sort", "How --norms is sorted.", choices=("depth", "grad", "ratio")),
     ANOMALY,
@@ -139,15 +140,22 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     chosen = _format(options.format, path, folder, request)
     _check_options(shown, chosen)
     shown["grads"] = shown["grads"] or seed is not None or folder is not None or norms
+    wants_gradients = shown["grads"] or options.diagnose
     if norms or sort is not None:
         _check_norms(norms, chosen, folder)
     if options.torch is not None:
-        graph = _torch_graph(ctx, options.torch, shown, seed, norms, anomalies)
+        graph = _torch_graph(
+            *(ctx, options.torch, shown | {"grads": wants_gradients}, seed, norms, anomalies),
+            diagnosed=options.diagnose,
+        )
     else:
         if shown["by"] is not None:
             raise usage("--by module is for programs of PyTorch's", hint="see --torch FILE.py")
         values = shown["values"] or chosen == "html" or norms or anomalies
-        graph = _graph(ctx, request, values, shown["grads"], seed, anomalies)
+        graph = _graph(ctx, request, values, wants_gradients, seed, anomalies)
+    if options.diagnose:
+        _write_diagnosis(graph, chosen, path, request.style)
+        return
     if norms:
         _write_norms(graph, sort or "depth", chosen, path, request.style)
         return
@@ -162,6 +170,20 @@ def _check_norms(norms: bool, form: str, folder: str | None) -> None:
         raise usage("--sort is for --norms")
     if form not in ("tree", "json") or folder is not None:
         raise usage("--norms is a table: text or JSON", hint="leave out the format, or --json")
+
+
+def _write_diagnosis(graph: Graph, form: str, path: str | None, style: Style) -> None:
+    found = graph.diagnosis()
+    if form not in ("tree", "json"):
+        raise usage("--diagnose is text or JSON", hint="leave out the format, or --json")
+    if form == "json":
+        text = output.object_text({"diagnosis": [one.to_json() for one in found.findings]})
+        output.write_file(path or "-", f"{text}\n")
+    elif path not in (None, "-"):
+        output.write_file(str(path), f"{found.plain()}\n")
+    else:
+        found.ascii = not speaks_unicode(sys.stdout)
+        output.write_drawing(found, style)
 
 
 def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Style) -> None:
@@ -187,6 +209,8 @@ def _torch_graph(
     seed: str | None,
     norms: bool,
     anomalies: bool,
+    *,
+    diagnosed: bool,
 ) -> Graph:
     from gradcli.commands.torch_program import run_torch
 
@@ -208,7 +232,9 @@ def _torch_graph(
         try:
             graph.backpropagate()
         except RuntimeError as error:
-            raise _not_backward(error) from error
+            if not diagnosed:
+                raise _not_backward(error) from error
+            graph.error = graph.error or str(error)
     return graph
 
 
@@ -264,7 +290,10 @@ def write_graph(
 def _written(graph: Graph, given: dict[str, Any], form: str) -> str | bytes:
     if form == "json":
         known = {k: v for k, v in given.items() if k in ("only", "depth", "forward", "values")}
-        return output.object_text({"expression": graph.source, **graph.to_json(**known)})
+        found = {"expression": graph.source, **graph.to_json(**known)}
+        if wrong := graph.diagnosis().findings:
+            found["diagnosis"] = [one.to_json() for one in wrong]
+        return output.object_text(found)
     made: str | bytes = getattr(graph, f"to_{form}")(**given)
     return made
 
@@ -372,10 +401,15 @@ def _tensors(evaluation: Evaluation) -> Any:
 def _tree(graph: Graph, given: dict[str, Any], style: Style, path: str | None) -> None:
     to_file = path not in (None, "-")
     drawing = graph.tree(**given, ascii=not (to_file or speaks_unicode(sys.stdout)))
+    wrong = graph.diagnosis()
     if to_file:
-        output.write_file(str(path), f"{drawing.plain()}\n")
-    else:
-        output.write_drawing(drawing, style)
+        text = "\n\n".join(one.plain() for one in (drawing, wrong)[: 1 + bool(wrong.findings)])
+        output.write_file(str(path), f"{text}\n")
+        return
+    output.write_drawing(drawing, style)
+    if wrong.findings:
+        output.write("")
+        output.write_drawing(wrong, style)
 
 
 def only_of_nothing(graph: Graph, only: str, error: ValueError) -> LanguageError:

@@ -21,6 +21,7 @@ from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
     from gradcli.graphs.inspection import Graph
+    from gradcli.graphs.torch_anomaly import Found
     from gradcli.graphs.torch_watch import Watch
 
 
@@ -43,17 +44,16 @@ class Ran:
         ) in self.watch.roots.items():  # a function's `loss` beside the program's own
             if any(tensor is one for one in found):
                 names[name] = tensor
-        return torch_graph(tuple(found), names=names, calls=self.watch.calls)
+        graph = torch_graph(tuple(found), names=names, calls=self.watch.calls)
+        graph.facts, graph.error = self.watch.facts, self.error
+        graph.facts.nonfinite = self._not_finite()
+        return graph
 
     def anomaly(self) -> LanguageError | None:
         """The first NaN, or the infinity that the loss came to, at its line and with its cause."""
         watch = self.watch
         watch.calls.name_roots({})
-        found = watch.first
-        if found is None and watch.first_inf is not None:
-            last = watch.last if watch.last is not None else self.names.get("loss")
-            ends = last is not None and not bool(last.detach().isfinite().all())
-            found = watch.first_inf if ends else None
+        found = self._not_finite()
         if found is None:
             return None
         notes = [f"{name} = {text}" for name, text in found.inputs.items()]
@@ -73,6 +73,15 @@ class Ran:
             usage=False,
         )
 
+    def _not_finite(self) -> Found | None:
+        """The first NaN, or the infinity that the loss came to."""
+        watch = self.watch
+        if watch.first is not None or watch.first_inf is None:
+            return watch.first
+        last: Any = watch.last if watch.last is not None else self.names.get("loss")
+        ends = is_torch_tensor(last) and not bool(last.detach().isfinite().all())
+        return watch.first_inf if ends else None
+
     def _tensors(self, wanted: str | None) -> list[Any]:
         if wanted:
             return [self._named(name.strip()) for name in wanted.split(",")]
@@ -81,9 +90,9 @@ class Ran:
         if _requires_grad(self.names.get("loss")):
             return [self.names["loss"]]
         made = [value for value in self.names.values() if _has_graph(value)]
-        if not made:
+        if not made and not self.watch.facts.cuts:
             raise self._nothing()
-        return [made[-1]]
+        return made[-1:]
 
     def _named(self, name: str) -> Any:
         value: Any = self.names.get(name)

@@ -69,10 +69,17 @@ class Mark:
 
     def text(self) -> str:
         """Say it in a line, and the remedy in another."""
+        where = f"  {self.where}" if self.where else ""
+        return f"{self.name}{where}: {self._change()}"
+
+    def told(self) -> str:
+        """Say it where its line is told beside it."""
+        return f"{self.name}: {self._change()}"
+
+    def _change(self) -> str:
         change = "falls to 0" if self.after == 0 else f"{self._word()} by {self._factor()}"
         before, after = (value_text.number(n, 3) for n in (self.before, self.after))
-        where = f"  {self.where}" if self.where else ""
-        return f"{self.name}{where}: |grad| {change} ({before} → {after})"
+        return f"|grad| {change} ({before} → {after})"
 
     def _word(self) -> str:
         return "falls" if self.vanishes else "grows"
@@ -130,12 +137,24 @@ class Norms:
             came = [value_text.stats_of(g) for g in step.incoming if g is not None]
             if i is None or not came:
                 continue
-            sent = [value_text.stats_of(g) for g in step.outgoing if g is not None]
+            edges = zip(self.skeleton.edges[i], step.outgoing, strict=False)
+            on = [g for e, g in edges if e is not None and not self._is_weight(e[0])]
+            sent = [value_text.stats_of(g) for g in on or step.outgoing if g is not None]
             if sent and _jumps(came, sent):
                 before, after = _norm(came), _norm(sent)
                 name = class_name(step.node)
                 remedy = change_remedy(name, vanishes=after < before)
                 yield Mark(i, name, self._where(i), before, after, remedy)
+
+    def _is_weight(self, i: int) -> bool:
+        """Tell whether a node is a leaf, or a leaf turned: its gradient says how large activations are."""
+        edges = self.skeleton.edges[i]
+        while len(edges) == 1 and edges[0] is not None:
+            if class_name(self.skeleton.nodes[i]) not in ("TBackward0", "TransposeBackward0"):
+                return False
+            i = edges[0][0]
+            edges = self.skeleton.edges[i]
+        return not edges
 
     def _where(self, i: int) -> str:
         node, probe = self.skeleton.nodes[i], self.describer.probe
@@ -151,6 +170,8 @@ class Norms:
             return []
         marked = {mark.id for mark in self.marks}
         sent = {self.skeleton.ids.get(step.node): step.outgoing for step in self.steps}
+        arrived = {self.skeleton.ids.get(step.node): step.incoming for step in self.steps}
+        turns = {i: k for k, i in enumerate(arrived) if i is not None and not self._is_weight(i)}
         found: list[Mark] = []
         for part in sorted(self.modules.parts.values(), key=lambda part: len(part.nodes)):
             inside = set(part.nodes)
@@ -164,6 +185,9 @@ class Norms:
                 if grad is not None and edge is not None
                 if edge[0] not in inside and self.skeleton.edges[edge[0]]
             ]
+            if not leaving:  # the input needs no gradient: what has reached the operation on it
+                last = max(part.nodes, key=lambda i: turns.get(i, -1))
+                leaving = [value_text.stats_of(g) for g in arrived.get(last, ()) if g is not None]
             if came is None or not leaving or not _jumps([value_text.stats_of(came)], leaving):
                 continue
             before, after = value_text.stats_of(came).norm, _norm(leaving)

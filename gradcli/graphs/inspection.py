@@ -42,6 +42,8 @@ class Graph:
         self.skeleton = walk(dict.fromkeys(roots))
         self.describer = Describer(self.skeleton, source, self.names, probe=probe)
         self._watched = values
+        self.facts: Any = None  # gradcli.graphs.torch_facts.Facts of the program that made it
+        self.error: str | None = None  # what ended that program
         self.recorder: Any = None
         self._records: list[Record] | None = None
         self._modules: Modules | None = None
@@ -201,6 +203,12 @@ class Graph:
         from gradcli.graphs.gradient_norms import Norms
 
         return Norms(self._passed())
+
+    def diagnosis(self) -> Any:
+        """Return what is found to be wrong, in order of weight, each with its line and what to do."""
+        from gradcli.graphs.diagnosis import diagnose
+
+        return diagnose(self, self.facts, self.error)
 
     def to_html(self, *, title: str | None = None, **options: Any) -> str:
         """Return one self-contained page that shows the graph and plays the backward pass."""

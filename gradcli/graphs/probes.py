@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from linecache import getline
 from typing import Any, NamedTuple
 
 from gradcli.graphs import saved_fields
@@ -24,6 +25,11 @@ class Place(NamedTuple):
     file: str
     line: int
     code: str
+
+    @classmethod
+    def at(cls, file: str | None, line: int) -> Place | None:
+        """The line of a file, read from it; None where no file is known."""
+        return None if file is None else cls(file, line, getline(file, line).strip())
 
     def __str__(self) -> str:
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"

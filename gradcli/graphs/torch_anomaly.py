@@ -5,7 +5,6 @@ PyTorch's anomaly mode only tells where the forward operation was; this tells th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,10 +23,12 @@ class Found:
     module: int  # the call; -1 outside of modules
     inputs: dict[str, str] = field(default_factory=dict)
     remedy: str = ""
+    computed: bool = False  # of finite operands
+    when: str = ""  # which step, which rows
 
 
 def in_forward(
-    name: str, result: Any, operands: Iterable[tuple[str, Any]], place: Place | None, call: int
+    name: str, result: Any, operands: list[tuple[str, Any]], place: Place | None, call: int
 ) -> Found:
     """An operation made NaN or infinity; operands: what it was called with, by name."""
     wrong = nonfinite.wrong(result) or "nan"
@@ -42,7 +43,8 @@ def in_forward(
             message = f"{what} has {bad} values ({known.bad:,} of {known.size:,}, {share})"
             return Found(message, place, call, told, input_remedy(bad))
     message = f"Function '{name}' computed {wrong} values in the forward pass."
-    return Found(message, place, call, told, remedy(name, result.dtype))
+    finite = not any(value_text.stats_of(tensor).bad for _, tensor in operands)
+    return Found(message, place, call, told, remedy(name, result.dtype), finite)
 
 
 def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int) -> Found:

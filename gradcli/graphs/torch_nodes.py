@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -115,6 +116,18 @@ class TorchProbe(Probe):
             data = getattr(raw, "data", None)
             what = "written in place since" if "inplace" in str(error) else "not readable"
             return Unread(what if data is None else f"{what}, {value_text.shape_text(data.shape)}")
+
+    def written(self, node: Any) -> Iterator[tuple[str, int, Any]]:
+        """What was written in place since the node saved it: its field, the version saved, the tensor."""
+        for name, value in self.fields(node):
+            if isinstance(value, Unread) and value.startswith("written in place"):
+                try:
+                    getattr(node, f"_saved_{name}")
+                except RuntimeError as error:
+                    then = re.search(r"expected version (\d+)", str(error))
+                    data = getattr(node, f"_raw_saved_{name}").data
+                    if then is not None and data is not None:
+                        yield name, int(then[1]), data
 
     def kept(self, node: Any) -> tuple[list[Any], bool]:
         """The tensors that the node keeps alive."""

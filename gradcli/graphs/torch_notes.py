@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from typing import Any
 
 from gradcli.graphs.module_calls import Calls
@@ -14,7 +13,10 @@ KEY = "gradcli"  # in `node.metadata`
 class Note:
     """What is known of a node from the time when it was made, and from the backward pass."""
 
-    __slots__ = ("call", "calls", "file", "grads", "line", "order", "sent", "turn", "value")
+    __slots__ = (
+        *("call", "calls", "file", "grads", "line", "order", "sent", "spent", "turn", "value"),
+        "__weakref__",
+    )
 
     def __init__(
         self, order: int, file: str | None, line: int, call: int, calls: Calls | None
@@ -25,13 +27,12 @@ class Note:
         self.grads: Any = None  # Stats of the gradients that came, by output
         self.sent: Any = None  # and of those that went out, by input
         self.turn = 0
+        self.spent = False  # a backward pass has run that would have freed it
 
     @property
     def place(self) -> Place | None:
         """The user's line."""
-        if self.file is None:
-            return None
-        return Place(self.file, self.line, linecache.getline(self.file, self.line).strip())
+        return Place.at(self.file, self.line)
 
 
 def note_of(node: Any) -> Note | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -43,6 +44,14 @@ def dense_parts(tensor: Any) -> Iterator[Any]:
         yield tensor.crow_indices() if rows else tensor.ccol_indices()
         yield tensor.col_indices() if rows else tensor.row_indices()
         yield tensor.values()
+
+
+def has_bad(tensor: Any) -> bool:
+    """Tell whether an element is NaN or infinite, in whatever layout; sums are quicker than tests."""
+    return any(
+        not math.isfinite(part.detach().sum().item()) and not bool(part.detach().isfinite().all())
+        for part in dense_parts(tensor)
+    )
 
 
 def has_nan(tensor: Any) -> bool:

@@ -7,6 +7,7 @@ itself (`node.metadata`), so that watching keeps no graph alive.
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 import sysconfig
@@ -19,10 +20,11 @@ from typing import Any
 from gradcli.graphs import nonfinite, value_text
 from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.torch_anomaly import Found, in_backward, in_forward
+from gradcli.graphs.torch_facts import Facts
 from gradcli.graphs.torch_nodes import address_of
 from gradcli.graphs.torch_notes import KEY, Note
 from gradcli.graphs.torch_pass import TorchRecorder
-from gradcli.graphs.torch_tensors import has_nan, node_of, readable
+from gradcli.graphs.torch_tensors import dense_parts, has_bad, has_nan, node_of, readable
 from gradcli.graphs.traversal import class_name
 
 _LIBRARIES = tuple(
@@ -60,6 +62,7 @@ class Watch:
         self.anomalies = anomalies
         self.first: Found | None = None
         self.first_inf: Found | None = None
+        self.facts = Facts(self._where)
         self.doing = ""  # the name of the function of PyTorch's that has just run
         self._bare: dict[int, Found] = {}  # by the address of a result without a gradient
         self.last: Any = None  # the tensor that a backward pass began at last
@@ -83,6 +86,7 @@ class Watch:
         apply = function.__dict__["apply"].__func__
         self._patch(function, "apply", classmethod(self._custom(apply)), function.__dict__["apply"])
         if self.program:
+            self._undo += self.facts.hooks()
             for name in ("backward", "grad"):
                 before = getattr(self.torch.autograd, name)
                 self._patch(self.torch.autograd, name, self._passing(before), before)
@@ -150,12 +154,22 @@ class Watch:
                     self._order += 1
                     kept[KEY] = Note(self._order, file, line, call, self.calls)
                     stack += [child for child, _ in new.next_functions]
-        if not (self.values and readable(tensor)):
+        if not readable(tensor):
             return
-        if tensor.output_nr == 0 and notes[KEY].value is None:
+        if self.program and not self.values:
+            self._glance(tensor, node, operands)
+        elif tensor.output_nr == 0 and notes[KEY].value is None:
             notes[KEY].value = found = value_text.stats_of(tensor)
-            if self.anomalies and found.bad and self.first is None:
+            if self.program and found.bad and self.first is None:
                 self._odd(node, found, operands)
+
+    def _glance(self, tensor: Any, node: Any, operands: tuple[Any, ...]) -> None:
+        """Look whether a result is finite, by its sum, and count it up if it is not."""
+        if self.first is not None or tensor._is_view() or not tensor.is_floating_point():
+            return
+        total = sum(part.detach().sum().item() for part in dense_parts(tensor))
+        if not math.isfinite(total) and (found := value_text.stats_of(tensor)).bad:
+            self._odd(node, found, operands)
 
     def _odd(self, node: Any, result: Any, operands: tuple[Any, ...]) -> None:
         """Keep the first result that is not finite."""
@@ -165,13 +179,27 @@ class Watch:
         note = node.metadata[KEY]
         given = [(f"operand {k + 1}", t) for k, t in enumerate(self._tensors(operands))]
         named = [(self._called(t) or label, t) for label, t in given]
-        found = in_forward(class_name(node), result, named, note.place, note.call)
+        name, former = class_name(node), self.first_inf
+        found = in_forward(name, result, named, note.place, note.call)
+        found.when = self._when(result)
+        if not nan and name.startswith(("MaskedFill", "Where", "Triu", "Tril")):
+            return  # masks are meant
+        if nan and not found.computed and former is not None and former.computed:
+            former.when += (
+                f"; {note.place} makes NaN of it"  # 0 * log(0): the product is not to blame
+            )
+            found = former
         bare = (self._bare.get(address_of(t)) for _, t in given if node_of(t) is None)
         found = next((one for one in bare if one is not None), found)
         if nan:
             self.first = found
         else:
             self.first_inf = found
+
+    def _when(self, result: Any) -> str:
+        step = f" in step {self.facts.step + 1}"
+        place = nonfinite.place_of(result)
+        return f"{step}, first at row {place[0]}" if len(place) > 1 else step
 
     def _bare_result(self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...]) -> None:
         """Remember which operation without a gradient made a NaN, should a loss come to have it."""
@@ -213,7 +241,7 @@ class Watch:
 
     def heard(self, step: Any) -> None:
         """A step of a backward pass has run: keep the first that sends what is not finite."""
-        if not self.anomalies or self.first is not None:
+        if self.first is not None:
             return
         came = any(grad is not None and grad.bad for grad in step.incoming)
         sent = any(grad is not None and grad.bad for grad in step.outgoing)
@@ -221,6 +249,7 @@ class Watch:
             note = step.node.metadata.get(KEY)
             place, call = (None, -1) if note is None else (note.place, note.call)
             self.first = in_backward(step.node, class_name(step.node), step.outgoing, place, call)
+            self.first.when = f" in the backward pass of step {self.facts.step}"
 
     def _where(self, frame: FrameType | None) -> tuple[str | None, int]:
         """The innermost line that is the user's; else the innermost outside of PyTorch."""
@@ -253,18 +282,40 @@ class Watch:
             roots = [tensors] if isinstance(tensors, self.torch.Tensor) else list(tensors)
             self._remember(roots, sys._getframe(1))
             place = 2 if run.__name__ == "grad" else 1  # of retain_graph among the rest
+            keeps = args[place] if len(args) > place else kwargs.get("retain_graph")
+            create = args[place + 1 :] or [kwargs.get("create_graph")]
+            whole = place == 1 and kwargs.get("inputs") is None
+            frees = whole and not (create[0] if keeps is None else keeps)
             if len(args) > place:
                 args = (*args[:place], True, *args[place + 1 :])
             else:
                 kwargs["retain_graph"] = True
             self._in_pass += 1
             try:
+                nodes = self.facts.begins(roots, frees, sys._getframe(1))
                 with self._listening(roots):
-                    return run(tensors, *args, **kwargs)
+                    found = run(tensors, *args, **kwargs)
+                if place == 1:
+                    self.facts.ended(nodes, frees)
+                    self._look_at_leaves(roots, nodes, args)
+                return found
             finally:
                 self._in_pass -= 1
 
         return watched
+
+    def _look_at_leaves(self, roots: list[Any], nodes: list[Any], seeds: tuple[Any, ...]) -> None:
+        """Find the step that made a NaN, should a gradient have one: the pass once more, heard."""
+        if self.first is not None or self.gradients:
+            return
+        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+        grads = [leaf.grad for leaf in leaves if leaf.grad is not None]
+        if not any(has_bad(grad) for grad in grads):
+            return
+        with TorchRecorder(roots, heard=self.heard).listening():
+            self.torch.autograd.grad(
+                roots, leaves, *seeds[:1], retain_graph=True, allow_unused=True
+            )
 
     def _listening(self, roots: list[Any]) -> AbstractContextManager[Any]:
         if not self.gradients:
@@ -291,8 +342,9 @@ def _mode(watch: Watch) -> Any:
             out = function(*args, **(kwargs or {}))
             # An assignment to a part returns nothing, and gives its tensor a new node.
             given = (*args, *kwargs.values()) if kwargs else args
-            watch.doing = getattr(function, "__name__", "a function")
-            watch.made(args[0] if out is None and args else out, sys._getframe(1), given)
+            frame = sys._getframe(1)
+            watch.doing = watch.facts.called(function, out, given, frame)
+            watch.made(args[0] if out is None and args else out, frame, given)
             return out
 
     return Mode()
