@@ -49,6 +49,7 @@ _HOME = {
     "inspect": "gradcli.graphs",
     "compile": "gradcli.streaming.table_functions",
     "vmap": "gradcli.func",
+    "load_ipython_extension": "gradcli.notebook",
     **dict.fromkeys(
         ["check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"],
         "gradcli.commands.verbs",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 import click
 
 from gradcli.commands import COMMANDS, MODULES, completers
+from gradcli.commands.command_errors import as_report
 from gradcli.commands.declarations import DECLARED, Argument, Command, Option, Options
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.options import ExpressionCommand
+from gradcli.commands.request import SessionNames
+from gradcli.system.budget import TooMany
 
 
 class Whole(click.IntRange):
@@ -69,6 +73,16 @@ def parameter(option: Option) -> click.Parameter:
     if option.variable is not None:
         facts |= {"envvar": option.variable, "show_envvar": True}
     return DeclaredOption(option, **facts)
+
+
+def run_in_session(verb: str, words: list[str], names: Mapping[str, Any]) -> None:
+    """Run a command line where names have values already. Raises LanguageError."""
+    try:
+        loaded(verb).main(words, f"gradcli {verb}", standalone_mode=False, obj=SessionNames(names))
+    except BrokenPipeError:
+        raise
+    except (click.ClickException, MemoryError, RecursionError, OSError, TooMany) as error:
+        raise as_report(error) from error
 
 
 def loaded(name: str) -> click.Command:

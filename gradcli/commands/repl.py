@@ -23,10 +23,9 @@ from gradcli.commands.declarations import (
     declare,
 )
 from gradcli.commands.output import Style
-from gradcli.commands.request import SessionNames, read_text
+from gradcli.commands.request import read_text
 from gradcli.commands.terminal import is_terminal
 from gradcli.language.located_errors import LanguageError
-from gradcli.system.budget import TooMany
 from gradcli.system.visible import visible
 from gradcli.version import __version__
 
@@ -67,7 +66,7 @@ class Console:
 
     def command(self, verb: str, text: str, options: str, names: Mapping[str, Any]) -> None:
         """`gradcli VERB EXPR OPTIONS`, with the session's names; its tensors keep their gradients."""
-        from gradcli.commands.click_commands import loaded
+        from gradcli.commands.click_commands import run_in_session
         from gradcli.system.dtypes import get_default_dtype
 
         words = [text]
@@ -79,14 +78,7 @@ class Console:
             raise usage(f"{verb}: {str(error).lower()}", hint="close the quotation mark") from None
         if verb != "ops":
             words += ["--color", self.colour, "--dtype", get_default_dtype().name]
-        try:
-            loaded(verb).main(
-                words, f"gradcli {verb}", standalone_mode=False, obj=SessionNames(names)
-            )
-        except BrokenPipeError:
-            raise
-        except (click.ClickException, MemoryError, RecursionError, OSError, TooMany) as error:
-            raise as_report(error) from error
+        run_in_session(verb, words, names)
 
     def clear(self) -> None:
         """Clear the screen, where there is one."""

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import Reading
     from gradcli.symbolic.composed_derivatives import Asked
-    from gradcli.symbolic.printed_text import Printed
+    from gradcli.symbolic.differentiate import Derivatives
+    from gradcli.symbolic.printed_text import Formula, Printed
     from gradcli.transforms.verdicts import Verdict
 
 # pytest shows the line of the test, not these frames.
@@ -137,7 +138,21 @@ class Call:
 
     def result(self, found: Mapping[str, Any]) -> Any:
         """The result of the one variable, or all by name."""
-        return found[self.wanted[0]] if self.single else dict(found)
+        return found[self.wanted[0]] if self.single else ByName(found)
+
+
+class ByName(dict[str, Any]):
+    """Results by the names of their variables: a dict, which a notebook shows as what they are."""
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = []
+        for name, value in self.items():
+            show = getattr(value, "_repr_html_", None) or getattr(value, "_repr_latex_", None)
+            text = (show and show()) or f"<code>{escape(repr(value))}</code>"
+            rows.append(f"<tr><th>{escape(name)}</th><td style='text-align:left'>{text}</td></tr>")
+        return f"<table>{''.join(rows)}</table>"
 
 
 _REMEDIES = {
@@ -288,10 +303,10 @@ def _derivative(
     check_no_equation(call.program)
     call.leaves()
     asked = Asked(order, jacobian, of, reading.along, reading.elements, operator)
-    made = _formula(call, shapes, assume, form, verify, asked)
+    found, made = _formula(call, shapes, assume, form, verify, asked)
     if made.code:
         return made.code
-    by = {n: "\n".join([*made.lines, text]) for n, text in made.by.items()}
+    by = {n: _shown(found, made, n) for n in made.by}
     return next(iter(by.values())) if len(by) == 1 and asked.composed else call.result(by)
 
 
@@ -325,8 +340,8 @@ def _formula(
     form: str,
     verify: bool,
     asked: Asked | None = None,
-) -> Printed:
-    """What is asked for as text, proved if `verify`; asked: None for the value."""
+) -> tuple[Derivatives, Printed]:
+    """What is asked for, and as text, proved if `verify`; asked: None for the value."""
     from gradcli.symbolic.assumptions import read
     from gradcli.symbolic.composed_derivatives import simplification
     from gradcli.symbolic.lifting import NoExpression
@@ -349,16 +364,28 @@ def _formula(
         if assume:
             find = read([assume] if isinstance(assume, str) else assume, arrays, given).around(find)
         if not verify:
-            return printed(find(program, arrays, wanted, follow=known, names=names), form)
+            found = find(program, arrays, wanted, follow=known, names=names)
+            return found, printed(found, form)
         how = {**way, "find": find, "form": form, "names": names}
-        _, made, _ = proved(program, arrays, wanted, given=known, **how)
+        found, made, _ = proved(program, arrays, wanted, given=known, **how)
     except NoExpression as error:
         raise call.error_for(error) from error
     except Unproved as error:
         raise _not_proved(call.source, error) from error
     if made.general is False:
         warnings.warn(made.alone(arrays), stacklevel=5)
-    return made
+    return found, made
+
+
+def _shown(found: Derivatives, made: Printed, name: str) -> Formula:
+    """The text of one derivative, behind what it shares with the others; as LaTeX in a notebook."""
+    from gradcli.symbolic.printed_text import Formula, printed
+
+    def latex() -> list[str]:
+        same = printed(found, "latex")
+        return [*same.lines, same.by[name]]
+
+    return Formula.of("\n".join([*made.lines, made.by[name]]), latex)
 
 
 @verb
@@ -379,8 +406,8 @@ def simplify(
     Raises LanguageError.
     """
     call, _ = _read(source, values, variables)
-    made = _formula(call, shapes, assume, form, verify)
-    return made.code or "\n".join([*made.lines, *made.by.values()])
+    found, made = _formula(call, shapes, assume, form, verify)
+    return made.code or _shown(found, made, *made.by)
 
 
 @verb
@@ -393,13 +420,15 @@ def taylor(
     or "latex". Raises LanguageError.
     """
     from gradcli.symbolic.lifting import NoExpression
+    from gradcli.symbolic.printed_text import Formula
     from gradcli.symbolic.taylor_series import taylor
 
     texts = {n: str(v) for n, v in {**(values or {}), **variables}.items()}
     call = Call(source, None, {})
     try:
         arrays = dict.fromkeys(call.open, np.asarray(0.5))
-        return taylor(call.program, arrays, texts, order, call.names).text(form)
+        found = taylor(call.program, arrays, texts, order, call.names)
+        return Formula.of(found.text(form), lambda: [found.text("latex")])
     except NoExpression as error:
         raise call.error_for(error) from error
 
@@ -462,8 +491,8 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
         found = traced_matrices.hessian(call.program, call.tensors, call.wanted, call.names)
     except _ENGINE_ERRORS as error:
         raise call.error_for(error) from error
-    blocks = {n: {m: wrap(b) for m, b in row.by.items()} for n, row in found.items()}
-    return blocks[call.wanted[0]][call.wanted[0]] if call.single else blocks
+    blocks = {n: ByName({m: wrap(b) for m, b in row.by.items()}) for n, row in found.items()}
+    return blocks[call.wanted[0]][call.wanted[0]] if call.single else ByName(blocks)
 
 
 class Check:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from html import escape
 from math import isfinite
 from typing import Any
 
@@ -91,22 +92,62 @@ def array_text(array: Any, indent: int = 7) -> str:
     array = np.asarray(array)
     if array.size == 0:
         return "[]"
-    summarise = array.size > OPTIONS.threshold and array.ndim > 0
-    if not summarise:
-        items, width = _items(array)
-        return _join(items, array.shape, [False] * array.ndim, indent, width)
-    edge = int(OPTIONS.edgeitems)
-    if edge == 0:
+    array, cut = _edges(array)
+    if array.size == 0:
         return "[...]"
-    cut = [size > 2 * edge for size in array.shape]
-    for axis, shortened in enumerate(cut):
-        if shortened:
-            index = (slice(None),) * axis
-            array = np.concatenate(
-                (array[(*index, slice(None, edge))], array[(*index, slice(-edge, None))]), axis
-            )
     items, width = _items(array)
     return _join(items, array.shape, cut, indent, width)
+
+
+def _edges(array: Array) -> tuple[Array, list[bool]]:
+    """What is shown of an array, all or its edges, and which dimensions are cut."""
+    if array.size <= OPTIONS.threshold or array.ndim == 0:
+        return array, [False] * array.ndim
+    edge = int(OPTIONS.edgeitems)
+    cut = [size > 2 * edge for size in array.shape]
+    for axis, (shortened, size) in enumerate(zip(cut, array.shape, strict=True)):
+        if shortened:
+            array = array[(slice(None),) * axis + (np.r_[:edge, size - edge : size],)]
+    return array, cut
+
+
+def array_html(array: Array, facts: Sequence[str] = ()) -> str:
+    """An array of one dimension or more as HTML: a table a slice, numbers aligned by their points.
+
+    facts: what stands below beside the shape and the dtype. Shortened as `array_text` is.
+    """
+    kept, cut = _edges(array)
+    items: Array = np.array(_items(kept)[0] if kept.size else [], dtype=object)
+    items = items.reshape(kept.shape)
+    edge = int(OPTIONS.edgeitems)
+    for axis, shortened in enumerate(cut):
+        if shortened:
+            items = np.insert(items, edge, "…", axis)
+    rows = items.reshape(*items.shape[:-2], -1, items.shape[-1])
+    parts = []
+    for place in np.ndindex(rows.shape[:-2]):
+        if place:
+            index = _place(place, cut, array.shape)
+            parts.append(f"<div>{'…' if '…' in index else f'[{index}, :, :]'}</div>")
+            if "…" in index:
+                continue
+        cells = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in rows[place]]
+        parts.append("<table>" + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>")
+    said = ", ".join([f"{tuple(array.shape)}", array.dtype.name, *facts])
+    body = "".join(parts).replace("<td>", '<td style="text-align:right;white-space:pre">')
+    return f'<div style="font-family:monospace">{body}<div>{escape(said)}</div></div>'
+
+
+def _place(place: Sequence[int], cut: Sequence[bool], shape: Sequence[int]) -> str:
+    """The index of a slice; of one behind the gap as it is in the whole array."""
+    edge = int(OPTIONS.edgeitems)
+    found = []
+    for i, shortened, size in zip(place, cut, shape, strict=False):
+        behind = shortened and i > edge
+        found.append(
+            "…" if shortened and i == edge else str(i + size - 2 * edge - 1 if behind else i)
+        )
+    return ", ".join(found)
 
 
 def tensor_text(

@@ -704,6 +704,26 @@ class Tensor:
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from gradcli.core.printing import tensor_text
 
+        if isinstance(self.array, BatchedArray):
+            return self.array.show(lambda array: repr(wrap(array)))
+        prefix = "tensor" if type(self) is Tensor else type(self).__name__
+        return tensor_text(
+            self.array,
+            prefix=prefix,
+            default_dtype=dtypes.default.real,
+            suffixes=self._printed_facts(),
+        )
+
+    def _repr_html_(self) -> str | None:
+        """The numbers as a table, in a notebook; None of a scalar, whose text says it all."""
+        from gradcli.core.printing import array_html
+
+        if type(self.array) is not np.ndarray or not self.array.ndim:
+            return None
+        return array_html(self.array, self._printed_facts())
+
+    def _printed_facts(self) -> list[str]:
+        """What is printed behind the numbers."""
         suffixes = []
         try:
             node = None if self.is_leaf else self.grad_fn
@@ -714,13 +734,7 @@ class Tensor:
             suffixes.append(f"grad_fn=<{name}>")
         elif self.node is not None:
             suffixes.append("requires_grad=True")
-        suffixes += [f"tangent={t}" for t in self._tangents_at_work()]
-        if isinstance(self.array, BatchedArray):
-            return self.array.show(lambda array: repr(wrap(array)))
-        prefix = "tensor" if type(self) is Tensor else type(self).__name__
-        return tensor_text(
-            self.array, prefix=prefix, default_dtype=dtypes.default.real, suffixes=suffixes
-        )
+        return suffixes + [f"tangent={t}" for t in self._tangents_at_work()]
 
     def __format__(self, spec: str) -> str:
         if self.array.ndim == 0 and type(self) is Tensor:

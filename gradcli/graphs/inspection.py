@@ -221,6 +221,9 @@ class Graph:
 
         return notebook_frame(self.to_html())
 
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
     def __str__(self) -> str:
         return str(self.tree())
 

@@ -56,6 +56,29 @@ class Printed:
         return f"this is {self.where(arrays)}: for {sizes_said(self.wrong)} it is wrong"
 
 
+class Formula(str):
+    """A text of the language, an ordinary str, that a notebook shows as a formula."""
+
+    __slots__ = ("_latex",)
+    _latex: Callable[[], list[str]]
+
+    @classmethod
+    def of(cls, text: str, latex: Callable[[], list[str]]) -> Formula:
+        """latex: gives the lines of it in LaTeX, once they are wanted."""
+        made = cls(text)
+        made._latex = latex
+        return made
+
+    def _repr_latex_(self) -> str:
+        lines = self._latex()
+        if len(lines) > 1:
+            lines = [r"\begin{array}{l}", r" \\ ".join(lines), r"\end{array}"]
+        return rf"$\displaystyle {' '.join(lines)}$"
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
 def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> Printed:
     """The derivatives in a format: text (and json), latex, or a program (`printed_programs.write`).
 
@@ -127,4 +150,4 @@ def spelled_out(expression: Expression, form: str = "text") -> str | None:
     return _notation(form)[0]().text(expression)
 
 
-__all__ = ["Printed", "printed", "spelled_out"]
+__all__ = ["Formula", "Printed", "printed", "spelled_out"]
