@@ -18,16 +18,15 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from gradcli.commands import VERBS
 from gradcli.commands.output import note
+from gradcli.commands.session import WORDS
 from gradcli.language.located_errors import LanguageError
 
 _OF_VALUES = ("grad", "jacobian", "hessian", "jvp", "diff", "check")
 _FORMULAS = ("diff", "simplify", "taylor")
 _PICTURES = ("graph", "plot")
-_OWN_FORM = re.compile(
-    r"-o|--(format|json|plain|csv|frames|help)\b"
-)  # the words say how it is written
+# The words say themselves how it is written.
+_OWN_FORM = re.compile(r"-o|--(format|json|plain|csv|frames|help)\b")
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -36,7 +35,7 @@ def load_ipython_extension(shell: Any) -> None:
 
     import gradcli.registry.table  # noqa: F401  # the methods of tensors
 
-    for verb in (*VERBS, "graph"):
+    for verb in WORDS:
         shell.register_magic_function(no_var_expand(partial(_line, shell, verb)), "line", verb)
     shell.register_magic_function(no_var_expand(partial(_cell, shell)), "cell", "gradcli")
 
@@ -77,12 +76,21 @@ def _line(shell: Any, verb: str, line: str) -> Shown | None:
         if verb not in (*_FORMULAS, *_PICTURES) or any(map(_OWN_FORM.match, words)):
             _run(verb, words, names)
             return None
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            _run(verb, ["--color", "never", *words], names)
+        return _shown(verb, words, names)
     except (LanguageError, ValueError) as error:
         raise Refused(str(error)) from None
-    return Shown(printed.getvalue().rstrip("\n"), verb, partial(_rich, verb, words, names))
+
+
+def _shown(verb: str, words: list[str], names: Mapping[str, Any]) -> Shown:
+    rich = partial(_rich, verb, words, names)
+    try:
+        with redirect_stdout(io.StringIO()) as printed:
+            _run(verb, ["--color", "never", *words], names)
+    except LanguageError:
+        if verb not in _PICTURES or rich() is None:
+            raise
+        return Shown("a picture, which this has no text for", verb, rich)  # of --theme, --surface
+    return Shown(printed.getvalue().rstrip("\n"), verb, rich)
 
 
 def _words(line: str) -> list[str]:

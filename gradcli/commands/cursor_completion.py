@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gradcli.commands import VERBS
-from gradcli.commands.session import COLON_COMMANDS
+from gradcli.commands.session import COLON_COMMANDS, WORDS
 from gradcli.language import names as known
 
 _CHAIN = re.compile(r"([^\W\d]\w*(?:\.\w+)*|[)\]])\.(\w*)$")
@@ -56,7 +55,7 @@ def complete(before: str, names: Mapping[str, Any]) -> tuple[int, list[Candidate
     word = match[1] or ""
     start = len(before) - len(word)
     if word and not before[:start].strip():
-        verbs = [Candidate(f"{verb} ", said) for verb, said in VERBS.items()]
+        verbs = [Candidate(f"{verb} ", said) for verb, said in WORDS.items()]
         return start, _starting([*verbs, *_own(names), *_others(names, word)], word)
     found = [*_keyword_arguments(code[:start], names), *_own(names)]
     return start, _starting([*found, *_others(names, word)] if word else found, word)

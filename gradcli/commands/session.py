@@ -17,6 +17,7 @@ from gradcli.language.display import is_displayed, pretty
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 
+WORDS = {"graph": "the backward graph", **VERBS}  # that begin a line
 PROMPT, MORE = ">>> ", "... "
 _COMPOUND = frozenset(
     tree_kinds.KIND[name]
@@ -421,9 +422,9 @@ class Session:
             )
         elif name.partition(".")[0] in self.machine.names:
             self._describe(name)
-        elif name in (verbs := {"graph": "the backward graph", **VERBS}):
+        elif name in WORDS:
             what = "NAME" if name == "ops" else "EXPR [OPTIONS]"
-            self.frontend.write(f"{name} {what}: {verbs[name]}; gradcli {name} --help has options")
+            self.frontend.write(f"{name} {what}: {WORDS[name]}; gradcli {name} --help has options")
             if meaning(name) is not None:  # `diff` is a function too
                 self.frontend.explain(name)
         else:

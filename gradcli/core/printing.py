@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from html import escape
 from math import isfinite
 from typing import Any
 
@@ -116,6 +115,8 @@ def array_html(array: Array, facts: Sequence[str] = ()) -> str:
 
     facts: what stands below beside the shape and the dtype. Shortened as `array_text` is.
     """
+    from html import escape
+
     kept, cut = _edges(array)
     items: Array = np.array(_items(kept)[0] if kept.size else [], dtype=object)
     items = items.reshape(kept.shape)

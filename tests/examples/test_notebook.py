@@ -147,5 +147,7 @@ def test_a_program_and_the_notebook_share_names(say, shell):
     _, forms = say("%graph loss")
     assert "AccumulateGrad w" in forms["text/plain"]
     assert forms["image/svg+xml"].startswith("<svg")
+    _, forms = say("%graph n*n --theme dark")  # of which there is no text
+    assert forms["image/svg+xml"].startswith("<svg")
     shell.user_ns["loss"].backward()
     assert shell.user_ns["w"].grad.tolist() == [2, 2]
