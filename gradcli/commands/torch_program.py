@@ -47,6 +47,8 @@ class Ran:
         graph = torch_graph(tuple(found), names=names, calls=self.watch.calls)
         graph.facts, graph.error = self.watch.facts, self.error
         graph.facts.nonfinite = self._not_finite()
+        if not found and not graph.diagnosis().findings:
+            raise self._nothing()
         return graph
 
     def anomaly(self) -> LanguageError | None:
@@ -90,8 +92,6 @@ class Ran:
         if _requires_grad(self.names.get("loss")):
             return [self.names["loss"]]
         made = [value for value in self.names.values() if _has_graph(value)]
-        if not made and not self.watch.facts.cuts:
-            raise self._nothing()
         return made[-1:]
 
     def _named(self, name: str) -> Any:

@@ -193,7 +193,7 @@ def _not_finite(graph: Any, facts: Facts | None, error: str | None) -> Iterator[
 # -- gradients that vanish or explode -------------------------------------------------------------
 def _flow(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """One finding for one direction: the first place that the pass meets, with how many more there are."""
-    if graph.recorder is None:
+    if graph.recorder is None or (facts is not None and facts.nonfinite is not None):
         return
     marks = graph.norms().marks
     for vanishes in (True, False):

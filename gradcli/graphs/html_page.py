@@ -46,6 +46,7 @@ class Graph(Protocol):
     def forward(self) -> dict[int, Any]: ...
     def backpropagate(self, seed: Any = None) -> Any: ...
     def tree(self, **options: Any) -> Any: ...
+    def diagnosis(self) -> Any: ...
 
 
 def graph_to_html(graph: Graph, *, title: str | None = None, **options: Any) -> str:
@@ -125,6 +126,9 @@ def page_data(graph: Graph, options: Options) -> dict[str, Any]:
         "collapse": options.collapse,
         "theme": None if options.theme == "auto" else options.theme,
         "totals": _totals(graph.totals),
+        "diagnosis": [
+            one.to_json() | {"place": str(one.place or "")} for one in graph.diagnosis().findings
+        ],
         "text": str(graph.tree(collapse=folded, values=True, **asked)),
         "nodes": [_node(record, forward.get(record.id), options, ids) for record in chosen],
         "steps": _steps(graph, ids),

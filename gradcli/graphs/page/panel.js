@@ -70,6 +70,12 @@ function showInputs(node) {
 
 function showOverview() {
   panel.replaceChildren(html("h2", "Backward graph"), html("p", data.totals));
+  if (data.diagnosis.length) panel.append(html("h3", "what is wrong"));
+  for (const { text, place, code, advice } of data.diagnosis) {
+    panel.append(html("p", `${place ? `${place}  ` : ""}${text}`, "bad"));
+    if (code) panel.append(html("code", code, "piece"));
+    if (advice) panel.append(html("p", advice));
+  }
   const keys = document.createElement("ul");
   const samples = [["", "a step of the backward pass"], ["named", "the program gave its result a name"], ["leaf", "a leaf: gradients accumulate here"], ["far", "None, a reference, or a folded chain"], ["active", "the step that runs now"]];
   for (const [kind, meaning] of samples) {
