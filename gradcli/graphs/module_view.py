@@ -13,6 +13,8 @@ from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.traversal import Describer
 from gradcli.graphs.view import Fold
 
+FEWEST_BOXES, MOST_BOXES = 10, 40  # of a picture by modules, as far as the modules let it be
+
 
 @dataclass(slots=True)
 class Part:
@@ -66,19 +68,30 @@ class Modules:
     def folded(self, depth: int | None) -> dict[int, int]:
         """Node -> the call that it is folded into, `depth` modules deep (1: the outermost).
 
-        By default one level deep, or two where one module has all the others in it.
+        By default wrappers are opened, level by level, until there are ten boxes, and no more than forty;
+        what a module does besides calling others is then shown node by node.
         """
-        above_all = (self.calls.above(call) for call in self.of.values())
-        nested = {above[0] for above in above_all if len(above) > 1}
-        level = (2 if len(nested) == 1 else 1) if depth is None else depth
-        if level == 0:
+        chains = {i: self.calls.above(call) for i, call in self.of.items()}
+        if depth == 0:
             return {}
-        found = {}
-        for i, call in self.of.items():
-            above = self.calls.above(call)
-            if len(above) >= level or depth is not None:
-                found[i] = above[min(level, len(above)) - 1]
-        return found
+        if depth is not None:
+            return {i: above[min(depth, len(above)) - 1] for i, above in chains.items()}
+        callers = set(self.calls.parents)
+        levels = range(1, 1 + max(map(len, chains.values()), default=0))
+        chosen: dict[int, int] = {}
+        for level in levels:
+            found = {
+                i: above[min(level, len(above)) - 1]
+                for i, above in chains.items()
+                if len(above) >= level or above[-1] not in callers
+            }
+            boxes = len(set(found.values())) + len(chains) - len(found)
+            if level > 1 and boxes > MOST_BOXES:
+                break
+            chosen = found
+            if boxes >= FEWEST_BOXES:
+                break
+        return chosen
 
     def chains(self) -> dict[int, list[int]]:
         """Node -> the calls that it was made in, outermost first; a leaf's are those of all its users."""

@@ -226,7 +226,10 @@ def test_by_module_is_a_line_a_module_that_unfolds(program: Path) -> None:
                .stdout.splitlines()) == 4  # fmt: skip
     part = gradcli("graph", "--torch", str(program), "--only", "blocks.0.fc").stdout
     assert "AccumulateGrad blocks.0.fc.weight" in part and "blocks.1" not in part
-    drawn = gradcli("graph", "--torch", str(program), "--by", "module", "--format", "dot").stdout
+    by_module = ("graph", "--torch", str(program), "--by", "module", "--format", "dot")
+    opened = gradcli(*by_module).stdout  # few boxes: wrappers are opened
+    assert "Linear blocks.1.fc" in opened and "Sequential blocks" not in opened
+    drawn = gradcli(*by_module, "--depth", "2").stdout
     assert "Sequential blocks" in drawn and "Linear head" in drawn and "ReluBackward0" not in drawn
 
 
