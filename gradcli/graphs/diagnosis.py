@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from gradcli.graphs import value_text
+from gradcli.graphs.gradient_norms import JUMP
 from gradcli.graphs.labels import plural
 from gradcli.graphs.probes import Place
+from gradcli.graphs.remedies import change_remedy
 from gradcli.graphs.styles import ASCII, UNICODE, Line, fold
 from gradcli.graphs.torch_facts import SECOND_TIME, Facts
 from gradcli.graphs.traversal import class_name
@@ -199,12 +202,35 @@ def _flow(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
     for vanishes in (True, False):
         alike = [mark for mark in marks if mark.vanishes == vanishes]
         if not alike:
+            yield from islice(_in_loops(graph, vanishes), 1)
             continue
         first = min(alike, key=lambda mark: mark.id)
         more = f"; {plural(len(alike) - 1, 'place')} more" if len(alike) > 1 else ""
         place = graph.probe.place(graph.skeleton.nodes[first.id])
         text = (first.told() if place else first.text()) + _each(graph, first, vanishes) + more
         yield Finding("vanishing" if vanishes else "exploding", text, place, first.remedy)
+
+
+def _in_loops(graph: Any, vanishes: bool) -> Iterator[Finding]:
+    """Lines that run again and again, each time changing the gradient a little."""
+    runs: dict[tuple[Place, str], list[value_text.Stats]] = {}
+    for step in graph.recorder.steps:
+        place = graph.probe.place(step.node)
+        came = next((g for g in step.incoming if g is not None), None)
+        if place is not None and came is not None and not hasattr(step.node, "variable"):
+            key = (place, class_name(step.node))
+            runs.setdefault(key, []).append(value_text.stats_of(came))
+    for (place, name), came in runs.items():
+        first, last = came[0].norm, came[-1].norm
+        if len(came) < 3 or came[0].shape != came[-1].shape or not (first and last):
+            continue
+        ratio = first / last if vanishes else last / first
+        if ratio > JUMP:
+            verb = "divides" if vanishes else "multiplies"
+            each = value_text.number(ratio ** (1 / (len(came) - 1)), 2)
+            text = f"this line, run {len(came)} times, {verb} the gradient by {each} each time"
+            kind = "vanishing" if vanishes else "exploding"
+            yield Finding(kind, text, place, change_remedy(name, vanishes=vanishes))
 
 
 def _each(graph: Any, mark: Any, vanishes: bool) -> str:

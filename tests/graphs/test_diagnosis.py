@@ -91,6 +91,11 @@ FAULTS = {
         *("vanishing", "SigmoidBackward0: |grad| falls to 0"),
         "loss = torch.sigmoid(net(x) + 60).mean()  # FAULT\n",
     ),
+    "vanishing in a loop": (
+        *("vanishing", "this line, run 20 times, divides the gradient by"),
+        "w = (torch.randn(4, 4) * 0.1).requires_grad_()\nh = x\nfor _ in range(20):\n"
+        "    h = torch.tanh(h @ w)  # FAULT\nloss = h.sum()\n",
+    ),
     "exploding": (
         *("exploding", "net.0 to net.7 multiply it by"),
         "net = nn.Sequential(*(nn.Linear(4, 4, bias=False) for _ in range(8)))\n"
