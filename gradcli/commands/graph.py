@@ -151,7 +151,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     else:
         if shown["by"] is not None:
             raise usage("--by module is for programs of PyTorch's", hint="see --torch FILE.py")
-        values = shown["values"] or chosen == "html" or norms or anomalies
+        values = shown["values"] or chosen == "html" or norms or anomalies or options.diagnose
         graph = _graph(ctx, request, values, wants_gradients, seed, anomalies)
     if options.diagnose:
         _write_diagnosis(graph, chosen, path, request.style)

@@ -188,6 +188,9 @@ def _not_optimized(graph: Any, facts: Facts | None, error: str | None) -> Iterat
 # -- NaN and infinity -----------------------------------------------------------------------------
 def _not_finite(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     found = None if facts is None else facts.nonfinite
+    if not graph.probe.foreign and (own := graph.anomaly()) is not None:
+        piece = graph.describer.piece(own.span)
+        yield Finding("not finite", f"{piece or own.name}: {own.message}", None, own.remedy)
     if found is not None:
         text = f"{found.message.rstrip('.')}{found.when}"
         yield Finding("not finite", text, found.place, found.remedy)

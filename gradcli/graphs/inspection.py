@@ -204,6 +204,12 @@ class Graph:
 
         return Norms(self._passed())
 
+    def anomaly(self) -> Any:
+        """Return the first NaN or infinity of our own graph, as far as values and gradients are known."""
+        from gradcli.graphs.first_nonfinite import find_anomaly
+
+        return find_anomaly(self, values=self._watched, recorder=self.recorder)
+
     def diagnosis(self) -> Any:
         """Return what is found to be wrong, in order of weight, each with its line and what to do."""
         from gradcli.graphs.diagnosis import diagnose
