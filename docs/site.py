@@ -67,7 +67,10 @@ def _page(entry: Any, family: str) -> str:
                 else ".\n"
             )
         )
-        rules = {name.replace("__", ", "): rule_text(rule) for name, rule in primitive.vjps.items()}
+        rules = {
+            name.replace("__", ", "): rule_text(rule, primitive.node)
+            for name, rule in primitive.vjps.items()
+        }
         rows = [
             f"| `{name}` | `` {text.replace('|', chr(92) + '|')} `` |"
             for name, text in rules.items()

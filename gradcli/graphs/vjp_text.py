@@ -15,7 +15,10 @@ from gradcli.core.primitive import Primitive
 
 def rules_of(primitive: Primitive) -> dict[str, str]:
     """Return {argument: rule} of a row, "grad" being what comes in."""
-    return {target.replace("__", ", "): rule_text(rule) for target, rule in primitive.vjps.items()}
+    return {
+        target.replace("__", ", "): rule_text(rule, primitive.node)
+        for target, rule in primitive.vjps.items()
+    }
 
 
 def rules_by_edge(node: Any) -> list[str]:
@@ -27,7 +30,7 @@ def rules_by_edge(node: Any) -> list[str]:
     texts: dict[int, str] = {}
     for targets, rule in zip(primitive.targets, primitive.vjps.values(), strict=True):
         for position in targets:
-            texts[position] = rule_text(rule)
+            texts[position] = rule_text(rule, primitive.node)
     ordered = [texts.get(position, "") for position in primitive.differentiated]
     if len(ordered) == len(edges):
         return ordered
@@ -36,8 +39,11 @@ def rules_by_edge(node: Any) -> list[str]:
 
 
 @lru_cache(1024)
-def rule_text(rule: Any) -> str:
-    """Return the text of a rule: a lambda's body, or a helper's only expression, or a function's call."""
+def rule_text(rule: Any, node: str | None) -> str:
+    """Return the text of a rule: a lambda's body, or a helper's only expression, or a function's call.
+
+    node: of the operator, after which a function in its class is called: `pow_backward(grad, …)`.
+    """
     if isinstance(rule, Primitive):
         return f"{rule.name.removeprefix('_')}({', '.join(['grad', *rule.names[1:]])})"
     if not isinstance(rule, FunctionType):
@@ -47,7 +53,8 @@ def rule_text(rule: Any) -> str:
     found, name = None, code.co_name.removeprefix("_")
     owner = code.co_qualname.rpartition(".")[0].rpartition(".")[2]
     if owner.isidentifier():  # a rule that is a function in the operator's class
-        name = f"{owner.strip('_')}_backward"
+        stem = (node or owner).partition("Backward")[0]
+        name = re.sub(r"(?<=[a-z\d])(?=[A-Z])", "_", stem).lower() + "_backward"
     if owner.isidentifier() or code.co_name.startswith(("_", "<")):
         found = _bodies(code.co_filename).get((code.co_firstlineno, code.co_name))
     if found is None:

@@ -40,10 +40,10 @@ def _rebuilt(node: Expression, made: dict[Expression, Expression]) -> Expression
     if node.op == "sum":
         coefficients, constant = node.data
         return alg.combine([*zip(args, coefficients, strict=True), (alg.one, constant)])
-    return _recalled(node, args)
+    return recalled(node, args)
 
 
-def _recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
+def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
     """A call with new operands, which are expanded if their shape has become smaller."""
     word, options = node.data
     if word == "where":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from gradcli.symbolic import algebra as alg
@@ -41,6 +42,7 @@ from gradcli.symbolic.products import (
 from gradcli.symbolic.shortest_form import Writer, operations
 
 BUDGET = 8_000
+MOST_WRITTEN = 400  # pieces, over all readings; then no further one is tried
 SHORT = 2  # operations of an expression that is short enough
 HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
@@ -69,6 +71,7 @@ PLAIN = {
 }
 
 
+@lru_cache(2048)
 def shortest(expression: Expression) -> Expression:
     """The shortest form found that has the same values; the expression itself if there is none."""
     least = operations(expression)
@@ -106,9 +109,13 @@ def candidates(expression: Expression) -> Iterator[Expression]:
         words.add("sum")
     writer = Writer(any(n.decimal for n in numbers))
     reading.clear()
+    written = 0
     for changes, needed in READINGS:
         if needed and not needed & words:
             continue
+        written += len(writer.made)
+        if written > MOST_WRITTEN:
+            return
         for option, value in {**PLAIN, **changes}.items():
             setattr(reading, option, value)
         budget.left = BUDGET

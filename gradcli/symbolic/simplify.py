@@ -33,7 +33,7 @@ from gradcli.symbolic.expressions import (
     value_of,
 )
 from gradcli.symbolic.index_elimination import gathered
-from gradcli.symbolic.rewriting import rewrite
+from gradcli.symbolic.rewriting import recalled, rewrite
 from gradcli.symbolic.scalar_forms import shortest
 
 # Functions that refuse integer operands beside floating ones; functions that write into a copy of their
@@ -67,10 +67,10 @@ def shortened(expression: Expression) -> Expression:
 def _with_short_operands(node: Expression) -> Expression:
     if not is_leaf(node) or not any(a.parts for a in node.args):
         return node
-    args = [_shortest(a) for a in node.args]
+    args = tuple(_shortest(a) for a in node.args)
     if all(a is b for a, b in zip(args, node.args, strict=True)):
         return node
-    return call(node.data[0], args, node.shape, node.data[1])
+    return recalled(node, args)
 
 
 def _shortest(expression: Expression) -> Expression:

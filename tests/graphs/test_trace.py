@@ -200,7 +200,7 @@ def test_every_rule_of_the_table_has_a_text() -> None:
     for function in list(table.FUNCTIONS.values()):
         for row in getattr(function, "primitives", None) or ():
             for target, rule in row.vjps.items():
-                assert rule_text(rule), (row.name, target)
+                assert rule_text(rule, row.node), (row.name, target)
 
 
 def test_a_leaf_has_no_rule() -> None:
