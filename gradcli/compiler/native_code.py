@@ -61,7 +61,9 @@ _RESHAPE = method_call("reshape")
 _REDUCTIONS = {add_reduce: "sum", np.maximum.reduce: "max", np.minimum.reduce: "min"}
 _PUTS = (put_along, put_less)
 _CHUNK = 512  # elements of a chunk: what a loop touches stays in the first-level cache
-_LANES = 16  # elements of the widest vector: chunks are rounded up to that
+# Elements of the widest vector, of bytes: loops are rounded up to that, so that no element is left to a
+# scalar loop, whose sine is another one in its last digit.
+_LANES = 64
 _NARROW = 8  # columns from which the innermost loop runs along a row
 _FEW = 256  # terms that are added one after the other (as in `cascaded_sums`)
 _HEAD = """#include <math.h>
@@ -103,7 +105,7 @@ for _t in ("double", "float"):
     _HEAD += _SUMS.replace("T", _t)
     for _n, _op in (("max", ">="), ("min", "<=")):
         text = _EXTREMES.replace("NAME", _n).replace("OP", _op)
-        _HEAD += text.replace("LANES", str(_LANES)).replace("T", _t)
+        _HEAD += text.replace("LANES", "16").replace("T", _t)
 
 
 def c_type(dtype: Any) -> str | None:
@@ -494,7 +496,7 @@ class Kernel:
                 lines.append(f"{n.name}{at} = {name};")
         key = nodes[0].key
         if type(key) is int:
-            return f"for (long i = 0; i < ((m * {key} + 15) & ~15L); i++) {{ {' '.join(lines)} }}"
+            return f"for (long i = 0; i < ((m * {key} + {_LANES - 1}) & ~{_LANES - 1}L); i++) {{ {' '.join(lines)} }}"
         return _nest(nodes[0].shape, "m", lines)
 
     def _statement(self, n: _Node) -> list[str]:
@@ -566,7 +568,7 @@ class Kernel:
             if k in self._padded:
                 self._slots.append((f"y{k}", kind or "", self.chunk * size + _LANES))
                 lines.append(
-                    f"if (((m * {size} + 15) & ~15L) > (end - a) * {size}) "
+                    f"if (((m * {size} + {_LANES - 1}) & ~{_LANES - 1}L) > (end - a) * {size}) "
                     f"x{k} = memcpy(y{k}, x{k}, m * {size} * sizeof({kind}));"
                 )
         for k, o in enumerate(self.leaving):

@@ -93,7 +93,9 @@ def test_every_command_is_in_the_readme_and_in_the_guide():
 
     for command in COMMANDS:
         assert re.search(rf"^\| [^|]*`{command}[ `]", README, re.M), command
-        assert re.search(rf"`(gradcli )?{command}[ `]", GUIDE) or f"## `{command}`" in TABLES, command
+        assert re.search(rf"`(gradcli )?{command}[ `]", GUIDE) or f"## `{command}`" in TABLES, (
+            command
+        )
 
 
 def test_the_readme_is_read_in_one_sitting():

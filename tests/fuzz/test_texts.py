@@ -152,10 +152,6 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sum(remainder(x, s)*(-3))*s", {"x": [0.43, 1.3], "s": 0.9}),
     ],
     "complex operands are complex, and lie side by side": [
-        (
-            "linalg.eigvals(X).real*w",
-            {"X": [[2, 0.3, 0.1], [0.2, 1, 0.2], [0.1, 0.4, 3]], "w": (3,)},
-        ),
         ("view_as_complex(x*s).abs()", {"x": (3, 2), "s": 1.1}),
         ("view_as_complex((x.T*1).contiguous()).real*s", {"x": (2, 3), "s": 1.1}),
     ],
@@ -274,7 +270,6 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("flip(roll(x**3, 1, -1), [-1])", {"x": (4,)}),
     ],
     "a matrix of one element is a number where more are wanted": [
-        ("F.layer_norm(x[:, None]*y, (3,))*s", {"x": (1,), "y": (3,), "s": 0.99}),
         ("sum(tanh((A@y).reshape(1, 1)*y[None]))*s", {"A": (1, 3), "y": (3,), "s": 0.5}),
         ("sum(exp((x[:, None]*B).T@y))", {"x": (1,), "B": (1, 3), "y": (1,)}),
     ],
@@ -314,7 +309,6 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sinc(relu(x))*x", {"x": [-0.07, -0.96, 0.3]}),
         ("relu(x)**1.5*s", {"x": [-0.07, -0.96, 0.3], "s": 0.5}),
         ("sinc(clamp(x, 0, 1))*s", {"x": [-0.07, -0.96, 0.3], "s": 0.5}),
-        ("sinc(minimum(s - s, x))", {"x": [0.39, -0.83], "s": -1.04}),
         ("sinc(where(x > 0, 0, x))*s", {"x": [-0.07, -0.96, 0.3], "s": 0.5}),
     ],
     "what is laid out anew is a formula as before": [
