@@ -65,7 +65,11 @@ def test_every_sample_in_every_dtype_and_shape(operand: str, variants: list[str]
         if failure is not None and not torch_programs._is_meant(lines, failure):
             found.setdefault(failure.key, f"{lines[0]}\n  {failure.details}")
     refusals = [key for key in found if key[1] in ("words", "taken", "refused")]
-    wrong = {key: found[key] for key in found if key not in refusals and key[0] not in (*SINGULAR, *INEXACT)}
+    wrong = {
+        key: found[key]
+        for key in found
+        if key not in refusals and key[0] not in (*SINGULAR, *INEXACT)
+    }
     assert wrong == {}
     assert len(refusals) <= 30, refusals  # in other words, or in another order
 

@@ -289,6 +289,11 @@ class _Argument:
         self.source, self.type, self.shape, self.is_row = source, kind, shape, is_row
 
 
+def _rounded(count: str) -> str:
+    """A count of elements as C has it, rounded up to whole vectors."""
+    return f"(({count} + {_LANES - 1}) & ~{_LANES - 1}L)"
+
+
 class Kernel:
     """The C function of some operations of a region.
 
@@ -496,7 +501,8 @@ class Kernel:
                 lines.append(f"{n.name}{at} = {name};")
         key = nodes[0].key
         if type(key) is int:
-            return f"for (long i = 0; i < ((m * {key} + {_LANES - 1}) & ~{_LANES - 1}L); i++) {{ {' '.join(lines)} }}"
+            count = _rounded(f"m * {key}")
+            return f"for (long i = 0; i < {count}; i++) {{ {' '.join(lines)} }}"
         return _nest(nodes[0].shape, "m", lines)
 
     def _statement(self, n: _Node) -> list[str]:
@@ -568,7 +574,7 @@ class Kernel:
             if k in self._padded:
                 self._slots.append((f"y{k}", kind or "", self.chunk * size + _LANES))
                 lines.append(
-                    f"if (((m * {size} + {_LANES - 1}) & ~{_LANES - 1}L) > (end - a) * {size}) "
+                    f"if ({_rounded(f'm * {size}')} > (end - a) * {size}) "
                     f"x{k} = memcpy(y{k}, x{k}, m * {size} * sizeof({kind}));"
                 )
         for k, o in enumerate(self.leaving):

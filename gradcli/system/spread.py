@@ -50,7 +50,10 @@ def is_asymmetric(text: str) -> bool:
     return re.fullmatch(pattern, text, re.A) is not None
 
 
-ASYMMETRIC = "an uncertainty is the same on both sides: write half of their sum, as in 1.2±0.15"
+ASYMMETRIC = (
+    "an uncertainty is the same on both sides: write half of their sum, as in 1.2±0.15; a sum goes into "
+    "brackets, as in (1+2-3)"
+)
 
 
 def unit_hint(text: str) -> str | None:
