@@ -25,6 +25,7 @@ from gradcli.commands.large_columns import Table, large, runner
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
+from gradcli.plots import FORMATS, MISSING, ending
 
 if TYPE_CHECKING:
     from gradcli.optimize.equation_rows import Batch, EquationRows
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 BOUNDS = Option("--bounds x=LOW:HIGH", "Bounds of a variable.", many=True)
 PLOT = "--plot FILE"
-_PICTURES = (".svg", ".png", ".pdf")
 
 
 @declare(
@@ -130,14 +130,13 @@ def picture_form(path: str) -> str:
     """The format that the ending of --plot FILE asks for. Raises LanguageError without matplotlib, too."""
     from importlib.util import find_spec
 
-    ending = os.path.splitext(path.lower())[1]
-    if ending not in _PICTURES:
-        raise usage(
-            f"--plot: no picture has the ending of {path}", hint=f"there are {', '.join(_PICTURES)}"
-        )
+    form = ending(path)
+    if form is None:
+        known = ", ".join(f".{form}" for form in FORMATS)
+        raise usage(f"--plot: no picture has the ending of {path}", hint=f"there are {known}")
     if find_spec("matplotlib") is None:
-        raise usage("--plot needs matplotlib", hint='pip install "gradcli[plot]"')
-    return ending[1:]
+        raise usage(MISSING, kind="import")
+    return form
 
 
 def bounds_of(name: str, text: str) -> tuple[float, float]:

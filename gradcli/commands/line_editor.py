@@ -9,7 +9,7 @@ from typing import IO, Any, Protocol
 
 from gradcli.commands.session import MORE, PROMPT
 
-MISSING = 'colours, completion and a history need prompt_toolkit: pip install "gradcli[repl]"'
+MISSING = "colours, completion and a history need prompt_toolkit: pip install prompt_toolkit"
 
 
 class Lines(Protocol):

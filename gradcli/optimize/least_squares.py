@@ -39,7 +39,7 @@ def scipy(module: str) -> Any:
         raise LanguageError(
             "fits, minima and roots need SciPy",
             kind="import",
-            hint='pip install "gradcli[special]"',
+            hint="pip install scipy",
         ) from None
 
 
