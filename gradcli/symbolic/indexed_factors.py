@@ -549,7 +549,7 @@ def _zeros(*shape: int) -> Expression:
 
 def _in_front(node: Expression) -> list[tuple[str, Any]]:
     """The options of a slice_scatter, for a vector."""
-    return [(k, 0 if k == "dim" else v) for k, v in node.data[1]]
+    return [(k, 0 if k in ("", "dim") else v) for k, v in node.data[1]]
 
 
 def _listed(maps: IndexedFactors, node: Expression) -> list[Term]:

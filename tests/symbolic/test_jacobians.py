@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from gradcli import language
+from gradcli.cli import main
 from gradcli.symbolic import matrix_derivatives
 from gradcli.symbolic.generic_points import sample
 from gradcli.symbolic.printed_text import printed
@@ -336,3 +338,22 @@ def test_latex(kind: str, source: str, shapes: Any, expected: str) -> None:
     wrt = next(iter(shapes))
     found = FIND[kind](language.parse(source), arrays_of(shapes), [wrt])
     assert printed(found, "latex").by[wrt] == expected
+
+
+def test_a_slice_of_another_dimension_is_written() -> None:
+    """The dim of a write, given by its place, is that of the array; its factor is a vector."""
+    found = CliRunner().invoke(
+        main,
+        [
+            "diff",
+            "slice_scatter(B, C, 2, 0, 2)",
+            "--jacobian",
+            "--shape",
+            "B=3,2,3",
+            "--shape",
+            "C=3,2,2",
+        ],
+    )
+    assert found.exit_code == 0 and "slice_scatter(zeros(3), ones(2), 0" in found.stdout, (
+        found.output
+    )
