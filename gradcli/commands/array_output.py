@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage, without_name
 from gradcli.language.located_errors import kind_of
-from gradcli.plots import FORMATS, MISSING
+from gradcli.plots import FORMATS, MISSING, ending
 
 BLOCK = 1 << 16  # numbers that are text at a time
 TABLES = ("csv", "parquet", "feather")
@@ -29,6 +29,19 @@ def form_of(path: str) -> str:
             hint="there are .npy (one array), .npz (arrays by name), .csv, .parquet, .feather, and of "
             "matrices .svg, .png and .pdf",
         )
+    return form
+
+
+def picture_form(path: str, option: str) -> str:
+    """The format that a picture's ending asks for. Raises LanguageError without matplotlib, too."""
+    from importlib.util import find_spec
+
+    form = ending(path)
+    if form is None:
+        known = ", ".join(f".{form}" for form in FORMATS)
+        raise usage(f"{option}: no picture has the ending of {path}", hint=f"there are {known}")
+    if find_spec("matplotlib") is None:
+        raise usage(MISSING, kind="import")
     return form
 
 
@@ -159,8 +172,7 @@ def draw_matrices(found: Mapping[str, Any], style: output.Style) -> None:
             raise usage(
                 f"-o {style.path}: {name} has shape {tuple(array.shape)}, and a picture is of a matrix"
             )
-    try:
-        from gradcli.plots.figures import matrices
-    except ImportError:
-        raise usage(MISSING, kind="import") from None
+    picture_form(str(style.path), "-o")
+    from gradcli.plots.figures import matrices
+
     output.write_file(str(style.path), matrices(found, style.form))

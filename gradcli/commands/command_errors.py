@@ -8,7 +8,8 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.terminal import echo, painted
@@ -53,6 +54,22 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
     if hint is None and "." in word and os.path.exists(word):
         hint = f"to run a program, write: gradcli run {quoted(word)}"
     return usage(message, hint=hint or f"the commands are {', '.join(names)}; see gradcli --help")
+
+
+@contextmanager
+def reading_table(table: str) -> Iterator[None]:
+    """Where a table is read: what is wrong with it is an error of the command line."""
+    from gradcli.language.option_values import table_error
+    from gradcli.tables import TableError
+
+    try:
+        yield
+    except TableError as error:
+        raise table_error(error, table, (0, max(len(table), 1))) from None
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) or error.filename is None:
+            raise
+        raise usage(f"cannot read {error.filename}: {error.strerror}", kind="file") from None
 
 
 def quoted(text: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.command_errors import usage
+from gradcli.commands.array_output import picture_form
+from gradcli.commands.command_errors import reading_table, usage
 from gradcli.commands.compiled_evaluation import rows_wanted
 from gradcli.commands.declarations import (
     BY_ROWS,
@@ -25,7 +25,6 @@ from gradcli.commands.large_columns import Table, large, runner
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
-from gradcli.plots import FORMATS, MISSING, ending
 
 if TYPE_CHECKING:
     from gradcli.optimize.equation_rows import Batch, EquationRows
@@ -79,11 +78,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     table, path, plot = options.table, options.path, options.plot
     if table is None:
         raise usage("no table", hint="write gradcli fit EQUATION FILE, or - for standard input")
-    form = None if plot is None else picture_form(plot)
+    form = None if plot is None else picture_form(plot, "--plot")
     if path in output.STANDARD_OUTPUT:
         raise usage("-o: standard output has the parameters", hint="name a file: -o FILE.csv")
     set_up(ctx, request)
-    with _reading(table):
+    with reading_table(table):
         asked = Asked(request, table, options)
         shares: Mapping[str, Any] = {}
         if (large := asked.large(rows_wanted(options))) is not None:
@@ -108,35 +107,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
 def _at_once(option: str) -> Exception:
     return usage(f"{option} does not go with --by-rows", hint="--whole reads the table at once")
-
-
-@contextmanager
-def _reading(table: str) -> Iterator[None]:
-    """What is wrong with the table, as an error of the command line."""
-    from gradcli.language.option_values import table_error
-    from gradcli.tables import TableError
-
-    try:
-        yield
-    except TableError as error:
-        raise table_error(error, table, (0, max(len(table), 1))) from None
-    except OSError as error:
-        if isinstance(error, BrokenPipeError) or error.filename is None:
-            raise
-        raise usage(f"cannot read {error.filename}: {error.strerror}", kind="file") from None
-
-
-def picture_form(path: str) -> str:
-    """The format that the ending of --plot FILE asks for. Raises LanguageError without matplotlib, too."""
-    from importlib.util import find_spec
-
-    form = ending(path)
-    if form is None:
-        known = ", ".join(f".{form}" for form in FORMATS)
-        raise usage(f"--plot: no picture has the ending of {path}", hint=f"there are {known}")
-    if find_spec("matplotlib") is None:
-        raise usage(MISSING, kind="import")
-    return form
 
 
 def bounds_of(name: str, text: str) -> tuple[float, float]:

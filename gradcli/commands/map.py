@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.command_errors import usage, without_name
+from gradcli.commands.command_errors import reading_table, usage, without_name
 from gradcli.commands.declarations import (
     CLUSTER,
     EXPRESSION,
@@ -92,8 +92,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     EXPR is the expression for one row. A variable that is the name of a column is that row's number; others
     are given as everywhere, and are the same for all rows.
     """
-    from gradcli.language.option_values import table_error
-    from gradcli.tables import TableError
     from gradcli.tables.parts import Parts
     from gradcli.tables.record_batches import Stream
 
@@ -104,7 +102,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         table = table[1:]  # as files are written behind a variable
     set_up(ctx, request)
     form = form_of(request, options.format, path)
-    try:
+    with reading_table(table):
         parts = None if options.workers is None and options.cluster is None else Parts(table)
         stream = Stream(table, sys.stdin)
         asked = Asked(request, stream, options)
@@ -133,12 +131,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
                         stream.close()
                         break
             sink.close()
-    except TableError as error:
-        raise table_error(error, table, (0, max(len(table), 1))) from None
-    except OSError as error:
-        if isinstance(error, BrokenPipeError) or error.filename is None:
-            raise
-        raise usage(f"cannot read {error.filename}: {error.strerror}", kind="file") from None
     say(job.tally(), bad_rows)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
-from gradcli.commands.fit import BOUNDS, PLOT, bounds_of, picture_form
+from gradcli.commands.fit import BOUNDS, PLOT, bounds_of
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import cannot_require_grad, read_variables
 from gradcli.commands.uncertainty import named
@@ -54,7 +55,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.optimize.minima import minimize
     from gradcli.optimize.spaces import Compiled
 
-    form = None if options.plot is None else picture_form(options.plot)
+    form = None if options.plot is None else picture_form(options.plot, "--plot")
     space = space_of(ctx, request)
     if form is not None and (space.size > 2 or len(space.start) != space.size):
         raise usage("--plot draws one or two variables that are numbers", hint="leave it out")

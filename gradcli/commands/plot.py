@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.command_errors import usage
+from gradcli.commands.array_output import picture_form
+from gradcli.commands.command_errors import reading_table, usage
 from gradcli.commands.declarations import (
     EXPRESSION,
     OUTPUTS,
@@ -63,13 +64,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     set_up(ctx, request)
     if options.path is not None:
-        from gradcli.plots import FORMATS, ending
-
-        if ending(options.path) is None:
-            known = ", ".join(f".{form}" for form in FORMATS)
-            raise usage(
-                f"-o: no picture has the ending of {options.path}", hint=f"there are {known}"
-            )
+        options.form = picture_form(options.path, "-o")
     Plot(request, options).draw()
 
 
@@ -83,7 +78,8 @@ class Plot:
         self.data: tuple[str, Any, Any] | None = None  # the column's name, where, its values
         self.source, self.runs = request.source, self._intervals()
         if options.table is not None:
-            self._read(options.table)
+            with reading_table(options.table):
+                self._read(options.table)
         files = files_of(request)
         tensors = {n: read_variable(request, n, files) for n in request.names if n not in self.runs}
         self.shared = {name: tensor.detach().array for name, tensor in tensors.items()}
@@ -132,26 +128,21 @@ class Plot:
 
     def _read(self, table: str) -> None:
         """Take in a table: the column of the equation's left side, over that of the variable that runs."""
-        import ast
-
         import numpy as np
 
+        from gradcli.language.rewritten_sources import split_equation
         from gradcli.tables import Reader
         from gradcli.tables.source import STANDARD_INPUT
 
         request = self.request
-        before, mark, last = request.source.rpartition(";")
-        last = last.strip()
-        tree = ast.parse(last, mode="eval").body
-        if not (
-            isinstance(tree, ast.Compare) and isinstance(tree.ops[0], ast.Eq) and len(tree.ops) == 1
-        ):
+        try:
+            before, left, right, after = split_equation(request.source)
+        except LanguageError:
             raise usage(
                 "which column of the table belongs to the curve?",
                 hint=f'say it by an equation: gradcli plot "COLUMN == {request.source}" {table}',
-            )
-        left = str(ast.get_source_segment(last, tree.left))
-        self.source = f"{before}{mark} {ast.get_source_segment(last, tree.comparators[0])}".strip()
+            ) from None
+        self.source = f"{before}{right}{after}"
         reader = Reader(sys.stdin if table in STANDARD_INPUT else None)
         names = reader.tables(table)[0].names
         from gradcli.language import parse
@@ -177,6 +168,7 @@ class Plot:
 
         from gradcli.core.tensor import wrap
         from gradcli.language import parse
+        from gradcli.language.rewritten_sources import last_items
         from gradcli.transforms.verdicts import function_of
 
         program = parse(self.source)
@@ -186,9 +178,12 @@ class Plot:
             n: wrap(np.float64(0.3 * low + 0.7 * high)) for n, (low, high) in self.runs.items()
         }
         value = whole(**point)
-        label = self.source.rpartition(";")[2].strip()
+        start, end = program.value_span or (0, None)
+        label = program.source[start:end]
         if isinstance(value, tuple | list):
-            texts = _items(label, len(value))
+            texts = last_items(self.source) or []
+            if len(texts) != len(value):
+                texts = [f"[{i}]" for i in range(len(value))]
             return [(text, lambda i=i, **t: whole(**t)[i]) for i, text in enumerate(texts)]
         shape = tuple(getattr(value, "shape", ()))
         if not shape:
@@ -208,12 +203,10 @@ class Plot:
         name, (low, high) = next(iter(self.runs.items()))
         order = 0 if self.data is not None and self.options.order == 1 else self.options.order
         lines: list[Line] = []
-        table: dict[str, Any] = {}
         functions = self._functions()
         for label, function in functions:
             columns = curves.columns_of(function, name, self.shared, max(order, 1))
             x, found = curves.sample(columns, low, high)
-            table.setdefault(name, x)
             for k, y in enumerate(found[: order + 1]):
                 lines.append(Line(x, y, _derivative(label, name, k), _DASHES[min(k, 3)]))
             if self.options.at is not None:
@@ -392,18 +385,12 @@ class Plot:
 
     def _save(self, kind: str, *what: Any, **more: Any) -> None:
         """Write the picture into its file, whole or not at all."""
-        from gradcli.plots import MISSING, ending
+        from gradcli.plots import figures
 
-        form = ending(self.options.path)
-        size = ((self.options.width or 72) / 10, (self.options.height or 45) / 10)
-        try:
-            from gradcli.plots import figures
-
-            found = getattr(figures, kind)(
-                *what, form=form, theme=self.options.theme, size=size, **more
-            )
-        except ImportError:
-            raise usage(MISSING, kind="import") from None
+        options = self.options
+        size = ((options.width or 72) / 10, (options.height or 45) / 10)
+        draw = getattr(figures, kind)
+        found = draw(*what, form=options.form, theme=options.theme, size=size, **more)
         output.write_file(self.options.path, found)
 
 
@@ -426,20 +413,6 @@ def _derivative(label: str, name: str, order: int) -> str:
         return label
     power = "" if order == 1 else str(order).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"d{power}/d{name}{power} {label}" if len(label) < 30 else f"d{power}/d{name}{power}"
-
-
-def _items(label: str, count: int) -> list[str]:
-    """The texts of a tuple's items, as the program has them."""
-    import ast
-
-    try:
-        tree = ast.parse(label, mode="eval").body
-    except SyntaxError:
-        tree = ast.Constant(None)
-    found = tree.elts if isinstance(tree, ast.Tuple | ast.List) else []
-    if len(found) != count:
-        return [f"[{i}]" for i in range(count)]
-    return [ast.get_source_segment(label, item) or f"[{i}]" for i, item in enumerate(found)]
 
 
 def _finite(y: Any) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
-from gradcli.commands.fit import PLOT, bounds_of, picture_form
+from gradcli.commands.fit import PLOT, bounds_of
 from gradcli.commands.minimize import space_of
 from gradcli.commands.request import Request
 from gradcli.language.located_errors import LanguageError
@@ -37,7 +38,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.optimize.roots import all_roots, root
     from gradcli.optimize.spaces import Compiled
 
-    form = None if options.plot is None else picture_form(options.plot)
+    form = None if options.plot is None else picture_form(options.plot, "--plot")
     interval = _interval(request) if options.all else None
     space = space_of(ctx, request)
     system = Compiled(space.differences(request.program), space.size)

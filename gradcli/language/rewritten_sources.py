@@ -149,25 +149,38 @@ def substitutions(values: Mapping[str, str]) -> dict[str, str]:
 
 def as_difference(source: str) -> str:
     """`left == right` as `left - right`. Raises LanguageError if the program ends in no equation."""
+    before, left, right, after = split_equation(source)
+    return f"{before}({left}) - ({right}){after}"
+
+
+def split_equation(source: str) -> tuple[str, str, str, str]:
+    """What stands before the equation that a program ends in, its left side, its right side, the rest.
+
+    Raises LanguageError if the program ends in no equation.
+    """
     program, _ = sides(parse(source))
     left, right = map(program.span, program.children(len(program) - 3)[-2:])
     start, end = program.span(len(program) - 2)  # of the statement: brackets are around the sides
-    pieces = (source[:start], source[slice(*left)], source[slice(*right)], source[end:])
-    return "{}({}) - ({}){}".format(*pieces)
+    return source[:start], source[slice(*left)], source[slice(*right)], source[end:]
+
+
+def last_items(source: str) -> list[str] | None:
+    """The texts of the items of the tuple or list that a program ends in; None where it ends in neither."""
+    program = parse(source)
+    row = len(program) - 3
+    if not program.ends_in_expression or not _is(program, row, "list", "tuple"):
+        return None
+    return [source[slice(*program.span(child))] for child in program.children(row)]
 
 
 def as_vector(source: str) -> str:
     """A program that ends in a list, `[x*y, y]`, as one that ends in a vector; others as they are."""
-    program = parse(source)
-    row = len(program) - 3
-    if not program.ends_in_expression or not _is(program, row, "list", "tuple"):
+    items = last_items(source)
+    if items is None:
         return source
-    parts = []
-    for child in program.children(row):
-        text = source[slice(*program.span(child))]
-        bare = not free_names(parse(text))
-        parts.append(f"full((), {text})" if bare else text)
-    start, end = program.span(row)
+    parts = [text if free_names(parse(text)) else f"full((), {text})" for text in items]
+    program = parse(source)
+    start, end = program.span(len(program) - 3)
     return f"{source[:start]}stack([{', '.join(parts)}]){source[end:]}"
 
 

@@ -87,6 +87,10 @@ REFUSED = {
     "plot x --x 2:1": "--x 1:2",
     "plot x -o p.gif": "there are .svg, .png, .pdf",
     "plot log(-x**2) --x 1:2": "there is no number to draw",
+    "plot z==a*t {table} --a 1": "there is no column 'z'",
+    "plot word==a*t {table} --a 1": "`zz` is not a number",
+    "plot t*a {table} --a 1": 'plot "COLUMN == t*a"',
+    "plot y==a*t {table}.csv --a 1": "No such file",
     "plot outer(x*ones(2),x*ones(2)) --x 1:2": "a curve needs a number",
     "plot x+y --x 0:1 --y 0:1 --surface": "-o FILE.svg",
     "plot x+y --x 0:1 --y 0:1 --descend 0.1": "--at x=VALUE,y=VALUE",
@@ -97,9 +101,18 @@ REFUSED = {
 }
 
 
+def test_the_equation_may_follow_other_lines(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("t,y\n0,1\n1,0.5\n", encoding="utf-8")
+    found = run("plot", "u = a*t\ny == exp(-u)", str(table), "--a", "1", "--json", "--order", "0")
+    points = json.loads(found.stdout)["points"]
+    assert np.allclose(points["exp(-u)"], np.exp(-np.array(points["t"])))
+
+
 @sweep("line", REFUSED, parts=1)
-def test_refused(line: str) -> None:
-    found = run(*line.split())
+def test_refused(line: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("t,y,word\n1,2,3\n2,1.1,zz\n", encoding="utf-8")
+    found = run(*line.format(table=tmp_path / "t.csv").split())
     assert found.exit_code in (1, 2) and REFUSED[line] in found.stderr, found.stderr
 
 
