@@ -268,7 +268,7 @@ class Asked:
 
     def propagate(self, items: Sequence[str], covariances: Sequence[str], budget: bool) -> None:
         """Take in the uncertainties: a number, or a column, for an input."""
-        from gradcli.commands.uncertainty import all_uncertainties, named, same_shape
+        from gradcli.commands.uncertainty import all_covariances, all_uncertainties, same_shape
 
         known = [*self.columns, *self.shared]
         cells = list(self.job.errors)
@@ -276,12 +276,13 @@ class Asked:
             if name in self.shared:
                 self._differentiable(name)
             self.job.errors[name] = self._number_or_column(text, name, f"--uncertainty {name}")
-        for (one, other), text in named(
-            [*self.request.covariances, *covariances], "--covariance", 2, known
-        ).items():
+        for (one, other), text in all_covariances(self.request, covariances, known).items():
             for name in (one, other):
                 if name not in self.job.errors:
                     raise usage(f"--covariance: {name} has no uncertainty")
+            if not isinstance(text, str):
+                self.job.covariances[one, other] = text[None]
+                continue
             same_shape(one, other, (self.job.shape(one), self.job.shape(other)))
             option = f"--covariance {one},{other}"
             self.job.covariances[one, other] = self._number_or_column(

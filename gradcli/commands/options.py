@@ -443,7 +443,7 @@ def _request(
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
     _check_standard_input(found, texts, options, operand)
     uncertainties = _uncertainties(texts, options, declaration.propagates)
-    covariances: list[str] = []
+    covariances: dict[tuple[str, str], Any] = {}
     if (path := params.pop("params", None)) is not None:
         from gradcli.commands.uncertainty import take_from_fit
 
@@ -552,6 +552,8 @@ def _uncertainties(
             error.message = f"{options[name].rstrip('=')}: {error.message}"
             raise
         if pair is None:
+            if spread.is_asymmetric(text):
+                note(f"{options[name]} {text} is a sum; an uncertainty is written VALUE±ERROR")
             continue
         if not propagates:
             raise usage(

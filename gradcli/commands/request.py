@@ -44,7 +44,7 @@ class Request:
 
     names: the variables, in the order of the command line. texts: the text of every variable's value.
     uncertainties: of those that are given with one, `x±u`, its text; or an array, out of a table's cells.
-    covariances: of those that a fit gave, `x,y=VALUE`.
+    covariances: of those that a fit gave, by pairs of names.
     native: whether large arrays run as C.
     files: what reads the files that the values name, once there is one.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
@@ -86,7 +86,7 @@ class Request:
         missing: str = "error",
         native: bool = False,
         uncertainties: dict[str, Any] | None = None,
-        covariances: Sequence[str] = (),
+        covariances: Mapping[tuple[str, str], Any] | None = None,
         tensors: dict[str, Any] | None = None,
         open_variables: Sequence[str] = (),
         shapes: Sequence[str] = (),
@@ -96,7 +96,7 @@ class Request:
         self.wrt, self.no_grad = wrt, no_grad
         self.dtype, self.manual_seed = dtype, manual_seed
         self.loaded, self.style, self.missing = loaded, style, missing
-        self.uncertainties, self.covariances = uncertainties or {}, list(covariances)
+        self.uncertainties, self.covariances = uncertainties or {}, dict(covariances or {})
         self.native = native
         self.uncertainties = uncertainties or {}
         self.tensors = tensors or {}

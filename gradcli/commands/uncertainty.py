@@ -94,12 +94,14 @@ def take_from_fit(
     texts: dict[str, str],
     options: dict[str, str],
     uncertainties: dict[str, str],
-) -> list[str]:
+) -> dict[tuple[str, str], Any]:
     """Bind variables to the parameters of a fit, with their uncertainties; return the covariances.
 
-    What the fit has for no variable is left out.
+    A covariance is a matrix of the elements of two parameters. What the fit has for no variable is left out.
     """
     import json
+
+    import numpy as np
 
     try:
         found = json.loads(text)
@@ -109,8 +111,8 @@ def take_from_fit(
         raise usage(
             f"--params: {path} is no fit", hint="write one: gradcli fit … --json > fit.json"
         ) from None
-    taken = []
-    for name in names:
+    taken: dict[str, list[str]] = {}
+    for name in sorted(names):
         labels = [label for label in given if label.partition("[")[0] == name]
         if not labels:
             continue
@@ -118,23 +120,30 @@ def take_from_fit(
             raise usage(
                 f"--params: {path} has no error for {name}", hint=f"give --{name} VALUE±ERROR"
             )
-        comma = "," if len(labels) > 1 or labels[0] != name else ""
+        last = labels[-1].removeprefix(name).strip("[]")
+        shape = [int(place) + 1 for place in last.split(",") if place]
         texts[name], uncertainties[name] = (
-            ",".join(repr(given[label][k]) for label in labels) + comma for k in (0, 1)
+            repr(np.reshape([given[label][k] for label in labels], shape).tolist()) for k in (0, 1)
         )
         options[name] = f"--params {name}="
-        if len(labels) > 1:
-            raise usage(
-                f"--params: {name} is a vector, whose elements are correlated",
-                hint="fit them as numbers: a0 + a1*x in place of dot(a, …)",
-            )
-        taken.append(name)
-    return [
-        f"{one},{other}={related[one][other]!r}"
-        for k, one in enumerate(taken)
-        for other in taken[:k]
-        if given[one][1] and given[other][1]
-    ]
+        taken[name] = labels
+    found = {}
+    for one, rows in taken.items():
+        for other, columns in taken.items():
+            if one <= other:
+                matrix = np.array([[related[r][c] for c in columns] for r in rows], float)
+                found[one, other] = np.triu(matrix, 1) if one == other else matrix
+    return {pair: matrix for pair, matrix in found.items() if matrix.any()}
+
+
+def all_covariances(
+    request: Request, items: Iterable[str], known: Iterable[str]
+) -> dict[tuple[str, str], Any]:
+    """The covariances: those of a fit, which are arrays, and the texts of --covariance."""
+    given = named(items, "--covariance", 2, known)
+    if twice := next((pair for pair in given if pair in request.covariances), None):
+        raise usage(f"--covariance: {','.join(twice)} has one already, of --params")
+    return {**request.covariances, **given}
 
 
 def all_uncertainties(
@@ -171,9 +180,7 @@ class Uncertainties:
     ) -> None:
         self.request, self.budget = request, budget
         self.texts = all_uncertainties(request, uncertainties, request.names)
-        self.covariances = named(
-            [*request.covariances, *covariances], "--covariance", 2, request.names
-        )
+        self.covariances = all_covariances(request, covariances, request.names)
         if not self.texts:
             what = "--covariance" if self.covariances else "--budget"
             raise usage(
@@ -219,6 +226,9 @@ class Uncertainties:
             option = f"--uncertainty {name}"
             errors[name] = fitted(_read(text, option), shapes[name], option)[None]
         for (one, other), text in self.covariances.items():
+            if not isinstance(text, str):
+                covariances[one, other] = text[None]
+                continue
             same_shape(one, other, (shapes[one], shapes[other]))
             option = f"--covariance {one},{other}"
             found = fitted(_read(text, option), shapes[one], option, signed=True)

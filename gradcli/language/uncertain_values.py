@@ -19,7 +19,7 @@ def split_uncertainty(text: str) -> tuple[str, str] | None:
         parts.pop()
     found = [spread.split(part) for part in parts]
     if not any(found):
-        if spread.is_asymmetric(text):
+        if spread.is_asymmetric(text) and not spread.is_sum(text):
             raise _refused("two uncertainties", text, (0, len(text)), spread.ASYMMETRIC)
         if "±" in text:
             at = text.index("±")

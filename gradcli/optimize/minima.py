@@ -25,6 +25,7 @@ _GRADIENT = 1e-10  # next to which a gradient is none
 _LOOSE = 1e-5  # the same where a method gave up, of many variables
 _LEFT = 1e-9  # of the value, what another step may lower a minimum by
 _FLAT = 1e-10  # of variables scaled to curvatures of 1: an eigenvalue that is as small is zero
+_NEAR = 1e-3  # of a point, how far one looks for lower values where the Hessian tells nothing
 _STILL = 50  # iterations in which a value that does not change will not
 _ACTIVE = 1e-7  # of its scale, how close a bound or a constraint is
 _TRUST = {"gtol": _GRADIENT, "max_trust_radius": 1e12}
@@ -170,10 +171,12 @@ def _described(
             hessian = hessian - held.hessian(x)
         free = tangent.T @ hessian @ tangent
         eigenvalues = lapack.eigh(free)[0] if free.size else np.zeros(0)
-        kind, left, step = _kind(free, tangent.T @ gradient)
-        ahead = x - 10 * (tangent @ step)  # where a minimum is higher again
-        if not (len(rows) or objective.value_and_gradient(ahead)[0] >= value - 1e-12 * abs(value)):
-            kind = "no minimum: it falls further on"
+        kind, left, moves = _kind(free, tangent.T @ gradient, _NEAR * (1 + np.abs(x).max()))
+        rounding = 1e-12 * abs(value) + 1e-15 * np.abs(hessian).max() * (1 + x @ x)
+        for move in moves if len(normals) == 1 else ():
+            ahead = np.clip(x + tangent @ move, *bounds)  # where a minimum is higher again
+            if not objective.value_and_gradient(ahead)[0] >= value - rounding:
+                kind = "no minimum: it falls further on"
         converged = left <= _LEFT * abs(value) or left <= _LEFT**2 or norm <= _GRADIENT
         converged |= bool(found.success) and norm <= _LOOSE * max(1.0, abs(value))
     elif converged:
@@ -190,13 +193,15 @@ def _weighted(function: Callable[[Any], Any], weights: Any, x: Any) -> Any:
     return (function(x) * weights).sum()
 
 
-def _kind(hessian: Array, gradient: Array) -> tuple[str, float, Array]:
-    """(what a stationary point is by its Hessian, what a step of Newton's would gain, that step).
+def _kind(hessian: Array, gradient: Array, near: float) -> tuple[str, float, list[Array]]:
+    """(what a stationary point is by its Hessian, what a step of Newton's would gain, moves to look along).
 
-    Variables are scaled to curvatures of 1, which changes no eigenvalue's sign.
+    The moves are ten steps of Newton's, and as far as `near` in directions without curvature: a minimum is
+    no higher than where they lead. Variables are scaled to curvatures of 1, which changes no eigenvalue's
+    sign.
     """
     if not hessian.size:
-        return "minimum", 0.0, gradient
+        return "minimum", 0.0, []
     scale = np.sqrt(np.abs(np.diagonal(hessian)))
     scale[scale == 0] = 1.0
     values, vectors = lapack.eigh(hessian / np.outer(scale, scale))
@@ -206,7 +211,11 @@ def _kind(hessian: Array, gradient: Array) -> tuple[str, float, Array]:
     left = float((slopes[bent] ** 2 / np.abs(values[bent])).sum() / 2)
     if np.abs(slopes[~bent]).max(initial=0) > _LOOSE:  # it goes on and on
         left = np.inf
-    step = vectors[:, bent] @ (slopes[bent] / np.abs(values[bent])) / scale
+    moves = [-10 * (vectors[:, bent] @ (slopes[bent] / np.abs(values[bent]))) / scale]
     if up.all() or down.all():
-        return "minimum" if up.all() else "maximum", left, step
-    return "saddle point" if down.any() else "flat: the Hessian is singular", left, step
+        return "minimum" if up.all() else "maximum", left, moves
+    flat = vectors[:, ~bent] / scale[:, None]
+    several = np.random.default_rng(0).normal(size=(flat.shape[1], 2 * flat.shape[1]))
+    for move in np.concatenate([flat, flat @ several], 1).T:
+        moves += [sign * near * move / np.linalg.norm(move) for sign in (1, -1)]
+    return "saddle point" if down.any() else "flat: the Hessian is singular", left, moves

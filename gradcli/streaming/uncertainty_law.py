@@ -30,7 +30,8 @@ def squares(
     """The contribution of each input, and of each correlated pair, to the squared uncertainty of each row.
 
     All arrays have the rows in their first dimension (1: the same for all); a name whose gradient is None
-    adds nothing.
+    adds nothing. A covariance is of elements at the same place, or a matrix of all elements of the one by all
+    of the other; that of a variable with itself has what is above the diagonal.
     """
 
     def summed(product: Any) -> Any:
@@ -45,9 +46,21 @@ def squares(
         found[name] = zero if gradient is None else summed(np.square(gradient * error))
     for (one, other), covariance in covariances.items():
         a, b = gradients.get(one), gradients.get(other)
-        product = None if a is None or b is None else 2 * a * b * covariance
-        found[f"{one},{other}"] = zero if product is None else summed(product)
+        if a is None or b is None:
+            found[f"{one},{other}"] = zero
+        else:
+            a, b = _facing(a, b, covariance)
+            found[f"{one},{other}"] = summed(2 * a * b * covariance)
     return found
+
+
+def _facing(one: Any, other: Any, covariance: Any) -> tuple[Any, Any]:
+    """Two arrays such that their product has what a covariance belongs to at every place."""
+    one, other = np.asarray(one), np.asarray(other)
+    columns, rows = one.reshape(len(one), -1, 1), other.reshape(len(other), 1, -1)
+    if covariance.shape[1:] == (columns.shape[1], rows.shape[2]):
+        return columns, rows
+    return one, other
 
 
 def total(parts: Mapping[str, Any]) -> Any:
@@ -66,7 +79,8 @@ def impossible(
     largest = np.max([np.abs(p) for p in parts.values()], axis=0)
     found = -square > _ROUNDING * largest
     for (one, other), covariance in covariances.items():
-        excess = np.abs(covariance) > errors[one] * errors[other] * (1 + _ROUNDING)
+        a, b = _facing(errors[one], errors[other], covariance)
+        excess = np.abs(covariance) > a * b * (1 + _ROUNDING)
         found = found | excess.reshape(len(excess), -1).any(axis=1)
     return found
 

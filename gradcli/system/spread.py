@@ -50,9 +50,21 @@ def is_asymmetric(text: str) -> bool:
     return re.fullmatch(pattern, text, re.A) is not None
 
 
+def is_sum(text: str) -> bool:
+    """Whether the same text is arithmetic: `1+2-3`. A measurement has decimals, as many in its uncertainties,
+    and these are smaller than it."""
+    for part in filter(is_asymmetric, text.split(",")):
+        numbers = re.findall(_NUMBER, re.sub(r"(?<=[-+])\s+", "", part), re.A)
+        places = {len(n.lower().partition("e")[0].partition(".")[2]) for n in numbers}
+        value, *errors = (abs(float(n)) for n in numbers)
+        if len(places) == 1 and places != {0} and max(errors) < value:
+            return False
+    return True
+
+
 ASYMMETRIC = (
     "an uncertainty is the same on both sides: write half of their sum, as in 1.2±0.15; a sum goes into "
-    "brackets, as in (1+2-3)"
+    "brackets, as in (1.2+0.2-0.1)"
 )
 
 

@@ -172,3 +172,23 @@ def test_parameters_go_on_into_other_commands(folder: Path) -> None:
     assert run("eval", "a", "--params", "fit.json", "--a", "3")[1] == "3\n"
     assert "p.csv is no fit" in run("eval", "a", "--params", "p.csv")[2]
     assert "no value for q" in run("eval", "a + q", "--params", "fit.json")[2]
+
+
+def test_parameters_that_are_a_vector_have_covariances_among_each_other(folder: Path) -> None:
+    fits = {"v": ("dot(b, stack([L**0, L]))", ["--b", "1,1"]), "n": ("b0 + b1*L", [])}
+    for name, (model, start) in fits.items():
+        found = run("fit", f"T == c*L**2 + {model}", "p.csv", *start, "--json")[1]
+        (folder / f"{name}.json").write_text(found)
+    made = [
+        json.loads(run("grad", f"c + {m}", "--L", "0.95", "--params", f"{n}.json", "--json")[1])
+        for n, (m, _) in fits.items()
+    ]
+    assert made[0]["uncertainty"] == pytest.approx(made[1]["uncertainty"], rel=1e-6)
+    rows = [
+        run("map", m, "p.csv", "--params", f"{n}.json", "--no-grad", "all", "--json")[
+            1
+        ].splitlines()
+        for n, (m, _) in fits.items()
+    ]
+    one, two = ([json.loads(r)["value.uncertainty"] for r in part] for part in rows)
+    assert one == pytest.approx(two, rel=1e-6)

@@ -122,6 +122,17 @@ def test_two_digits_of_the_uncertainty(value, error, text):
         assert split_uncertainty(text) is not None  # what comes out goes back in
 
 
+@sweep(
+    ("text", "shown"),
+    [("1+2-3", "0"), ("10+2-3", "9"), ("0.25+0.5-0.75", "0"), ("1,2-1.5+1.5", "[1, 2]")],
+    parts=1,
+)
+def test_a_sum_that_is_no_measurement(text, shown):
+    code, out, err = run("eval", "x", "--x", text)
+    assert (code, out) == (0, f"{shown}\n")
+    assert f"--x {text} is a sum" in err
+
+
 PENDULUM = ["4*pi**2*L/T**2", "--L", "0.994±0.002", "--T", "2.003±0.005"]
 L_GRAD, T_GRAD = "L.grad = 9.84006207472551", "T.grad = -9.766372144061064"
 LINES = [
@@ -142,7 +153,7 @@ def test_lines(options, lines):
 REFUSED = [
     (["jacobian", "x", "--x", "1±2"], "has an uncertainty"),
     (["eval", "x", "--x", "1.2+0.2-0.1"], "two uncertainties"),
-    (["grad", "x", "--x", "1.2 -0.2 +0.1,3"], "two uncertainties"),
+    (["grad", "x", "--x", "1.2 -0.2 +0.1,1+2-3"], "two uncertainties"),
     (["grad", "x", "--x", "99.4cm"], "no units here: write the number, and multiply by a name, as in x*cm"),
     (["grad", "x", "--x", "99.4±0.1 cm"], "no units here"),
     (["grad", "x", "--x", "9.81 m/s**2"], "as in x*m with --m VALUE"),
