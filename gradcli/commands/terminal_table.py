@@ -31,17 +31,17 @@ class TerminalTable(Sink):
 
     def write(self, columns: Sequence[Column]) -> None:
         """Add rows."""
-        import numpy as np
-
         self.names = [visible_line(name) for name, _ in columns]
         rows = len(columns[0][1]) if columns else 0
         ends = list(range(rows))
         if rows > 2 * EDGE:
             ends = [*range(EDGE), *range(rows - EDGE, rows)]
-        cells = [
-            self.texts(data[ends] if isinstance(data, np.ndarray) else [data[i] for i in ends])
-            for _, data in columns
-        ]
+        cells = []
+        for _, data in columns:
+            if hasattr(data, "take"):  # an array of NumPy's or Arrow's
+                cells.append(self.texts(data.take(ends)))
+            else:
+                cells.append(self.texts([data[i] for i in ends]))
         self.right = self.right or [all(map(_is_number, column)) for column in cells]
         for row in zip(*cells, strict=True):
             shown = [visible_line(cell) for cell in row]

@@ -470,7 +470,7 @@ class RowJob:
         what they are. Raises TableError for what later batches have that is not of the kind.
         """
         if not table.is_written(index):
-            return data.to_pylist() if hasattr(data, "to_pylist") else data
+            return table.cells(index)
         self.settle(table, form, [index])
         cells, kind = table.cells(index), self.kinds[index]
         if kind == "text":

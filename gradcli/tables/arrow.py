@@ -164,15 +164,23 @@ def _feather(file: Opened, arrow: Any) -> Any:
 
 
 class TextTable(Table):
-    """Cells of text in Arrow's columns. `slowly` makes the same table cell by cell, for what is no number."""
+    """Text that Arrow has cut. `slowly` makes the same table cell by cell, for what is no number.
 
-    __slots__ = ("_slow", "columns", "slowly")
+    written: whether cells are text for want of types, as in CSV; in JSON a column may be of numbers.
+    """
+
+    __slots__ = ("_slow", "columns", "slowly", "written")
 
     def __init__(
-        self, name: str, names: list[str], columns: list[Any], slowly: Callable[[], CellTable]
+        self,
+        name: str,
+        names: Sequence[str],
+        columns: list[Any],
+        slowly: Callable[[], CellTable],
+        written: bool,
     ) -> None:
         super().__init__(name, names, len(columns[0]), len(columns))
-        self.columns, self.slowly = columns, slowly
+        self.columns, self.slowly, self.written = columns, slowly, written
         self._slow: CellTable | None = None
 
     @property
@@ -184,6 +192,8 @@ class TextTable(Table):
 
     def cells(self, column: int) -> list[Any]:
         """The column as it is written."""
+        if pyarrow(self.name).types.is_floating(self.columns[column].type):
+            return self.slow.cells(column)  # some of which may be integers
         found: list[Any] = self.columns[column].to_pylist()
         return found
 
@@ -191,24 +201,30 @@ class TextTable(Table):
         """The column as Arrow has it."""
         return self.columns[column]
 
+    def arrow(self, column: int) -> Any:
+        """The same, if it has a type."""
+        return None if self.written else self.columns[column]
+
     def is_written(self, column: int) -> bool:
-        """It is."""
-        return True
+        """Whether it has none."""
+        return self.written
 
     def readable(self, column: int) -> Cells:
         """The cells of a column as numbers."""
-        found = self._quickly(column)
-        return self.slow.readable(column) if found is None else Cells(found)
+        return self._quickly(column) or self.slow.readable(column)
 
-    def _quickly(self, column: int) -> Any:
+    def _quickly(self, column: int) -> Cells | None:
         import numpy as np
 
-        arrow = pyarrow(self.name)
+        arrow, data = pyarrow(self.name), self.columns[column]
         try:
-            found = self.columns[column].cast(arrow.float64()).to_numpy(zero_copy_only=False)
+            found = data.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
         except arrow.ArrowException:
             return None
-        return None if np.isnan(found).any() else found
+        gone = np.isnan(found)
+        if not gone.any():
+            return Cells(found)
+        return None if arrow.types.is_string(data.type) else Cells(found, gone)
 
     def where(self, row: int, column: int) -> dict[str, Any]:
         """The line of the file, and the field in it."""
@@ -260,7 +276,69 @@ def text_batch(
     columns = [compute.utf8_trim_whitespace(column.combine_chunks()) for column in found.columns]
     if not columns or not len(columns[0]):
         return None
-    return TextTable(name, dialect.names, columns, slowly)
+    return TextTable(name, dialect.names, columns, slowly, True)
+
+
+class Records:
+    """Reads lines of JSON by Arrow, as far as it reads what Python's reader does.
+
+    names: of the objects so far, which are all that there are. texts: those of them that hold text, which
+    Arrow would take for dates.
+    """
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        self.name, self.names, self.texts = name, list(names), set[str]()
+
+    def batch(self, text: str, slowly: Callable[[], CellTable]) -> TextTable | None:
+        """The table of some lines; None where Arrow is not there, or would read something else."""
+        body = text.strip(" \t\r\n")
+        ends = body.count("}\n{")  # a newline anywhere else is within an object, or beside one
+        if body[:1] != "{" or body[-1:] != "}" or ends != body.count("\n"):
+            return None
+        try:
+            import pyarrow as arrow
+        except ImportError:
+            return None
+        try:
+            found = self._read(arrow, body.encode())
+        except arrow.ArrowException:  # said line by line
+            return None
+        if found.num_rows != ends + 1 or not set(found.column_names) <= set(self.names):
+            return None
+        columns = []
+        for name in self.names:
+            there = name in found.column_names
+            column = found[name].combine_chunks() if there else arrow.nulls(found.num_rows)
+            if not _is_plain(arrow.types, column):
+                return None
+            columns.append(column)
+        return TextTable(self.name, self.names, columns, slowly, False)
+
+    def _read(self, arrow: Any, body: bytes) -> Any:
+        import pyarrow.json as json
+
+        while True:
+            schema = arrow.schema([(name, arrow.string()) for name in sorted(self.texts)])
+            found = json.read_json(
+                arrow.BufferReader(body),
+                read_options=json.ReadOptions(use_threads=False, block_size=len(body) + 1),
+                parse_options=json.ParseOptions(explicit_schema=schema),
+            )
+            dates = {f.name for f in found.schema if arrow.types.is_timestamp(f.type)}
+            if not dates:
+                return found
+            self.texts |= dates
+
+
+def _is_plain(types: Any, column: Any) -> bool:
+    """Whether a column is what Python reads: nothing nested, and if floats, none that Python keeps as it is
+    written in an integer: those beyond 2**53, and -0."""
+    import numpy as np
+
+    if not types.is_floating(column.type):
+        return not types.is_nested(column.type)
+    found = column.to_numpy(zero_copy_only=False)
+    return not (np.abs(found) >= 1 << 53).any() and not ((found == 0) & np.signbit(found)).any()
 
 
 # -- parts of files -------------------------------------------------------------------------------

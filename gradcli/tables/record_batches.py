@@ -111,8 +111,8 @@ class Stream:
         else:
             yield from self._delimited(file)
 
-    def _lines(self, file: Opened) -> Iterator[tuple[int, str]]:
-        """Whole lines, each block with the number of its first; fields in quotes are not cut."""
+    def _lines(self, file: Opened, quotes: bool = True) -> Iterator[tuple[int, str]]:
+        """Whole lines, each block with the number of its first; fields in quotes may have newlines."""
         rest, number = "", 1
         for text in file.texts(self._blocks(file)):
             text = rest + text
@@ -121,7 +121,7 @@ class Stream:
                 continue
             text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
             end = text.rfind("\n") + 1
-            while end and text.count('"', 0, end) % 2:
+            while quotes and end and text.count('"', 0, end) % 2:
                 end = text.rfind("\n", 0, end - 1) + 1
             text, rest = text[:end], text[end:]
             if len(rest) > 64 * BLOCK:
@@ -161,15 +161,26 @@ class Stream:
             raise TableError(f"{file.name}: this is not a table of rows", hint=_RECORDS)
 
     def _records(self, file: Opened) -> Iterator[Table]:
+        from gradcli.tables.arrow import Records
         from gradcli.tables.json_records import from_records, json_lines
 
         names: list[str] | None = None
-        for number, text in self._lines(file):
-            records, numbered = json_lines(text.split("\n"), file.name, number)
-            if records:
-                table = from_records(records, file.name, numbered, names)
-                names = table.names
-                yield table
+        records: Records | None = None
+        for number, text in self._lines(file, quotes=False):
+            if not text.strip():
+                continue
+
+            def slowly(number: int = number, text: str = text, known: Any = names) -> CellTable:
+                found, numbered = json_lines(text.split("\n"), file.name, number)
+                return from_records(found, file.name, numbered, known)
+
+            table: Table | None = None
+            if names is not None and self.done > BLOCK:  # from there on Arrow's import pays
+                records = records or Records(file.name, names)
+                table = records.batch(text, slowly)
+            table = table or slowly()
+            names = names or table.names
+            yield table
 
     def _delimited(self, file: Opened) -> Iterator[Table]:
         dialect: Dialect | None = None

@@ -161,15 +161,16 @@ class Delimited(Sink):
 
         cells = []
         for _, data in columns:
-            if hasattr(data, "to_pylist"):
+            if isinstance(data, list):
+                return None
+            if hasattr(data, "to_pylist") and arrow.types.is_string(data.type):
+                data = data.fill_null("")
                 needs = compute.match_substring_regex(data, f'["\n{self.separator}]')
                 if compute.any(needs).as_py():
                     inside = compute.replace_substring(data, '"', '""')
                     whole = compute.binary_join_element_wise('"', inside, '"', "")
                     data = compute.if_else(needs, whole, data)
                 cells.append(data)
-            elif isinstance(data, list):
-                return None
             else:
                 cells.append(self._numerals(arrow, data))
         rows = compute.binary_join_element_wise(*cells, self.separator)
@@ -189,7 +190,12 @@ class Delimited(Sink):
         """Numbers as text: Arrow writes what is neither very large nor very small as Python does."""
         import numpy as np
 
-        if data.dtype != np.float64:
+        if hasattr(data, "to_pylist"):
+            if arrow.types.is_integer(data.type):
+                return data.cast(arrow.string()).fill_null("")
+            if arrow.types.is_floating(data.type) and not data.null_count:
+                data = data.to_numpy(zero_copy_only=False)
+        if not isinstance(data, np.ndarray) or data.dtype != np.float64:
             return arrow.array(self.texts(data), arrow.string())
         size = np.abs(data)
         odd = ~(((size >= 1e-4) & (size < 1e9)) | (size == 0))
@@ -281,7 +287,7 @@ class Arrow(Sink):
             self.rows, self.size = self.rows + table.num_rows, self.size + table.nbytes
             if self.kind != "parquet" or self.rows >= _GROUP or self.size >= _GROUP_BYTES:
                 self._flush()
-        except arrow.ArrowException as error:
+        except (arrow.ArrowException, OverflowError, UnicodeError) as error:
             words = " ".join(str(error).split())
             raise TableError(f"cannot be written as {self.kind.title()}: {words[:200]}") from None
 

@@ -9,12 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from gradcli.cli import main
 from gradcli.tables import TableError
 from gradcli.tables.json_records import json_list
 from gradcli.tables.record_batches import Stream
 from gradcli.tables.writing import sink
 from tests.sweep import sweep
+
+
+def run(*argv: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, list(argv), prog_name="gradcli")
+    assert "fault in gradcli" not in found.stderr, found.stderr
+    return found.exit_code, found.stdout, found.stderr
 
 
 def items(text: str, size: int) -> list[Any]:
@@ -126,3 +134,79 @@ def test_a_stream_tells_how_far_it_is(
     seen = [found.done for _ in found]
     assert found.size and seen == sorted(seen) and seen[-1] == found.size
     assert found.size / 3 < seen[len(seen) // 2] < found.size
+
+
+PLAIN = [json.dumps({"x": k / 3, "n": k, "s": f"r{k}", "t": "2020-01-01"}) for k in range(60)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{}",
+        '{"x": 1, "s": null}',
+        '{"t": "", "x": "2.5", "n": " 7 ", "s": "12"}',
+        '{"x": "NA", "n": NaN}',
+        '{"x": 9007199254740993, "n": 9223372036854775807}',
+        '{"x": 1e400, "n": 12345678901234567890123}',
+        '{"x": -0, "n": -0}',
+        '{"x": true, "n": false, "s": "\\"5\\" \\ud83d\\ude00, é"}',
+        '{"x": 5e-324, "n": 1E5, "s": ""}',
+        '{"x": 1, "x": 2}',
+        '{"x": 1, "new": 2}',
+        '{"x": [1, 2], "n": {"a": 1}}',
+        '{"x": 1} {"x": 2}',
+        '{"x":\n1}\n{"x": 2} {"x": 3}',
+        '\n{"x": 1}\n \n',
+        '{"x": 01}',
+        '{"x": Infinity, "n": .5}',
+        '{"s": "\\ud800", "x": 1}',
+        '{"s": "a\tb", "x": 1}',
+        '{"s": 7, "x": 1, "t": "2020-01-01T00:00:00"}',
+        "[1]",
+        "7",
+    ],
+)
+@pytest.mark.parametrize(
+    "how",
+    [
+        [],
+        pytest.param(["--bad-rows", "nan"], marks=pytest.mark.long),
+        pytest.param(["--bad-rows", "skip", "--keep-columns", "n,s"], marks=pytest.mark.long),
+    ],
+    ids=["stop", "nan", "skip"],
+)
+def test_arrow_reads_lines_of_json_as_python_does(
+    line: str, how: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bytes, or the same words; a quote within text does not hide the ends of lines."""
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    from gradcli.tables import arrow, record_batches
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(record_batches, "BLOCK", 400)
+    Path("t.jsonl").write_text("\n".join([*PLAIN, line, *PLAIN]))
+    by_arrow = arrow.Records.batch
+    used: list[bool] = []
+
+    def watched(self: Any, *given: Any) -> Any:
+        found = by_arrow(self, *given)
+        used.append(found is not None)
+        return found
+
+    def answers() -> list[Any]:
+        found: list[Any] = []
+        for ending in ("csv", "jsonl", "parquet"):
+            argv = ["map", "x*n", "t.jsonl", "--missing", "nan", "-o", f"o.{ending}", *how]
+            code, _, err = run(*argv)
+            found += [code, err]
+            if not code:
+                path = Path(f"o.{ending}")
+                read = ending == "parquet"
+                found.append(parquet.read_table(path) if read else path.read_bytes())
+        return found
+
+    monkeypatch.setattr(arrow.Records, "batch", watched)
+    quick = answers()
+    monkeypatch.setattr(arrow.Records, "batch", lambda self, text, slowly: None)
+    assert str(quick) == str(answers())
+    assert any(used)
