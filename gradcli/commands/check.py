@@ -98,7 +98,7 @@ def _checked(request: Request, arrays: dict[str, Any]) -> Iterator[None]:
     """Where gradients are checked at a point: what is refused there is an error of the expression's."""
     import numpy as np
 
-    from gradcli.transforms.finite_differences import NotFinite
+    from gradcli.transforms.tolerances import NotFinite
 
     try:
         with np.errstate(all="ignore"), apart(request):

@@ -552,7 +552,7 @@ def check(
     """
     from gradcli.commands.check_points import double
     from gradcli.system import dtypes
-    from gradcli.transforms.finite_differences import NotFinite
+    from gradcli.transforms.tolerances import NotFinite
     from gradcli.transforms.verdicts import verdicts
 
     before = dtypes.get_default_dtype()

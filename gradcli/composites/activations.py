@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.core import random
-from gradcli.core.primitive import VjpRules, itself
+from gradcli.core.declaration import itself
+from gradcli.core.primitive import VjpRules
 from gradcli.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.core.views import inplace as overwritten
 from gradcli.primitives.elementwise import relu as relu_p
@@ -799,6 +800,3 @@ def rrelu_written_over(
 ) -> Any:
     """In-place form of `rrelu`."""
     return _rectified(input, lower, upper, training, generator, True)
-
-
-__all__ = ["activation", "logsigmoid", "prelu", "rectifier", "rrelu"]

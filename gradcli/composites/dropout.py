@@ -134,6 +134,3 @@ def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
 def feature_alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """alpha_dropout of whole channels."""
     return dropped(input, p, training, feature=True, alpha=True, inplace=inplace)
-
-
-__all__ = ["dropped"]

@@ -297,6 +297,3 @@ def _einsum(equation: str, operands: Sequence[Any]) -> Any:
 
 
 _summed = Parser(("einsum(str equation, Tensor[] tensors)",), _einsum).function()
-
-
-__all__ = ["einsum", "sumproduct_pair"]

@@ -407,6 +407,3 @@ def fftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
 def rfftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
     """The frequencies of rfft's coefficients."""
     return (np.arange(n // 2 + 1) / (n * d)).astype(kind or dtypes.default.real)
-
-
-__all__ = ["fft", "fft_c2c", "fft_c2r", "fft_r2c"]

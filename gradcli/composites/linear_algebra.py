@@ -651,6 +651,3 @@ def vander(x: Array, N: int | None, increasing: bool) -> Any:
     powers = x.unsqueeze(-1).expand(x.shape[0], n - 1).cumprod(1)
     out = resolve("cat")((ones, powers), dim=1)
     return out if increasing else out.flip((1,))
-
-
-__all__ = ["linalg_inv", "linalg_solve", "lu"]

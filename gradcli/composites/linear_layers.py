@@ -463,6 +463,3 @@ def _composed_attention(
         scores = scores + mask
     weights = dropped(safe_softmax(scores, -1), dropout_p, True)
     return matmul(weights, value)
-
-
-__all__ = ["embedding", "linear", "scaled_dot_product_attention"]

@@ -11,9 +11,9 @@ import numpy as np
 
 from gradcli.composites.activations import NUMBERS, log_sigmoid_p, logsigmoid
 from gradcli.core.batched_arrays import anywhere
+from gradcli.core.declaration import itself
 from gradcli.core.generated_calls import generated as compiled
 from gradcli.core.modes import no_grad
-from gradcli.core.primitive import itself
 from gradcli.core.promotion import BOOL_OPERAND, mismatch
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.core.views import castable
@@ -1212,6 +1212,3 @@ def poisson_nll_loss(
         stirling = stirling.to(loss.dtype)
         loss = loss + stirling.masked_fill(le(target, 1), 0)
     return reduced(loss, number)
-
-
-__all__ = ["cross_entropy", "mse_loss", "nll_loss", "reduction_number"]

@@ -310,6 +310,3 @@ def linear_cross_entropy(o: Any) -> Any:
     ignored = -100 if o.ignore_index is None else o.ignore_index
     how = {"reduction": o.reduction, "label_smoothing": o.label_smoothing}
     return cross_entropy(logits, o.target, o.weight, ignore_index=ignored, **how)
-
-
-__all__ = ["multi_head_attention_forward"]

@@ -584,6 +584,3 @@ def normalize(input: Array, p: float, dim: Any, eps: float, out: Any) -> Any:
     norm = resolve("norm")(input, p, dim, keepdim=True)
     into = {} if out is None else {"out": out}
     return resolve("div")(input, norm.clamp_min(eps).expand_as(input), **into)
-
-
-__all__ = ["batch_norm", "layer_norm", "normalize"]

@@ -453,6 +453,3 @@ def _check_offsets(starts: Any, count: int, include_last_offset: bool) -> None:
         raise RuntimeError("offsets must not decrease")  # where PyTorch adds what it did not write
     if count and starts.size == bool(include_last_offset):
         raise RuntimeError("there is no bag for the indices")  # where PyTorch crashes
-
-
-__all__ = ["ctc_loss", "embedding_bag"]

@@ -418,6 +418,3 @@ def _implicit_seed(root: Tensor) -> Tensor:
     if isinstance(array, BatchedArray):
         return wrap(np.ones_like(array))
     return wrap(np.ones(array.shape, dtype) if array.ndim else dtype.type(1))
-
-
-__all__ = ["backward", "grad", "run"]

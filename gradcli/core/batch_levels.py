@@ -101,6 +101,3 @@ def lift(tensor: Any, wanted: frozenset[BatchLevel]) -> Any:
     for level in sorted(wanted - batched_arrays.batch_of(tensor), key=lambda each: each.number):
         tensor = lift_to_batch(tensor, level)
     return tensor
-
-
-__all__ = ["add_batch_dim", "lift", "lift_to_batch", "remove_batch_dim", "sum_over_batch"]

@@ -693,6 +693,3 @@ def _check_inside(inner: Any, lead: int, shape: Any, dtype: Any, strides: Any, s
             "inside of vmap, please try to rewrite the `as_strided` call as a sequence of PyTorch view "
             "operations"
         )
-
-
-__all__ = ["BatchLevel", "BatchedArray", "Diagonal", "batch_of", "is_batched", "levels", "opened"]

@@ -321,6 +321,3 @@ BATCHING_WAYS: dict[str, Callable[[Declaration, list[Any], BatchLevel], Any]] = 
     "random": _drawn,
     "entries": lambda primitive, operands, level: None,
 }
-
-
-__all__ = ["BATCHING_WAYS", "by_entry", "run"]

@@ -226,6 +226,3 @@ def _lost(
 
 def _node(e: Node | Port) -> Node:
     return e.node if isinstance(e, Port) else e
-
-
-__all__ = ["Level"]

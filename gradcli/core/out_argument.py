@@ -76,6 +76,3 @@ def _write(target: Tensor, values: Any) -> None:
             warnings.warn(_RESIZED.format(*shapes), UserWarning, stacklevel=4)
         target.array = resized(target.memory(), values.shape)
     store(target, values)
-
-
-__all__ = ["into"]

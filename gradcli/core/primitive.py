@@ -24,11 +24,11 @@ import numpy as np
 from gradcli.core import batched_arrays, generated_calls, generated_rules, modes, versions
 from gradcli.core.anomaly import remember
 from gradcli.core.batched_arrays import BatchedArray, is_batched
-from gradcli.core.declaration import NOT_IMPLEMENTED, Declaration, itself
+from gradcli.core.declaration import NOT_IMPLEMENTED, Declaration
 from gradcli.core.node import FREED, FREED_MESSAGE, WRITTEN, Node, Port, Wide, layout, node_class
 from gradcli.core.promotion import HALF, SINGLE, mismatch, promote, raw, shape_error
 from gradcli.core.saved_tensors import Packed, Saved, pack
-from gradcli.core.tensor import LAZY, Scalar, Tensor, edge, scalar, track_view, wrap
+from gradcli.core.tensor import Scalar, Tensor, edge, scalar, track_view, wrap
 from gradcli.core.version_checks import check_versions, is_stale
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS, as_operands
@@ -577,6 +577,3 @@ def operator(
         return Primitive(body.__name__.rstrip("_"), forward, node, rules, doc=doc, **facts)
 
     return make
-
-
-__all__ = ["LAZY", "Array", "Arrays", "Primitive", "VjpRules", "itself", "operator"]

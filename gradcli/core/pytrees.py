@@ -89,6 +89,3 @@ def broadcast(value: Any, spec: Spec) -> list[Any] | None:
             return None
         leaves += part
     return leaves
-
-
-__all__ = ["Spec", "broadcast", "flatten", "unflatten"]

@@ -213,6 +213,3 @@ def _names(count: int) -> tuple[Any, Any, Any]:
     names = np.random.default_rng(count).random(count) + 1
     order = np.argsort(names)
     return names, order, names[order]
-
-
-__all__ = ["Scattered", "merged", "run", "scattered"]

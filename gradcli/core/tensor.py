@@ -19,7 +19,7 @@ import gradcli.system.budget as budget
 from gradcli.core import modes, versions
 from gradcli.core.batched_arrays import NO_STORAGE, BatchedArray
 from gradcli.core.hooks import RARE, add, node_hooks
-from gradcli.core.node import OWN, AccumulateGrad, Meta, Node, Port, accumulator, meta, new
+from gradcli.core.node import OWN, Meta, Node, Port, accumulator, meta, new
 from gradcli.core.size import Size
 from gradcli.core.versions import Versions
 from gradcli.system import dtypes, locks
@@ -1105,16 +1105,3 @@ def sized_dim(dim: Any, ndim: int) -> int:
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return wrap_dim(dim, ndim)
-
-
-__all__ = [
-    "LAZY",
-    "AccumulateGrad",
-    "Scalar",
-    "Tensor",
-    "edge",
-    "scalar",
-    "sized_dim",
-    "wrap",
-    "wrap_dim",
-]

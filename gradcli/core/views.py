@@ -637,17 +637,3 @@ def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> 
     budget.elements(size)
     begin = start * item if all(size) else 0
     return batched_arrays.strided(array, size, array.dtype, [s * item for s in stride], begin)
-
-
-__all__ = [
-    *(
-        "check_writable",
-        "inplace",
-        "rebase",
-        "raise_on_overlap",
-        "regenerate",
-        "store",
-        "will_record",
-    ),
-    "write",
-]

@@ -56,6 +56,3 @@ def _statements(program: Program) -> list[str]:
     root = len(program) - 1
     rows = program.children(root) if program.kinds[root] == tree_kinds.KIND["block"] else [root]
     return [program.source[slice(*program.span(row))] for row in rows]
-
-
-__all__ = ["behind", "names_of"]

@@ -48,6 +48,3 @@ def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program,
             operand -= len(relations) - 1
         rows.extend((kind, operand, start, stop))
     return Program(program.source, rows, program.words, program.constants, []), words
-
-
-__all__ = ["EQUATION", "RELATIONS", "sides"]

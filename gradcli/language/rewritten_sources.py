@@ -215,6 +215,3 @@ def _is(program: Program, row: int, *kinds: str) -> bool:
     from gradcli.language.tree_kinds import KINDS
 
     return row >= 0 and KINDS[program.kinds[row]] in kinds
-
-
-__all__ = ["Reading", "check_no_equation", "read", "substitutions"]

@@ -553,4 +553,3 @@ triu_indices = _triangle(
 
 
 # -- complex numbers from their parts -------------------------------------------------------------
-__all__ = ["legacy_constructors"]

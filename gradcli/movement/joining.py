@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.batched_arrays import BatchLevel, batch_of, full, lifted
-from gradcli.core.primitive import itself
+from gradcli.core.declaration import itself
 from gradcli.core.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.movement.reshaping import (
     diagonal,

@@ -261,6 +261,3 @@ class channel_shuffle:
         return of_images(parts.swapaxes(1, 2).copy().reshape(self.shape), self)
 
     self = lambda g, groups: channel_shuffle(g, g.shape[1] // groups)
-
-
-__all__ = ["pad"]

@@ -19,8 +19,8 @@ import numpy as np
 import gradcli.system.budget as budget
 from gradcli.core import basic_primitives
 from gradcli.core.basic_primitives import view_of
+from gradcli.core.declaration import itself
 from gradcli.core.gradients import sum_to
-from gradcli.core.primitive import itself
 from gradcli.core.promotion import mismatch
 from gradcli.core.size import Size
 from gradcli.core.tensor import Tensor, sized_dim, wrap_dim

@@ -722,6 +722,3 @@ def _as_image_of(input: Any, size: Any, *how: Any) -> Any:
 
 
 _as_image = Parser((f"col2im(Tensor input, int[2] output_size, {_HOW}",), _as_image_of).function()
-
-
-__all__ = ["convolution", "fold", "several", "unfold", "windows"]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.core.batched_arrays import BatchedArray, anywhere, is_batched
-from gradcli.core.primitive import VjpRules, itself
+from gradcli.core.declaration import itself
+from gradcli.core.primitive import VjpRules
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.core.views import inplace

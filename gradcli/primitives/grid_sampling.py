@@ -419,6 +419,3 @@ def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
 _generated = Parser(
     ("affine_grid_generator(Tensor theta, int[] size, bool align_corners)",), affine_grid_generator
 ).function()
-
-
-__all__ = ["affine_grid", "grid_sample"]

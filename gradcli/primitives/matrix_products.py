@@ -995,6 +995,3 @@ def vecdot(x: Array, y: Array, dim: int) -> Any:
     if x.ndim == y.ndim == 1:
         return vdot(x, y)
     return (conj(x) * y).sum(dim)
-
-
-__all__ = ["addmm", "bmm", "dot", "expanded", "matmul", "mm", "mv", "outer", "unsafe_view"]

@@ -396,6 +396,3 @@ def upsample_bilinear2d_aa(
         ]
     size = (output_size, output_size) if isinstance(output_size, int) else tuple(output_size)
     return _SMOOTH["bilinear"](input, size, align_corners, scales_h, scales_w)
-
-
-__all__ = ["cubic_weights", "interpolate"]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.primitive import VjpRules, itself
+from gradcli.core.declaration import itself
+from gradcli.core.primitive import VjpRules
 from gradcli.core.tensor import wrap_dim
 from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from gradcli.core.declaration import itself
 from gradcli.core.generated_calls import generated as compiled
-from gradcli.core.primitive import Primitive, VjpRules, itself
+from gradcli.core.primitive import Primitive, VjpRules
 from gradcli.registry.rule_helpers import zeros_like
 from gradcli.registry.table import function, operator
 

@@ -428,6 +428,3 @@ Target = Callable[..., Any]
 Adapt = Callable[[Target, list[str]], Target]
 Gather = Callable[[tuple[Any, ...]], Any]
 Python = bool | Callable[..., None]
-
-
-__all__ = ["Signature", "checked"]

@@ -21,7 +21,7 @@ import numpy as np
 
 from gradcli.core import OfEngine, declaration, generated_calls, tensor
 from gradcli.core import primitive as engine
-from gradcli.core.tensor import NUMPY, Scalar, Tensor, wrap
+from gradcli.core.tensor import NUMPY, Tensor, wrap
 from gradcli.registry.binder import Parser
 from gradcli.registry.schema import Adapt, Gather, Python
 from gradcli.system import dtypes
@@ -691,15 +691,3 @@ def binary_method(primitive: Primitive) -> Callable[..., Any]:
         return primitive.call_any(args, kwargs) if all(map(is_operand, args)) else NotImplemented
 
     return generated_calls.call(primitive, unusual)
-
-
-__all__ = [
-    "FUNCTIONS",
-    "PRIMITIVES",
-    "Function",
-    "Scalar",
-    "function",
-    "lift",
-    "operator",
-    "resolve",
-]

@@ -283,12 +283,6 @@ def geometry(array: Any) -> tuple[Any, ...]:
     return array.shape, element_strides(array), start // array.dtype.itemsize
 
 
-__all__ = [
-    *("address", "buffer_of", "copied", "element_strides", "laid_out", "memory_of"),
-    "strided_view",
-]
-
-
 def infer_shape(size: tuple[int, ...], count: int) -> tuple[int, ...]:
     """`size` with its -1 worked out; RuntimeError where `count` elements do not fill it."""
     if -1 not in size and (not size or min(size) >= 0):

@@ -223,19 +223,3 @@ def suits_product(a: Any, b: Any) -> bool:
 def suits_sum(a: Any) -> bool:
     """Whether a sum along dimension 0 has so many rows that `rows_sum` is to compute it."""
     return _many(a) and a.shape[1] >= _NARROW
-
-
-__all__ = [
-    *(
-        "CUT",
-        "FOLDED",
-        "FOLDS",
-        "PART",
-        "Fold",
-        "block_of",
-        "matrices_dot",
-        "part_dots",
-        "parts_of",
-    ),
-    *("rows_dot", "rows_product", "rows_sum", "suits", "suits_product", "suits_sum", "vector_dot"),
-]

@@ -110,6 +110,3 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     return "".join(sorted({x for x in lines if x.startswith(("model name", "flags", "Features"))}))
-
-
-__all__ = ["NoCompiler", "command", "load"]

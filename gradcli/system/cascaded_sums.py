@@ -250,6 +250,3 @@ def _split(array: Any, axis: int, start: int, *sizes: int) -> Any:
     """An axis, from `start` on, as several of these sizes: without a copy."""
     part = _rows(array, axis, start, start + math.prod(sizes))
     return part.reshape(array.shape[:axis] + sizes + array.shape[axis + 1 :])
-
-
-__all__ = ["NARROW", "Tree", "add_reduce", "tree_sum"]

@@ -17,6 +17,3 @@ def uncollected() -> Iterator[None]:
     finally:
         if collecting:
             gc.enable()
-
-
-__all__ = ["uncollected"]

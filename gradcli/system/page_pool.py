@@ -85,6 +85,3 @@ def _remember(array: np.ndarray) -> None:
         _lent.pop(key, None)
     if array.nbytes + sum(a.nbytes for _, a in others[1 - _COUNT :]) <= _most[0]:
         _lent[id(array)] = array
-
-
-__all__ = ["is_free", "lends", "references", "room", "taken"]

@@ -78,6 +78,3 @@ def _outer(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
         else:
             ufunc(x, y, out=made)
     return out
-
-
-__all__ = ["into", "way"]

@@ -194,6 +194,3 @@ def _result_of(ufunc: Any, operands: tuple[Any, ...]) -> Any:
     from gradcli.system import page_pool
 
     return page_pool.room(shape, dtype)
-
-
-__all__ = ["LARGE", "applied", "are_ours", "in_runs", "multiplying_alone", "products", "share"]

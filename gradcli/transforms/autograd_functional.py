@@ -318,6 +318,3 @@ def hvp(
         _released(outputs[0], create_graph),
         _released(_unwrapped(pushed, many), create_graph),
     )
-
-
-__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

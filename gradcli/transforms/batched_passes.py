@@ -245,9 +245,3 @@ def units(wrt: Sequence[Tensor], level: BatchLevel) -> list[Tensor]:
         found.append(wrap(BatchedArray(unit.reshape((count, *w.shape)), level)))
         at += n
     return found
-
-
-__all__ = [
-    *("Transposed", "blocks", "forward", "product", "pulled", "reverse", "rows"),
-    *("sparse", "units", "watched", "zeros"),
-]

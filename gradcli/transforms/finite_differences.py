@@ -731,15 +731,3 @@ def gradient_function(function: Function, wrt: Sequence[str], number: int = 0) -
         return list(found)
 
     return gradients
-
-
-__all__ = [
-    "Checked",
-    "Kink",
-    "NotFinite",
-    "check_point",
-    "costly_slopes",
-    "gradient_function",
-    "is_analytic",
-    "outputs_of",
-]

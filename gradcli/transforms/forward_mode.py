@@ -216,9 +216,3 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         track_view(primal, tensor, False, modes.current())
     primal.tangents = {k: t for k, t in (tensor.tangents or {}).items() if k is not _here.level}
     return UnpackedDualTensor(primal, None if modes.current().inference else _tangent(tensor))
-
-
-__all__ = [
-    *("dual_level", "enter_dual_level", "exit_dual_level", "make_dual"),
-    *("nested_level", "taped_level", "unpack_dual"),
-]

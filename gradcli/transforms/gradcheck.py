@@ -652,12 +652,3 @@ def _warn_private(name: str) -> None:
         FutureWarning,
         stacklevel=3,
     )
-
-
-__all__ = [
-    "GradcheckError",
-    "get_analytical_jacobian",
-    "get_numerical_jacobian",
-    "gradcheck",
-    "gradgradcheck",
-]

@@ -49,6 +49,3 @@ def nth(value: Any, variable: Any, order: int, cotangent: Any = None) -> Any:
             return zeros(variable.detach())
         value = found
     return value
-
-
-__all__ = ["gradients", "nth"]

@@ -94,6 +94,3 @@ def sides(function: Callable[..., Any], arrays: Mapping[str, Any]) -> list[Side]
     finally:
         modes.restore(before)
     return found
-
-
-__all__ = ["FAR", "MOST", "Sides", "intervals", "sides"]

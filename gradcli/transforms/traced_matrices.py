@@ -220,6 +220,3 @@ def hvp(
         n: wrap(np.zeros_like(t.array)) if g is None else g
         for n, g, t in zip(vectors, found, leaves, strict=True)
     }
-
-
-__all__ = ["Matrices", "Start", "hessian", "hvp", "jacobian", "jvp", "sparse_jacobian"]

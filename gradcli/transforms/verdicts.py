@@ -95,6 +95,3 @@ def verdicts(
         second = check_point(slopes, arrays, wanted, number=number + 1, rtol=rtol, atol=atol)
         found.append(Verdict(arrays, second, True, None))
     return found
-
-
-__all__ = ["Verdict", "function_of", "verdicts"]

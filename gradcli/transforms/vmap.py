@@ -9,7 +9,7 @@ from typing import Any
 from gradcli.core import batched_arrays, modes, pytrees, versions
 from gradcli.core.backward_pass import tell
 from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
-from gradcli.core.batched_arrays import BatchedArray, BatchLevel, opened
+from gradcli.core.batched_arrays import BatchLevel, opened
 from gradcli.core.tensor import Shown, Tensor, views_of
 from gradcli.movement.inplace_writes import copy_p
 
@@ -247,6 +247,3 @@ def _in_chunks(
         for d, parts in zip(places, zip(*columns, strict=True), strict=True)
     ]
     return pytrees.unflatten(joined, out_spec)
-
-
-__all__ = ["BatchedArray", "vmap"]
