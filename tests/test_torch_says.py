@@ -47,7 +47,7 @@ def gradcli() -> Any:
     return importlib.import_module("gradcli")
 
 
-@sweep("identity", [identity for identity in ASKED if identity not in LONG])
+@sweep("identity", [identity for identity in ASKED if identity not in LONG], often=2)
 def test_gradcli_says_what_torch_says(identity: str, gradcli: Any) -> None:
     said = asking.ask(QUESTIONS[identity], gradcli)
     assert "\n".join(said) == "\n".join(ANSWERS[identity])

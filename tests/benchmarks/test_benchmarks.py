@@ -210,6 +210,7 @@ def test_lines_of_the_plot_are_multiples_of_torch() -> None:
     assert found["jax"][10**7] == pytest.approx(0.47 / 1.2)
 
 
+@pytest.mark.long
 @pytest.mark.needs("matplotlib")
 def test_plots_are_drawn(tmp_path: Path) -> None:
     plot.draw([results()], tmp_path / "plot.svg")
@@ -280,7 +281,9 @@ def test_limits() -> None:
     assert limit.Limit(moving=2, kernels=1, products=1.5).seconds == 2.5
 
 
-@pytest.mark.parametrize("name", ["exp_sin", "softmax_cross_entropy"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("exp_sin", marks=pytest.mark.long), "softmax_cross_entropy"]
+)
 def test_what_a_row_takes_is_taken_apart(name: str) -> None:
     problem = PROBLEMS[name]
     call = libraries.gradcli(problem, problem.inputs(problem.middle, "float64"))
@@ -304,6 +307,7 @@ def test_what_grows_grows_in_proportion(name: str) -> None:
         assert 0.7 < math.log(b / a) / math.log(last.size / first.size) < 1.15
 
 
+@pytest.mark.long
 @pytest.mark.needs("matplotlib")
 def test_growth_is_drawn(tmp_path: Path) -> None:
     growth.draw(growth.stored(), tmp_path / "growth.svg")
@@ -320,7 +324,7 @@ def test_small_graphs(work: str) -> None:
     assert small.make("gradcli", work, 30)()[0] == pytest.approx(small.reference(work, 30))
 
 
-@pytest.mark.parametrize("peer", ["gradcli", "lark", "ast"])
+@pytest.mark.parametrize("peer", ["gradcli", pytest.param("lark", marks=pytest.mark.long), "ast"])
 def test_parsers_take_the_text(peer: str) -> None:
     call, length = text.make(peer, 2000)
     assert 1900 < length < 2100

@@ -9,16 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
 from gradcli.commands import output
+from tests.commands.running import run
 from tests.sweep import sweep
-
-
-def run(*argv: str, **given: Any) -> Any:
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli", **given)
-
 
 A, X = ("--a", "1,2"), ("--x", "3,4")
 PRINTED = [

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
+from tests.commands.running import run
 from tests.sweep import sweep
 
 WRONG = """
@@ -25,10 +23,6 @@ class WrongSquare(torch.autograd.Function):
         return g*ctx.saved_tensors[0]
 square = WrongSquare.apply
 """
-
-
-def run(*argv: str) -> Any:
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli")
 
 
 @pytest.fixture
@@ -221,7 +215,7 @@ WRONG_FORMULAS = [
 ]
 
 
-@sweep("row", WRONG_FORMULAS, parts=1)
+@sweep("row", WRONG_FORMULAS, parts=5, often=1)
 def test_wrong_formulas_are_caught(row: tuple[str, ...]) -> None:
     expr, formula, *name = row
     result = run("check", expr, "--wrt", *(name or ["x"]), "--against", formula)
@@ -253,7 +247,7 @@ RIGHT_FORMULAS = [
 ]  # fmt: skip
 
 
-@sweep("row", RIGHT_FORMULAS, parts=1)
+@sweep("row", RIGHT_FORMULAS, parts=3, often=1)
 def test_right_formulas_pass(row: tuple[str, ...]) -> None:
     expr, formula, *name = row
     result = run("check", expr, "--wrt", *(name or ["x"]), "--against", formula)
@@ -394,7 +388,7 @@ def test_of_many_elements_the_wrong_one_is_found(
     assert words in result.stdout and f"x{at}" in result.stdout
 
 
-@sweep(("expr", "at"), NASTY, parts=2, often=1)
+@sweep(("expr", "at"), NASTY, parts=4, often=1)
 def test_nasty_right_gradients_pass(expr: str, at: str) -> None:
     result = run("check", expr, "--X" if "X" in expr else "--x", at)
     assert result.exit_code == 0, result.output

@@ -12,19 +12,15 @@ import time
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from gradcli.cli import main
 from gradcli.commands import COMMANDS
 from gradcli.version import __version__
+from tests.commands.running import run
 from tests.commands.terminal import GRADCLI, environment, in_terminal, piped
 from tests.sweep import sweep
 
 MAIN_JOB = ["grad", "2*dot(x,x)", "--x", "0,1,2,3"]
-
-
-def run(*argv, **kwargs):
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli", **kwargs)
 
 
 CODES = [
@@ -241,7 +237,8 @@ def test_any_locale_will_do():
         ("diff 'dot(x, y)' 2>&-", 0, "x.grad = y\ny.grad = x\n"),  # has a note
         ("eval 'x[[None, 0]]' --x 1,2 2>&-", 0, "[1]\n"),  # has a warning
     ],
-    parts=1,
+    parts=3,
+    often=1,
 )
 def test_streams_that_are_closed(words, code, out):
     command = f"{shlex.join(GRADCLI)} {words}"

@@ -7,21 +7,14 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
+from tests.commands.running import outcome as run
 from tests.optimize.test_least_squares import NIST
 
 PENDULUM = (
     "L,T,sT\n0.3,1.102,0.01\n0.5,1.415,0.01\n0.7,1.684,0.012\n0.9,1.901,0.01\n1.1,2.112,0.01\n"
 )
 CELLS = "L,T\n0.300±0.002,1.102±0.01\n0.5±0.002,1.415±0.01\n0.7±0.002,1.684(10)\n0.9±0.002,1.901±0.01\n1.1±0.002,2.112±0.01\n"
-
-
-def run(*argv: str, stdin: str | None = None) -> tuple[int, str, str]:
-    found = CliRunner().invoke(main, list(argv), prog_name="gradcli", input=stdin)
-    assert "fault in gradcli" not in found.stderr, found.stderr
-    return found.exit_code, found.stdout, found.stderr
 
 
 @pytest.fixture(autouse=True)

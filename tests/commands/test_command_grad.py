@@ -6,15 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
 from gradcli.system.dtypes import get_default_dtype
+from tests.commands.running import run
 from tests.sweep import sweep
-
-
-def run(*argv, **kwargs):
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli", **kwargs)
 
 
 def out(*argv, **kwargs):

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
+from tests.commands import running
 from tests.commands.terminal import piped
 from tests.sweep import sweep
 
+run = partial(running.run, "graph")
 PRODUCT = ["y = a*x; y + b", "--x", "3", "--a", "4", "--b", "5"]
-
-
-def run(*argv, **kwargs):
-    return CliRunner().invoke(main, ["graph", *argv], prog_name="gradcli", **kwargs)
 
 
 def out(*argv):

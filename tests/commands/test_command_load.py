@@ -6,9 +6,8 @@ import json
 import sys
 
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
+from tests.commands.running import outcome as run
 
 CUSTOM = """\
 from math import exp, pi
@@ -56,11 +55,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*argv, input=None):
-    result = CliRunner().invoke(main, list(argv), prog_name="gradcli", input=input)
-    return result.exit_code, result.stdout, result.stderr
-
-
 LOAD = ("--x", "1,2", "--load", "custom.py")
 
 
@@ -76,7 +70,7 @@ def test_its_node_in_the_graph(folder):
 
 def test_in_a_program_and_in_a_value(folder):
     source = "y = sum(Cube.apply(x))\ny.backward()\nx.grad"
-    assert run("run", "-", *LOAD, input=source) == (0, "tensor([ 3., 12.])\n", "")
+    assert run("run", "-", *LOAD, stdin=source) == (0, "tensor([ 3., 12.])\n", "")
     argv = ("eval", "x", "--x", "half(ones(2))", "--load", "custom.py")
     assert run(*argv) == (0, "[0.5, 0.5]\n", "")
 

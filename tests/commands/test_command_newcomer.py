@@ -5,16 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 
-from click.testing import CliRunner
-
-from gradcli.cli import main
 from gradcli.commands import COMMANDS
+from tests.commands.running import run
 from tests.commands.terminal import GRADCLI, environment, in_terminal, piped
 from tests.sweep import sweep
-
-
-def run(*argv, **kwargs):
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli", **kwargs)
 
 
 @sweep(

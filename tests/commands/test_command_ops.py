@@ -9,17 +9,11 @@ import shutil
 import subprocess
 
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
 from gradcli.commands.ops import example
 from gradcli.registry import table
+from tests.commands.running import run
 from tests.sweep import sweep
-
-
-def run(*argv):
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli")
-
 
 FUNCTIONS = sorted(table.entries(), key=lambda entry: entry.name)
 
@@ -34,7 +28,7 @@ def test_every_function_is_listed_once():
     assert sorted(line.split()[0] for line in text.splitlines()) == sorted(names)
 
 
-@sweep("entry", FUNCTIONS, name=lambda entry: entry.name, parts=8, often=1)
+@sweep("entry", FUNCTIONS, name=lambda entry: entry.name, parts=16, often=1)
 def test_the_examples_run(entry):
     result = run("ops", entry.name, "--json")
     assert result.exit_code == 0, result.stderr

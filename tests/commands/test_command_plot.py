@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
+from tests.commands.running import run
 from tests.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
@@ -24,11 +22,6 @@ SHOWN = [
     "plot x**2+y**2 --x -1:1 --y -1:1 --descend 0.1 --at x=0.8,y=0.6 --steps 9 --width 50",
     "plot sin(x) --x 0:3 --width 40 --height 6 --color always",
 ]
-
-
-def run(*argv: str) -> Any:
-    """A command in this process."""
-    return CliRunner().invoke(main, [*argv])
 
 
 def drawn() -> str:
@@ -50,7 +43,9 @@ def test_points_as_numbers() -> None:
 
 
 @pytest.mark.needs("matplotlib")
-@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+@pytest.mark.parametrize(
+    "form", ["svg", *(pytest.param(f, marks=pytest.mark.long) for f in ("png", "pdf"))]
+)
 def test_files(tmp_path: Path, form: str) -> None:
     path = tmp_path / f"p.{form}"
     wanted = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
@@ -62,6 +57,7 @@ def test_files(tmp_path: Path, form: str) -> None:
     assert path.read_bytes() == first  # the same every time
 
 
+@pytest.mark.long
 @pytest.mark.needs("matplotlib")
 def test_tables_surfaces_and_matrices(tmp_path: Path) -> None:
     table = tmp_path / "d.csv"

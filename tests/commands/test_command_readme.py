@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -10,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import warm
+from tests.commands.running import ROOT, in_a_shell, typed
 from tests.commands.terminal import environment
 
-ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = "\n".join(
     page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "guide").glob("*.md"))
@@ -22,12 +20,8 @@ GUIDE = "\n".join(
 
 def examples(text: str) -> list[tuple[str, str]]:
     """(command, what it prints) of every console block."""
-    found = []
-    for block in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S):
-        for piece in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, output = piece.partition("\n")
-            found.append((command, output))
-    return found
+    blocks = re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S)
+    return [pair for block in blocks for pair in typed(block)]
 
 
 TABLES = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
@@ -42,27 +36,9 @@ EXAMPLES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    """A PATH where gradcli is the one under test."""
-    folder = tmp_path_factory.mktemp("bin")
-    warm.script(folder)
-    return f"{folder}{os.pathsep}{os.environ['PATH']}"
-
-
 @pytest.mark.parametrize(("command", "output"), EXAMPLES)
-def test_example(command, output, path, tmp_path):
-    done = subprocess.run(
-        ["bash", "-c", command],
-        env=environment(PATH=path, PYTHONPATH=str(ROOT)),
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.stdout == output
+def test_example(command: str, output: str, tmp_path: Path, tmp_path_factory) -> None:
+    assert in_a_shell(command, tmp_path, tmp_path_factory.getbasetemp() / "bin") == output
 
 
 def test_python_examples():

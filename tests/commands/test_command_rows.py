@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
+from tests.commands.running import run
 from tests.sweep import sweep
 
 ADDITION = """
@@ -34,10 +33,6 @@ class custom_function(torch.autograd.Function):
     def backward(ctx, grad_output):
         return -ctx.x * grad_output, -ctx.y * grad_output
 """
-
-
-def run(*argv):
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli")
 
 
 AB = ["--a", "2", "--b", "2"]

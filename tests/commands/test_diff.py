@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from click.testing import CliRunner
 
 import gradcli
 from gradcli.cli import main
+from tests.commands.running import run
 from tests.sweep import sweep
 
 LERP = (
@@ -22,10 +22,6 @@ LERP = (
 )
 SHAPES = ["--shape=x=2,3", "--shape=w=3,2", "--shape=c=2", "--shape=d=1,2"]
 CROSS = ["--x=1,2;3,5;5,6", "--y=1,2;3,5;5,6"]
-
-
-def run(*argv: str, **kwargs: Any) -> Any:
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli", **kwargs)
 
 
 def lines(*argv: str) -> list[str]:
@@ -121,7 +117,8 @@ def lines(*argv: str) -> list[str]:
         ),
         (["mean(x, 0, True)", "--x=1,2;3,5"], ["full_like(x, 1/x.shape[0])"]),
     ],
-    parts=1,
+    parts=4,
+    often=1,
 )
 def test_prints(argv: list[str], expected: list[str]) -> None:
     assert lines("diff", *argv) == expected
@@ -144,7 +141,8 @@ def test_prints(argv: list[str], expected: list[str]) -> None:
         (["softmax(x, 1)", "--shape=x=0,2", "--format=numpy"], "zeros_like(x)"),
         (["tanh(combinations(x))", "--shape=x=3"], "masked_select("),
     ],
-    parts=1,
+    parts=3,
+    often=1,
 )
 def test_is_proved(argv: list[str], part: str) -> None:
     result = run("diff", *argv)
@@ -502,7 +500,7 @@ def test_an_order_without_a_formula_is_refused(source: str) -> None:
     assert "no formula: it goes through" in result.stderr
 
 
-@pytest.mark.parametrize("form", ["python", "numpy"])
+@pytest.mark.parametrize("form", [pytest.param("python", marks=pytest.mark.long), "numpy"])
 def test_code_runs_by_itself(form: str) -> None:
     source = "sum((X@w-y)**2) + a*erf(sum(w)) + softmax(w, 0)[0] + sum(relu(w))"
     shapes = ["--shape", "X=3,2", "--shape", "w=2", "--shape", "y=3"]

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import partial
 
-from click.testing import CliRunner
-
-from gradcli.cli import main
+from tests.commands import running
 from tests.sweep import sweep
 
-
-def run(*argv: str) -> Any:
-    return CliRunner().invoke(main, ["check", *argv], prog_name="gradcli")
+run = partial(running.run, "check")
 
 
 @sweep(

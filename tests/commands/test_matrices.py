@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
+from tests.commands.running import run
 from tests.sweep import sweep
-
-
-def run(*argv: str) -> Any:
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli")
 
 
 def lines(*argv: str) -> list[str]:

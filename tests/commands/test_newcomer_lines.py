@@ -10,6 +10,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from tests.commands.running import run
 from tests.sweep import sweep
 
 LINES = [
@@ -17,10 +18,6 @@ LINES = [
     for line in (Path(__file__).parent / "newcomer_lines.txt").read_text("utf-8").splitlines()
     if not line.startswith("#")
 ]
-
-
-def run(*argv: str):
-    return CliRunner().invoke(main, list(argv), prog_name="gradcli")
 
 
 @sweep(("line", "works", "first"), LINES, parts=1)

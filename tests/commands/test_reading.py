@@ -12,15 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
-
-
-def run(*argv: str, stdin: bytes | str | None = None) -> tuple[int, str, str]:
-    found = CliRunner().invoke(main, list(argv), prog_name="gradcli", input=stdin)
-    assert "fault in gradcli" not in found.stderr, found.stderr
-    return found.exit_code, found.stdout, found.stderr
+from tests.commands.running import outcome as run
 
 
 @pytest.fixture(autouse=True)

@@ -127,7 +127,7 @@ def test_a_plain_line_prints_what_click_would_have_it(command, words, monkeypatc
     assert any(found[1:])
 
 
-@sweep("words", [PLAIN[0], PLAIN[6]], name=" ".join, parts=1)
+@sweep("words", [PLAIN[0], PLAIN[6]], name=" ".join, parts=2, often=1)
 def test_a_plain_line_is_the_short_way_from_its_start(words):
     """In processes of their own: what is imported, and what the console script adds."""
     lines = [["-c", f"import sys; sys.argv[0] = 'gradcli'; from {home} import main; main()"]

@@ -7,23 +7,16 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
 from gradcli.commands.uncertainty import with_uncertainty
 from gradcli.language import LanguageError
 from gradcli.language.uncertain_values import split_uncertainty
+from tests.commands.running import outcome as run
 from tests.sweep import sweep
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "uncertainties.json").read_text(encoding="utf-8")
 )
-
-
-def run(*argv: str) -> tuple[int, str, str]:
-    found = CliRunner().invoke(main, list(argv), prog_name="gradcli")
-    assert "fault in gradcli" not in found.stderr, found.stderr
-    return found.exit_code, found.stdout, found.stderr
 
 
 @sweep("row", GOLDEN["expressions"], name=lambda row: row["expression"], parts=1)

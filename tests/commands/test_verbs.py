@@ -169,6 +169,7 @@ def test_verb():
 """
 
 
+@pytest.mark.long
 def test_pytest_shows_the_test_and_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "test_page.py").write_text(PAGE)
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]

@@ -235,7 +235,7 @@ def _has_gradient(text: str) -> bool:
     return any(g is not None for g in RECORDED[text].get("grads", []))
 
 
-@sweep("text", differentiable, parts=8, often=1)
+@sweep("text", differentiable, parts=16, often=1)
 def test_samples_of_the_table(text: str) -> None:
     """Every sample: both ways give the tape's bits."""
     gradcli.set_default_dtype(gradcli.float64)

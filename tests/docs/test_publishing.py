@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 from gradcli.version import __version__
+from tests.commands.terminal import piped
 from tests.sweep import sweep
 
 TOP = Path(__file__).parents[2]
@@ -83,8 +82,7 @@ def test_the_operators_that_contributing_shows_work(tmp_path: Path) -> None:
             "    v1 = np.cbrt(x)\n    value = v1\n    return value, 1/(3*v1**2)\n",
         ),
     ):
-        command = [sys.executable, "-m", "gradcli", *argv, "--load", f"{file}.py"]
-        found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        found = piped(*argv, "--load", str(tmp_path / f"{file}.py"))
         assert found.stdout.endswith(shown) and found.stderr == "", found
 
 

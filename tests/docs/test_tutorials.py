@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.commands import warm
-from tests.commands.terminal import environment
+from tests.commands.running import ROOT, in_a_shell, typed
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 NEEDS = {"nan": "torch"}
 TUTORIALS = [
@@ -28,26 +24,12 @@ _BLOCK = re.compile(r'^```(?:python title="([^"]+)"|(console))\n(.*?)^```$', re.
 
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_tutorial(page: Path, tmp_path: Path) -> None:
-    scripts = tmp_path / "bin"
-    scripts.mkdir()
-    warm.script(scripts)
-    path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
-    shell = environment(PATH=path, PYTHONPATH=str(ROOT))
     wrong = []
     for file, console, text in _BLOCK.findall(page.read_text(encoding="utf-8")):
         if file:
             (tmp_path / file).write_text(text, encoding="utf-8")
-        for piece in re.split(r"^\$ ", text, flags=re.M)[1:] if console else []:
-            command, _, shown = piece.partition("\n")
-            done = subprocess.run(
-                ["bash", "-c", command],
-                env=shell,
-                cwd=tmp_path,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            if done.stdout != shown:
-                wrong.append(f"$ {command}\n{done.stdout}")
+        for command, shown in typed(text) if console else []:
+            printed = in_a_shell(command, tmp_path, tmp_path / "bin")
+            if printed != shown:
+                wrong.append(f"$ {command}\n{printed}")
     assert not wrong, "\n".join(wrong)

@@ -17,7 +17,9 @@ EXAMPLES = [*SCRIPTS, *PROGRAMS]
 QUICKLY = [
     word for name in ("benchmark", "hypothesispytest", "xdist") for word in ("-p", f"no:{name}")
 ]
-SLOW = {"custom_function", "newton", "least_squares", "first_ten_minutes", "pipes"}
+SLOW = set(
+    "custom_function error_propagation first_ten_minutes fits least_squares newton pipes".split()
+)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ def say(shell, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.long
 @pytest.mark.needs("IPython")
 @pytest.mark.needs("matplotlib")
 def test_the_example(say):

@@ -76,7 +76,7 @@ def test_a_program_that_takes_the_memory_is_a_failure() -> None:
 
 
 def test_a_few_command_lines(monkeypatch) -> None:
-    monkeypatch.setattr(fuzz, "count", 12)
+    monkeypatch.setattr(fuzz, "count", 6)
     assert list(command_lines.run(12, 0)) == []
 
 
@@ -95,6 +95,7 @@ def test_a_few_interrupts(monkeypatch) -> None:
     assert list(interrupts.run(2, 0)) == []
 
 
+@pytest.mark.long
 def test_a_few_programs_of_views_and_writes(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 10)
     assert list(inplace.run(3, 0)) == []
@@ -149,6 +150,7 @@ def test_a_refusal_in_words_of_ours_is_none() -> None:
     assert forms.wrong(case, None) == ""
 
 
+@pytest.mark.long
 def test_a_few_expressions_of_matrices(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 10)
     assert list(matrices.run(4, 0)) == []

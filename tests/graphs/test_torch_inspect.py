@@ -96,6 +96,7 @@ def line_of(text: str) -> int:
     return 1 + next(k for k, line in enumerate(PROGRAM.splitlines()) if text in line)
 
 
+@pytest.mark.long
 def test_from_the_shell_every_node_has_its_line_and_its_module(program: Path) -> None:
     done = gradcli(
         *("graph", "--torch", f"{program}:loss", "--json", "--grads", "--values", "--", "2")

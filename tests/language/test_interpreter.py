@@ -270,7 +270,7 @@ HUGE = [
 ]  # fmt: skip
 
 
-@sweep("source", HUGE, parts=1)
+@sweep("source", HUGE, parts=3, often=1)
 def test_huge_results_are_refused_at_once(source: str) -> None:
     begun = time.process_time()
     with pytest.raises(LanguageError):

@@ -70,8 +70,8 @@ def test_depths() -> None:
         "d = {}\nfor i in range(60): d = {'a': d, 'b': d}\nprint(d)",
         "[" * 101 + "1" + " for x in y]" * 101,
     ],
-    parts=4,
-    often=3,
+    parts=5,
+    often=2,
 )
 def test_what_grows_is_bounded(text: str) -> None:
     with (

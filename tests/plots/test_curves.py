@@ -59,6 +59,7 @@ def test_poles_do_not_flatten_the_rest() -> None:
     assert curves.limits([(x, y)], points=[100.0])[1] > 100
 
 
+@pytest.mark.long
 def test_programs_with_branches_and_derivatives_of_higher_order() -> None:
     source = "y = x**3\nif x > 0:\n    y = -y\ny"
     x, (y, slope, bend) = sampled(source, -1, 2, order=2)

@@ -45,7 +45,7 @@ def gradcli() -> Any:
     return importlib.import_module("gradcli")
 
 
-@sweep("call", [call for call in RECORDED if call not in KNOWN_DIFFERENCES])
+@sweep("call", [call for call in RECORDED if call not in KNOWN_DIFFERENCES], often=2)
 def test_call_is_torchs(call: str, gradcli: Any) -> None:
     assert not (found := compare(call, gradcli)), "\n".join(found)
 

@@ -63,7 +63,7 @@ def differences(function: Any) -> Any:
     return found
 
 
-@sweep("text", re.findall(r"[^;\n]*[^;\s]", FUNCTIONS))
+@sweep("text", re.findall(r"[^;\n]*[^;\s]", FUNCTIONS), often=2)
 def test_gradients(text: str) -> None:
     torch.set_default_dtype(torch.float64)
     z = torch.tensor(POINTS, requires_grad=True)

@@ -68,7 +68,7 @@ def written() -> list[str]:
     return [t for t in texts() if "empty" not in t and "rrelu" not in t]
 
 
-@sweep("text", written, parts=16, often=1)
+@sweep("text", written, parts=32, often=1)
 def test_renderings_agree(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

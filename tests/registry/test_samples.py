@@ -87,7 +87,7 @@ def answered() -> list[str]:
     return [t for t in texts() if "values" in RECORDED.get(t, {}) and not t.startswith("empty")]
 
 
-@sweep("text", answered)
+@sweep("text", answered, often=2)
 def test_as_torch(text: str) -> None:
     recorded = RECORDED[text]
     with warnings.catch_warnings():
@@ -122,7 +122,7 @@ def _is_real(text: str) -> bool:
     )
 
 
-@sweep("text", real)
+@sweep("text", real, often=2)
 def test_gradient_against_differences(text: str) -> None:
     """A vector-Jacobian product along a random direction, by central differences."""
     gradcli.set_default_dtype(gradcli.float64)

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
 from gradcli.streaming import cluster
 from gradcli.streaming.row_job import RowJob, Tally
 from gradcli.tables.parts import Parts
+from tests.commands.running import outcome as run
 from tests.streaming.test_large_columns import append, meanwhile
 
 pytest.importorskip("distributed")
@@ -29,12 +28,6 @@ parquet: Any = pytest.importorskip("pyarrow.parquet")
 GRADCLI = [sys.executable, "-m", "gradcli"]
 LOSS = "mean(sin(a*x + b - y)**2)*norm(x)"
 ROWS, GROUP = 60_000, 7_000
-
-
-def run(*argv: str) -> tuple[int, str, str]:
-    found = CliRunner().invoke(main, list(argv), prog_name="gradcli")
-    assert "fault in gradcli" not in found.stderr, found.stderr
-    return found.exit_code, found.stdout, found.stderr
 
 
 @pytest.fixture(autouse=True)

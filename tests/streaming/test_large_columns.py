@@ -16,22 +16,15 @@ from typing import IO, Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from gradcli.cli import main
 from gradcli.tables import TableError
 from gradcli.tables.parts import Parts
+from tests.commands.running import outcome as run
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
 LOSS = "mean((a*x + b - y)**2)"
 ROWS = 1000
-
-
-def run(*argv: str) -> tuple[int, str, str]:
-    found = CliRunner().invoke(main, list(argv), prog_name="gradcli")
-    assert "fault in gradcli" not in found.stderr, found.stderr
-    return found.exit_code, found.stdout, found.stderr
 
 
 def numbers(text: str) -> dict[str, Any]:
@@ -328,6 +321,7 @@ def test_a_large_table_is_read_by_rows_unasked(monkeypatch: pytest.MonkeyPatch) 
     assert "x.grad = " in run(*given, "--whole")[1]
 
 
+@pytest.mark.long
 def test_the_bits_do_not_depend_on_how_many_threads_blas_has(folder: Path) -> None:
     """Products along the rows are made of pieces that no BLAS cuts; those of rows are each row's own."""
     rng = np.random.default_rng(0)
@@ -346,6 +340,7 @@ def test_the_bits_do_not_depend_on_how_many_threads_blas_has(folder: Path) -> No
     assert len(found) == 1, found
 
 
+@pytest.mark.long
 @pytest.mark.needs("duckdb")
 def test_files_of_duckdb(folder: Path) -> None:
     import duckdb

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import gradcli
 from gradcli import language
-from gradcli.cli import main
 from gradcli.symbolic.assumptions import KINDS, BadAssumption, read
 from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.generic_points import sample
 from gradcli.symbolic.proof import Unproved, proved
+from tests.commands import running
 from tests.sweep import sweep
 
+run = partial(running.run, "diff")
 B, Q = {"x": (3,), "B": (3, 3)}, {"x": (3,), "Q": (3, 3)}
 
 # (program, shapes, assumptions, variable, derivative)
@@ -103,10 +103,6 @@ def test_refused(text: str, message: str) -> None:
     with pytest.raises(BadAssumption) as error:
         read([text], arrays, arrays)
     assert message in str(error.value)
-
-
-def run(*argv: str) -> Any:
-    return CliRunner().invoke(main, ["diff", *argv], prog_name="gradcli")
 
 
 @sweep(

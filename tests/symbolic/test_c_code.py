@@ -78,6 +78,7 @@ def test_its_own_reader_gives_what_grad_gives() -> None:
                 )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_the_compiler_gives_what_grad_gives(tmp_path: Path) -> None:
     found = programs()

@@ -123,7 +123,7 @@ def test_orders(source: str, order: int, expected: str) -> None:
     assert derivatives(source, order, x=()) == {"x": expected}
 
 
-@sweep("name", SYMPY, often=2)
+@sweep("name", SYMPY, often=1, parts=8)
 def test_numbers_of_sympy(name: str) -> None:
     formula, given_ = next((f, g) for n, f, g in ROWS if n == name)
     arrays = values(given_)
@@ -134,6 +134,7 @@ def test_numbers_of_sympy(name: str) -> None:
         np.testing.assert_allclose(float(value), expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.long
 def test_no_longer_than_sympy() -> None:
     mine = theirs = 0
     for name, formula, given_ in ROWS:
@@ -226,7 +227,7 @@ def written() -> list[str]:
     ]
 
 
-@sweep("text", written, parts=8, often=1)
+@sweep("text", written, parts=16, often=1)
 def test_every_sample_of_the_table(text: str) -> None:
     source, tensors = samples.program(text)
     words = next((w for pattern, w in REFUSED.items() if re.search(pattern, text)), None)
@@ -305,6 +306,7 @@ def test_hundreds_of_terms_and_levels() -> None:
     assert derivatives(nested, x=())["x"].startswith("cos(")
 
 
+@pytest.mark.long
 def test_a_sum_of_many_terms_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = 0
     combine = algebra.combine
@@ -368,7 +370,7 @@ EIGHTH = {
 }  # fmt: skip
 
 
-@sweep(("source", "length"), EIGHTH.items(), often=1)
+@sweep(("source", "length"), EIGHTH.items(), often=1, parts=8)
 def test_high_orders_stay_short(source: str, length: int) -> None:
     found = differentiate(language.parse(source), {"x": np.float64(0.7)}, order=8)
     assert len(to_text(found.by["x"])) <= 1.1 * length

@@ -256,7 +256,7 @@ def formulas(kind: str, source: str, shapes: Any, wrt: str, form: str) -> Any:
     return made
 
 
-@sweep(("kind", "source", "shapes", "wrt", "expected"), TABLE, parts=1)
+@sweep(("kind", "source", "shapes", "wrt", "expected"), TABLE, parts=3, often=1)
 def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[str]) -> None:
     arrays = arrays_of(shapes)
     found = FIND[kind](language.parse(source), arrays, wrt.split(","))
@@ -269,7 +269,7 @@ def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[s
     ("kind", "source", "shapes", "wrt"),
     [r[:4] for r in TABLE],
     name=lambda kind, source, shapes, wrt: f"{kind} {source}",
-    parts=16,
+    parts=32,
     often=1,
 )
 def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> None:

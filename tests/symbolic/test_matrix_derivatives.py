@@ -85,7 +85,7 @@ def test_as_short_as_the_textbook() -> None:
     assert 150 - len(longer) >= AS_SHORT, "\n".join(longer)
 
 
-@sweep(("name", "formula", "by", "shapes"), [r[:4] for r in rows(MATRICES)], parts=16, often=1)
+@sweep(("name", "formula", "by", "shapes"), [r[:4] for r in rows(MATRICES)], parts=32, often=1)
 def test_the_hessian_is_proved(name: str, formula: str, by: str, shapes: str) -> None:
     """By matrices too, as einsum: what is printed is what `gradcli hessian` computes, or it raises."""
     gradcli.set_default_dtype(gradcli.float64)

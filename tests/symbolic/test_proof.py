@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import gradcli
 from gradcli import language
-from gradcli.cli import main
 from gradcli.symbolic import proof
 from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.generic_points import Generic, sample
 from gradcli.symbolic.printed_text import Printed, printed
 from gradcli.symbolic.proof import Claim, Difference, points, prove
 from gradcli.symbolic.symbolic_shapes import at_other_shapes
+from tests.commands import running
 from tests.sweep import sweep
+
+run = partial(running.run, "diff")
 
 
 def claim(source: str, order: int = 1, form: str = "text", **shapes: tuple[int, ...]) -> Any:
@@ -73,10 +75,6 @@ def test_generic_numbers() -> None:
     assert np.concatenate([p.ravel() for p in parts]).tolist() == whole.tolist()
     many = Generic(1).uniform(-2, 3, (100_000,))
     assert -2 <= many.min() < -1.99 and 2.99 < many.max() < 3 and abs(many.mean() - 0.5) < 0.01
-
-
-def run(*argv: str) -> Any:
-    return CliRunner().invoke(main, ["diff", *argv], prog_name="gradcli")
 
 
 def test_what_fails_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ FORMS = ("python", "numpy", "torch", "jax")
 WRITTEN = [(*row, FORMS[(k + turn) % 4]) for k, row in enumerate(PROGRAMS) for turn in range(4)]
 
 
-@sweep(("source", "shapes", "form"), WRITTEN, parts=4, often=1)
+@sweep(("source", "shapes", "form"), WRITTEN, parts=8, often=1)
 def test_programs_are_proved(source: str, shapes: dict[str, Any], form: str) -> None:
     arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
     if form == "jax" and "erfcx" in source:
@@ -219,7 +219,7 @@ OF_MANY_OPTIONS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
 ]
 
 
-@sweep(("source", "shapes"), OF_NUMPY, parts=1)
+@sweep(("source", "shapes"), OF_NUMPY, parts=4, often=1)
 def test_what_numpy_lacks_is_scipys_or_written_out(source: str, shapes: dict[str, Any]) -> None:
     for form in ("numpy", "python"):
         code = ran(source, shapes, form)
@@ -256,6 +256,7 @@ def test_helpers_for_jax_use_nothing_that_numpy_has_alone() -> None:
     assert "errstate" not in text and "jnp.log1p" in text
 
 
+@pytest.mark.long
 @pytest.mark.needs("jax")
 def test_jax_runs_what_is_printed_for_it() -> None:
     jax = importlib.import_module("jax")

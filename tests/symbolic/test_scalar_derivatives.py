@@ -42,7 +42,7 @@ def printed(formula: str, by: str, order: int = 1) -> str:
     return to_text(found.by[by])
 
 
-@sweep(("formula", "by", "plain", "simplified", "expected"), lambda: rows(SCALARS), often=2)
+@sweep(("formula", "by", "plain", "simplified", "expected"), lambda: rows(SCALARS), often=1)
 def test_prints(formula: str, by: str, plain: str, simplified: str, expected: str) -> None:
     assert printed(formula, by) == expected
     point = {n: gradcli.tensor(0.45 + 0.07 * k) for k, n in enumerate(variables(formula))}
@@ -70,7 +70,7 @@ def test_as_short_as_sympys_simplify_and_exact(step: int) -> None:
     assert sorted(ratios)[int(0.95 * len(ratios))] <= 1.05
 
 
-@sweep(("formula", "size"), lambda: rows(HIGH), often=1)
+@sweep(("formula", "size"), lambda: rows(HIGH), often=1, parts=8)
 def test_high_orders_are_at_most_twice_as_long(formula: str, size: str) -> None:
     assert len(printed(formula, "x", ORDER)) <= 2 * int(size)
 

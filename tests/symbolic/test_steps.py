@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from gradcli import language
-from gradcli.cli import main
 from gradcli.symbolic.chain_rule_steps import steps
 from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.expression_text import to_text
 from gradcli.symbolic.generic_points import sample
+from tests.commands import running
 from tests.sweep import sweep
 
-
-def run(*argv: str) -> Any:
-    return CliRunner().invoke(main, ["diff", *argv], prog_name="gradcli")
-
-
+run = partial(running.run, "diff")
 SCALARS = """\
 step  of           by         factor     product so far
 1     sin(x**2)*y  sin(x**2)  y          y

@@ -85,7 +85,7 @@ def derivative(source: str, shapes: Any, wrt: str, form: str = "text") -> Any:
     return proved(language.parse(source), arrays, [wrt], given=True, form=form)
 
 
-@sweep(("source", "shapes", "wrt", "expected"), TABLE, parts=1)
+@sweep(("source", "shapes", "wrt", "expected"), TABLE, parts=3, often=1)
 def test_derivative(source: str, shapes: Any, wrt: str, expected: str | None) -> None:
     _, made, singular = derivative(source, shapes, wrt)
     assert singular is None
