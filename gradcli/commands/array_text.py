@@ -26,7 +26,7 @@ def lines_of(name: str | None, array: Any, spell: Spell, width: int, colour: boo
     if array.ndim == 1:
         text = f"[{', '.join(spell(array))}]" if array.size <= 1000 else ""
         if text and len(text) + len(name or "") + 3 <= width:
-            return [f"{title} = {_coloured(text, colour)}" if title else _coloured(text, colour)]
+            return [f"{title} = {coloured(text, colour)}" if title else coloured(text, colour)]
         return [_heading(title, array.shape), *_vector(array, spell, width, colour)]
     if array.ndim == 2:
         found = _matrix(array, spell, width, colour)
@@ -65,14 +65,14 @@ def _vector(array: Any, spell: Spell, width: int, colour: bool) -> list[str]:
     index = np.arange(size)
     if size > 500:
         index = np.concatenate([index[:50], index[-50:]])
-    texts = _aligned(spell(array[index]))
+    texts = aligned(spell(array[index]))
     columns = max(1, (width - room - 4) // (len(texts[0]) + 2))
     columns = columns // 5 * 5 or columns  # so that places are easily counted
     lines, cut = [], 50 if size > 500 else size
     for part in (range(cut), range(cut, len(index))):
         for i in range(part.start, part.stop, columns):
             cells = texts[i : min(i + columns, part.stop)]
-            lines.append(f"  {index[i]:>{room}}  " + _coloured("  ".join(cells).rstrip(), colour))
+            lines.append(f"  {index[i]:>{room}}  " + coloured("  ".join(cells).rstrip(), colour))
         if part.start == 0 and len(index) < size:
             lines.append(f"  … {size - len(index):,} elements …")
     return lines
@@ -91,12 +91,12 @@ def _matrix(array: Any, spell: Spell, width: int, colour: bool) -> list[str]:
     sides = (
         [*range(columns)] if columns <= most else [*range(most), *range(columns - most, columns)]
     )
-    texts = {j: _aligned(spell(kept[:, j])) for j in sides}
+    texts = {j: aligned(spell(kept[:, j])) for j in sides}
     shown = _fitting({j: len(texts[j][0]) for j in sides}, columns, width - 4)
     lines = []
     for i in range(len(kept)):
         cells = [("…" if j is None else texts[j][i]) for j in shown]
-        lines.append("  [" + _coloured("  ".join(cells), colour) + "]")
+        lines.append("  [" + coloured("  ".join(cells), colour) + "]")
     if cut:
         lines.insert(_EDGE, f"  … {rows - 2 * _EDGE:,} rows …")
     return lines
@@ -118,7 +118,7 @@ def _fitting(widths: dict[int, int], columns: int, room: int) -> list[int | None
     return [*left, None, *right[::-1]]
 
 
-def _aligned(texts: list[str]) -> list[str]:
+def aligned(texts: list[str]) -> list[str]:
     """Numbers padded to one width with their points below each other."""
     pieces = [match.groups() if (match := _NUMERAL.match(text)) else (text, "") for text in texts]
     left = max(len(head) for head, _ in pieces)
@@ -126,7 +126,7 @@ def _aligned(texts: list[str]) -> list[str]:
     return [head.rjust(left) + tail.ljust(right) for head, tail in pieces]
 
 
-def _coloured(text: str, colour: bool) -> str:
+def coloured(text: str, colour: bool) -> str:
     """The text with what is not finite in red."""
     if not colour:
         return text

@@ -118,7 +118,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             return
         if stream.can_select:
             stream.select(job.narrow())
-        with opened_sink(form, path, request) as sink:
+        with opened_sink(form, path, request, len(job.keep)) as sink:
             left = sys.maxsize if options.head is None else options.head
             with RowsBar(stream.size) as progress:
                 for batch in stream:
@@ -495,8 +495,8 @@ def say(tally: Tally, bad_rows: str) -> None:
 
 # -- where it goes ----------------------------------------------------------------------------------
 @contextmanager
-def opened_sink(form: str, path: str | None, request: Request) -> Iterator[Sink]:
-    """The sink of a command line; a file is there whole or not at all."""
+def opened_sink(form: str, path: str | None, request: Request, own: int = 0) -> Iterator[Sink]:
+    """The sink of a command line; a file is there whole or not at all. own: the table's columns, how many."""
     from gradcli.tables.writing import packing, sink
 
     precision = request.style.precision
@@ -512,9 +512,13 @@ def opened_sink(form: str, path: str | None, request: Request) -> Iterator[Sink]
         raise LanguageError("standard output is closed", kind="file", usage=False)
     sys.stdout.flush()
     if form == "table":
+        from gradcli.commands.array_text import DIGITS
         from gradcli.commands.terminal import width
         from gradcli.commands.terminal_table import TerminalTable
 
-        yield TerminalTable(sys.stdout.buffer, numerals, width(sys.stdout))
+        digits = precision or DIGITS
+        numerals = partial(output.numerals, precision=digits)
+        wide, colour = width(sys.stdout), request.style.colour
+        yield TerminalTable(sys.stdout.buffer, numerals, wide, colour, own, digits)
     else:
         yield sink(form, sys.stdout.buffer, numerals, precision is None)

@@ -22,7 +22,7 @@ def echo(text: str, stream: Any) -> None:
     stream.flush()
 
 
-_COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "grey": 90}
 
 
 def painted(text: str, colour: str | None = None, *, bold: bool = False) -> str:

@@ -748,30 +748,42 @@ def test_a_signal_leaves_no_file(number, folder):
 
 
 def test_a_table_on_a_terminal(folder):
-    code, screen = in_terminal("map", "L*T", str(folder / "p.csv"), "--no-grad", "all")
+    code, screen = in_terminal(
+        "map", "L*T", str(folder / "p.csv"), "--no-grad", "all", NO_COLOR="1"
+    )
     assert code == 0
     assert screen.splitlines() == [
-        "name      L      T     sT     value",
-        "a, b  0.994  2.003  0.005  1.990982",
-        "c         1      2   0.01         2",
+        "name        L        T       sT    value",
+        "text  float64  float64  float64  float64",
+        "a, b    0.994    2.003    0.005  1.99098",
+        "c       1        2        0.01   2",
     ]
     (folder / "long.csv").write_text("x\n" + "".join(f"{k}\n" for k in range(1000)))
-    screen = in_terminal("map", "x*x", str(folder / "long.csv"), "--no-grad", "all")[1]
+    screen = in_terminal("map", "x*x", str(folder / "long.csv"), "--no-grad", "all", NO_COLOR="1")[
+        1
+    ]
     lines = screen.splitlines()
-    assert len(lines) == 43 and lines[21] == "… 960 rows …" and lines[-1] == "1,000 rows"
+    assert len(lines) == 44 and lines[22] == "… 960 rows …"
+    assert lines[-1] == "1,000 rows (40 shown)"
     assert lines[-2].split() == ["999", "998001"]
 
 
 def test_a_table_on_a_narrow_terminal(folder):
-    """Digits go before lines break; nothing does where all of them fit."""
-    argv = ("map", "4*pi**2*L/T**2", str(folder / "p.csv"), "--keep-columns", "none")
-    whole, narrow = (in_terminal(*argv, columns=n)[1].splitlines() for n in (100, 36))
-    assert len(whole) == 3 and len(whole[1].split()[0]) > 14
-    assert narrow[:2] == [
-        "    value      L.grad       T.grad",
-        "9.7810217  9.84006207  -9.76637214",
+    """What is left out is said: columns that are the table's first, then the last that are computed."""
+    argv = ("map", "4*pi**2*L/T**2", str(folder / "p.csv"))
+    shown = [in_terminal(*argv, columns=n, NO_COLOR="1")[1].splitlines() for n in (80, 60, 40)]
+    assert [lines[0] for lines in shown] == [
+        "name        L        T       sT    value   L.grad    T.grad",
+        "name        L        T       sT    value   L.grad    T.grad",
+        "name  …    value   L.grad    T.grad",
     ]
-    assert "gradcli: note: rounded to 9 digits" in " ".join(narrow)
+    assert shown[2][1:] == [
+        "text  …  float64  float64   float64",
+        "a, b  …  9.78102  9.84006  -9.76637",
+        "c     …  9.8696   9.8696   -9.8696",
+        "7 columns (4 shown)",
+    ]
+    assert "9.78102170228" in in_terminal(*argv, "--precision", "12", columns=80)[1]
 
 
 @pytest.mark.long
