@@ -66,6 +66,8 @@ def parameter(option: Option) -> click.Parameter:
         return click.Argument([option.name], required=option.required, **facts)
     if option.is_flag:
         facts["is_flag"] = True
+    elif (option.metavar or "").startswith("["):
+        facts |= {"is_flag": False, "flag_value": "-"}
     if option.many:
         facts["multiple"] = True
     elif option.default is not False:

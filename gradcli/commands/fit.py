@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import reading_table, usage
 from gradcli.commands.compiled_evaluation import rows_wanted
 from gradcli.commands.declarations import (
@@ -22,6 +21,7 @@ from gradcli.commands.declarations import (
     declare,
 )
 from gradcli.commands.large_columns import Table, large, runner
+from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
@@ -29,10 +29,10 @@ from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
 if TYPE_CHECKING:
     from gradcli.optimize.equation_rows import Batch, EquationRows
     from gradcli.optimize.least_squares import Fit
+    from gradcli.plots.pictures import Curves
     from gradcli.system.process import AnyContext
 
 BOUNDS = Option("--bounds x=LOW:HIGH", "Bounds of a variable.", many=True)
-PLOT = "--plot FILE"
 
 
 @declare(
@@ -59,7 +59,7 @@ PLOT = "--plot FILE"
     Option("--budget", "Each source's share of a parameter's variance."),
     Option("--max-iterations N", "Stop after N.", least=1, default=5000),
     Option("-o FILE", "Write the table, with the columns fitted and residual.", name="path"),
-    Option(PLOT, "Draw data, curve and residuals: .svg, .png, .pdf."),
+    Option(PLOT, f"Draw data, curve and residuals {PLOTTED}"),
     *(NATIVE, BY_ROWS, *CLUSTER),
     examples=(
         'gradcli fit "y == b1*(1 - exp(-b2*x))" data.csv --b1 500 --b2 0.0001',
@@ -75,10 +75,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     The equation is that of one row. A variable that is the name of a column is data; the others are
     parameters, and the values given are where they start (1 where none is).
     """
-    table, path, plot = options.table, options.path, options.plot
+    table, path = options.table, options.path
     if table is None:
         raise usage("no table", hint="write gradcli fit EQUATION FILE, or - for standard input")
-    form = None if plot is None else picture_form(plot, "--plot")
+    canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     if path in output.STANDARD_OUTPUT:
         raise usage("-o: standard output has the parameters", hint="name a file: -o FILE.csv")
     set_up(ctx, request)
@@ -96,12 +96,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             found, shares = asked.fitted(options.robust or "linear", options.max_iterations)
         if path is not None:
             asked.write(found, options)
-        if form is not None:
-            from gradcli.optimize.fits import drawn
-            from gradcli.plots.solutions import fit_picture
-
-            parts = drawn(asked.rows, found, asked.batch, asked.spreads)
-            output.write_file(plot, fit_picture(form, *parts))
+        if canvas is not None:
+            canvas.draw(_picture(asked, found))
     report(request, asked.rows, found, shares if options.budget else {})
 
 
@@ -343,6 +339,20 @@ class Asked:
             for batch in self.tables or Stream(self.table, sys.stdin):
                 sink.write(job.run(batch, form))
             sink.close()
+
+
+def _picture(asked: Asked, found: Fit) -> Curves:
+    from gradcli.optimize.fits import drawn
+    from gradcli.plots.curves import limits
+    from gradcli.plots.pictures import Curves, Line
+
+    labels, x, observed, curve, residual, bars = drawn(
+        asked.rows, found, asked.batch, asked.spreads
+    )
+    data = Line(x, observed, labels[1], points=True, bars=bars)
+    lines = [data, Line(curve[0], curve[1], "fit")]
+    residuals = Line(x, residual, "residual", points=True, bars=bars)
+    return Curves(lines, limits([], x), limits([curve], data.ends()), labels[0], residuals)
 
 
 def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str, Any]) -> None:

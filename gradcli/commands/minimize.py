@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
-from gradcli.commands.fit import BOUNDS, PLOT, bounds_of
+from gradcli.commands.fit import BOUNDS, bounds_of
+from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import cannot_require_grad, read_variables
 from gradcli.commands.uncertainty import named
@@ -17,6 +17,7 @@ from gradcli.language.located_errors import LanguageError
 if TYPE_CHECKING:
     from gradcli.optimize.minima import Minimum
     from gradcli.optimize.spaces import Compiled, Space
+    from gradcli.plots.pictures import Contours, Curves
     from gradcli.system.process import AnyContext
 
 _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SLSQP trust-constr"
@@ -38,7 +39,7 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
     ),
     Option("--max-iterations N", "Stop after N.", least=1),
     Option("--trace", "A line an iteration: its value and its gradient's norm."),
-    Option(PLOT, "Draw the way to the minimum of one or two numbers: .svg, .png, .pdf."),
+    Option(PLOT, f"Draw the way to the minimum of one or two numbers {PLOTTED}"),
     examples=(
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
@@ -55,9 +56,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.optimize.minima import minimize
     from gradcli.optimize.spaces import Compiled
 
-    form = None if options.plot is None else picture_form(options.plot, "--plot")
+    canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     space = space_of(ctx, request)
-    if form is not None and (space.size > 2 or len(space.start) != space.size):
+    if canvas is not None and (space.size > 2 or len(space.start) != space.size):
         raise usage("--plot draws one or two variables that are numbers", hint="leave it out")
     texts = named(options.bounds, "--bounds", 1, space.start)
     bounds = limits(space.start, {name: bounds_of(name, text) for name, text in texts.items()})
@@ -77,8 +78,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         method=options.method, limit=options.max_iterations, told=told,
     )  # fmt: skip
     report(request, space, found, options.trace)
-    if form is not None:
-        output.write_file(options.plot, _picture(form, space, objective, found))
+    if canvas is not None:
+        canvas.draw(_picture(request.source, space, objective, found))
     if not found.converged:
         words = f"no minimum after {found.iterations} iterations: this is the last point"
         if found.kind != "no minimum":
@@ -147,24 +148,26 @@ def report(request: Request, space: Space, found: Minimum, trace: bool) -> None:
     output.write_results([*results, *ends.items()], request.style)
 
 
-def _picture(form: str, space: Space, objective: Compiled, found: Minimum) -> bytes:
+def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> Curves | Contours:
+    """The objective around the way to the minimum, and the way."""
     import numpy as np
 
-    from gradcli.plots import solutions
+    from gradcli.plots.curves import limits
+    from gradcli.plots.pictures import GRID, Contours, Curves, Line
 
     names = list(space.start)
     path = np.array([space.flat(), *[x for x, _, _ in found.path], found.x])
     spread = np.maximum(np.ptp(path, axis=0), 1e-3 * (1 + np.abs(found.x)))
-    axes = [
-        np.linspace(low - 0.2 * wide, high + 0.2 * wide, 201 if len(names) == 1 else 101)
-        for low, high, wide in zip(path.min(0), path.max(0), spread, strict=True)
-    ]
-    mesh = np.stack([a.ravel() for a in np.meshgrid(*axes)], 1)
-    heights = np.array([objective.value_and_gradient(np.array(p))[0] for p in mesh])
+    ends = np.stack([path.min(0) - 0.2 * spread, path.max(0) + 0.2 * spread], 1)
+    axes = [np.linspace(low, high, GRID) for low, high in ends]
+    points = np.stack([a.ravel() for a in np.meshgrid(*axes)], 1)
+    made = [objective.value_and_gradient(np.array(p)) for p in points]
+    values, slopes = np.array([v for v, _ in made]), np.array([g for _, g in made])
     if len(names) == 1:
-        values = [objective.value_and_gradient(p)[0] for p in path]
-        return solutions.curve_picture(
-            form, (names[0], "value"), (axes[0], heights), (path[:, 0], np.array(values))
-        )
-    heights = heights.reshape(len(axes[1]), len(axes[0]))
-    return solutions.contour_picture(form, (names[0], names[1]), axes[0], axes[1], heights, path)
+        way = np.array([objective.value_and_gradient(p)[0] for p in path])
+        lines = [Line(axes[0], values, label), Line(path[:, 0], way, "iterations", points=True)]
+        y = limits([(axes[0], values)], way)
+        return Curves(lines, (axes[0][0], axes[0][-1]), y, names[0])
+    one, other = (part.reshape(GRID, GRID) for part in slopes.T)
+    grid = values.reshape(GRID, GRID)
+    return Contours(axes[0], axes[1], grid, (one, other), (names[0], names[1]), label, path)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import reading_table, usage
 from gradcli.commands.declarations import (
     EXPRESSION,
@@ -17,18 +16,17 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
-from gradcli.commands.terminal import speaks_unicode, width
+from gradcli.commands.pictures import Canvas
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
-    from gradcli.plots.braille import Line
+    from gradcli.plots.pictures import Line
     from gradcli.system.process import AnyContext
 
     Interval = tuple[float, float]
 
 _UNSAID = (-10.0, 10.0)  # where a variable runs that nobody said anything of
-_LEVELS = 12
 _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
 
 
@@ -38,7 +36,7 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     Argument("[TABLE]", name="table", complete="files"),
     Option("--order N", "Derivatives drawn: 1 (default), 0 for none.", least=0, most=6, default=1),
     Option("--at VALUES", "The tangent at a point; where --descend starts: x=1,y=2."),
-    Option("--surface", "Two variables as a surface (-o FILE)."),
+    Option("--surface", "Two variables as a surface."),
     Option("--descend RATE", "The path of gradient descent, with this step size.", type=float),
     Option("--steps N", "Its steps.", least=1, most=100_000, default=50),
     Option("--csv", "Print the points as a table.", section=OUTPUTS),
@@ -63,8 +61,6 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.commands.request_evaluation import set_up
 
     set_up(ctx, request)
-    if options.path is not None:
-        options.form = picture_form(options.path, "-o")
     Plot(request, options).draw()
 
 
@@ -75,6 +71,10 @@ class Plot:
         from gradcli.commands.request_evaluation import files_of, read_variable
 
         self.request, self.options = request, options
+        self.canvas = Canvas(
+            options.path, request.style, "-o",
+            theme=options.theme, wide=options.width, high=options.height,
+        )  # fmt: skip
         self.data: tuple[str, Any, Any] | None = None  # the column's name, where, its values
         self.source, self.runs = request.source, self._intervals()
         if options.table is not None:
@@ -198,7 +198,7 @@ class Plot:
     # -- one variable --------------------------------------------------------------------------------
     def _curves(self) -> None:
         from gradcli.plots import curves
-        from gradcli.plots.braille import Line
+        from gradcli.plots.pictures import Curves, Line
 
         name, (low, high) = next(iter(self.runs.items()))
         order = 0 if self.data is not None and self.options.order == 1 else self.options.order
@@ -233,19 +233,13 @@ class Plot:
             spread = float(np.sqrt(np.nanmean(residuals.y**2)))
             output.note(f"the points are {spread:.4g} from the curve (root of the mean square)")
         y = curves.limits(shown, points)
-        if self.options.path is not None:
-            self._save("curves", lines, name, y, residuals=residuals)
-            return
-        from gradcli.plots import braille
-
-        text = braille.curves(lines, (low, high), y, self._size(), name=name, **self._looks())
-        output.write(text, styled=True)
+        self.canvas.draw(Curves(lines, (low, high), y, name, residuals))
 
     def _tangent(self, columns: Any, name: str, ends: Interval, label: str) -> Line:
         """The line through the point of --at with the slope that the function has there."""
         import numpy as np
 
-        from gradcli.plots.braille import Line
+        from gradcli.plots.pictures import Line
 
         at = self._point([name])[0]
         value, slope = (float(column[0]) for column in columns(np.array([at]))[:2])
@@ -281,41 +275,37 @@ class Plot:
     def _contours(self) -> None:
         import numpy as np
 
-        from gradcli.plots import braille
+        from gradcli.plots.pictures import GRID, Contours
 
         (first, x), (second, y) = self.runs.items()
         functions = self._functions()
         if len(functions) != 1:
             raise usage("contours are drawn of one function", hint="choose one: (…)[0]")
         label, function = functions[0]
-        to_file = self.options.path is not None
-        size = self._size()
-        rows, columns = (121, 121) if to_file else braille.dots_of(size, y)
-        across, up = np.linspace(*x, columns), np.linspace(*(y if to_file else y[::-1]), rows)
-        grid = self._grid(function, (first, second), across, up)
-        values, one, other = (part.reshape(rows, columns) for part in grid)
-        if not np.isfinite(values).any():
-            raise usage("there is no number to draw", hint=f"--{first} FROM:TO says where")
-        levels = _levels(values)
-        path = (
-            self._descent(function, (first, second)) if self.options.descend is not None else None
-        )
         if self.request.style.form in ("json", "csv", "plain"):
             raise usage(
                 f"--{self.request.style.form} is of curves: over one variable",
                 hint="gradcli map writes a grid's values",
             )
-        if to_file:
-            self._save("contours", (across, up, values), (one, other), (first, second), label, levels, path,
-                       surface=self.options.surface)  # fmt: skip
-            return
-        if self.options.surface:
-            raise usage("--surface is drawn into a file", hint="-o FILE.svg")
-        text = braille.contours(values, x, y, size, names=(first, second), slopes=(one, other),
-                                path=path, levels=levels, **self._looks())  # fmt: skip
-        output.write(text, styled=True)
-        said = ", ".join(f"{level:.3g}" for level in levels)
-        output.write(f"{label}: contours at {said}")
+        across, up = np.linspace(*x, GRID), np.linspace(*y, GRID)
+        grid = self._grid(function, (first, second), across, up)
+        values, *slopes = (part.reshape(GRID, GRID) for part in grid)
+        if not np.isfinite(values).any():
+            raise usage("there is no number to draw", hint=f"--{first} FROM:TO says where")
+        descends = self.options.descend is not None
+        path = self._descent(function, (first, second)) if descends else None
+        self.canvas.draw(
+            Contours(
+                across,
+                up,
+                values,
+                tuple(slopes),
+                (first, second),
+                label,
+                path,
+                self.options.surface,
+            )
+        )
 
     def _grid(self, function: Any, names: tuple[str, str], across: Any, up: Any) -> list[Any]:
         """The value and both derivatives at all points of a grid, row by row."""
@@ -375,37 +365,6 @@ class Plot:
                 hint=f"--at {','.join(f'{n}=1' for n in names)}",
             )
         return [found[n] for n in names]
-
-    def _size(self) -> tuple[int, int]:
-        wide = self.options.width or min(width(sys.stdout), 120)
-        return wide, self.options.height or max(wide // 4, 12)
-
-    def _looks(self) -> dict[str, bool]:
-        return {"coloured": self.request.style.colour, "plain": not speaks_unicode(sys.stdout)}
-
-    def _save(self, kind: str, *what: Any, **more: Any) -> None:
-        """Write the picture into its file, whole or not at all."""
-        from gradcli.plots import figures
-
-        options = self.options
-        size = ((options.width or 72) / 10, (options.height or 45) / 10)
-        draw = getattr(figures, kind)
-        found = draw(*what, form=options.form, theme=options.theme, size=size, **more)
-        output.write_file(self.options.path, found)
-
-
-def _levels(values: Any) -> list[float]:
-    """Where contours are drawn: evenly over what the function has there, by shares of the picture where it
-    is steep."""
-    import numpy as np
-
-    finite = values[np.isfinite(values)]
-    low, high = float(finite.min()), float(finite.max())
-    middle = float(np.median(finite))
-    even = np.linspace(low, high, _LEVELS + 2)[1:-1]
-    if high > low and (middle - low) < 0.15 * (high - low):  # a deep valley: closer levels below
-        even = low + (high - low) * np.linspace(0, 1, _LEVELS + 2)[1:-1] ** 3
-    return [float(v) for v in dict.fromkeys(even)]
 
 
 def _derivative(label: str, name: str, order: int) -> str:

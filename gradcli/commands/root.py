@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.array_output import picture_form
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
-from gradcli.commands.fit import PLOT, bounds_of
+from gradcli.commands.fit import bounds_of
 from gradcli.commands.minimize import space_of
+from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.request import Request
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
+    from gradcli.plots.pictures import Curves
     from gradcli.system.process import AnyContext
 
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     "root",
     *EXPRESSION,
     Option("--all", "All roots of one number in an interval: --x 0:10."),
-    Option(PLOT, "Draw the difference of the sides, over one number: .svg, .png, .pdf."),
+    Option(PLOT, f"Draw the difference of the sides, over one number, {PLOTTED}"),
     examples=(
         'gradcli root "cos(x) == x" --x 1',
         'gradcli root "x + y == 3; x*y == 2" --x 0 --y 5',
@@ -38,11 +39,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.optimize.roots import all_roots, root
     from gradcli.optimize.spaces import Compiled
 
-    form = None if options.plot is None else picture_form(options.plot, "--plot")
+    canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     interval = _interval(request) if options.all else None
     space = space_of(ctx, request)
     system = Compiled(space.differences(request.program), space.size)
-    if form is not None and space.size > 1:
+    if canvas is not None and space.size > 1:
         raise usage("--plot draws equations of one number", hint="leave it out")
     roots: list[Any]
     if interval is None:
@@ -65,8 +66,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             pair for x in roots for pair in space.shaped(x).items()
         ]
         output.write_results([*lines, ("residual", residual)] if lines else [], request.style)
-    if form is not None:
-        output.write_file(options.plot, _picture(form, space, system, roots, interval))
+    if canvas is not None:
+        canvas.draw(_picture(space, system, roots, interval))
     if not converged or not roots:
         hint = "draw it with --plot, or start elsewhere"
         what = (
@@ -89,16 +90,14 @@ def _interval(request: Request) -> tuple[float, float]:
     return low, high
 
 
-def _picture(form: str, space: Any, system: Any, roots: list[Any], interval: Any) -> bytes:
+def _picture(space: Any, system: Any, roots: list[Any], interval: Any) -> Curves:
     import numpy as np
 
-    from gradcli.plots import solutions
+    from gradcli.plots.curves import limits, sample
+    from gradcli.plots.pictures import Curves, Line
 
     places = np.array([x[0] for x in roots])
     low, high = interval or (places.min() - 1, places.max() + 1)
-    x = np.linspace(low, high, 801)
-    y = np.array([system.value(np.array([at]))[0] for at in x])
-    middle = 4 * np.nanmedian(np.abs(y)) + 1e-300  # a pole would leave nothing else to see
-    y = np.where(np.abs(y) > 10 * middle, np.nan, y)
-    labels = next(iter(space.start)), "left - right"
-    return solutions.curve_picture(form, labels, (x, y), (places, 0 * places))
+    x, (y,) = sample(lambda at: [np.array([system.value(a)[0] for a in at[:, None]])], low, high)
+    lines = [Line(x, y, "left - right"), Line(places, 0 * places, "root", points=True)]
+    return Curves(lines, (low, high), limits([(x, y)], 0 * places), next(iter(space.start)))

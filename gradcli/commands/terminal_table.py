@@ -83,7 +83,8 @@ class TerminalTable(Sink):
         as many others as there is room for."""
         if sum(widths) + 2 * (len(widths) - 1) <= self.width:
             return list(range(len(widths)))
-        kept, room = set(), self.width - 4
+        kept: set[int] = set()
+        room = self.width - 4
         for k in dict.fromkeys([0, *range(self.own, len(widths)), *range(self.own)]):
             room -= widths[k] + 2
             if kept and room < 0:

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gradcli.plots.curves import ticks
+from gradcli.plots.curves import limits, ticks
+from gradcli.plots.pictures import Contours, Curves, Line, sampled
 
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 _ARROWS = "→↗↑↖←↙↓↘"
 _COLOURS = (34, 33, 35, 32, 36, 31)  # blue, yellow, magenta, ... as the terminal's theme has them
 DIM = 90
-
-
-class Line(NamedTuple):
-    """A curve: points joined, with gaps at NaN. dash: dots drawn and left out. label: for the legend."""
-
-    x: Any
-    y: Any
-    label: str
-    dash: tuple[int, int] = (1, 0)
-    points: bool = False  # apart, not joined
 
 
 class Canvas:
@@ -57,6 +48,11 @@ class Canvas:
         there = np.isfinite(line.x) & np.isfinite(line.y)
         across, down = self.place(np.where(there, line.x, 0), np.where(there, line.y, 0))
         if line.points:
+            for k, bar in enumerate(line.bars):
+                for at in np.flatnonzero(there) if bar is not None else ():
+                    ends = [np.repeat(line.x[at], 2), np.repeat(line.y[at], 2)]
+                    ends[k] = ends[k] + np.array([-1, 1]) * bar[at]
+                    self.line(Line(ends[0], ends[1], ""), colour)
             for shift in ((0, 0), (1, 0), (0, 1), (1, 1)):
                 self.dot(across[there] + shift[0], down[there] + shift[1], colour)
             return
@@ -98,60 +94,51 @@ class Canvas:
         return found
 
 
-def curves(
-    lines: Sequence[Line],
-    x: tuple[float, float],
-    y: tuple[float, float],
-    size: tuple[int, int],
-    *,
-    name: str,
-    coloured: bool,
-    plain: bool,
-) -> str:
+def curves(picture: Curves, size: tuple[int, int], *, coloured: bool, plain: bool) -> str:
     """Curves over one variable, with axes and a legend, `size` characters wide and high."""
-    labels, canvas = _framed(size, x, y)
-    for zero, ends in ((x, ([0, 0], y)), (y, (x, [0, 0]))):
-        if zero[0] < 0 < zero[1]:
-            axis = Line(np.array(ends[0]), np.array(ends[1]), "", (1, 3))
-            canvas.line(axis, DIM)
-    for i, line in enumerate(lines):
-        canvas.line(line, _COLOURS[i % len(_COLOURS)])
+    panels = [(picture.lines, picture.y, size[1])]
+    if picture.residuals is not None:
+        most = limits([], np.append(picture.residuals.ends(), 0.0))
+        panels.append(([picture.residuals], most, max(size[1] // 3, 5)))
+    framed = _framed(size[0], picture.x, [(y, height) for _, y, height in panels])
+    room = len(framed[0][0][0])
+    rows: list[str] = []
+    for (lines, y, _), (labels, canvas) in zip(panels, framed, strict=True):
+        for zero, ends in ((picture.x, ([0, 0], y)), (y, (picture.x, [0, 0]))):
+            if zero[0] < 0 < zero[1]:
+                canvas.line(Line(np.array(ends[0]), np.array(ends[1]), "", (1, 3)), DIM)
+        for i, line in enumerate(lines):
+            canvas.line(line, _COLOURS[i % len(_COLOURS)])
+        if rows:
+            rows.append(f"{' ' * (room + 2)}{lines[0].label}")
+        rows += _beside(canvas.lines(coloured, plain), labels, plain)
     samples = {(1, 0): "──", (3, 3): "╌╌"}
     legend = []
-    for i, line in enumerate(lines):
+    for i, line in enumerate(picture.lines):
         mark = "••" if line.points else samples.get(line.dash, "··")
         mark = "--" if plain else mark
         colour = f"\033[{_COLOURS[i % len(_COLOURS)]}m"
         legend.append(f"{colour}{mark}\033[0m {line.label}" if coloured else f"{mark} {line.label}")
-    body = _with_axes(canvas.lines(coloured, plain), labels, x, name, coloured, plain)
-    return "\n".join([*_legend(legend, len(labels[0]), size[0]), *body])
+    below = _below(picture.x, picture.name, room, framed[0][1].dots.shape[1], plain)
+    return "\n".join([*_legend(legend, room, size[0]), *rows, *below])
 
 
-def contours(
-    grid: Any,
-    x: tuple[float, float],
-    y: tuple[float, float],
-    size: tuple[int, int],
-    *,
-    names: tuple[str, str],
-    slopes: Any,
-    path: Any,
-    levels: Sequence[float],
-    coloured: bool,
-    plain: bool,
-) -> str:
-    """Contour lines of a function of two variables with arrows uphill, and the path of a descent.
-
-    grid: its values at the middle of each dot, rows from the top; slopes: its two derivatives there.
-    """
-    labels, canvas = _framed(size, x, y)
+def contours(picture: Contours, size: tuple[int, int], *, coloured: bool, plain: bool) -> str:
+    """Contour lines of a function of two variables with arrows uphill, and the path of a descent."""
+    x, y = ((float(ends[0]), float(ends[-1])) for ends in (picture.x, picture.y))
+    ((labels, canvas),) = _framed(size[0], x, [(y, size[1])])
     height, width = canvas.dots.shape
+    down, across = np.meshgrid(
+        1 - np.linspace(0, 1, 4 * height), np.linspace(0, 1, 2 * width), indexing="ij"
+    )
+    grid, *slopes = (sampled(part, down, across) for part in (picture.values, *picture.slopes))
+    levels = picture.levels()
     level = np.searchsorted(np.asarray(levels), grid)
     edge = np.zeros(grid.shape, bool)
     edge[:, :-1] |= level[:, :-1] != level[:, 1:]
     edge[:-1] |= level[:-1] != level[1:]
-    down, across = np.nonzero(edge & np.isfinite(grid))
-    canvas.dot(across, down, _COLOURS[0])
+    edges = np.nonzero(edge & np.isfinite(grid))
+    canvas.dot(edges[1], edges[0], _COLOURS[0])
     for row in range(1, height, 3):
         for column in range(3, width, 7):
             one, other = slopes[0][4 * row + 2, 2 * column], slopes[1][4 * row + 2, 2 * column]
@@ -162,61 +149,106 @@ def contours(
                     "^" if plain else _ARROWS[int(np.rint(angle / (np.pi / 4))) % 8]
                 )
                 canvas.colours[row, column] = DIM
-    if path is not None:
-        canvas.line(Line(path[:, 0], path[:, 1], ""), _COLOURS[2])
-        canvas.sign(path[0], "o", _COLOURS[2])
-        canvas.sign(path[-1], "x", _COLOURS[2])
-    body = _with_axes(canvas.lines(coloured, plain), labels, x, names[0], coloured, plain)
-    return "\n".join([f"{' ' * len(labels[0])} {names[1]}", *body])
+    if picture.path is not None:
+        canvas.line(Line(picture.path[:, 0], picture.path[:, 1], ""), _COLOURS[2])
+        canvas.sign(picture.path[0], "o", _COLOURS[2])
+        canvas.sign(picture.path[-1], "x", _COLOURS[2])
+    room, said = len(labels[0]), ", ".join(f"{level:.3g}" for level in levels)
+    rows = _beside(canvas.lines(coloured, plain), labels, plain)
+    below = _below(x, picture.names[0], room, width, plain)
+    last = f"{picture.label}: contours at {said}"
+    return "\n".join([f"{' ' * room} {picture.names[1]}", *rows, *below, last])
 
 
-def dots_of(size: tuple[int, int], y: tuple[float, float]) -> tuple[int, int]:
-    """How many dots `contours` has for a picture of this size: rows and columns."""
-    _, canvas = _framed(size, (0.0, 1.0), y)
-    return 4 * canvas.dots.shape[0], 2 * canvas.dots.shape[1]
+def surface(picture: Contours, size: tuple[int, int], *, coloured: bool, plain: bool) -> str:
+    """A function of two variables as a net seen from above and the front; what lies behind is hidden."""
+    z = picture.values
+    low, high = float(np.nanmin(z)), float(np.nanmax(z))
+    height = (z - low) / ((high - low) or 1.0)
+    canvas = Canvas(size[0], max(size[1] - 1, 5), (-0.7, 0.7), (-0.66, 0.66))
+    turn, tilt = np.radians(-60.0), np.radians(30.0)
+
+    def seen(u: Any, v: Any, h: Any) -> tuple[Any, Any, Any]:
+        """Where points of the unit cube are on the screen, and how far away."""
+        u, v, h = u - 0.5, v - 0.5, 0.7 * (h - 0.5)
+        side, away = v * np.cos(turn) - u * np.sin(turn), -u * np.cos(turn) - v * np.sin(turn)
+        return side, h * np.cos(tilt) + away * np.sin(tilt), away * np.cos(tilt) - h * np.sin(tilt)
+
+    def dots(u: Any, v: Any, h: Any) -> tuple[Any, Any, Any]:
+        side, up, away = seen(u, v, h)
+        there = np.isfinite(up)
+        across, down = canvas.place(side[there], up[there])
+        return np.rint(across).astype(int), np.rint(down).astype(int), away[there]
+
+    for ends in (([0, 1], [0, 0]), ([0, 0], [0, 1]), ([1, 1], [0, 1]), ([0, 1], [1, 1])):
+        u, v = (np.array(part, float) for part in ends)
+        side, up, _ = seen(u, v, np.zeros(2))
+        canvas.line(Line(side, up, "", (1, 2)), DIM)
+    fine = np.linspace(0, 1, 6 * max(canvas.dots.shape))
+    v, u = (part.ravel() for part in np.meshgrid(fine, fine, indexing="ij"))
+    across, down, away = dots(u, v, sampled(height, v, u))
+    nearest = np.full((4 * canvas.dots.shape[0], 2 * canvas.dots.shape[1]), np.inf)
+    np.minimum.at(nearest, (down, across), away)
+    net = np.linspace(0, 1, size[0] // 5 + 4)
+    row, column = np.nonzero(nearest < np.inf)  # the surface hides what is drawn of the base there
+    np.bitwise_and.at(canvas.dots, (row // 4, column // 2), ~_DOTS[row % 4, column % 2])
+    for k, (one, other) in enumerate(((net, fine), (fine, net))):
+        v, u = (part.ravel() for part in np.meshgrid(one, other, indexing="ij"))
+        across, down, away = dots(u, v, sampled(height, v, u))
+        shown = away <= nearest[down, across] + 0.02
+        canvas.dot(across[shown], down[shown], _COLOURS[3 * k])
+    said = [
+        f"{name} from {ends[0]:g} to {ends[-1]:g}"
+        for name, ends in zip(picture.names, (picture.x, picture.y), strict=True)
+    ]
+    last = (
+        f"{picture.label}: {low:.4g} to {high:.4g}; {said[0]} to the right, {said[1]} to the back"
+    )
+    rows = [row for row in canvas.lines(coloured, plain) if _bare(row).strip()]
+    return "\n".join([*rows, last])
 
 
 def _framed(
-    size: tuple[int, int], x: tuple[float, float], y: tuple[float, float]
-) -> tuple[list[str], Canvas]:
-    """The labels of the rows, all of one width, and the canvas that is left beside them."""
-    height = max(size[1], 5)
-    marks = ticks(*y, max(height // 4, 2))
-    room = max(len(f"{mark:g}") for mark in marks)
-    canvas = Canvas(max(size[0] - room - 2, 10), height, x, y)
-    labels = [" " * room] * height
-    for mark in marks:
-        row = int(canvas.place(x[0], mark)[1] // 4)
-        if 0 <= row < height:
-            labels[row] = f"{mark:g}".rjust(room)
-    return labels, canvas
+    width: int, x: tuple[float, float], panels: Sequence[tuple[tuple[float, float], int]]
+) -> list[tuple[list[str], Canvas]]:
+    """For each panel, (the range of y, lines): the labels of its rows, all of one width, and the canvas
+    that is left beside them."""
+    panels = [(y, max(height, 5)) for y, height in panels]
+    marks = [ticks(*y, max(height // 4, 2)) for y, height in panels]
+    room = max(len(f"{mark:g}") for found in marks for mark in found)
+    made = []
+    for (y, height), found in zip(panels, marks, strict=True):
+        canvas = Canvas(max(width - room - 2, 10), height, x, y)
+        labels = [" " * room] * height
+        for mark in found:
+            row = int(canvas.place(x[0], mark)[1] // 4)
+            if 0 <= row < height:
+                labels[row] = f"{mark:g}".rjust(room)
+        made.append((labels, canvas))
+    return made
 
 
-def _with_axes(
-    rows: list[str],
-    labels: list[str],
-    x: tuple[float, float],
-    name: str,
-    coloured: bool,
-    plain: bool,
-) -> list[str]:
-    """The rows with the axes' lines and numbers."""
-    room, width = len(labels[0]), len(_bare(rows[0]))
-    bar, tick, corner, flat, up = "|++-+" if plain else "│┤└─┬"
-    marks = ticks(*x, max(width // 12, 2))
+def _beside(rows: list[str], labels: list[str], plain: bool) -> list[str]:
+    """The rows with the vertical axis."""
+    bar, tick = "|+" if plain else "│┤"
+    return [
+        f"{label} {tick if label.strip() else bar}{row}"
+        for label, row in zip(labels, rows, strict=True)
+    ]
+
+
+def _below(x: tuple[float, float], name: str, room: int, width: int, plain: bool) -> list[str]:
+    """The horizontal axis and its numbers."""
+    corner, flat, up = "+-+" if plain else "└─┬"
     axis, below = [flat] * width, [" "] * (width + room + 3)
-    for mark in marks:
+    for mark in ticks(*x, max(width // 12, 2)):
         at = min(int((mark - x[0]) / (x[1] - x[0]) * (width - 1) + 0.5), width - 1)
         text = f"{mark:g}"
         start = min(room + 2 + at - len(text) // 2, room + 2 + width - len(text))
         if not "".join(below[max(start - 1, 0) : start + len(text) + 1]).strip():
             below[start : start + len(text)] = text
             axis[at] = up
-    framed = [
-        f"{label} {tick if label.strip() else bar}{row}"
-        for label, row in zip(labels, rows, strict=True)
-    ]
-    return [*framed, f"{' ' * room} {corner}{''.join(axis)}", f"{''.join(below).rstrip()}  {name}"]
+    return [f"{' ' * room} {corner}{''.join(axis)}", f"{''.join(below).rstrip()}  {name}"]
 
 
 def _bare(text: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from gradcli.plots.braille import Line
+from gradcli.plots.pictures import Contours, Curves, Line
 
 # Okabe and Ito's colours, which those who are colour-blind tell apart; yellow only on dark.
 _COLOURS = {
@@ -53,80 +53,70 @@ def saved(found: Any, form: str) -> bytes:
     return stream.getvalue()
 
 
-def curves(
-    lines: Sequence[Line],
-    name: str,
-    y: tuple[float, float],
-    form: str,
-    theme: str,
-    size: tuple[float, float],
-    residuals: Line | None = None,
-) -> bytes:
+def curves(picture: Curves, form: str, theme: str, size: tuple[float, float]) -> bytes:
     """Curves over one variable; with residuals, these below."""
     with figure(theme, size) as (found, colours):
-        many = residuals is not None
+        many = picture.residuals is not None
         axes = found.subplots(2 if many else 1, sharex=True, squeeze=False,
                               gridspec_kw={"height_ratios": [3, 1] if many else [1]})[:, 0]  # fmt: skip
         styles = {(1, 0): "-", (3, 3): "--"}
-        for i, line in enumerate(lines):
+        for i, line in enumerate(picture.lines):
             colour = colours[i % len(colours)]
             if line.points:
-                axes[0].plot(line.x, line.y, ".", color=colour, label=line.label)
+                _points(axes[0], line, colour)
             else:
                 style = styles.get(line.dash, ":")
                 axes[0].plot(line.x, line.y, style, color=colour, label=line.label)
-        axes[0].set_ylim(*y)
+        axes[0].set_ylim(*picture.y)
         axes[0].legend()
-        if residuals is not None:
-            axes[1].axhline(0, linewidth=0.8, color=found.get_facecolor())
-            axes[1].plot(residuals.x, residuals.y, ".", color=colours[1])
-            axes[1].set_ylabel(residuals.label)
-        axes[-1].set_xlabel(name)
+        if picture.residuals is not None:
+            axes[1].axhline(0, linewidth=1, color=colours[0])
+            _points(axes[1], picture.residuals, colours[1])
+            axes[1].set_ylabel(picture.residuals.label)
+        axes[-1].set_xlabel(picture.name)
         return saved(found, form)
 
 
-def contours(
-    grid: tuple[Any, Any, Any],
-    slopes: tuple[Any, Any],
-    names: tuple[str, str],
-    label: str,
-    levels: Sequence[float],
-    path: Any,
-    form: str,
-    theme: str,
-    size: tuple[float, float],
-    surface: bool = False,
-) -> bytes:
-    """A function of two variables: contours with its gradient as arrows, or a surface.
+def _points(axes: Any, line: Line, colour: str) -> None:
+    x, y = line.bars
+    axes.errorbar(line.x, line.y, y, x, ".", color=colour, elinewidth=0.8, label=line.label)
 
-    grid: the points of both axes, and the values, one row a point of the second. path: of a descent.
-    """
-    x, y, z = grid
+
+def contours(picture: Contours, form: str, theme: str, size: tuple[float, float]) -> bytes:
+    """A function of two variables: contours with its gradient as arrows and the path of a descent."""
+    x, y, path = picture.x, picture.y, picture.path
     with figure(theme, size, rows=0) as (found, colours):
-        scale = {"cmap": "viridis"}
-        if surface:
-            axes = found.add_subplot(projection="3d")
-            axes.set_zlabel(label)
-            across, up = np.meshgrid(x, y)
-            axes.plot_surface(across, up, z, rcount=80, ccount=80, **scale)
-        else:
-            axes = found.add_subplot()
-            filled = axes.contourf(x, y, z, levels=levels, extend="both", **scale)
-            axes.contour(x, y, z, levels=levels, colors=[_INK[theme][1]], linewidths=0.4)
-            found.colorbar(filled, label=label)
-            every = max(len(x) // 18, 1)
-            one, other = (s[::every, ::every] for s in slopes)
-            length = np.hypot(one, other)
-            length = np.where(length > 0, length, 1)
-            axes.quiver(x[::every], y[::every], one / length, other / length, color="white",
-                        alpha=0.75, width=0.003, scale=30, angles="xy")  # fmt: skip
-            if path is not None:
-                axes.plot(path[:, 0], path[:, 1], ".-", color=colours[1], linewidth=1.2)
-                axes.plot(*path[-1], "x", color=colours[1], markersize=9)
-            axes.set_xlim(x[0], x[-1])
-            axes.set_ylim(y[0], y[-1])
-        axes.set_xlabel(names[0])
-        axes.set_ylabel(names[1])
+        axes, levels = found.add_subplot(), picture.levels()
+        filled = axes.contourf(x, y, picture.values, levels=levels, extend="both", cmap="viridis")
+        axes.contour(x, y, picture.values, levels=levels, colors=[_INK[theme][1]], linewidths=0.4)
+        found.colorbar(filled, label=picture.label)
+        every = max(len(x) // 18, 1)
+        one, other = (s[::every, ::every] for s in picture.slopes)
+        length = np.hypot(one, other)
+        length = np.where(length > 0, length, 1)
+        axes.quiver(x[::every], y[::every], one / length, other / length, color="white",
+                    alpha=0.75, width=0.003, scale=30, angles="xy")  # fmt: skip
+        if path is not None:
+            axes.plot(path[:, 0], path[:, 1], ".-", color=colours[1], linewidth=1.2)
+            axes.plot(*path[-1], "x", color=colours[1], markersize=9)
+        axes.set_xlim(x[0], x[-1])
+        axes.set_ylim(y[0], y[-1])
+        axes.set_xlabel(picture.names[0])
+        axes.set_ylabel(picture.names[1])
+        return saved(found, form)
+
+
+def surface(picture: Contours, form: str, theme: str, size: tuple[float, float]) -> bytes:
+    """A function of two variables as a surface in space."""
+    with figure(theme, size, rows=0) as (found, _):
+        axes = found.add_subplot(projection="3d")
+        axes.set_zlabel(picture.label)
+        for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+            axis.set_pane_color(_INK[theme][0])
+        across, up = np.meshgrid(picture.x, picture.y)
+        axes.plot_surface(across, up, picture.values, rcount=80, ccount=80, cmap="viridis")
+        axes.set_xlabel(picture.names[0])
+        axes.set_ylabel(picture.names[1])
         return saved(found, form)
 
 

@@ -21,6 +21,10 @@ SHOWN = [
     "plot log(x) --x -1:3 --at 1 --width 60",
     "plot x**2+y**2 --x -1:1 --y -1:1 --descend 0.1 --at x=0.8,y=0.6 --steps 9 --width 50",
     "plot sin(x) --x 0:3 --width 40 --height 6 --color always",
+    "plot sin(x)*cos(y) --x -3:3 --y -3:3 --surface --width 60",
+    "fit T==2*pi*sqrt(L/g) examples/data/pendulum.csv --g 10 --plot",
+    "minimize x**2-x --x 2 --plot -",
+    "root tan(x)==x --x 0:5 --all --plot --precision 6",
 ]
 
 
@@ -88,11 +92,12 @@ REFUSED = {
     "plot t*a {table} --a 1": 'plot "COLUMN == t*a"',
     "plot y==a*t {table}.csv --a 1": "No such file",
     "plot outer(x*ones(2),x*ones(2)) --x 1:2": "a curve needs a number",
-    "plot x+y --x 0:1 --y 0:1 --surface": "-o FILE.svg",
     "plot x+y --x 0:1 --y 0:1 --descend 0.1": "--at x=VALUE,y=VALUE",
     "plot x+y --x 0:1 --y 0:1 --json": "over one variable",
     "plot x --x 0:1 --at y=1": "--at x=1",
     "plot x+": "a value is missing",
+    "fit y==a*t {table} --a 1 --plot --json": "name a file: --plot FILE.svg",
+    "minimize x**2 --x 1 --plot p.gif": "there are .svg, .png, .pdf",
     "jacobian x*ones(2,2,2) --x 1,2 -o j.svg": "a picture is of a matrix",
 }
 
