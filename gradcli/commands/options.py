@@ -279,14 +279,15 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
 
 def _mathematics(text: str, found: Split) -> str:
     """The text as the language writes it, which is said where it differs."""
+    from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
-    from gradcli.language.translations import read_mathematics
 
     bound = dict.fromkeys(found.bound(), False)
-    written = read_mathematics(text, parses, bound, equation="of" in found.given)
-    if written is not None:
-        note(f"read as {written}")
-    return written or text
+    read = read_mathematics(text, parses, bound, equation="of" in found.given)
+    if read is None:
+        return text
+    note(f"read as {read}")
+    return read.written
 
 
 def _formula(found: Split, text: str, which: str) -> Reading:

@@ -213,17 +213,17 @@ class Session:
 
     def _mathematics(self, line: str) -> str:
         """The line as the language writes it, which is said where it differs."""
+        from gradcli.language.mathematics import read_mathematics
         from gradcli.language.parser import parses
-        from gradcli.language.translations import read_mathematics
 
         verb = _VERB.fullmatch(line.strip())
         text = verb[2] if verb else line
         bound = {name: callable(value) for name, value in self.machine.names.items()}
-        written = None if line[:1] in (":", " ", "\t") else read_mathematics(text, parses, bound)
-        if written is None:
+        read = None if line[:1] in (":", " ", "\t") else read_mathematics(text, parses, bound)
+        if read is None:
             return line
-        self.frontend.note(f"note: read as {written}")
-        return f"{verb[1]} {written}{verb[3]}" if verb else written
+        self.frontend.note(f"note: read as {read}")
+        return f"{verb[1]} {read.written}{verb[3]}" if verb else read.written
 
     # -- running -----------------------------------------------------------------------------
     def run(self, text: str, *, keep: bool = True) -> None:

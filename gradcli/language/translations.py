@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from types import MappingProxyType
 
 from gradcli.language import names
@@ -123,22 +123,6 @@ def translate(
     return None if "".join(written.split()) == "".join(source.split()) else written
 
 
-def read_mathematics(
-    source: str,
-    parses: Callable[[str], bool],
-    bound: Mapping[str, bool],
-    equation: bool = False,
-) -> str | None:
-    """The text as it is written here, to be run; None if it is that already.
-
-    equation: whether `=` is none of an assignment, as where it can be none.
-    """
-    written = translate(source, bound, elementwise=True) or source
-    if equation or not parses(written):
-        written = re.sub(r"(?<![=<>!:])=(?!=)", "==", written)
-    return written if written != source and parses(written) else None
-
-
 def _rewritten(text: str) -> str:
     """What is no matter of single tokens: percentages, `if(…, …, …)`, transposes, derivatives by primes."""
     text = re.sub(r"(\d+(?:\.\d+)?)\s*%\s*of\s+", r"\1/100*", text)
@@ -192,7 +176,7 @@ def hint(
             inner = translate(inner) or inner
             if parses(inner):
                 return (
-                    f'a derivative is a command: gradcli diff "{_bare(inner)}" --wrt {found[name]}'
+                    f'a derivative is a command: gradcli diff "{bare(inner)}" --wrt {found[name]}'
                 )
     written = translate(source, bound, elementwise=elementwise)
     if written is None or translate(written, bound, elementwise=elementwise) is not None:
@@ -222,7 +206,7 @@ def known_as(name: str) -> str | None:
     return None
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """A text without the brackets around the whole of it."""
     text = text.strip()
     if text[:1] != "(" or text[-1:] != ")":
@@ -240,13 +224,13 @@ def _operand(text: str) -> str:
     text = text.strip()
     return (
         text
-        if re.fullmatch(_ATOM, text) or text[-1:] in "'\"" or _bare(text) != text
+        if re.fullmatch(_ATOM, text) or text[-1:] in "'\"" or bare(text) != text
         else f"({text})"
     )
 
 
-def _filled(template: str, arguments: list[str]) -> str:
-    plain = [_bare(a) for a in arguments] or [""]
+def filled(template: str, arguments: list[str]) -> str:
+    plain = [bare(a) for a in arguments] or [""]
     first, second = plain[0], plain[min(1, len(plain) - 1)]
     out = template.replace("{*}", ", ".join(plain)).replace("{0}", first)
     return out.replace("{a}", _operand(first)).replace("{b}", _operand(second))
@@ -438,7 +422,7 @@ class _Reader:
 
         known = name in names.TENSOR_ATTRIBUTES or name in table.methods()
         if not known and is_function(name):
-            return self.call(name, [_bare(text), *arguments])
+            return self.call(name, [bare(text), *arguments])
         return f"{_operand(text)}.{name}({', '.join(arguments)})"
 
     def primary(self) -> tuple[str, bool]:
@@ -464,10 +448,10 @@ class _Reader:
         if text in ("|", "||", "‖"):
             self.take()
             inner = "".join(s + t for s, t in self.sequence(text)).strip()
-            return f"{'abs' if text == '|' else 'linalg.norm'}({_bare(inner)})", False
+            return f"{'abs' if text == '|' else 'linalg.norm'}({bare(inner)})", False
         if text in ROOTS:
             self.take()
-            return _filled(ROOTS[text], [self.product()]), False
+            return filled(ROOTS[text], [self.product()]), False
         return self.latex()
 
     def square(self) -> str:
@@ -501,7 +485,7 @@ class _Reader:
             if self.peek() == "[":
                 degree = self.group()
                 return f"{_operand(self.braced())}**(1/{_operand(degree)})", False
-            return f"sqrt({_bare(self.braced())})", False
+            return f"sqrt({bare(self.braced())})", False
         if not is_function(name) and not _is_greek(name):
             raise _Lost
         self.at -= 1
@@ -615,53 +599,50 @@ class _Reader:
             return None
         if self.at + 1 < len(self.tokens) and self.tokens[self.at + 1][2] == "power":
             self.take()
-            return f"exp({_bare(_raised(self.take()))})"
+            return f"exp({bare(_raised(self.take()))})"
         if self.peek(1) not in ("^", "**"):
             return None
         self.at += 2
         sign = self.take() if self.peek() in ("-", "+") else ""
-        return f"exp({sign}{_bare(self.powered()) if not sign else self.powered()})"
+        return f"exp({sign}{bare(self.powered()) if not sign else self.powered()})"
 
     def call(self, name: str, arguments: list[str]) -> str:
         """A call as it is written here."""
-        short = name.removeprefix("torch.")
-        plain = [a for a in arguments if not re.match(r"\w+\s*=(?!=)", a)]
-        if short == "log" and len(arguments) == 2 == len(plain):
-            if arguments[1] in ("2", "10"):
-                return f"log{arguments[1]}({arguments[0]})"
-            return f"log({_bare(arguments[0])})/log({_bare(arguments[1])})"
-        many = (
-            "max",
-            "min",
-            "mean",
-            "sum",
-            "prod",
-            "median",
-            "std",
-            "var",
-            "norm",
-            "average",
-            "avg",
-        )
-        if short in many and len(plain) == len(arguments) and self.is_list(arguments):
-            return self.call(short, [_gathered(arguments)])
-        if self.elementwise and short in ("max", "min") and len(plain) == len(arguments) == 2:
-            if _number(arguments[1]):
-                return f"clamp({arguments[0]}, {'min' if short == 'max' else 'max'}={arguments[1]})"
-            if _number(arguments[0]):
-                return f"clamp({arguments[1]}, {'min' if short == 'max' else 'max'}={arguments[0]})"
-            return f"{short}imum({', '.join(arguments)})"
-        if short in FUNCTIONS and short not in self.own and not names.is_known(short) and arguments:
-            return _filled(FUNCTIONS[short], arguments)
-        return f"{name}({', '.join(arguments)})"
+        return called(name, arguments, self.own, elementwise=self.elementwise)
 
-    def is_list(self, arguments: list[str]) -> bool:
-        """Whether the arguments are the values themselves: `mean(1, 2, 3)`."""
-        if len(arguments) < 2 or arguments[-1] in ("True", "False"):
-            return False
-        return all(map(_number, arguments)) or (
-            len(arguments) > 2 and not any(a[:1] in "[('\"" or _number(a) for a in arguments[1:])
-        )
+
+def called(
+    name: str, arguments: list[str], own: Container[str] = (), *, elementwise: bool = False
+) -> str:
+    """The call of a function, here or elsewhere, as it is written here. own: names that mean other things."""
+    short = name.removeprefix("torch.")
+    plain = [a for a in arguments if not re.match(r"\w+\s*=(?!=)", a)]
+    if short == "log" and len(arguments) == 2 == len(plain):
+        if arguments[1] in ("2", "10"):
+            return f"log{arguments[1]}({arguments[0]})"
+        return f"log({bare(arguments[0])})/log({bare(arguments[1])})"
+    if short in _OF_MANY and len(plain) == len(arguments) and _is_list(arguments):
+        return called(short, [_gathered(arguments)], own, elementwise=elementwise)
+    if elementwise and short in ("max", "min") and len(plain) == len(arguments) == 2:
+        for number, other in (arguments[::-1], arguments):
+            if _number(number):
+                return f"clamp({other}, {'min' if short == 'max' else 'max'}={number})"
+        return f"{short}imum({', '.join(arguments)})"
+    if short in FUNCTIONS and short not in own and not names.is_known(short) and arguments:
+        return filled(FUNCTIONS[short], arguments)
+    return f"{name}({', '.join(arguments)})"
+
+
+_OF_MANY = frozenset("max min mean sum prod median std var norm average avg".split())
+
+
+def _is_list(arguments: list[str]) -> bool:
+    """Whether the arguments are the values themselves: `mean(1, 2, 3)`."""
+    if len(arguments) < 2 or arguments[-1] in ("True", "False"):
+        return False
+    return all(map(_number, arguments)) or (
+        len(arguments) > 2 and not any(a[:1] in "[('\"" or _number(a) for a in arguments[1:])
+    )
 
 
 def _in_namespace(dotted: str) -> bool:

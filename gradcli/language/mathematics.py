@@ -1,0 +1,915 @@
+r"""Mathematics as people write it, read for `--math`: `2x^2`, `sin 2x cos x`, `x'Ax`, `|x|`, `\frac{x}{2}`.
+
+One descent over the text. Where two readings are possible the one that is taken is said (`remarks`), or the
+text is refused. A product in which something is transposed is one of matrices: a small Latin letter that is
+transposed, or that follows a matrix, is a vector; a capital letter is a matrix; what else there is, a number.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from gradcli.language import names
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.translations import CONSTANTS, FUNCTIONS, SUPERSCRIPTS, bare, called
+
+# Functions whose argument may follow without brackets. A variable may have any other function's name.
+_BARE = frozenset(
+    "sin cos tan cot sec csc sinh cosh tanh coth asin acos atan arcsin arccos arctan arsinh arcosh artanh "
+    "exp log ln lg sqrt abs sign erf tr Tr trace det tg ctg sgn".split()
+)
+_INVERSES = frozenset("sin cos tan sinh cosh tanh".split())  # sin^-1 is asin, not 1/sin
+_OWN_NAMES = {"sgn": "sign"}
+_NUMBERS = frozenset(
+    "tr Tr trace det sum mean dot norm prod linalg.norm".split()
+)  # whatever they are of
+_MATRICES = frozenset(
+    ("‖", "tr", "Tr", "trace", "det")
+)  # in a text with these, capitals are matrices
+_UNKNOWN = frozenset(
+    (*"fghFGHφψσ", "phi", "psi", "sigma")
+)  # called, they are functions that nobody has to define
+_WORDS = frozenset("if else and or not".split())
+_SIGNS = {
+    **dict.fromkeys(("·", "×", "⋅", "∙", "∗", "cdot", "times", "ast"), "*"), "^": "**",
+    **dict.fromkeys(("÷", "∕", "⁄", "div"), "/"), **dict.fromkeys("−–", "-"), "||": "‖", "\\|": "‖",
+    **dict.fromkeys(("lVert", "rVert", "Vert"), "‖"), **dict.fromkeys(("lvert", "rvert", "vert", "mid"), "|"),
+    **dict.fromkeys(("le", "leq", "≤"), "<="), **dict.fromkeys(("ge", "geq", "≥"), ">="), "lt": "<",
+    "gt": ">", **dict.fromkeys(("ne", "neq", "≠"), "!="), "∑": "sum", "∏": "prod", "prime": "'", "′": "'",
+    "\\{": "(",
+    "\\}": ")", **dict.fromkeys(("top", "intercal", "⊤"), "T"), "√": "sqrt", "tfrac": "frac", "dfrac": "frac",
+}  # fmt: skip
+_RELATIONS = frozenset(("=", "==", "<", ">", "<=", ">=", "!="))
+_FONTS = frozenset("mathrm mathbf mathit text operatorname boldsymbol bm mathsf vec".split())
+_NOT_READ = {
+    "int": "gradcli has no integrals of formulas; trapezoid(y, x) adds up numbers",
+    "partial": "gradcli diff EXPR --wrt x differentiates",
+    "nabla": "gradcli diff EXPR differentiates; --grad, --div, --curl and --laplacian are of fields",
+    "lim": "gradcli taylor EXPR --x 0 shows how a function goes on near a point",
+    "begin": "write cases as A if CONDITION else B, a matrix as [[1, 2], [3, 4]]",
+}
+_LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞]"
+_TOKEN = (
+    r"(?P<blank>(?:[^\S\n]|~|\$|\\[,;!: ]"
+    r"|\\(?:left|right|[bB]igg?[lr]?|displaystyle|limits|q?quad)(?![A-Za-z]))*)"
+    r"(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+(?![^\W_]))?)"
+    r"|(?P<name>[α-ω](?:\d|_\w+)*(?![\w(])|[α-ω](?=[A-Za-z])"
+    rf"|{_LETTER}(?:{_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
+    r"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ]+)|\\(?P<command>[A-Za-z]+)"
+    r"|(?P<sign>\\[|{}]|\*\*|<=|>=|==|!=|\|\||.|\n))"
+)
+_DEFINITION = r"\s*([^\W\d]\w*)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+_CHOICE = r"([^?:;=\n]*[^?:;\n]*?)\?([^?:\n]+):([^?:;\n]+)"
+
+_SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    blank: bool  # before it
+    start: int
+    end: int
+
+
+class _Value(NamedTuple):
+    """A text of the language. level: how strongly its last operation binds. shape: "", or in a product of
+    matrices "matrix", "column", "row"."""
+
+    text: str
+    level: int = _ATOM
+    shape: str = ""
+
+    def at(self, level: int) -> str:
+        """The text as an operand of an operation of this level."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+class Mathematics(NamedTuple):
+    """How a text was read. written: in the language. remarks: what could have been meant otherwise."""
+
+    written: str
+    remarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "; ".join((self.written, *self.remarks))
+
+
+def read_mathematics(
+    source: str,
+    parses: Callable[[str], bool],
+    bound: Mapping[str, bool],
+    equation: bool = False,
+) -> Mathematics | None:
+    """A text of mathematics in the language; None if it stands there as the language has it.
+
+    bound: the names that have a value, and whether it can be called. equation: whether `=` is none of an
+    assignment. Raises LanguageError with the place of what cannot be read.
+    """
+    try:
+        reader = _Reader(source, bound, equation)
+        written = reader.program()
+    except LanguageError as error:
+        if error.kind == "syntax" and parses(source):  # a program, as a line of a session may be
+            return None
+        raise
+    if "".join(written.split()) == "".join(source.split()) and not reader.remarks:
+        return None
+    return Mathematics(written, tuple(dict.fromkeys(reader.remarks)))
+
+
+class _Reader:
+    """One text, read from front to back. own: names that the text assigns, or that have a value. vectors: the
+    names that are vectors in products of matrices, None where there are none."""
+
+    def __init__(self, source: str, bound: Mapping[str, bool], equation: bool) -> None:
+        self.source, self.bound, self.equation = source, bound, equation
+        self.tokens = _in_one_font([_token(match) for match in re.finditer(_TOKEN, source)])
+        self.own = set(bound) | set(
+            re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
+        )
+        self.remarks: list[str] = []
+        self.indices: dict[str, str] = {}  # of sums: the index, and what it stands for
+        self.bars = ""  # the bars that are open: `|` or `‖` each
+        self.at = 0
+        self.vectors: set[str] | None = None
+        if any(t.text in _MATRICES or self._transposes(i) for i, t in enumerate(self.tokens)):
+            self._split_names()
+            self.vectors = self._vectors()
+
+    # -- tokens --------------------------------------------------------------------------------------
+    @property
+    def next(self) -> _Token:
+        return self.peek(0)
+
+    def peek(self, ahead: int) -> _Token:
+        """A token that is not read yet; an empty one behind the last."""
+        i, end = self.at + ahead, len(self.source)
+        return self.tokens[i] if i < len(self.tokens) else _Token("end", "", False, end, end)
+
+    def take(self) -> _Token:
+        token = self.next
+        self.at += 1
+        return token
+
+    def accept(self, *texts: str) -> bool:
+        """Read the next token if it is one of these signs."""
+        if self.next.kind != "name" and self.next.text in texts and self.next.kind != "end":
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            raise self.error(f"`{text}` is missing here")
+
+    def error(
+        self,
+        message: str,
+        token: _Token | None = None,
+        hint: str | None = None,
+        kind: str = "syntax",
+    ) -> LanguageError:
+        """What is wrong with a token; with the next one, if none is given."""
+        token = token or self.next
+        span = (token.start, max(token.end, token.start + 1))
+        return LanguageError(message, kind=kind, source=self.source, span=span, hint=hint)
+
+    def asks(self, message: str, token: _Token, hint: str) -> LanguageError:
+        """The error of a text with two readings, though the language has one."""
+        return self.error(message, token, hint, "name")
+
+    def _transposes(self, i: int) -> bool:
+        """Whether a token says that what is before it is transposed."""
+        if not i:
+            return False
+        texts = [t.text for t in self.tokens[i : i + 3]]
+        if texts[0] == "'":
+            return not self._is_derivative(i)
+        if self.tokens[i].kind == "power":
+            return "ᵀ" in texts[0]
+        if texts[0] != "**" or "T" in self.own:
+            return False
+        return texts[1:2] == ["T"] or texts[1:3] in (["{", "T"], ["(", "T"])
+
+    def _is_derivative(self, i: int) -> bool:
+        """Whether primes are of a function: `f'(x)`, not `x'(A + B)`."""
+        while i < len(self.tokens) and self.tokens[i].text == "'":
+            i += 1
+        texts = [t.text for t in self.tokens[i : i + 3]]
+        inner = self.tokens[i + 1 : i + 2]
+        return texts[:1] == ["("] and texts[2:] == [")"] and inner[0].kind in ("name", "number")
+
+    def _split_names(self) -> None:
+        """`Ax` is A x where matrices are multiplied."""
+        parts: list[_Token] = []
+        for token in self.tokens:
+            letters = token.text
+            if (
+                token.kind == "name"
+                and 2 <= len(letters) <= 3
+                and letters.isalpha()
+                and not letters.islower()
+                and letters not in self.own | _BARE
+            ):
+                parts += [
+                    _Token(
+                        "name", letter, token.blank and not i, token.start + i, token.start + i + 1
+                    )
+                    for i, letter in enumerate(letters)
+                ]
+            else:
+                parts.append(token)
+        self.tokens = parts
+
+    def _vectors(self) -> set[str]:
+        """The small Latin letters that are transposed, alone or in brackets, or that follow a matrix."""
+        found: set[str] = set()
+        opened: list[int] = []
+        closed = -1  # where the bracket begins that the token before closes
+        for i, token in enumerate(self.tokens):
+            before = self.tokens[i - 1] if i else token
+            if self._transposes(i):
+                inside = self.tokens[closed : i - 1] if before.text == ")" else [before]
+                if not any(_is_matrix(t.text) for t in inside):
+                    found |= {t.text for t in inside if t.kind == "name"}
+            if token.kind == "name" and (_is_matrix(before.text) or self._ends_transposed(i)):
+                found.add(token.text)
+            if token.kind == "name" and self._is_last_row(i):
+                found.add(self.tokens[i - 1 - (before.text == "*")].text)  # u of u v^T
+            if token.text == "(":
+                opened.append(i)
+            elif token.text == ")" and opened:
+                closed = opened.pop()
+        return {
+            n for n in found if n.isascii() and n.islower() and n not in _BARE and not _is_greek(n)
+        }
+
+    def _ends_transposed(self, i: int) -> bool:
+        """Whether what is transposed ends before a token."""
+        back = i - 1 - (self.tokens[i - 1].text in ("}", ")"))
+        back -= self.tokens[back].text == "T"
+        back -= self.tokens[back].text in ("{", "(")
+        return 0 < back < i and self._transposes(back)
+
+    def _is_last_row(self, i: int) -> bool:
+        """Whether a token is transposed and ends a product."""
+        end = i + 1
+        if not (end < len(self.tokens) and self._transposes(end)):
+            return False
+        texts = [t.text for t in self.tokens[end : end + 5]]
+        end += (
+            1
+            if texts[0] == "'" or self.tokens[end].kind == "power"
+            else 2
+            if texts[1] == "T"
+            else 4
+        )
+        return end >= len(self.tokens) or self.tokens[end].text in (
+            "+",
+            "-",
+            ")",
+            "=",
+            ",",
+            "}",
+            ";",
+            "\n",
+        )
+
+    # -- statements ----------------------------------------------------------------------------------
+    def program(self) -> str:
+        """All of the text: statements between `;` and ends of lines."""
+        parts = []
+        while self.next.kind != "end":
+            if self.accept(";", "\n"):
+                parts.append(self.tokens[self.at - 1].text)
+                continue
+            parts.append(self.statement())
+            if self.next.kind != "end" and self.next.text not in (";", "\n"):
+                raise self.stray()
+        return "".join(f"{p} " if p == ";" else p for p in parts).strip()
+
+    def stray(self) -> LanguageError:
+        token = self.next
+        return self.error(f"mathematics does not go on with `{token.text}` here")
+
+    def statement(self) -> str:
+        """A definition, an assignment, an equation, or a value."""
+        end = next(
+            (t.start for t in self.tokens[self.at :] if t.text in (";", "\n")), len(self.source)
+        )
+        found = re.compile(_DEFINITION).fullmatch(self.source, self.next.start, end)
+        if found and set(re.split(r"[\s,]+", found[2].strip())) & set(
+            re.findall(r"\w+|.", found[3])
+        ):
+            while self.take().text != "=":
+                pass
+            body = self.values()
+            if end == len(self.source):
+                return body  # what is asked for is the function's value
+            self.own.add(found[1])
+            return f"{found[1]} = lambda {found[2].strip()}: {body}"
+        if self.next.kind == "name" and self.peek(1).text == "=" and not self.equation:
+            name = self.take().text
+            self.take()
+            return f"{name} = {self.values()}"
+        return self.values()
+
+    def values(self) -> str:
+        """One value, or several between commas."""
+        found = [self.choice()]
+        while self.next.text == "," and self.next.kind == "sign":
+            comma = self.take()
+            before, after = self.tokens[self.at - 2], self.next
+            if before.kind == after.kind == "number" and not after.blank and before.text.isdigit():
+                hint = f"write {before.text}.{after.text}, or with a blank for two values"
+                raise self.asks("a comma between digits is no decimal point", comma, hint)
+            found.append(self.choice())
+        return ", ".join(found)
+
+    def choice(self) -> str:
+        """`a if c else b`, or what has no choice in it."""
+        value = self.logical()
+        if self.next.text != "if":
+            return value
+        self.take()
+        condition = self.logical()
+        if self.take().text != "else":
+            raise self.error("`else` is missing here")
+        return f"{value} if {condition} else {self.choice()}"
+
+    def logical(self) -> str:
+        parts = []
+        while True:
+            if self.next.text == "not":
+                parts.append(self.take().text)
+            parts.append(self.relation())
+            if self.next.text not in ("and", "or"):
+                return " ".join(parts)
+            parts.append(self.take().text)
+
+    def relation(self) -> str:
+        text = self.sum().text
+        while self.next.text in _RELATIONS:
+            sign = self.take().text
+            text += f" {'==' if sign == '=' else sign} {self.sum().text}"
+        return text
+
+    # -- values --------------------------------------------------------------------------------------
+    def sum(self) -> _Value:
+        """Terms with signs between them."""
+        sign = self.sign()
+        first = self.product()
+        if sign:
+            first = _Value(
+                f"-{first.at(_PRODUCT)}", _SIGN if first.level > _PRODUCT else _PRODUCT, first.shape
+            )
+        text, shape, several = first.text, first.shape, False
+        while self.next.text in ("+", "-"):
+            operation = self.take().text
+            term = self.product()
+            text += f" {operation} {term.at(_PRODUCT)}"
+            shape, several = shape or term.shape, True
+        if self.next.text in ("±", "\\pm"):
+            raise self.error("± makes two values of one", hint="write each of them")
+        return _Value(text, _SUM, shape) if several else first
+
+    def sign(self) -> bool:
+        """Read the signs before a value. Whether they come to a minus."""
+        minus = False
+        while self.next.text in ("+", "-"):
+            minus ^= self.take().text == "-"
+        return minus
+
+    def product(self) -> _Value:
+        """Factors, with or without a sign between them."""
+        value, quotient = self.signed(), False
+        while True:
+            if self.next.text == "%" and value.text.replace(".", "").isdigit():
+                value = self.percent(value)
+            elif self.next.text in ("*", "/", "@", "%") and self.next.kind != "name":
+                operation = self.take().text
+                value = self.multiplied(value, operation, self.signed())
+                quotient = operation == "/"
+            elif self.begins_operand():
+                before = self.tokens[self.at - 1]
+                if before.kind == "number" and (
+                    self.next.kind == "number" or _fraction(self.next.text)
+                ):
+                    raise self.error(
+                        f"an operator is missing between {before.text} and {self.next.text}"
+                    )
+                if quotient:
+                    self.remarks.append("what follows a quotient multiplies it, as in (a/b)c")
+                value = self.multiplied(value, "*", self.power())
+            else:
+                return value
+
+    def percent(self, value: _Value) -> _Value:
+        """`5% of x`, `5%`; `7 % 2` is a remainder."""
+        self.take()
+        if self.next.text == "of":
+            self.take()
+        elif self.begins_operand():
+            return _Value(f"{value.text} % {self.power().at(_POWER)}", _PRODUCT)
+        else:
+            return _Value(f"{value.text}/100", _PRODUCT)
+        return _Value(f"{value.text}/100*{self.signed().at(_SIGN)}", _PRODUCT)
+
+    def signed(self) -> _Value:
+        if not self.sign():
+            return self.power()
+        value = self.power()
+        return _Value(f"-{value.at(_POWER)}", _SIGN, value.shape)
+
+    def multiplied(self, left: _Value, operation: str, right: _Value) -> _Value:
+        """A product by the shapes of its factors."""
+        pair = (left.shape, right.shape)
+        if operation in ("/", "%") or not all(pair):
+            if operation == "/" and right.shape:
+                raise self.error(
+                    "one does not divide by a vector or a matrix", hint="as in A^{-1}b"
+                )
+            text = (
+                f"{left.at(_PRODUCT)}{operation}{right.at(_SIGN if operation == '*' else _POWER)}"
+            )
+            return _Value(text, _PRODUCT, left.shape or right.shape)
+        shape = _PRODUCTS.get(pair)
+        if shape is None:
+            raise self.error(f"a {pair[0]} times a {pair[1]} is none", self.tokens[self.at - 1],
+                             "transpose one of them: x^T y, or x y^T")  # fmt: skip
+        if pair == ("column", "row"):
+            return _Value(f"outer({left.text}, {right.text})", _ATOM, shape)
+        return _Value(
+            f"{left.at(_PRODUCT)}@{right.at(_POWER)}", _PRODUCT, "" if shape == "number" else shape
+        )
+
+    def begins_operand(self) -> bool:
+        """Whether the next token can begin a value."""
+        token = self.next
+        if token.kind == "name":
+            return token.text not in _WORDS and token.text != "of"
+        if token.kind == "sign":
+            if token.text in ("|", "‖"):
+                return self.bars[-1:] != token.text and not (
+                    token.end - token.start == 2 and self.bars[-2:] == "||"
+                )
+            return token.text in ("(", "[", "{") or _fraction(token.text) is not None
+        return token.kind in ("number", "command")
+
+    def power(self) -> _Value:
+        """A value with its exponents."""
+        if self.next.text == "e" and "e" not in self.own:
+            return self.euler()
+        base = self.postfix()
+        if self.next.kind == "power":
+            return self.raised(base, self.superscript())
+        if not self.accept("**"):
+            return base
+        return self.raised(base, self.exponent())
+
+    def euler(self) -> _Value:
+        """e, Euler's number, and its powers."""
+        self.take()
+        if self.next.kind == "power":
+            return _Value(f"exp({self.superscript().text})")
+        return _Value(f"exp({bare(self.exponent().text)})" if self.accept("**") else "torch.e")
+
+    def superscript(self) -> _Value:
+        """`²`, `⁻¹`, `ᵀ`."""
+        text = self.take().text
+        if text == "ᵀ":
+            return _Value("T")
+        if "ᵀ" in text:
+            raise self.error(f"`{text}` is no exponent", self.tokens[self.at - 1])
+        plain = "".join(SUPERSCRIPTS[c] for c in text)
+        return _Value(plain, _ATOM if plain.isalnum() else _SUM)
+
+    def exponent(self) -> _Value:
+        """What stands behind `^`."""
+        if self.next.text in ("T", "\\T") and "T" not in self.own:
+            self.take()
+            return _Value("T")
+        if self.next.text == "{":
+            return self.group()
+        return self.signed()
+
+    def raised(self, base: _Value, exponent: _Value) -> _Value:
+        """A power, a transpose, or the inverse of a matrix."""
+        if exponent.text == "T" and self.vectors is not None:
+            return self.transposed(base)
+        if base.shape == "matrix":
+            if exponent.text == "-1":
+                return _Value(f"linalg.inv({base.text})", _ATOM, "matrix")
+            if exponent.text == "-T":
+                return _Value(f"linalg.inv({base.text}).T", _ATOM, "matrix")
+            return _Value(f"linalg.matrix_power({base.text}, {exponent.text})", _ATOM, "matrix")
+        if exponent.text == "-1" and _is_matrix(base.text):
+            self.remarks.append(
+                f"{base.text} is a number; the inverse of a matrix is linalg.inv({base.text})"
+            )
+        return _Value(f"{base.at(_ATOM)}**{exponent.at(_SIGN)}", _POWER, base.shape)
+
+    def transposed(self, base: _Value) -> _Value:
+        if base.shape == "matrix":
+            return _Value(f"{base.at(_ATOM)}.T", _ATOM, "matrix")
+        return base._replace(shape="column" if base.shape == "row" else "row")
+
+    def postfix(self) -> _Value:
+        """A value with what follows it closely: `!`, primes, an index."""
+        value = self.primary()
+        while True:
+            if self.next.text == "!" and not self.next.blank:
+                self.take()
+                value = _Value(f"exp(lgamma({bare(value.text)} + 1))")
+            elif self.next.text == "'":
+                self.check_transpose(value)
+                self.take()
+                value = self.transposed(value)
+            elif self.next.text == "[" and not self.next.blank:
+                start = self.next.start
+                value = _Value(f"{value.at(_ATOM)}{self.source[start : self.closing()]}")
+            else:
+                return value
+
+    def check_transpose(self, value: _Value) -> None:
+        """Refuse the prime of `y' + y`, which is no product of matrices."""
+        after, before = self.peek(1), self.tokens[self.at - 2] if self.at > 1 else None
+        multiplied = after.kind in ("name", "number", "command") or after.text in ("(", "*", "@")
+        alone = before is None or (
+            before.kind == "sign" and before.text not in (")", "'", "*", "@")
+        )
+        if value.shape != "matrix" and not multiplied and alone:
+            hint = (
+                f"write {value.text}'(t) for a derivative, and transposed vectors only in products"
+            )
+            raise self.error(f"{value.text}' is a derivative, or transposed?", hint=hint)
+
+    def closing(self) -> int:
+        """Read a bracket with all that is in it, as the language has it. Where it ends."""
+        depth = 0
+        while self.next.kind != "end":
+            token = self.take()
+            depth += (token.text in "([{") - (token.text in ")]}") if token.kind == "sign" else 0
+            if not depth:
+                return token.end
+        raise self.error("a bracket is never closed")
+
+    def primary(self) -> _Value:
+        """A number, a name, a call, or what is in brackets or bars."""
+        token = self.next
+        if token.kind == "number":
+            return _Value(self.take().text)
+        if token.kind == "name":
+            return self.named()
+        if token.kind == "command":
+            return self.command()
+        if (fraction := _fraction(token.text)) is not None:
+            self.take()
+            return _Value(fraction, _PRODUCT)
+        if token.text in ("(", "{"):
+            return self.group()
+        if token.text == "[":
+            start = token.start
+            return _Value(self.source[start : self.closing()])
+        if token.text in ("|", "‖"):
+            return self.between_bars()
+        if token.kind == "end":
+            raise self.error("the text ends where a value is missing")
+        raise self.error(f"a value is missing before `{token.text}`")
+
+    def group(self) -> _Value:
+        """What is in brackets; braces only hold together."""
+        closer = {"(": ")", "{": "}"}[self.take().text]
+        bars, self.bars = self.bars, ""
+        value = self.sum()
+        if self.next.text in _RELATIONS or self.next.text in (",", "if"):
+            raise self.stray()
+        self.expect(closer)
+        self.bars = bars
+        return value if closer == "}" else _Value(f"({value.text})", _ATOM, value.shape)
+
+    def between_bars(self) -> _Value:
+        bar = self.take().text
+        self.bars += bar
+        inner = self.sum()
+        self.bars = self.bars[:-1]
+        if bar == "|" and self.next.text == "‖":  # the ends of two: |x + |y||
+            self.tokens[self.at : self.at + 1] = [self.next._replace(text="|")] * 2
+        self.expect(bar)
+        if bar == "|":
+            return _Value(f"abs({inner.text})", _ATOM, inner.shape)
+        order = self.subscript()
+        return _Value(f"linalg.norm({inner.text}{f', {order}' if order not in ('', '2') else ''})")
+
+    def subscript(self) -> str:
+        """What stands behind `_`, if anything does."""
+        if not (self.next.text == "_" and self.next.kind == "sign"):
+            return ""
+        self.take()
+        return self.argument().text
+
+    def argument(self) -> _Value:
+        r"""`{…}`, or the one digit or letter that stands there, as in `\frac12`."""
+        token = self.next
+        if token.text == "{":
+            return self.group()
+        if token.kind == "number" and len(token.text) > 1:
+            rest = token._replace(text=token.text[1:], start=token.start + 1, blank=False)
+            self.tokens[self.at : self.at + 1] = [token._replace(text=token.text[0]), rest]
+        return self.primary()
+
+    # -- names ---------------------------------------------------------------------------------------
+    def command(self) -> _Value:
+        r"""`\frac{a}{b}`, `\sqrt[3]{x}`, `\sin x`, `\alpha`."""
+        token = self.take()
+        if token.text == "frac":
+            above, below = self.argument(), self.argument()
+            if re.fullmatch(r"[d∂]|\(?partial\)?", above.text):
+                raise self.derivative(token)
+            return _Value(f"{above.at(_PRODUCT)}/{below.at(_POWER)}", _PRODUCT)
+        if token.text == "sqrt":
+            return self.root()
+        if token.text in ("sum", "prod"):
+            return self.series(token)
+        hint = _NOT_READ.get(token.text)
+        name = token.text.removeprefix("var")
+        if hint is None and (
+            names.is_function(name) or name in FUNCTIONS or name in _BARE or _is_greek(name)
+        ):
+            self.at -= 1
+            self.tokens[self.at] = token._replace(kind="name", text=name)
+            return self.named()
+        raise self.error(f"`\\{token.text}` is no notation that is read here", token, hint)
+
+    def derivative(self, token: _Token) -> LanguageError:
+        return self.error("a derivative is a command", token, 'gradcli diff "EXPR" --wrt x')
+
+    def root(self) -> _Value:
+        r"""`\sqrt{x}`, `\sqrt[3]{x}`, `√x`."""
+        degree = ""
+        if self.accept("["):
+            degree = self.sum().at(_POWER)
+            self.expect("]")
+        inner = self.group() if self.next.text == "{" else self.postfix()
+        if not degree:
+            return _Value(f"sqrt({bare(inner.text)})", _ATOM, inner.shape)
+        return _Value(f"{inner.at(_ATOM)}**(1/{degree})", _POWER, inner.shape)
+
+    def series(self, token: _Token) -> _Value:
+        r"""`\sum_i x_i y_i`, `\sum_{k=1}^{10} k^2`: over the elements of vectors, or over whole numbers."""
+        index = first = last = ""
+        if self.next.text == "_" and self.next.kind == "sign":
+            self.take()
+            braced = self.accept("{")
+            index = self.take().text
+            if self.accept("="):
+                first = self.sum().text
+            if braced:
+                self.expect("}")
+            if not index.isidentifier():
+                raise self.error("the index of a sum is one letter", token)
+        if self.next.kind == "power":
+            last = self.superscript().text
+        elif self.accept("**"):
+            last = self.exponent().text
+        start = self.at
+        self.indices[index] = ""
+        body = self.product()
+        inside = [t.text for t in self.tokens[start : self.at] if t.kind == "name"]
+        marked = [
+            name[: -len(index) - 1] for name in inside if index and name.endswith(f"_{index}")
+        ]
+        del self.indices[index]
+        text = body.text
+        if index in inside:  # the index itself is a number
+            if first.isdigit() and last.isdigit():
+                stop = str(int(last) + 1)
+            elif marked and first in ("0", "1"):
+                stop = f"len({marked[0]})" + " + 1" * (first == "1")
+            else:
+                raise self.error(f"the sum over {index} has no bounds that are numbers", token)
+            if marked and last.isdigit():
+                raise self.error(f"a sum over {last} elements of {marked[0]}", token,
+                                 f"write sum({marked[0]}[…]*…), or leave the bounds out")  # fmt: skip
+            text = re.sub(rf"\b{index}\b", f"arange({first}, {stop})", text)
+        elif index and not marked:
+            raise self.error(f"nothing of this sum depends on {index}", token)
+        elif marked:
+            self.remarks.append(
+                f"the sum is over all elements of {', '.join(dict.fromkeys(marked))}"
+            )
+        return _Value(f"{token.text}({text})")
+
+    def named(self) -> _Value:
+        """A variable, a constant, or a function with its argument."""
+        token = self.take()
+        name = unicodedata.normalize("NFKC", token.text)
+        if name not in self.own and (found := re.fullmatch(r"log_(\w+)", name)):
+            return self.function("log", token, found[1])
+        if name not in _BARE and self.next.text == "_" and self.peek(1).text == "{":
+            self.take()
+            self.take()
+            name += "_" + self.take().text
+            self.expect("}")
+        for index in self.indices:
+            if index and name.endswith(f"_{index}"):
+                return _Value(name[: -len(index) - 1])
+        if name not in self.own and name in CONSTANTS and self.next.text != "(":
+            return _Value(CONSTANTS[name])
+        primes = 0
+        while self.next.text == "'" and self._is_derivative(self.at):
+            self.take()
+            primes += 1
+        if primes:
+            return _Value(
+                "func.grad(" * primes + name + ")" * primes + f"({', '.join(self.arguments())})"
+            )
+        if name in ("if", "IF") and self.next.text == "(":
+            return _Value(f"where({', '.join(self.arguments())})")
+        if name not in self.own and self.is_function(name):
+            return self.function(name, token)
+        if self.next.text == "(" and not self.next.blank and self.is_called(name, token):
+            return _Value(f"{name}({', '.join(self.arguments())})")
+        if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
+            raise self.derivative(token)
+        self.look_twice(name, token)
+        return _Value(name, _ATOM, self.shape_of(name))
+
+    def is_function(self, name: str) -> bool:
+        short = name.rpartition(".")[2]
+        known = names.is_function(name) or name in FUNCTIONS or short in FUNCTIONS or name in _BARE
+        if not known or name in names.LETTERS:
+            return False
+        return self.next.text in ("(", "{") or name in _BARE
+
+    def is_called(self, name: str, token: _Token) -> bool:
+        """Whether brackets behind a name that is no known function call it: `f(x + 1)`, `y(t)`, not
+        `x(x + 1)`."""
+        if name in self.own:
+            return self.bound.get(name, True)
+        if name in _UNKNOWN or "." in name:
+            return True
+        inner, after = self.peek(1), self.peek(2).text
+        others = [t for t in self.tokens if t.text == token.text and t is not token]
+        alone = any(self.source[t.end : t.end + 1] != "(" for t in others)
+        if inner.kind != "name" or after not in (")", ",") or alone:
+            return False
+        self.remarks.append(f"{name} is a function; a product is {name}*({inner.text})")
+        return True
+
+    def look_twice(self, name: str, token: _Token) -> None:
+        """Say what several letters are; refuse `sinx`."""
+        if name in self.own or not (name.isascii() and name.isalpha() and name.islower()):
+            return
+        for function in ("sin", "cos", "tan", "exp", "log", "ln", "sqrt"):
+            if name.startswith(function) and len(name) == len(function) + 1:
+                hint = f"write {function} {name[-1]}; for the name say its value, --{name} VALUE"
+                raise self.asks(f"`{name}` is one name, or {function} of {name[-1]}?", token, hint)
+        if len(name) == 2 and not _is_greek(name):
+            self.remarks.append(f"{name} is one name; a product is {name[0]} {name[1]}")
+
+    def shape_of(self, name: str) -> str:
+        if self.vectors is None:
+            return ""
+        if _is_matrix(name):
+            return "matrix"
+        return "column" if name in self.vectors else ""
+
+    # -- functions -----------------------------------------------------------------------------------
+    def arguments(self) -> list[str]:
+        """What stands in the brackets of a call."""
+        self.take()
+        bars, self.bars = self.bars, ""
+        found: list[str] = []
+        while not self.accept(")"):
+            if found:
+                self.expect(",")
+            if self.next.kind == "name" and self.peek(1).text == "=":
+                keyword = self.take().text
+                self.take()
+                found.append(f"{keyword}={self.choice()}")
+            else:
+                found.append(self.choice())
+        self.bars = bars
+        return found
+
+    def function(self, name: str, token: _Token, base: str = "") -> _Value:
+        """A function with its power, its base, and its argument, in brackets or not: `sin^2 x`, `log_2 x`."""
+        base = base or self.subscript()
+        power: _Value | None = None
+        if self.next.kind == "power":
+            power = self.superscript()
+        elif self.accept("**"):
+            power = self.argument() if self.next.text != "-" else self.signed()
+        shape = ""
+        if self.next.text == "(":
+            start = self.at
+            arguments = self.arguments()
+            shape = self._shape_of_argument(start, arguments)
+        else:
+            if not (self.begins_operand() or self.next.text in ("-", "+")):
+                raise self.error(f"the argument of `{name}` is missing", token, f"as in {name} x")
+            inner = self.bare_argument()
+            arguments, shape = [bare(inner.text)], inner.shape
+        if power is not None and power.text == "-1":
+            if name not in _INVERSES:
+                raise self.error(f"{name}^-1 is 1/{name}, or the inverse function?", token)
+            name, power = f"a{name}", None
+        value = _Value(self.call(name, arguments, base), _ATOM, "" if name in _NUMBERS else shape)
+        if not _is_call(value.text):
+            value = value._replace(level=_PRODUCT)  # another function's formula
+        return value if power is None else _Value(f"{value.at(_ATOM)}**{power.at(_SIGN)}", _POWER)
+
+    def _shape_of_argument(self, start: int, arguments: list[str]) -> str:
+        if self.vectors is None or len(arguments) != 1:
+            return ""
+        end, self.at = self.at, start
+        shape = self.group().shape
+        self.at = end
+        return shape
+
+    def bare_argument(self) -> _Value:
+        """`2x` of `sin 2x cos x`: all that stands close together, up to a function, a bracket or a sign."""
+        if self.sign():
+            inner = self.bare_argument()
+            return _Value(f"-{inner.at(_PRODUCT)}", _SIGN, inner.shape)
+        if self.next.kind == "name" and self.next.text in _BARE:
+            return self.power()
+        value = self.power()
+        while self.begins_operand() and self.next.text not in ("(", "[", "|", "‖"):
+            if self.next.text in _BARE or (
+                self.next.kind == "command" and not _is_greek(self.next.text)
+            ):
+                break
+            value = self.multiplied(value, "*", self.power())
+        return value
+
+    def call(self, name: str, arguments: list[str], base: str) -> str:
+        """A call as the language has it."""
+        name = _OWN_NAMES.get(name, name)
+        arguments = [*arguments, *([base] if base not in ("", "e") else [])]
+        return called(name, arguments, elementwise=True)
+
+
+# The shape of a product of two shapes; what is not here is none.
+_PRODUCTS = {
+    ("row", "column"): "number", ("row", "matrix"): "row", ("matrix", "column"): "column",
+    ("matrix", "matrix"): "matrix", ("column", "row"): "matrix",
+}  # fmt: skip
+
+
+def _token(match: re.Match[str]) -> _Token:
+    kind = str(match.lastgroup)
+    text = _SIGNS.get(match[kind], match[kind])
+    if text != match[kind]:  # another way to write it
+        kind = "sign" if not text.isalpha() else "name" if text == "T" else "command"
+    return _Token(kind, text, bool(match["blank"]), match.end("blank"), match.end())
+
+
+def _in_one_font(tokens: list[_Token]) -> list[_Token]:
+    r"""The tokens with names in place of `\mathbf{x}` and `\operatorname{tr}`."""
+    found: list[_Token] = []
+    i = 0  # the next token
+    while i < len(tokens):
+        token = tokens[i]
+        texts = [t.text for t in tokens[i : i + 4]]
+        if token.kind == "command" and token.text in _FONTS and texts[1::2] == ["{", "}"]:
+            token = tokens[i + 2]._replace(blank=True)
+            i += 3
+        found.append(token)
+        i += 1
+    return found
+
+
+def _is_call(text: str) -> bool:
+    """Whether a text is a name and one bracket."""
+    return (
+        bool(re.match(r"[\w.]+\(", text))
+        and bare(text[text.index("(") :]) != text[text.index("(") :]
+    )
+
+
+def _fraction(text: str) -> str | None:
+    """`1/2` of `½`."""
+    if len(text) != 1 or unicodedata.category(text) != "No":
+        return None
+    return unicodedata.normalize("NFKC", text).replace("⁄", "/")
+
+
+def _is_matrix(name: str) -> bool:
+    letter = name.rstrip("0123456789_")
+    return name[:1].isupper() and (len(letter) == 1 or _is_greek(letter))
+
+
+def _is_greek(name: str) -> bool:
+    letter = name.removeprefix("var")
+    return any(
+        f"GREEK {size} LETTER {letter.upper()}" in _GREEK_NAMES for size in ("SMALL", "CAPITAL")
+    )
+
+
+_GREEK_NAMES = frozenset(unicodedata.name(chr(i), "") for i in range(0x391, 0x3CA))
