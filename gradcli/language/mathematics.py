@@ -127,7 +127,7 @@ class _Reader:
 
     def __init__(self, source: str, bound: Mapping[str, bool], equation: bool) -> None:
         self.source, self.bound, self.equation = source, bound, equation
-        self.tokens = _in_one_font([_token(match) for match in re.finditer(_TOKEN, source)])
+        self.tokens = _in_one_font([_token(match) for match in re.finditer(_TOKEN, source.rstrip())])
         self.own = set(bound) | set(
             re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
         )
