@@ -94,7 +94,7 @@ def search(word: str) -> list[Function]:
     a part of a name or of a description. The best of these that finds anything."""
     from fnmatch import fnmatchcase
 
-    from gradcli.language import translations
+    from gradcli.language import foreign_names
     from gradcli.registry.table import FUNCTIONS, knows
 
     word = word.lower().strip()
@@ -103,7 +103,7 @@ def search(word: str) -> list[Function]:
         return [e for e in every if any(fnmatchcase(n, word) for n in _names(e))]
     if found := [e for e in every if e.family in (word, f"{word}s", f"{word}es")]:
         return found
-    told = translations.FUNCTIONS.get(word, "") or translations.SUBJECTS.get(word, "")
+    told = foreign_names.FUNCTIONS.get(word, "") or foreign_names.SUBJECTS.get(word, "")
     meant = [FUNCTIONS[n] for n in re.findall(r"[a-z][\w.]*", told) if knows(n) and n in FUNCTIONS]
     if not word.replace("_", "").replace(" ", "").isalnum():
         return meant

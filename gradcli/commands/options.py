@@ -409,12 +409,12 @@ def _check_names(
     missing = [name for name in shown if name not in bound and f"--{name}" not in declared]
     if not missing:
         return
-    from gradcli.language import translations
+    from gradcli.language import foreign_names
 
     for name in missing:
-        if is_called(program, name) or name in translations.CONSTANTS:
+        if is_called(program, name) or name in foreign_names.CONSTANTS:
             raise _unbound(program, name, declared, bound)
-    if translations.PREFIXED.intersection(missing):
+    if foreign_names.PREFIXED.intersection(missing):
         raise _unbound(program, missing[0], declared, bound)
 
 
@@ -591,7 +591,7 @@ def _unbound(
     program: Program, name: str, declared: dict[str, click.Option], bound: set[str]
 ) -> Exception:
     """The error for a variable without a value; what is called is a function that nobody knows."""
-    from gradcli.language import translations
+    from gradcli.language import foreign_names, translations
     from gradcli.language.names import is_plain_function
     from gradcli.language.parser import parses
 
@@ -601,7 +601,7 @@ def _unbound(
     def error(message: str, hint: str) -> Exception:
         return usage(message, hint=hint, source=program.source, span=span, kind="name")
 
-    if f"--{name}" in declared and name not in translations.PREFIXED:
+    if f"--{name}" in declared and name not in foreign_names.PREFIXED:
         message = f"no value for {name}, which has the name of an option"
         return error(message, f"bind it with --let {name}=VALUE")
     if is_called(program, name):

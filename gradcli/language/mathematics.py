@@ -1,7 +1,8 @@
-r"""Mathematics as people write it, read for `--math`: `2x^2`, `sin 2x cos x`, `x'Ax`, `|x|`, `\frac{x}{2}`.
+r"""Mathematics as people write it, in the language: `2x^2`, `sin 2x cos x`, `x'Ax`, `|x|`, `\frac{x}{2}`.
 
-One descent over the text. Where two readings are possible the one that is taken is said (`remarks`), or the
-text is refused. A product in which something is transposed is one of matrices: a small Latin letter that is
+`--math` runs what is read so, hints show it; hints read NumPy's and other libraries' names, too. One descent
+over the text. Where two readings are possible the one that is taken is said (`remarks`), or the text is
+refused. A product in which something is transposed is one of matrices: a small Latin letter that is
 transposed, or that follows a matrix, is a vector; a capital letter is a matrix; what else there is, a number.
 """
 
@@ -13,37 +14,35 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gradcli.language import names
-from gradcli.language.located_errors import LanguageError
-from gradcli.language.translations import CONSTANTS, FUNCTIONS, SUPERSCRIPTS, bare, called
-
-# Functions whose argument may follow without brackets. A variable may have any other function's name.
-_BARE = frozenset(
-    "sin cos tan cot sec csc sinh cosh tanh coth asin acos atan arcsin arccos arctan arsinh arcosh artanh "
-    "exp log ln lg sqrt abs sign erf tr Tr trace det tg ctg sgn".split()
+from gradcli.language.foreign_names import (
+    CONSTANTS,
+    FUNCTIONS,
+    PREFIXES,
+    SUPERSCRIPTS,
+    bare,
+    called,
+    is_function,
+    known_as,
 )
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.notation import (
+    BARE,
+    Token,
+    fraction,
+    is_derivative,
+    is_greek,
+    is_matrix,
+    of_matrices,
+    tokens,
+)
+from gradcli.language.tokens import KEYWORDS
+
 _INVERSES = frozenset("sin cos tan sinh cosh tanh".split())  # sin^-1 is asin, not 1/sin
 _OWN_NAMES = {"sgn": "sign"}
-_NUMBERS = frozenset(
-    "tr Tr trace det sum mean dot norm prod linalg.norm".split()
-)  # whatever they are of
-_MATRICES = frozenset(
-    ("‖", "tr", "Tr", "trace", "det")
-)  # in a text with these, capitals are matrices
-_UNKNOWN = frozenset(
-    (*"fghFGHφψσ", "phi", "psi", "sigma")
-)  # called, they are functions that nobody has to define
-_WORDS = frozenset("if else and or not".split())
-_SIGNS = {
-    **dict.fromkeys(("·", "×", "⋅", "∙", "∗", "cdot", "times", "ast"), "*"), "^": "**",
-    **dict.fromkeys(("÷", "∕", "⁄", "div"), "/"), **dict.fromkeys("−–", "-"), "||": "‖", "\\|": "‖",
-    **dict.fromkeys(("lVert", "rVert", "Vert"), "‖"), **dict.fromkeys(("lvert", "rvert", "vert", "mid"), "|"),
-    **dict.fromkeys(("le", "leq", "≤"), "<="), **dict.fromkeys(("ge", "geq", "≥"), ">="), "lt": "<",
-    "gt": ">", **dict.fromkeys(("ne", "neq", "≠"), "!="), "∑": "sum", "∏": "prod", "prime": "'", "′": "'",
-    "\\{": "(",
-    "\\}": ")", **dict.fromkeys(("top", "intercal", "⊤"), "T"), "√": "sqrt", "tfrac": "frac", "dfrac": "frac",
-}  # fmt: skip
+# What is a number, whatever it is of; and letters that, called, are functions that nobody has to define.
+_NUMBERS = frozenset("tr Tr trace det sum mean dot norm prod linalg.norm".split())
+_UNKNOWN = frozenset((*"fghFGHφψσ", "phi", "psi", "sigma"))
 _RELATIONS = frozenset(("=", "==", "<", ">", "<=", ">=", "!="))
-_FONTS = frozenset("mathrm mathbf mathit text operatorname boldsymbol bm mathsf vec".split())
 _NOT_READ = {
     "int": "gradcli has no integrals of formulas; trapezoid(y, x) adds up numbers",
     "partial": "gradcli diff EXPR --wrt x differentiates",
@@ -51,28 +50,9 @@ _NOT_READ = {
     "lim": "gradcli taylor EXPR --x 0 shows how a function goes on near a point",
     "begin": "write cases as A if CONDITION else B, a matrix as [[1, 2], [3, 4]]",
 }
-_LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞]"
-_TOKEN = (
-    r"(?P<blank>(?:[^\S\n]|~|\$|\\[,;!: ]"
-    r"|\\(?:left|right|[bB]igg?[lr]?|displaystyle|limits|q?quad)(?![A-Za-z]))*)"
-    r"(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+(?![^\W_]))?)"
-    r"|(?P<name>[α-ω](?:\d|_\w+)*(?![\w(])|[α-ω](?=[A-Za-z])"
-    rf"|{_LETTER}(?:{_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
-    r"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ]+)|\\(?P<command>[A-Za-z]+)"
-    r"|(?P<sign>\\[|{}]|\*\*|<=|>=|==|!=|\|\||.|\n))"
-)
 _DEFINITION = r"\s*([^\W\d]\w*)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
-_CHOICE = r"([^?:;=\n]*[^?:;\n]*?)\?([^?:\n]+):([^?:;\n]+)"
 
 _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    blank: bool  # before it
-    start: int
-    end: int
 
 
 class _Value(NamedTuple):
@@ -110,47 +90,64 @@ def read_mathematics(
     assignment. Raises LanguageError with the place of what cannot be read.
     """
     try:
-        reader = _Reader(source, bound, equation)
-        written = reader.program()
+        reader = _Reader(source, bound, equation=equation)
+        text = reader.program()
     except LanguageError as error:
         if error.kind == "syntax" and parses(source):  # a program, as a line of a session may be
             return None
         raise
-    if "".join(written.split()) == "".join(source.split()) and not reader.remarks:
+    if "".join(text.split()) == "".join(source.split()) and not reader.remarks:
         return None
-    return Mathematics(written, tuple(dict.fromkeys(reader.remarks)))
+    return Mathematics(text, tuple(dict.fromkeys(reader.remarks)))
+
+
+def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
+    """A line in the language, for a hint: only names that are known, or bound, are taken for factors.
+
+    elementwise: whether `max(x, 0)` is the larger one, and no pair as PyTorch's. Raises LanguageError.
+    """
+    return _Reader(source, bound, loose=False, elementwise=elementwise).program()
 
 
 class _Reader:
-    """One text, read from front to back. own: names that the text assigns, or that have a value. vectors: the
-    names that are vectors in products of matrices, None where there are none."""
+    """One text, read from front to back.
 
-    def __init__(self, source: str, bound: Mapping[str, bool], equation: bool) -> None:
+    loose: as for --math, where any names may be factors. own: names that the text assigns, or that have a
+    value. vectors: the names that are vectors in products of matrices, None where there are none.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        bound: Mapping[str, bool],
+        *,
+        equation: bool = False,
+        loose: bool = True,
+        elementwise: bool = True,
+    ) -> None:
         self.source, self.bound, self.equation = source, bound, equation
-        self.tokens = _in_one_font([_token(match) for match in re.finditer(_TOKEN, source.rstrip())])
+        self.loose, self.elementwise = loose, elementwise
         self.own = set(bound) | set(
             re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
         )
+        self.tokens, self.vectors = of_matrices(tokens(source, self.own), self.own)
         self.remarks: list[str] = []
+        self._implied: set[str] = set()  # names that are factors without a sign, as y of 2y z
         self.indices: dict[str, str] = {}  # of sums: the index, and what it stands for
         self.bars = ""  # the bars that are open: `|` or `‖` each
         self.at = 0
-        self.vectors: set[str] | None = None
-        if any(t.text in _MATRICES or self._transposes(i) for i, t in enumerate(self.tokens)):
-            self._split_names()
-            self.vectors = self._vectors()
 
     # -- tokens --------------------------------------------------------------------------------------
     @property
-    def next(self) -> _Token:
+    def next(self) -> Token:
         return self.peek(0)
 
-    def peek(self, ahead: int) -> _Token:
+    def peek(self, ahead: int) -> Token:
         """A token that is not read yet; an empty one behind the last."""
         i, end = self.at + ahead, len(self.source)
-        return self.tokens[i] if i < len(self.tokens) else _Token("end", "", False, end, end)
+        return self.tokens[i] if i < len(self.tokens) else Token("end", "", False, end, end)
 
-    def take(self) -> _Token:
+    def take(self) -> Token:
         token = self.next
         self.at += 1
         return token
@@ -169,7 +166,7 @@ class _Reader:
     def error(
         self,
         message: str,
-        token: _Token | None = None,
+        token: Token | None = None,
         hint: str | None = None,
         kind: str = "syntax",
     ) -> LanguageError:
@@ -178,106 +175,9 @@ class _Reader:
         span = (token.start, max(token.end, token.start + 1))
         return LanguageError(message, kind=kind, source=self.source, span=span, hint=hint)
 
-    def asks(self, message: str, token: _Token, hint: str) -> LanguageError:
+    def asks(self, message: str, token: Token, hint: str) -> LanguageError:
         """The error of a text with two readings, though the language has one."""
         return self.error(message, token, hint, "name")
-
-    def _transposes(self, i: int) -> bool:
-        """Whether a token says that what is before it is transposed."""
-        if not i:
-            return False
-        texts = [t.text for t in self.tokens[i : i + 3]]
-        if texts[0] == "'":
-            return not self._is_derivative(i)
-        if self.tokens[i].kind == "power":
-            return "ᵀ" in texts[0]
-        if texts[0] != "**" or "T" in self.own:
-            return False
-        return texts[1:2] == ["T"] or texts[1:3] in (["{", "T"], ["(", "T"])
-
-    def _is_derivative(self, i: int) -> bool:
-        """Whether primes are of a function: `f'(x)`, not `x'(A + B)`."""
-        while i < len(self.tokens) and self.tokens[i].text == "'":
-            i += 1
-        texts = [t.text for t in self.tokens[i : i + 3]]
-        inner = self.tokens[i + 1 : i + 2]
-        return texts[:1] == ["("] and texts[2:] == [")"] and inner[0].kind in ("name", "number")
-
-    def _split_names(self) -> None:
-        """`Ax` is A x where matrices are multiplied."""
-        parts: list[_Token] = []
-        for token in self.tokens:
-            letters = token.text
-            if (
-                token.kind == "name"
-                and 2 <= len(letters) <= 3
-                and letters.isalpha()
-                and not letters.islower()
-                and letters not in self.own | _BARE
-            ):
-                parts += [
-                    _Token(
-                        "name", letter, token.blank and not i, token.start + i, token.start + i + 1
-                    )
-                    for i, letter in enumerate(letters)
-                ]
-            else:
-                parts.append(token)
-        self.tokens = parts
-
-    def _vectors(self) -> set[str]:
-        """The small Latin letters that are transposed, alone or in brackets, or that follow a matrix."""
-        found: set[str] = set()
-        opened: list[int] = []
-        closed = -1  # where the bracket begins that the token before closes
-        for i, token in enumerate(self.tokens):
-            before = self.tokens[i - 1] if i else token
-            if self._transposes(i):
-                inside = self.tokens[closed : i - 1] if before.text == ")" else [before]
-                if not any(_is_matrix(t.text) for t in inside):
-                    found |= {t.text for t in inside if t.kind == "name"}
-            if token.kind == "name" and (_is_matrix(before.text) or self._ends_transposed(i)):
-                found.add(token.text)
-            if token.kind == "name" and self._is_last_row(i):
-                found.add(self.tokens[i - 1 - (before.text == "*")].text)  # u of u v^T
-            if token.text == "(":
-                opened.append(i)
-            elif token.text == ")" and opened:
-                closed = opened.pop()
-        return {
-            n for n in found if n.isascii() and n.islower() and n not in _BARE and not _is_greek(n)
-        }
-
-    def _ends_transposed(self, i: int) -> bool:
-        """Whether what is transposed ends before a token."""
-        back = i - 1 - (self.tokens[i - 1].text in ("}", ")"))
-        back -= self.tokens[back].text == "T"
-        back -= self.tokens[back].text in ("{", "(")
-        return 0 < back < i and self._transposes(back)
-
-    def _is_last_row(self, i: int) -> bool:
-        """Whether a token is transposed and ends a product."""
-        end = i + 1
-        if not (end < len(self.tokens) and self._transposes(end)):
-            return False
-        texts = [t.text for t in self.tokens[end : end + 5]]
-        end += (
-            1
-            if texts[0] == "'" or self.tokens[end].kind == "power"
-            else 2
-            if texts[1] == "T"
-            else 4
-        )
-        return end >= len(self.tokens) or self.tokens[end].text in (
-            "+",
-            "-",
-            ")",
-            "=",
-            ",",
-            "}",
-            ";",
-            "\n",
-        )
 
     # -- statements ----------------------------------------------------------------------------------
     def program(self) -> str:
@@ -316,6 +216,8 @@ class _Reader:
             name = self.take().text
             self.take()
             return f"{name} = {self.values()}"
+        if self.next.text == "return":
+            return f"{self.take().text} {self.values()}"
         return self.values()
 
     def values(self) -> str:
@@ -331,8 +233,19 @@ class _Reader:
         return ", ".join(found)
 
     def choice(self) -> str:
-        """`a if c else b`, or what has no choice in it."""
+        """`a if c else b`, `c ? a : b`, a function, or what has no choice in it."""
+        if self.next.text == "lambda":
+            start = self.take().start
+            while self.next.kind == "name" or self.next.text == ",":
+                self.take()
+            head = self.source[start : self.next.start]
+            self.expect(":")
+            return f"{head}: {self.choice()}"
         value = self.logical()
+        if self.accept("?"):
+            first = self.choice()
+            self.expect(":")
+            return f"{first} if {value} else {self.choice()}"
         if self.next.text != "if":
             return value
         self.take()
@@ -354,6 +267,8 @@ class _Reader:
     def relation(self) -> str:
         text = self.sum().text
         while self.next.text in _RELATIONS:
+            if self.next.text == "=" and not self.loose:
+                raise self.stray()
             sign = self.take().text
             text += f" {'==' if sign == '=' else sign} {self.sum().text}"
         return text
@@ -390,23 +305,29 @@ class _Reader:
         while True:
             if self.next.text == "%" and value.text.replace(".", "").isdigit():
                 value = self.percent(value)
-            elif self.next.text in ("*", "/", "@", "%") and self.next.kind != "name":
+            elif self.next.text in ("*", "/", "@", "%", "//") and self.next.kind != "name":
                 operation = self.take().text
                 value = self.multiplied(value, operation, self.signed())
                 quotient = operation == "/"
             elif self.begins_operand():
-                before = self.tokens[self.at - 1]
-                if before.kind == "number" and (
-                    self.next.kind == "number" or _fraction(self.next.text)
-                ):
-                    raise self.error(
-                        f"an operator is missing between {before.text} and {self.next.text}"
-                    )
+                self.check_product(self.tokens[self.at - 1], self.next)
                 if quotient:
                     self.remarks.append("what follows a quotient multiplies it, as in (a/b)c")
                 value = self.multiplied(value, "*", self.power())
             else:
                 return value
+
+    def check_product(self, before: Token, after: Token) -> None:
+        """Refuse neighbours that are no product: `2 3`, `2½`, `0x`; but for --math, `print x`."""
+        numbers = before.kind == "number" and (after.kind == "number" or fraction(after.text))
+        zero = before.kind == "number" and before.text[0] == "0" and "." not in before.text
+        words = before.kind == after.kind == "name" and not is_function(after.text)
+        dotted = after.kind == "number" and after.text[0] == "."
+        if numbers or dotted or (zero and not after.blank) or "string" in (before.kind, after.kind):
+            raise self.error(f"an operator is missing between {before.text} and {after.text}")
+        if words and not self.loose and before.text not in self._implied:
+            raise self.error(f"an operator is missing between {before.text} and {after.text}")
+        self._implied.add(after.text)
 
     def percent(self, value: _Value) -> _Value:
         """`5% of x`, `5%`; `7 % 2` is a remainder."""
@@ -428,7 +349,7 @@ class _Reader:
     def multiplied(self, left: _Value, operation: str, right: _Value) -> _Value:
         """A product by the shapes of its factors."""
         pair = (left.shape, right.shape)
-        if operation in ("/", "%") or not all(pair):
+        if operation not in ("*", "@") or not all(pair):
             if operation == "/" and right.shape:
                 raise self.error(
                     "one does not divide by a vector or a matrix", hint="as in A^{-1}b"
@@ -451,14 +372,14 @@ class _Reader:
         """Whether the next token can begin a value."""
         token = self.next
         if token.kind == "name":
-            return token.text not in _WORDS and token.text != "of"
+            return token.text not in KEYWORDS and token.text != "of"
         if token.kind == "sign":
             if token.text in ("|", "‖"):
                 return self.bars[-1:] != token.text and not (
                     token.end - token.start == 2 and self.bars[-2:] == "||"
                 )
-            return token.text in ("(", "[", "{") or _fraction(token.text) is not None
-        return token.kind in ("number", "command")
+            return token.text in ("(", "[", "{") or fraction(token.text) is not None
+        return token.kind in ("number", "command", "string")
 
     def power(self) -> _Value:
         """A value with its exponents."""
@@ -476,38 +397,29 @@ class _Reader:
         self.take()
         if self.next.kind == "power":
             return _Value(f"exp({self.superscript().text})")
-        return _Value(f"exp({bare(self.exponent().text)})" if self.accept("**") else "torch.e")
+        if self.accept("**"):
+            return _Value(f"exp({bare(self.exponent().text)})")
+        return _Value("torch.e" if self.loose else "e")
 
     def superscript(self) -> _Value:
-        """`²`, `⁻¹`, `ᵀ`."""
+        """`²`, `⁻¹`."""
         text = self.take().text
-        if text == "ᵀ":
-            return _Value("T")
-        if "ᵀ" in text:
-            raise self.error(f"`{text}` is no exponent", self.tokens[self.at - 1])
         plain = "".join(SUPERSCRIPTS[c] for c in text)
         return _Value(plain, _ATOM if plain.isalnum() else _SUM)
 
     def exponent(self) -> _Value:
         """What stands behind `^`."""
-        if self.next.text in ("T", "\\T") and "T" not in self.own:
-            self.take()
-            return _Value("T")
         if self.next.text == "{":
             return self.group()
         return self.signed()
 
     def raised(self, base: _Value, exponent: _Value) -> _Value:
-        """A power, a transpose, or the inverse of a matrix."""
-        if exponent.text == "T" and self.vectors is not None:
-            return self.transposed(base)
+        """A power, or the inverse of a matrix."""
         if base.shape == "matrix":
             if exponent.text == "-1":
                 return _Value(f"linalg.inv({base.text})", _ATOM, "matrix")
-            if exponent.text == "-T":
-                return _Value(f"linalg.inv({base.text}).T", _ATOM, "matrix")
             return _Value(f"linalg.matrix_power({base.text}, {exponent.text})", _ATOM, "matrix")
-        if exponent.text == "-1" and _is_matrix(base.text):
+        if exponent.text == "-1" and is_matrix(base.text):
             self.remarks.append(
                 f"{base.text} is a number; the inverse of a matrix is linalg.inv({base.text})"
             )
@@ -525,15 +437,30 @@ class _Reader:
             if self.next.text == "!" and not self.next.blank:
                 self.take()
                 value = _Value(f"exp(lgamma({bare(value.text)} + 1))")
-            elif self.next.text == "'":
+            elif self.next.kind == "transpose":
                 self.check_transpose(value)
                 self.take()
                 value = self.transposed(value)
+            elif self.next.text == "." and self.peek(1).kind == "name" and not self.next.blank:
+                self.take()
+                value = _Value(self.attribute(value.at(_ATOM), self.take().text))
             elif self.next.text == "[" and not self.next.blank:
                 start = self.next.start
                 value = _Value(f"{value.at(_ATOM)}{self.source[start : self.closing()]}")
             else:
                 return value
+
+    def attribute(self, text: str, name: str) -> str:
+        """`x.name` or `x.name(…)`; a function of that name that is no method is called on x."""
+        if self.next.text != "(":
+            return f"{text}.{name}"
+        from gradcli.registry import table
+
+        arguments = self.arguments()
+        known = name in names.TENSOR_ATTRIBUTES or name in table.methods()
+        if not known and is_function(name):
+            return self.call(name, [bare(text), *arguments], "")
+        return self.called_on(f"{text}.{name}({', '.join(arguments)})")
 
     def check_transpose(self, value: _Value) -> None:
         """Refuse the prime of `y' + y`, which is no product of matrices."""
@@ -561,20 +488,19 @@ class _Reader:
     def primary(self) -> _Value:
         """A number, a name, a call, or what is in brackets or bars."""
         token = self.next
-        if token.kind == "number":
+        if token.kind in ("number", "string") or token.text in ("True", "False", "None"):
             return _Value(self.take().text)
         if token.kind == "name":
             return self.named()
         if token.kind == "command":
             return self.command()
-        if (fraction := _fraction(token.text)) is not None:
+        if (share := fraction(token.text)) is not None:
             self.take()
-            return _Value(fraction, _PRODUCT)
+            return _Value(share, _PRODUCT)
         if token.text in ("(", "{"):
             return self.group()
         if token.text == "[":
-            start = token.start
-            return _Value(self.source[start : self.closing()])
+            return self.square()
         if token.text in ("|", "‖"):
             return self.between_bars()
         if token.kind == "end":
@@ -585,12 +511,37 @@ class _Reader:
         """What is in brackets; braces only hold together."""
         closer = {"(": ")", "{": "}"}[self.take().text]
         bars, self.bars = self.bars, ""
+        start = self.at
         value = self.sum()
-        if self.next.text in _RELATIONS or self.next.text in (",", "if"):
-            raise self.stray()
-        self.expect(closer)
+        if closer == ")" and not self.accept(
+            closer
+        ):  # more than a value: a comparison, several values
+            self.at = start
+            value = _Value(self.values())
+            self.expect(closer)
+            if value.text.startswith("lambda"):
+                return _Value(self.called_on(f"({value.text})"))
+        elif closer == "}":
+            self.expect(closer)
         self.bars = bars
         return value if closer == "}" else _Value(f"({value.text})", _ATOM, value.shape)
+
+    def square(self) -> _Value:
+        """A list; with `;` in it a matrix of numbers."""
+        start = self.take().start
+        rows: list[list[str]] = [[]]
+        while not self.accept("]"):
+            if self.accept(";"):
+                rows.append([])
+            elif not self.accept(","):
+                rows[-1].append(self.choice())
+        if len(rows) == 1:
+            return _Value(f"[{', '.join(rows[0])}]")
+        cells = [cell for row in rows for cell in row]
+        if not all(re.fullmatch(r"-?[\d.]+(?:e[+-]?\d+)?", cell) for cell in cells):
+            raise self.error("a matrix is one of numbers here", self.tokens[start])
+        lines = [", ".join(c if {".", "e"} & set(c) else f"{c}." for c in row) for row in rows]
+        return _Value(f"tensor([{', '.join(f'[{line}]' for line in lines)}])")
 
     def between_bars(self) -> _Value:
         bar = self.take().text
@@ -637,15 +588,13 @@ class _Reader:
             return self.series(token)
         hint = _NOT_READ.get(token.text)
         name = token.text.removeprefix("var")
-        if hint is None and (
-            names.is_function(name) or name in FUNCTIONS or name in _BARE or _is_greek(name)
-        ):
+        if hint is None and (is_function(name) or name in BARE or is_greek(name)):
             self.at -= 1
             self.tokens[self.at] = token._replace(kind="name", text=name)
             return self.named()
         raise self.error(f"`\\{token.text}` is no notation that is read here", token, hint)
 
-    def derivative(self, token: _Token) -> LanguageError:
+    def derivative(self, token: Token) -> LanguageError:
         return self.error("a derivative is a command", token, 'gradcli diff "EXPR" --wrt x')
 
     def root(self) -> _Value:
@@ -659,7 +608,7 @@ class _Reader:
             return _Value(f"sqrt({bare(inner.text)})", _ATOM, inner.shape)
         return _Value(f"{inner.at(_ATOM)}**(1/{degree})", _POWER, inner.shape)
 
-    def series(self, token: _Token) -> _Value:
+    def series(self, token: Token) -> _Value:
         r"""`\sum_i x_i y_i`, `\sum_{k=1}^{10} k^2`: over the elements of vectors, or over whole numbers."""
         index = first = last = ""
         if self.next.text == "_" and self.next.kind == "sign":
@@ -707,51 +656,85 @@ class _Reader:
     def named(self) -> _Value:
         """A variable, a constant, or a function with its argument."""
         token = self.take()
-        name = unicodedata.normalize("NFKC", token.text)
+        name = self.name_of(token)
+        for index in self.indices:
+            if index and name.endswith(f"_{index}"):
+                return _Value(name[: -len(index) - 1])
         if name not in self.own and (found := re.fullmatch(r"log_(\w+)", name)):
             return self.function("log", token, found[1])
-        if name not in _BARE and self.next.text == "_" and self.peek(1).text == "{":
+        if name not in self.own and name in CONSTANTS and self.next.text != "(":
+            return _Value(CONSTANTS[name])
+        primes = 0
+        while self.next.text == "'" and is_derivative(self.tokens, self.at):
+            self.take()
+            primes += 1
+        if primes:
+            return _Value("func.grad(" * primes + name + ")" * primes + f"({self.listed()})")
+        if name in ("if", "IF") and self.next.text == "(":
+            return _Value(f"where({self.listed()})")
+        if name not in self.own and self.is_function(name):
+            return self.function(name, token)
+        variable, _, attribute = name.rpartition(".")
+        if variable and not names.is_known(name):
+            return _Value(self.attribute(variable, attribute))
+        if self.next.text == "(" and not self.next.blank and self.is_called(name, token):
+            return _Value(self.called_on(name))
+        if self.loose:
+            self.look_twice(name, token)
+        return _Value(name, _ATOM, self.shape_of(name))
+
+    def name_of(self, token: Token) -> str:
+        """A name with its index, as it is called here."""
+        name = token.text if token.text in self.own else unicodedata.normalize("NFKC", token.text)
+        if name not in BARE and self.next.text == "_" and self.peek(1).text == "{":
             self.take()
             self.take()
             name += "_" + self.take().text
             self.expect("}")
-        for index in self.indices:
-            if index and name.endswith(f"_{index}"):
-                return _Value(name[: -len(index) - 1])
-        if name not in self.own and name in CONSTANTS and self.next.text != "(":
-            return _Value(CONSTANTS[name])
-        primes = 0
-        while self.next.text == "'" and self._is_derivative(self.at):
-            self.take()
-            primes += 1
-        if primes:
-            return _Value(
-                "func.grad(" * primes + name + ")" * primes + f"({', '.join(self.arguments())})"
-            )
-        if name in ("if", "IF") and self.next.text == "(":
-            return _Value(f"where({', '.join(self.arguments())})")
-        if name not in self.own and self.is_function(name):
-            return self.function(name, token)
-        if self.next.text == "(" and not self.next.blank and self.is_called(name, token):
-            return _Value(f"{name}({', '.join(self.arguments())})")
-        if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
-            raise self.derivative(token)
-        self.look_twice(name, token)
-        return _Value(name, _ATOM, self.shape_of(name))
+        root = name.partition(".")[0]
+        if root in self.own and root not in names.MODULES:
+            return name
+        for prefix in PREFIXES:
+            if name.startswith(f"{prefix}."):
+                name = name[len(prefix) + 1 :]
+                return "torch.e" if name == "e" else name
+        return name
+
+    def called_on(self, text: str) -> str:
+        """The calls behind a value, of what they return too: `f(2)(3)`."""
+        while self.next.text == "(" and not self.next.blank:
+            text += f"({self.listed()})"
+        return text
+
+    def listed(self) -> str:
+        return ", ".join(self.arguments())
 
     def is_function(self, name: str) -> bool:
-        short = name.rpartition(".")[2]
-        known = names.is_function(name) or name in FUNCTIONS or short in FUNCTIONS or name in _BARE
-        if not known or name in names.LETTERS:
+        """Whether a name is a function's, with its argument in brackets; of a few also without."""
+        root = name.partition(".")[0]
+        if (
+            name in names.LETTERS
+            or name in CONSTANTS
+            or (root != name and not names.is_namespace(root))
+        ):
             return False
-        return self.next.text in ("(", "{") or name in _BARE
+        if name in BARE:
+            return True
+        short = name.rpartition(".")[2]
+        known = is_function(name) or short in FUNCTIONS or known_as(name)
+        return self.next.text in ("(", "{") and bool(known) and not names.is_namespace(name)
 
-    def is_called(self, name: str, token: _Token) -> bool:
+    def is_called(self, name: str, token: Token) -> bool:
         """Whether brackets behind a name that is no known function call it: `f(x + 1)`, `y(t)`, not
         `x(x + 1)`."""
         if name in self.own:
             return self.bound.get(name, True)
-        if name in _UNKNOWN or "." in name:
+        if (
+            name in _UNKNOWN
+            or "." in name
+            or not self.loose
+            or (len(name) > 1 and not is_greek(name))
+        ):
             return True
         inner, after = self.peek(1), self.peek(2).text
         others = [t for t in self.tokens if t.text == token.text and t is not token]
@@ -761,21 +744,23 @@ class _Reader:
         self.remarks.append(f"{name} is a function; a product is {name}*({inner.text})")
         return True
 
-    def look_twice(self, name: str, token: _Token) -> None:
-        """Say what several letters are; refuse `sinx`."""
+    def look_twice(self, name: str, token: Token) -> None:
+        """Say what several letters are; refuse `sinx`, and the dy of `dy/dx`."""
+        if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
+            raise self.derivative(token)
         if name in self.own or not (name.isascii() and name.isalpha() and name.islower()):
             return
         for function in ("sin", "cos", "tan", "exp", "log", "ln", "sqrt"):
             if name.startswith(function) and len(name) == len(function) + 1:
                 hint = f"write {function} {name[-1]}; for the name say its value, --{name} VALUE"
                 raise self.asks(f"`{name}` is one name, or {function} of {name[-1]}?", token, hint)
-        if len(name) == 2 and not _is_greek(name):
+        if len(name) == 2 and not is_greek(name):
             self.remarks.append(f"{name} is one name; a product is {name[0]} {name[1]}")
 
     def shape_of(self, name: str) -> str:
         if self.vectors is None:
             return ""
-        if _is_matrix(name):
+        if is_matrix(name):
             return "matrix"
         return "column" if name in self.vectors else ""
 
@@ -797,9 +782,9 @@ class _Reader:
         self.bars = bars
         return found
 
-    def function(self, name: str, token: _Token, base: str = "") -> _Value:
+    def function(self, name: str, token: Token, base: str = "") -> _Value:
         """A function with its power, its base, and its argument, in brackets or not: `sin^2 x`, `log_2 x`."""
-        base = base or self.subscript()
+        base = base or (self.subscript() if name in BARE else "")
         power: _Value | None = None
         if self.next.kind == "power":
             power = self.superscript()
@@ -837,12 +822,12 @@ class _Reader:
         if self.sign():
             inner = self.bare_argument()
             return _Value(f"-{inner.at(_PRODUCT)}", _SIGN, inner.shape)
-        if self.next.kind == "name" and self.next.text in _BARE:
+        if self.next.kind == "name" and self.next.text in BARE:
             return self.power()
         value = self.power()
         while self.begins_operand() and self.next.text not in ("(", "[", "|", "‖"):
-            if self.next.text in _BARE or (
-                self.next.kind == "command" and not _is_greek(self.next.text)
+            if self.next.text in BARE or (
+                self.next.kind == "command" and not is_greek(self.next.text)
             ):
                 break
             value = self.multiplied(value, "*", self.power())
@@ -852,7 +837,13 @@ class _Reader:
         """A call as the language has it."""
         name = _OWN_NAMES.get(name, name)
         arguments = [*arguments, *([base] if base not in ("", "e") else [])]
-        return called(name, arguments, elementwise=True)
+        here = re.sub(r"^F\.", "nn.functional.", name.removeprefix("torch."))
+        if name != here and names.functional(here) is not None:
+            name = here
+        if not is_function(name) and not names.is_known(here):
+            short = name.rpartition(".")[2]
+            name = short if short in FUNCTIONS else known_as(name) or name
+        return called(name, arguments, self.own, elementwise=self.elementwise)
 
 
 # The shape of a product of two shapes; what is not here is none.
@@ -862,54 +853,8 @@ _PRODUCTS = {
 }  # fmt: skip
 
 
-def _token(match: re.Match[str]) -> _Token:
-    kind = str(match.lastgroup)
-    text = _SIGNS.get(match[kind], match[kind])
-    if text != match[kind]:  # another way to write it
-        kind = "sign" if not text.isalpha() else "name" if text == "T" else "command"
-    return _Token(kind, text, bool(match["blank"]), match.end("blank"), match.end())
-
-
-def _in_one_font(tokens: list[_Token]) -> list[_Token]:
-    r"""The tokens with names in place of `\mathbf{x}` and `\operatorname{tr}`."""
-    found: list[_Token] = []
-    i = 0  # the next token
-    while i < len(tokens):
-        token = tokens[i]
-        texts = [t.text for t in tokens[i : i + 4]]
-        if token.kind == "command" and token.text in _FONTS and texts[1::2] == ["{", "}"]:
-            token = tokens[i + 2]._replace(blank=True)
-            i += 3
-        found.append(token)
-        i += 1
-    return found
-
-
 def _is_call(text: str) -> bool:
     """Whether a text is a name and one bracket."""
-    return (
-        bool(re.match(r"[\w.]+\(", text))
-        and bare(text[text.index("(") :]) != text[text.index("(") :]
-    )
-
-
-def _fraction(text: str) -> str | None:
-    """`1/2` of `½`."""
-    if len(text) != 1 or unicodedata.category(text) != "No":
-        return None
-    return unicodedata.normalize("NFKC", text).replace("⁄", "/")
-
-
-def _is_matrix(name: str) -> bool:
-    letter = name.rstrip("0123456789_")
-    return name[:1].isupper() and (len(letter) == 1 or _is_greek(letter))
-
-
-def _is_greek(name: str) -> bool:
-    letter = name.removeprefix("var")
-    return any(
-        f"GREEK {size} LETTER {letter.upper()}" in _GREEK_NAMES for size in ("SMALL", "CAPITAL")
-    )
-
-
-_GREEK_NAMES = frozenset(unicodedata.name(chr(i), "") for i in range(0x391, 0x3CA))
+    found = re.match(r"[\w.]+(?=\()", text)
+    rest = text[found.end() :].replace(",", "") if found else ""
+    return bool(rest) and bare(rest) != rest

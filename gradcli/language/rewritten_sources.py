@@ -82,8 +82,8 @@ def _unknown_functions(program: Program) -> list[str]:
 
 def _is_slip(name: str) -> bool:
     """Whether a name is like a function's, or is one elsewhere."""
+    from gradcli.language.foreign_names import FUNCTIONS
     from gradcli.language.names import suggestions
-    from gradcli.language.translations import FUNCTIONS
 
     return name in FUNCTIONS or bool(suggest(name, suggestions()))
 

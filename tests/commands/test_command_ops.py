@@ -81,14 +81,14 @@ def test_a_function_that_works_bare_has_its_page():
 
 
 def test_every_translation_names_functions_that_there_are():
-    from gradcli.language import names, translations
+    from gradcli.language import foreign_names, names
 
-    for told in (*translations.FUNCTIONS.values(), *translations.ROOTS.values()):
+    for told in foreign_names.FUNCTIONS.values():
         for name in re.findall(r"\b[a-z][\w.]*(?=\()", told):
             assert names.is_known(name), told
-    for told in translations.SUBJECTS.values():
+    for told in foreign_names.SUBJECTS.values():
         assert all(map(table.knows, told.split()))
-    for name in translations.FUNCTIONS:
+    for name in foreign_names.FUNCTIONS:
         assert not names.is_known(name), name
 
 

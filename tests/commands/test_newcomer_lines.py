@@ -93,14 +93,14 @@ def test_nothing_of_it_is_imported_for_an_answer() -> None:
 
 def test_every_translation_is_a_working_line() -> None:
     from gradcli import evaluate
-    from gradcli.language import translations
+    from gradcli.language import foreign_names, translations
     from gradcli.language.parser import parses
 
     matrices = {"inv", "transpose", "tr", "Tr"}
-    lines = [f"{name}(x)" for name in translations.FUNCTIONS if name not in ("power", "mod")]
-    lines += [f"{prefix}.exp(x)" for prefix in translations.PREFIXES]
-    lines += ["power(x, 2)", "np.mod(x, 2)", *(f"{root}x" for root in translations.ROOTS)]
-    lines += [f"x*{name}" for name in translations.CONSTANTS]
+    lines = [f"{name}(x)" for name in foreign_names.FUNCTIONS if name not in ("power", "mod")]
+    lines += [f"{prefix}.exp(x)" for prefix in foreign_names.PREFIXES]
+    lines += ["power(x, 2)", "np.mod(x, 2)", *(f"{root}x" for root in "√∛∑∏")]
+    lines += [f"x*{name}" for name in foreign_names.CONSTANTS]
     for line in lines:
         told = translations.hint(line, parses, {"x": False})
         assert told is not None, line

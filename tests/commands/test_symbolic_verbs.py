@@ -215,7 +215,7 @@ def test_a_session_reads_mathematics() -> None:
         ("tr(A@X)", "here it is written trace(A@X)"),
         ("=SUM(A1:A3)", 'gradcli eval "sum(A)" --A 1,2,3'),
         ("D[Sin[x],x]", 'gradcli diff "sin(x)" --wrt x'),
-        ("if(x>0, x, 0)", "here it is written where(x>0, x, 0)"),
+        ("if(x>0, x, 0)", "here it is written where(x > 0, x, 0)"),
         ("f(x)", "write f = lambda …; EXPR"),
     ],
 )

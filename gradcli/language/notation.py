@@ -1,0 +1,185 @@
+"""The tokens of mathematics as people write it: one token for the many ways to write a sign."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Container
+from typing import NamedTuple
+
+# Functions whose argument may follow without brackets. A variable may have any other function's name.
+BARE = frozenset(
+    "sin cos tan cot sec csc sinh cosh tanh coth asin acos atan arcsin arccos arctan arsinh arcosh artanh "
+    "exp log ln lg sqrt cbrt abs sign erf tr Tr trace det tg ctg sgn".split()
+)
+_SIGNS = {
+    **dict.fromkeys(("·", "×", "⋅", "∙", "∗", "cdot", "times", "ast"), "*"), "^": "**",
+    ".^": "**", ".*": "*", "./": "/", "&&": "and", "∧": "and", "∨": "or", "¬": "not", "∛": "cbrt",
+    **dict.fromkeys(("÷", "∕", "⁄", "div"), "/"), **dict.fromkeys("−–", "-"), "||": "‖", "\\|": "‖",
+    **dict.fromkeys(("lVert", "rVert", "Vert"), "‖"), **dict.fromkeys(("lvert", "rvert", "vert", "mid"), "|"),
+    **dict.fromkeys(("le", "leq", "≤"), "<="), **dict.fromkeys(("ge", "geq", "≥"), ">="), "lt": "<",
+    "gt": ">", **dict.fromkeys(("ne", "neq", "≠"), "!="), "∑": "sum", "∏": "prod", "prime": "'", "′": "'",
+    "\\{": "(", "\\}": ")", **dict.fromkeys(("top", "intercal", "⊤"), "T"), "√": "sqrt",
+    **dict.fromkeys(("tfrac", "dfrac"), "frac"),
+}  # fmt: skip
+_FONTS = frozenset("mathrm mathbf mathit text operatorname boldsymbol bm mathsf vec".split())
+_MATRICES = frozenset(("‖", "tr", "Tr", "trace", "det"))  # beside these capitals are matrices
+_ENDS = frozenset("+ - ) = , } ;".split()) | {"\n"}  # of a product
+_LETTER = r"[^\W\d_⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ½¼¾⅐-⅞]"
+_TOKEN = (
+    r"(?P<blank>(?:[^\S\n]|~|\\[,;!: ]"
+    r"|\\(?:left|right|[bB]igg?[lr]?|displaystyle|limits|q?quad)(?![A-Za-z]))*)"
+    r"(?:(?P<number>0[xX][\da-fA-F]+|(?:\d[\d_]*(?:\.(?![*^/])\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:[jJ](?!\w))?)"
+    r"|(?P<string>\"[^\"\n]*\"|(?<=[(,=\[ ])'[^'\n]*')"
+    r"|(?P<name>∞|[α-ω](?:\d|_\w+)*(?![\w(])|[α-ω](?=[A-Za-z])"
+    rf"|{_LETTER}(?:{_LETTER}|\d|_(?=\w))*(?:\.[A-Za-z_]\w*)*)"
+    r"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ]+)|\\(?P<command>[A-Za-z]+)"
+    r"|(?P<sign>\\[|{}]|\*\*|//|<=|>=|==|!=|\|\||&&|\.[*^/]|.|\n))"
+)
+
+
+class Token(NamedTuple):
+    """kind: number, string, name, power (raised digits), command, transpose, sign, or end."""
+
+    kind: str
+    text: str
+    blank: bool  # before it
+    start: int
+    end: int
+
+
+def tokens(source: str, own: Container[str]) -> list[Token]:
+    """The tokens of a text. own: names that mean what they are."""
+    text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
+    found = _in_one_font([_token(match) for match in re.finditer(_TOKEN, text)])
+    bars = [t.text for t in found if t.text == "|" or (t.text == "‖" and t.end - t.start == 2)]
+    if bars.count("‖") % 2 and "|" not in bars:  # a || b
+        found = [t._replace(kind="name", text="or") if t.text == "‖" else t for t in found]
+    return _with_transposes(found, own)
+
+
+def of_matrices(found: list[Token], own: Container[str]) -> tuple[list[Token], set[str] | None]:
+    """The tokens where capitals are matrices, `Ax` as A x; and the names of vectors: small Latin letters
+    that are transposed, alone or in brackets, or that follow a matrix. (The tokens, None) elsewhere.
+    """
+    if not any(token.kind == "transpose" or token.text in _MATRICES for token in found):
+        return found, None
+    parts = [part for token in found for part in _letters(token, own)]
+    vectors: set[str] = set()
+    opened: list[int] = []
+    inside: list[Token] = []  # what may be transposed by the next token
+    for i, token in enumerate(parts):
+        before, after = parts[i - 1] if i else token, parts[i + 1 : i + 3]
+        if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
+            vectors |= {t.text for t in inside if t.kind == "name"}
+        if token.kind == "name":
+            if before.kind == "transpose" or is_matrix(before.text):
+                vectors.add(token.text)
+            is_last = after[1].text in _ENDS if after[1:] else True
+            if after and after[0].kind == "transpose" and is_last:
+                vectors.add(parts[i - 1 - (before.text == "*")].text)  # u of u v^T
+        inside = [token]
+        if token.text == "(":
+            opened.append(i)
+        elif token.text == ")" and opened:
+            inside = parts[opened.pop() : i]
+    return parts, {
+        n for n in vectors if n.isascii() and n.islower() and n not in BARE and not is_greek(n)
+    }
+
+
+def is_derivative(found: list[Token], i: int) -> bool:
+    """Whether primes are of a function: `f'(x)`, not `x'(A + B)`."""
+    while i < len(found) and found[i].text == "'":
+        i += 1
+    texts = [t.text for t in found[i : i + 3]]
+    return texts[:1] == ["("] and texts[2:] == [")"] and found[i + 1].kind in ("name", "number")
+
+
+def fraction(text: str) -> str | None:
+    """`1/2` of `½`; None of other signs."""
+    if len(text) != 1 or unicodedata.category(text) != "No":
+        return None
+    return unicodedata.normalize("NFKC", text).replace("⁄", "/")
+
+
+def is_matrix(name: str) -> bool:
+    """Whether a name is a capital, Latin or Greek."""
+    letter = name.rstrip("0123456789_")
+    return name[:1].isupper() and (len(letter) == 1 or is_greek(letter))
+
+
+def is_greek(name: str) -> bool:
+    """Whether a name is that of a Greek letter."""
+    letter = name.removeprefix("var").upper()
+    return any(f"GREEK {size} LETTER {letter}" in _GREEK for size in ("SMALL", "CAPITAL"))
+
+
+_GREEK = frozenset(unicodedata.name(chr(i), "") for i in range(0x391, 0x3CA))
+
+
+def _without_dollars(match: re.Match[str]) -> str:
+    return f"{match[1]}{' ' * len(match[2])}{match[3]}"
+
+
+def _token(match: re.Match[str]) -> Token:
+    kind = str(match.lastgroup)
+    text = _SIGNS.get(match[kind], match[kind])
+    if text != match[kind]:  # another way to write it
+        kind = "command" if text.isalpha() else "sign"
+        kind = "name" if text in ("T", "and", "or", "not") else kind
+    return Token(kind, text, bool(match["blank"]), match.end("blank"), match.end())
+
+
+def _in_one_font(found: list[Token]) -> list[Token]:
+    r"""The tokens with names in place of `\mathbf{x}` and `\operatorname{tr}`."""
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        token, texts = found[i], [t.text for t in found[i : i + 4]]
+        if token.kind == "command" and token.text in _FONTS and texts[1::2] == ["{", "}"]:
+            token = found[i + 2]._replace(blank=True)
+            i += 3
+        parts.append(token)
+        i += 1
+    return parts
+
+
+def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
+    r"""The tokens with one for each of `'`, `ᵀ`, `^T`, `^{\top}`."""
+    texts = ["", *[t.text for t in found]]
+    exponents = {i for i, t in enumerate(texts) if t == "**" or (t == "{" and texts[i - 1] == "**")}
+    named = "T" in own or any(t == "T" and i - 1 not in exponents for i, t in enumerate(texts))
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        token, following = found[i], texts[i + 2 : i + 5]
+        i += 1
+        if i > 1 and (token.text == "ᵀ" or (token.text == "'" and not is_derivative(found, i - 1))):
+            token = token._replace(kind="transpose")
+        elif token.text == "**" and not named and following[:1] == ["T"]:
+            token = token._replace(kind="transpose", text="ᵀ", end=found[i].end)
+            i += 1
+        elif token.text == "**" and not named and following in (["{", "T", "}"], ["(", "T", ")"]):
+            token = token._replace(kind="transpose", text="ᵀ", end=found[i + 2].end)
+            i += 3
+        elif token.text == "**" and not named and re.fullmatch("T[a-z]", "".join(following[:1])):
+            rest = found[i]  # x^Ty
+            found[i] = rest._replace(text=rest.text[1:], start=rest.start + 1)
+            token = token._replace(kind="transpose", text="ᵀ", end=rest.start + 1)
+        parts.append(token)
+    return parts
+
+
+def _letters(token: Token, own: Container[str]) -> list[Token]:
+    """The letters of `Ax`, a token each; of another token itself."""
+    text = token.text
+    if token.kind != "name" or not 2 <= len(text) <= 3 or not text.isalpha() or text.islower():
+        return [token]
+    if text in own or text in BARE:
+        return [token]
+    start = token.start
+    return [
+        Token("name", letter, token.blank and not i, start + i, start + i + 1)
+        for i, letter in enumerate(text)
+    ]
