@@ -39,6 +39,8 @@ from gradcli.tracing.numpy_program import Operation, operands
 # interpreter's lock, and must be long beside it.
 _FEWEST, _MOST = 1 << 18, 1 << 20
 _MULTIPLIED = 1 << 16  # elements in a block of large products
+# Elements in a block of C, which keeps to its chunks: enough for a call, few enough to share out.
+_IN_C = 1 << 15
 SMALLEST = 32768  # elements from which on an array is worth cutting
 _PRODUCTS = (np.dot, np.matmul, rows_dot)
 # Elements that NumPy copies together before it works on them. An operand that is repeated along rows is
@@ -104,6 +106,8 @@ class RegionStep:
         most = _rows_of_a_block(self.kernel) if block is None else block // widest
         if self.multiplies:  # more rows at once would only take more memory
             most = min(most, _MULTIPLIED // widest)
+        if self.kernel.native == len(region.body):
+            most = min(most, max(_IN_C // widest, 1))
         if self.kernel.tree:
             # Halves: from 0.7 to 1.4 of what is wanted, where the memory for that is next to nothing.
             self.blocks = tree_blocks(rows, min(most * 7 // 5, max(most, rows // 32)))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.compiler import native_prelude
 from gradcli.system import c_compiler
 from gradcli.system.blocked_products import FOLDED, FOLDS, rows_sum
 from gradcli.system.cascaded_sums import add_reduce
@@ -46,11 +47,12 @@ _REAL = {
     "sign": "{0} > 0 ? 1 : {0} < 0 ? -1 : {0} == 0 ? 0 : {0}",
     "heaviside": "{0} != {0} ? {0} : {0} == 0 ? {1} : {0} > 0 ? 1 : 0",
 }
-_UNARY = "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh cbrt erf erfc".split()
+_UNARY = "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh cbrt erf erfc".split()
 _ARCS = {f"arc{n}": f"a{n}" for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
 _CALLS = {
     **{n: f"{c}@({{0}})" for n, c in [*zip(_UNARY, _UNARY, strict=True), *_ARCS.items()]},
     **{n: f"{c}@({{0}}, {{1}})" for n, c in [("arctan2", "atan2"), ("power", "pow")]},
+    "tanh": "tanh_@T({0})",
     "hypot": "hypot@({0}, {1})",
     "expit": "1 / (1 + exp@(-{0}))",
     "logaddexp": "({0} == {1} ? {0} : {0} > {1} ? {0} : {1})"
@@ -60,52 +62,16 @@ _POWERS = {2: "{0} * {0}", 0.5: "sqrt@({0})", -1: "1 / {0}"}  # as Python's ** d
 _RESHAPE = method_call("reshape")
 _REDUCTIONS = {add_reduce: "sum", np.maximum.reduce: "max", np.minimum.reduce: "min"}
 _PUTS = (put_along, put_less)
-_CHUNK = 512  # elements of a chunk: what a loop touches stays in the first-level cache
-# Elements of the widest vector, of bytes: loops are rounded up to that, so that no element is left to a
-# scalar loop, whose sine is another one in its last digit.
-_LANES = 64
+_CHUNK = 512  # elements of a chunk at most
+_FIRST = (
+    24 << 10
+)  # bytes that the arrays of a chunk take at most: they stay in the first-level cache
+_FEWEST = 128  # elements of a chunk, however many its arrays are
+# Elements of the widest vector, of bytes and of numbers: loops are rounded up to that, so that no element
+# is left to a scalar loop, whose sine is another one in its last digit.
+_LANES, _WIDE_LANES = 64, 16
 _NARROW = 8  # columns from which the innermost loop runs along a row
 _FEW = 256  # terms that are added one after the other (as in `cascaded_sums`)
-_HEAD = """#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-"""
-# gcc would merge sin and cos into sincos, which has no vector form: they are no builtins (see
-# `c_compiler`), and `const` says what gcc knew of them.
-_HEAD += "".join(
-    f"extern {t} {c}({t}) __attribute__((const));\n"
-    for t, names in (("double", ("sin", "cos")), ("float", ("sinf", "cosf")))
-    for c in names
-)
-_SUMS = """static T sum_T(const T *a, long n) {
-  if (n < 8) { T s = -0.0; for (long i = 0; i < n; i++) s += a[i]; return s; }
-  if (n > 128) { long h = n / 2; h -= h % 8; return sum_T(a, h) + sum_T(a + h, n - h); }
-  T r[8]; long i = 8;
-  for (int j = 0; j < 8; j++) r[j] = a[j];
-  for (; i < n - n % 8; i += 8) for (int j = 0; j < 8; j++) r[j] += a[i + j];
-  T s = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
-  for (; i < n; i++) s += a[i];
-  return s;
-}
-"""
-_EXTREMES = """static T NAME_T(const T *a, long n) {
-  T r[LANES]; long i = 0; T s = a[0];
-  if (n >= LANES) {
-    for (int j = 0; j < LANES; j++) r[j] = a[j];
-    for (i = LANES; i + LANES <= n; i += LANES)
-      for (int j = 0; j < LANES; j++) r[j] = (r[j] OP a[i + j] | r[j] != r[j]) ? r[j] : a[i + j];
-    s = r[0];
-    for (int j = 1; j < LANES; j++) s = (s OP r[j] | s != s) ? s : r[j];
-  }
-  for (; i < n; i++) s = (s OP a[i] | s != s) ? s : a[i];
-  return s;
-}
-"""
-for _t in ("double", "float"):
-    _HEAD += _SUMS.replace("T", _t)
-    for _n, _op in (("max", ">="), ("min", "<=")):
-        text = _EXTREMES.replace("NAME", _n).replace("OP", _op)
-        _HEAD += text.replace("LANES", "16").replace("T", _t)
 
 
 def c_type(dtype: Any) -> str | None:
@@ -250,32 +216,39 @@ def _softmax(o: Operation) -> tuple[Operation, Operation, Operation] | None:
 class _Node:
     """A value of a kernel: what is worked out in a loop, or by a statement of its own (`form` is None).
 
-    stage, key: the loop; those of one stage depend on each other only within one loop. args: literals, the
-    inputs' numbers, other nodes; each with its type and the shape of a row of it (None: a scalar).
+    base: the value whose memory a statement writes into. stage, key: the loop; those of one stage depend
+    on each other only within one loop. args: literals, the inputs' numbers, other nodes; each with its type
+    and the shape of a row of it (None: a scalar).
     """
 
-    __slots__ = ("args", "form", "has_call", "key", "name", "op", "shape", "stage", "type", "users")
+    __slots__ = ("args", "base", "form", "key", "name", "op", "shape", "stage", "type", "users")
 
     def __init__(
         self, op: Operation, form: Form | None, args: list[Any], shape: Any, key: Any
     ) -> None:
         self.op, self.form, self.args, self.shape, self.key = op, form, args, shape, key
         self.type = c_type(op.dtype if form is None else form.kind)
-        self.stage, self.has_call = 0, form is not None and form.is_call
+        self.stage = 0
+        self.base: _Node | None = None
         self.users: list[_Node] = []
         self.name = ""
         for a in args:
             if type(a.source) is _Node:
                 a.source.users.append(self)
                 self.stage = max(self.stage, a.source.stage + self.follows(a.source))
-        for a in args:
-            if type(a.source) is _Node and a.source.stage == self.stage:
-                self.has_call |= a.source.has_call
 
     def follows(self, other: _Node) -> bool:
-        """Whether it needs a later loop than another value's."""
-        apart = self.key != other.key or self.form is None
-        return apart or (self.form is not None and self.form.is_call and other.has_call)
+        """Whether it needs a later loop than another value's: a call has one of its own."""
+        return self.key != other.key or self.is_alone() or other.is_alone()
+
+    def is_alone(self) -> bool:
+        """Whether nothing shares its loop: a call would have the processor put other values aside."""
+        return self.form is None or self.form.is_call
+
+    def lanes(self) -> int:
+        """Elements of the widest vector of its loop."""
+        types = [self.type, *[a.type for a in self.args]]
+        return _LANES if "unsigned char" in types else _WIDE_LANES
 
 
 class _Argument:
@@ -289,9 +262,9 @@ class _Argument:
         self.source, self.type, self.shape, self.is_row = source, kind, shape, is_row
 
 
-def _rounded(count: str) -> str:
+def _rounded(count: str, lanes: int) -> str:
     """A count of elements as C has it, rounded up to whole vectors."""
-    return f"(({count} + {_LANES - 1}) & ~{_LANES - 1}L)"
+    return f"(({count} + {lanes - 1}) & ~{lanes - 1}L)"
 
 
 class Kernel:
@@ -319,16 +292,10 @@ class Kernel:
         self._made: list[_Node] = []
         self._padded: set[int] = set()
         self._tiles: dict[Any, str] = {}
-        self._slots: list[tuple[str, str, int]] = []  # of scratch memory: name, type, elements
+        # Of scratch memory: name, type, elements for each row of a chunk, and for all of them.
+        self._slots: list[tuple[str, str, int, int]] = []
         self._setup: list[str] = []
-        widest = [
-            _size(self._shape(a)) for o in body for a in operands(o.args) if self._is_row(o, a)
-        ]
-        widest += [_size(self._shape(o)) for o in body]
-        self.chunk = 1 << (max(1, _CHUNK // max(widest)).bit_length() - 1)
-        self.chunk = (
-            min(self.chunk, FOLDED) if any(o.function in FOLDS for o in body) else self.chunk
-        )
+        self._most = FOLDED if any(o.function in FOLDS for o in body) else _CHUNK
         for o in body:
             if o not in self.sums:
                 self._add(o)
@@ -388,9 +355,36 @@ class Kernel:
             node = self._loop(o, made, [self._argument(o, a, k) for a, k in pairs], shape)
         else:
             args = [self._argument(o, a, None) for a in operands(o.args)]
-            node = _Node(o, None, args, shape, ("alone", o.index))
-            self._made.append(node)
+            if o.function is np.take_along_axis:
+                node = self._taken(o, args[0], args[1], shape)
+            elif o.function in _PUTS:
+                text = "0 - {0}" if o.function is put_less else "{0}"
+                base = self._loop(o, Form(text, [o.dtype], o.dtype), [args[0]], shape)
+                args[0] = _Argument(base, base.type, shape, True)
+                node = self._statement_of(o, args, shape)
+                node.base = base
+            else:
+                node = self._statement_of(o, args, shape)
         self._nodes[o.index] = _Argument(node, node.type, shape, True)
+
+    def _statement_of(self, o: Operation, args: list[_Argument], shape: Any) -> _Node:
+        node = _Node(o, None, args, shape, ("alone", len(self._made)))
+        self._made.append(node)
+        return node
+
+    def _taken(self, o: Operation, a: _Argument, indices: _Argument, shape: Any) -> _Node:
+        """What is taken of cheap elementwise work is taken of its operands: few elements are worked out."""
+        n = a.source
+        apart = type(n) is not _Node or n.is_alone() or n.shape != a.shape
+        if apart or any(x.shape not in (n.shape, (1,), None) for x in n.args):
+            return self._statement_of(o, [a, indices], shape)
+        args = [
+            _Argument(self._taken(o, x, indices, shape), x.type, shape, True)
+            if x.shape == n.shape
+            else x
+            for x in n.args
+        ]
+        return self._loop(o, n.form, args, shape)
 
     def _loop(self, o: Operation, made: Form, args: list[_Argument], shape: Any) -> _Node:
         nested = bool(shape) and shape[-1] >= _NARROW
@@ -414,10 +408,10 @@ class Kernel:
         name = self._tiles.get((a.source, shape))
         if name is None:
             name = self._tiles[a.source, shape] = f"t{len(self._tiles)}"
-            self._slots.append((name, a.type or "", self.chunk * _size(shape) + _LANES))
+            self._slots.append((name, a.type or "", _size(shape), _LANES))
             at = _index(shape, shape, True)
             text = f"{name}{at} = x{a.source}{_index(a.shape, shape, False)};"
-            self._setup.append(_nest(shape, str(self.chunk), [text]))
+            self._setup.append(_nest(shape, "CHUNK", [text]))
         return _Argument(name, a.type, shape, True)
 
     # -- the text ----------------------------------------------------------------------------------
@@ -428,8 +422,8 @@ class Kernel:
         stages = sorted({n.stage for n in self._made})
         for stage in stages:
             here = [n for n in self._made if n.stage == stage]
-            for key in dict.fromkeys(n.key for n in here):
-                nodes = [n for n in here if n.key == key]
+            for key in dict.fromkeys((n.key, n if n.is_alone() else None) for n in here):
+                nodes = [n for n in here if (n.key, n if n.is_alone() else None) == key]
                 lines += self._statement(nodes[0]) if nodes[0].form is None else [self._text(nodes)]
         return self._around(lines)
 
@@ -444,22 +438,27 @@ class Kernel:
                         a.source.users.remove(n)
         self._made = [n for n in self._made if n.users or id(n) in kept]
         for n in reversed(self._made):
-            if n.form is None or n.has_call or n.op in self.leaving or not n.users:
+            if n.is_alone() or n.op in self.leaving or not n.users:
                 continue
             wanted = min(u.stage - u.follows(n) for u in n.users)
-            few = sum(type(a.source) is _Node for a in n.args) < 2
+            few = len({id(a.source) for a in n.args if type(a.source) is _Node}) < 2
             if wanted > n.stage and few and id(n) not in ends:
                 n.stage = wanted
         free: dict[Any, list[tuple[int, str]]] = {}
+        over = {id(n.base): n for n in self._made if n.base is not None}
         for n in sorted(self._made, key=lambda n: n.stage):
+            if n.base is not None:
+                n.name = n.base.name
+                continue
             own = self._nodes.get(n.op.index)
-            if own is not None and own.source is n and n.op in self.leaving:
+            last = over.get(id(n), n)
+            if own is not None and own.source is last and n.op in self.leaving:
                 n.name = f"o{self.leaving.index(n.op)}"
                 continue
-            summed = id(n) in ends
+            summed = id(last) in ends
             if not summed and all((u.stage, u.key) == (n.stage, n.key) for u in n.users):
                 continue
-            kind = n.type or "", self.chunk * _size(n.shape) + _LANES
+            kind = n.type or "", _size(n.shape), _LANES
             waiting = free.setdefault(kind, [])
             done = [k for k, (until, _) in enumerate(waiting) if until < n.stage]
             if done:
@@ -467,7 +466,7 @@ class Kernel:
             else:
                 n.name = f"q{len(self._slots)}"
                 self._slots.append((n.name, *kind))
-            until = max((u.stage for u in n.users), default=0)
+            until = max((u.stage for u in last.users), default=0)
             waiting.append((len(self._made) if summed else until, n.name))
 
     def _value(self, n: _Node, a: _Argument) -> str:
@@ -501,7 +500,7 @@ class Kernel:
                 lines.append(f"{n.name}{at} = {name};")
         key = nodes[0].key
         if type(key) is int:
-            count = _rounded(f"m * {key}")
+            count = _rounded(f"m * {key}", max(n.lanes() for n in nodes))
             return f"for (long i = 0; i < {count}; i++) {{ {' '.join(lines)} }}"
         return _nest(nodes[0].shape, "m", lines)
 
@@ -530,12 +529,9 @@ class Kernel:
             return self._fold(n, first)
         wide, few = n.args[0].shape[0], n.args[1].shape[0]
         put = {put_along: f"{n.name}[at] = {more[-1]}[r * {few} + j];"}
-        put[put_less] = f"{n.name}[at] = {more[-1]}[r * {few} + j] - {first}[at];"
+        put[put_less] = f"{n.name}[at] = {more[-1]}[r * {few} + j] - (0 - {n.name}[at]);"
         text = put.get(o.function, f"{n.name}[r * {few} + j] = {first}[at];")
-        less = "0 - " if o.function is put_less else ""
-        every = f"for (long i = 0; i < m * {wide}; i++) {n.name}[i] = {less}{first}[i];"
         return [
-            *([every] if o.function in _PUTS else []),
             f"for (long r = 0; r < m; r++) for (long j = 0; j < {few}; j++) {{",
             f"long at = {more[0]}[r * {few} + j]; if (at < 0) at += {wide};",
             f"if (at < 0 || at >= {wide}) return 1; at += r * {wide}; {text} }}",
@@ -545,7 +541,7 @@ class Kernel:
         """The sum of every `FOLDED` rows, in the order of `blocked_products`: every 16th row first."""
         wide = _size(n.shape)
         sums = f"t{len(self._slots)}"
-        self._slots.append((sums, n.type or "", 16 * wide))
+        self._slots.append((sums, n.type or "", 0, 16 * wide))
         every = f"for (long j = 0; j < {wide}; j++)"
         return [
             "for (long r = 0; r < m; r++) {",
@@ -565,16 +561,16 @@ class Kernel:
 
     def _prologue(self) -> list[str]:
         """Where a chunk's arrays are; the ends of blocks are worked out in memory of whole vectors."""
-        lines = []
+        lines, lanes = [], max([n.lanes() for n in self._made], default=_LANES)
         for k, (o, by_row) in enumerate(self.inputs):
             kind, size = c_type(o.dtype), _size(self._shape(o))
             if not by_row:
                 continue
             lines.append(f"const {kind} *x{k} = ({kind} *)p[{k}] + a * {size};")
             if k in self._padded:
-                self._slots.append((f"y{k}", kind or "", self.chunk * size + _LANES))
+                self._slots.append((f"y{k}", kind or "", size, _LANES))
                 lines.append(
-                    f"if ({_rounded(f'm * {size}')} > (end - a) * {size}) "
+                    f"if ({_rounded(f'm * {size}', lanes)} > (end - a) * {size}) "
                     f"x{k} = memcpy(y{k}, x{k}, m * {size} * sizeof({kind}));"
                 )
         for k, o in enumerate(self.leaving):
@@ -583,8 +579,8 @@ class Kernel:
             if o.function in FOLDS:
                 there = f"({kind} *)p[{len(self.inputs) + k}]"
             if self._pads(k):
-                self._slots.append((f"z{k}", kind or "", self.chunk * size + _LANES))
-                there = f"m * {size} % {_LANES} ? z{k} : {there}"
+                self._slots.append((f"z{k}", kind or "", size, _LANES))
+                there = f"m * {size} % {lanes} ? z{k} : {there}"
             lines.append(f"{kind} *o{k} = {there};")
         return lines
 
@@ -601,6 +597,16 @@ class Kernel:
             lines.append(f"s->s{k} = sum_{a.type}({name}, m);")
         return lines
 
+    def _chunk(self) -> int:
+        """The rows of a chunk: a power of two."""
+        arrays = [(c_type(o.dtype), _size(self._shape(o))) for o, by_row in self.inputs if by_row]
+        arrays += [(c_type(o.dtype), _size(self._shape(o))) for o in self.leaving]
+        arrays += [(kind, each) for slot, kind, each, _ in self._slots if slot[0] == "q"]
+        row = sum(_BYTES[kind or ""] * size for kind, size in arrays)
+        widest = max([size for _, size in arrays], default=1)
+        elements = min(max(_FIRST // max(row, 1), _FEWEST // widest), _CHUNK // widest)
+        return min(1 << max(elements.bit_length() - 1, 0), self._most)
+
     def _around(self, lines: list[str]) -> str:
         name, sums = self.name, self.sums
         base, at = len(self.inputs) + len(self.leaving), 0
@@ -608,12 +614,13 @@ class Kernel:
         arrays = [
             *[(f"const {c_type(o.dtype)}", f"x{k}") for k, (o, _) in enumerate(self.inputs)],
             *[(c_type(o.dtype), f"o{k}") for k, o in enumerate(self.leaving)],
-            *[(kind, slot) for slot, kind, _ in self._slots if slot[0] in "qt"],
+            *[(kind, slot) for slot, kind, *_ in self._slots if slot[0] in "qt"],
         ]
         memory, wholes, scalars = [], [], []
-        for slot, kind, count in self._slots:
+        chunk = self._chunk()
+        for slot, kind, each, more in self._slots:
             memory.append(f"{kind} *{slot} = ({kind} *)(scratch + {at});")
-            at += -(-count * _BYTES[kind] // 64) * 64
+            at += -(-(chunk * each + more) * _BYTES[kind] // 64) * 64
         for k, (o, by_row) in enumerate(self.inputs):
             kind = c_type(o.dtype) or ""
             if not by_row:
@@ -641,7 +648,7 @@ class Kernel:
             added = " ".join(f"s->s{k} += t.s{k};" for k in range(len(sums)))
             text += (
                 f"static int {name}_node({given}) {{\n"
-                f"  if (m <= {self.chunk}) return {name}_part({passed.format('a', 'm', 's')});\n"
+                f"  if (m <= {chunk}) return {name}_part({passed.format('a', 'm', 's')});\n"
                 f"  long h = m / 2; h -= h % 8; {name}_sums t;\n"
                 f"  if ({name}_node({passed.format('a', 'h', 's')})) return 1;\n"
                 f"  if ({name}_node({passed.format('a + h', 'm - h', '&t')})) return 1;\n"
@@ -652,10 +659,11 @@ class Kernel:
                 f"*({c_type(o.dtype)} *)p[{base + k}] = t.s{k};" for k, o in enumerate(sums)
             )
         else:
-            rows = f"end - a < {self.chunk} ? end - a : {self.chunk}"
-            run = f"for (long a = 0; a < end && !bad; a += {self.chunk}) "
+            rows = f"end - a < {chunk} ? end - a : {chunk}"
+            run = f"for (long a = 0; a < end && !bad; a += {chunk}) "
             run += f"bad = {name}_part({passed.format('a', rows)});"
         setup = "\n  ".join([*memory, *wholes, *self._setup]) if self._setup else ""
+        setup = setup.replace("CHUNK", str(chunk))
         return text + (
             f"int {name}(long end, char **p) {{\n"
             f"  int bad = 0; char *memory = malloc({at + 64}); if (!memory) return 2;\n"
@@ -716,7 +724,7 @@ class Library:
     def build(self) -> None:
         """Compile. Raises c_compiler.NoCompiler."""
         if self._calls:
-            found = c_compiler.load(_HEAD + "".join(self._texts))
+            found = c_compiler.load(native_prelude.TEXT + "".join(self._texts))
             for call in self._calls:
                 call.function = getattr(found, call.name)
 

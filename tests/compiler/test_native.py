@@ -52,6 +52,32 @@ def test_arithmetic_has_the_tapes_bits(dtype: str) -> None:
     assert np.array_equal(grads["x"], by_blocks["x"], equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_tanh_is_within_three_units_in_the_last_place(dtype: str) -> None:
+    scales = np.repeat([1e-12, 1e-3, 0.1, 1.0, 10.0], N // 5)
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).smallest_subnormal, 20.5]
+    x = np.concatenate([vector()[: scales.size] * scales, special]).astype(dtype)
+    found, wanted = gradcli.compile("tanh(x)", native=True)(x=x), np.tanh(x.astype("g"))
+    off = np.abs(found - wanted)[:-7] / np.spacing(np.abs(wanted).astype(dtype))[:-7]
+    assert off.max() < 3
+    np.testing.assert_array_equal(found[-7:], np.tanh(x[-7:]))
+    assert (np.signbit(found[-6:]) == np.signbit(x[-6:])).all()
+
+
+def test_what_is_taken_of_rows_and_put_into_them_has_the_tapes_places() -> None:
+    g = np.random.default_rng(2)
+    x, t = g.standard_normal((403, 101)), gradcli.tensor(g.integers(0, 101, 403))
+
+    def loss(x: Any) -> Any:
+        entropy = gradcli.nn.functional.cross_entropy(x, t, reduction="none")
+        return (entropy * entropy).sum() + (x * 2 + 1).take_along_dim(t[:, None], 1).sum()
+
+    value, grads = gradcli.compile(loss, native=True).value_and_grad(x=x)
+    wanted, by_blocks = gradcli.compile(loss).value_and_grad(x=x)
+    np.testing.assert_allclose(value, wanted, rtol=1e-13)
+    np.testing.assert_allclose(grads["x"], by_blocks["x"], rtol=1e-12, atol=1e-14)
+
+
 def test_functions_of_the_c_library_are_as_near_as_they_promise() -> None:
     x = vector()
     compiled = gradcli.compile("sum(exp(-x**2)*sin(3*x))", native=True, threads=1)

@@ -1,0 +1,109 @@
+"""The C that every library of generated code begins with: sums, largest elements, and tanh."""
+
+from __future__ import annotations
+
+import re
+
+# gcc would merge sin and cos into sincos, which has no vector form: they are no builtins (see
+# `c_compiler`), and `const` says what gcc knew of them.
+_DECLARED = """#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+extern double sin(double) __attribute__((const));
+extern double cos(double) __attribute__((const));
+extern float sinf(float) __attribute__((const));
+extern float cosf(float) __attribute__((const));
+#ifdef __FMA__
+#define FMA_double __builtin_fma
+#define FMA_float __builtin_fmaf
+#else
+#define FMA_double(a, b, c) ((a) * (b) + (c))
+#define FMA_float(a, b, c) ((a) * (b) + (c))
+#endif
+"""
+_SUM = """static T sum_T(const T *a, long n) {
+  if (n < 8) { T s = -0.0; for (long i = 0; i < n; i++) s += a[i]; return s; }
+  if (n > 128) { long h = n / 2; h -= h % 8; return sum_T(a, h) + sum_T(a + h, n - h); }
+  T r[8]; long i = 8;
+  for (int j = 0; j < 8; j++) r[j] = a[j];
+  for (; i < n - n % 8; i += 8) for (int j = 0; j < 8; j++) r[j] += a[i + j];
+  T s = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+  for (; i < n; i++) s += a[i];
+  return s;
+}
+"""
+# Partial results lie side by side, as many as the widest vector has floats, or doubles; NaN wins.
+_LANES = (16, 8)
+_EXTREME_LANES = """static inline T NAME_LANES_T(const T *a, long n) {
+  T r[LANES]; long i = LANES;
+  for (int j = 0; j < LANES; j++) r[j] = a[j];
+  for (; i + LANES <= n; i += LANES)
+    for (int j = 0; j < LANES; j++) r[j] = (r[j] OP a[i + j] | r[j] != r[j]) ? r[j] : a[i + j];
+  for (int h = LANES / 2; h; h /= 2)
+    for (int j = 0; j < h; j++) r[j] = (r[j] OP r[j + h] | r[j] != r[j]) ? r[j] : r[j + h];
+  T s = r[0];
+  for (; i < n; i++) s = (s OP a[i] | s != s) ? s : a[i];
+  return s;
+}
+"""
+_EXTREME = """static T NAME_T(const T *a, long n) {
+  CHOICE
+  T s = a[0];
+  for (long i = 1; i < n; i++) s = (s OP a[i] | s != s) ? s : a[i];
+  return s;
+}
+"""
+# glibc's vector tanh looks numbers up in a table, an element at a time. This is e/(e + 2), e = exp(2|x|) - 1
+# = 2^k (exp(r) - 1) + 2^k - 1 with 2|x| = k log 2 + r, and exp(r) = 1 + r + r² q(r): q is a polynomial of
+# least error on |r| <= log(2)/2. It is at most 3 units in the last place off.
+_TANH = """static inline T tanh_T(T x) {
+  T z = fabs(x) > FAR ? 2 * FAR : 2 * fabs(x);
+  union { T value; I bits; } n, s;
+  n.value = FMA_T(z, (T)0x1.71547652b82fep+0, ROUND);
+  s.bits = (n.bits + BIAS) << BITS;
+  T k = n.value - ROUND, r = FMA_T(k, HIGH, z);
+  r = FMA_T(k, LOW, r);
+  T q = 0;
+  HORNER
+  T e = FMA_T(s.value, FMA_T(r * r, q, r), s.value - 1);
+  return copysign(e / (e + 2), x);
+}
+"""
+# The words of a type in these texts, and the terms of q.
+_TYPES = {
+    "double": (
+        {"FAR": "20.0", "I": "unsigned long long", "BIAS": "1023", "BITS": "52"}
+        | {"ROUND": "0x1.8p52", "HIGH": "-0x1.62e42fefa39efp-1", "LOW": "-0x1.abc9e3b39803fp-56"},
+        "0x1.af389ecfc4b9cp-26 0x1.28917c89a43a7p-22 0x1.71de0db2f6b19p-19 0x1.a019b9149a41cp-16"
+        " 0x1.a01a01a7c2efep-13 0x1.6c16c17889ef1p-10 0x1.11111111109b5p-7 0x1.5555555553d68p-5"
+        " 0x1.5555555555556p-3 0.5",
+    ),
+    "float": (
+        {"FAR": "10.0f", "I": "unsigned int", "BIAS": "127", "BITS": "23", "ROUND": "0x1.8p23f"}
+        | {"HIGH": "-0x1.63p-1f", "LOW": "0x1.bd0106p-13f", "fabs": "fabsf"}
+        | {"copysign": "copysignf"},
+        "0x1.6d10fcp-10f 0x1.120b62p-7f 0x1.55551ap-5f 0x1.5554dep-3f 0.5f",
+    ),
+}
+
+
+def _written() -> str:
+    text = _DECLARED
+    for kind, (words, terms) in _TYPES.items():
+        horner = " ".join(f"q = FMA_T(q, r, {term});" for term in terms.split())
+        parts = [_SUM, _TANH.replace("HORNER", horner)]
+        lanes = [_EXTREME_LANES.replace("LANES", str(n)) for n in _LANES]
+        choice = " ".join(f"if (n >= {n}) return NAME_{n}_T(a, n);" for n in _LANES)
+        extreme = "".join([*lanes, _EXTREME.replace("CHOICE", choice)])
+        parts += [
+            extreme.replace("NAME", name).replace("OP", order)
+            for name, order in (("max", ">="), ("min", "<="))
+        ]
+        part = "".join(parts)
+        for word, meant in words.items():
+            part = re.sub(rf"\b{word}\b", meant, part)
+        text += re.sub(r"\bT\b|(?<=_)T\b", kind, part)
+    return text
+
+
+TEXT = _written()
