@@ -31,15 +31,20 @@ _numbers = count()
 
 
 class Pass:
-    """A running backward pass, as hooks see it."""
+    """A running backward pass, as hooks see it.
 
-    __slots__ = ("captured", "nodes", "number", "only", "whole")
+    nodes: all that are reachable. create: as create_graph. retain: whether the graph is kept. captured: the
+    gradients that are collected, not accumulated. only: ids of the nodes to run; None: all.
+    """
+
+    __slots__ = ("captured", "create", "nodes", "number", "only", "retain", "whole")
+    nodes: list[Node]
 
     def __init__(
-        self, nodes: list[Node], only: frozenset[int] | None, captured: Captured | None
+        self, create: bool, retain: bool, captured: Captured | None, only: frozenset[int] | None
     ) -> None:
-        self.number, self.nodes, self.only = next(_numbers), nodes, only
-        self.captured = captured
+        self.number, self.nodes = next(_numbers), []
+        self.create, self.retain, self.captured, self.only = create, retain, captured, only
         # True if neither this pass nor an outer one is limited to given inputs.
         outer = _running.task
         self.whole: bool = only is None and (outer is None or outer.whole)
@@ -50,7 +55,11 @@ class Pass:
             return False
         if self.only is None or id(node) in self.only:
             return True
-        return self.captured is not None and self.captured.wants(node)
+        return self.wants(node)
+
+    def wants(self, node: Node) -> bool:
+        """True if the pass captures the gradient of one of the node's outputs."""
+        return self.captured is not None and id(node) in self.captured.nodes
 
 
 class _PassOfThread(threading.local):
@@ -76,10 +85,6 @@ class Captured:
         self.keys = {_key(e) for e in edges if e is not None}
         self.nodes = {node for node, _ in self.keys}
         self.grads: dict[tuple[int, int], Any] = {}
-
-    def wants(self, node: Node) -> bool:
-        """True if the gradient of one of the node's outputs is wanted."""
-        return id(node) in self.nodes
 
     def of(self, e: Edge) -> Any:
         """The gradient that arrived at an edge, or None."""
@@ -130,7 +135,7 @@ def run(
     _running.depth += 1
     try:
         with np.errstate(all="ignore"):
-            _run(roots, cotangents, retain, create, captured, only)
+            _run(roots, cotangents, Pass(create, retain, captured, only))
         for callback in callbacks:  # the list grows while callbacks queue callbacks
             callback()
     finally:
@@ -196,55 +201,26 @@ def leaves(roots: Iterable[Edge | None]) -> list[Any]:
     return [n.variable for n in nodes if isinstance(n, AccumulateGrad)]
 
 
-def _run(
-    roots: Sequence[Edge],
-    cotangents: Sequence[Any],
-    retain: bool,
-    create: bool,
-    captured: Captured | None,
-    only: frozenset[int] | None,
-) -> None:
-    nodes, ports = discover(roots)
-    if not nodes:
+def _run(roots: Sequence[Edge], cotangents: Sequence[Any], now: Pass) -> None:
+    now.nodes, ports = discover(roots)
+    if not now.nodes:
         return
-    _running.task = Pass(nodes, only, captured)
-    if any(n._mark is RARE and n._primitive is not None and n._primitive.rare for n in nodes):
-        create, cotangents = (
-            True,
-            [as_tensor(s) for s in cotangents],
-        )  # primitives of batches run on tensors
-        before = modes.change(batched=True)  # whose levels may be closed by now
-        try:
-            _run_seeded(roots, cotangents, ports, retain, create, captured, only)
-        finally:
-            modes.restore(before)
-    else:
-        _run_seeded(roots, cotangents, ports, retain, create, captured, only)
-
-
-def _run_seeded(
-    roots: Sequence[Edge],
-    cotangents: Sequence[Any],
-    ports: dict[Node, list[Port]],
-    retain: bool,
-    create: bool,
-    captured: Captured | None,
-    only: frozenset[int] | None,
-) -> None:
+    _running.task, before = now, modes.local.state
+    if any(n._mark is RARE and n._primitive is not None and n._primitive.rare for n in now.nodes):
+        # primitives of batches run on tensors
+        now.create, cotangents = True, [as_tensor(s) for s in cotangents]
+        modes.change(batched=True)  # whose levels may be closed by now
     grads: dict[Any, Any] = {}
     for root, cotangent in zip(roots, cotangents, strict=True):
         grads[root] = grads[root] + cotangent if root in grads else cotangent
-    _run_watched(exact_order(roots), ports, grads, retain, create, captured, only)
+    try:
+        _run_nodes(exact_order(roots), ports, grads, now)
+    finally:
+        modes.restore(before)
 
 
-def _run_watched(
-    nodes: list[Node],
-    ports: dict[Node, list[Port]],
-    grads: dict[Any, Any],
-    retain: bool,
-    create: bool,
-    captured: Captured | None,
-    only: frozenset[int] | None,
+def _run_nodes(
+    nodes: list[Node], ports: dict[Node, list[Port]], grads: dict[Any, Any], now: Pass
 ) -> None:
     """Run the nodes in order, with all that the plain pass leaves out."""
     state = modes.current()
@@ -273,18 +249,18 @@ def _run_watched(
             missing = g is None
         if missing and not _rare(node):
             continue
-        if only is not None and id(node) not in only:
-            if captured is not None and captured.wants(node):
-                _capture(node, g, captured, create, runs=False)
+        if now.only is not None and id(node) not in now.only:
+            if now.wants(node):
+                _capture(node, g, now, runs=False)
             continue
         if node.__class__ is AccumulateGrad:
-            _run_leaf(node, g, create, captured)
+            _run_leaf(node, g, now)
             continue
         results = d = old = None  # drop the previous node's gradients, one of which may be `g`
-        if bare and _spends(node, captured) and sys.getrefcount(g) == _ALONE:
+        if bare and _spends(node, now) and sys.getrefcount(g) == _ALONE:
             given_up.array = _given_up(g)
         try:
-            results = _run_node(node, g, create, captured, state)
+            results = _run_node(node, g, now, state)
         finally:
             given_up.array = None
         for i, (e, d) in enumerate(zip(node._edges, results, strict=True)):
@@ -296,7 +272,7 @@ def _run_watched(
                 grads[e] = recorder.arrived(old, d, node)
             else:
                 grads[e] = d if old is None else old + d
-        if not retain and node._saved:
+        if not now.retain and node._saved:
             node._saved = None
             _tell("free", node, None)
     _tell("end", nodes[0], None)
@@ -311,10 +287,12 @@ def _alone() -> int:
 _ALONE = _alone()
 
 
-def _spends(node: Node, captured: Captured | None) -> bool:
+def _spends(node: Node, now: Pass) -> bool:
     """Whether a VJP rule may overwrite the incoming gradient: no hook or capture sees it."""
-    primitive, shown = node._primitive, captured is not None and captured.wants(node)
-    return primitive is not None and primitive.donates and node._hooks is None and not shown
+    primitive = node._primitive
+    if primitive is None or not primitive.donates or node._hooks is not None:
+        return False
+    return not now.wants(node)
 
 
 def _given_up(g: Any) -> Any:
@@ -341,18 +319,18 @@ def _rare(node: Node) -> bool:
     return node._mark is RARE
 
 
-def _run_leaf(node: AccumulateGrad, grad: Any, create: bool, captured: Captured | None) -> None:
+def _run_leaf(node: AccumulateGrad, grad: Any, now: Pass) -> None:
     """Run a leaf: its hooks, and the accumulation of its gradient."""
     variable = node.variable
     _tell("start", node, (grad,))
     if variable.hooks:
-        grad = call_tensor_hooks(variable.hooks, grad, create, node)
-    if captured is not None and (id(node), 0) in captured.keys:
-        captured.grads[id(node), 0] = owned(grad)
-    if captured is not None:
+        grad = call_tensor_hooks(variable.hooks, grad, now.create, node)
+    if now.captured is not None:
+        if now.wants(node):
+            now.captured.grads[id(node), 0] = owned(grad)
         return
     if node._hooks is not None and node._hooks.pre:
-        grad = _call_prehooks(node, grad, create)
+        grad = _call_prehooks(node, grad, now.create)
     with accumulating:
         add_to_grad(variable, grad)
         _tell("accumulate", node, (grad, variable._grad))
@@ -448,9 +426,7 @@ def _call_prehooks(node: Node, grad: Any, create: bool) -> Any:
     return plain if many else plain[0]
 
 
-def _capture(
-    node: Node, grad: Any, captured: Captured | None, create: bool, runs: bool = True
-) -> Any:
+def _capture(node: Node, grad: Any, now: Pass, runs: bool = True) -> Any:
     """Call the tensor hooks of a node's outputs, retain and capture gradients; returns the gradient.
 
     As in PyTorch, the gradient of a node that runs is captured before its hooks.
@@ -458,18 +434,18 @@ def _capture(
     hooks = node._hooks
     many = isinstance(grad, list)
     parts = list(grad) if many else [grad]
-    if runs and captured is not None:
-        captured.take(node, parts)
+    if runs and now.captured is not None:
+        now.captured.take(node, parts)
     if hooks is not None:
         for nr, own in hooks.tensor.items():
-            parts[nr] = call_tensor_hooks(own, parts[nr], create, node)
+            parts[nr] = call_tensor_hooks(own, parts[nr], now.create, node)
         for nr, keeper in hooks.retain.items():
             tensor = keeper()
             if tensor is not None and parts[nr] is not None:
                 _retain(tensor, parts[nr])
                 _tell("retain", node, parts[nr])
-    if not runs and captured is not None:
-        captured.take(node, parts)
+    if not runs and now.captured is not None:
+        now.captured.take(node, parts)
     return parts if many else parts[0]
 
 
@@ -484,14 +460,12 @@ def _retain(tensor: Tensor, grad: Any) -> None:
             tensor._grad = wrap(had.array + grad)
 
 
-def _run_node(
-    node: Node, grad: Any, create: bool, captured: Captured | None, state: modes.State
-) -> Any:
+def _run_node(node: Node, grad: Any, now: Pass, state: modes.State) -> Any:
     """Run a node with its hooks, capturing and checks for anomalies; returns its inputs' gradients."""
     hooks = node._hooks
-    grad = _capture(node, grad, captured, create)
+    grad = _capture(node, grad, now)
     if hooks is not None and hooks.pre:
-        grad = _call_prehooks(node, grad, create)
+        grad = _call_prehooks(node, grad, now.create)
     many = isinstance(grad, list)
     incoming = tuple(grad) if many else (grad,)
     _tell("start", node, incoming)
@@ -500,7 +474,7 @@ def _run_node(
         if state.anomaly or state.recorder is not None:
             running.node = node
         try:
-            results = of_inputs(node, grad, create)
+            results = of_inputs(node, grad, now.create)
         except BaseException:
             if state.anomaly:
                 accuse(node)
@@ -508,7 +482,7 @@ def _run_node(
     if state.anomaly and state.check_nan:
         check(node, results)
     if hooks is not None and hooks.post:
-        results = _call_posthooks(node, results, incoming, create)
+        results = _call_posthooks(node, results, incoming, now.create)
     if state.observer is not None:
         fitted = tuple(
             None if d is None or e is None else fit(d, e, node, i)
