@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,6 +253,18 @@ def gradients(
             found = wrap(zeros, requires_grad=create_graph)
         results.append(as_tensor(found))
     return tuple(results)
+
+
+def of_recorded(
+    outputs: Iterable[Any], inputs: Sequence[Any], cotangents: Iterable[Any], **how: Any
+) -> tuple[Any, ...]:
+    """As `grad`, of those outputs alone that are recorded; None where nothing leads to an input."""
+    both = zip(outputs, cotangents, strict=True)
+    pairs = [(o, s) for o, s in both if o is not None and o.requires_grad]
+    if not pairs:
+        return (None,) * len(inputs)
+    roots, starts = zip(*pairs, strict=True)
+    return grad(roots, inputs, starts, allow_unused=True, **how)
 
 
 def _batched(

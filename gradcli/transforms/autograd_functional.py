@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.core import modes
-from gradcli.core.backward_pass import grad, tell
+from gradcli.core.backward_pass import of_recorded, tell
 from gradcli.core.batch_levels import remove_batch_dim
 from gradcli.core.batched_arrays import BatchLevel, opened
 from gradcli.core.tensor import Tensor, wrap
@@ -26,7 +26,6 @@ from gradcli.transforms.strict_arguments import (
     _outputs,
     _released,
     _single_output,
-    _slopes,
     _unwrapped,
     _vectors,
 )
@@ -46,27 +45,18 @@ def _pulled(
     message: what it says of a missing gradient. constant: what a gradient is that does not depend on
     the inputs, where it was to be differentiated again.
     """
-    pairs = [
-        (o, s)
-        for o, s in zip(outputs, cotangents, strict=True)
-        if o is not None and o.requires_grad
-    ]
-    if not pairs:
-        grads: tuple[Tensor | None, ...] = (None,) * len(inputs)
-    else:
-        grads = grad(
-            [o for o, _ in pairs],
-            inputs,
-            [s for _, s in pairs],
-            create_graph=create_graph,
-            retain_graph=True,
-            allow_unused=True,
-        )
+    grads = of_recorded(outputs, inputs, cotangents, create_graph=create_graph, retain_graph=True)
     _check_slopes(grads, strict, create_graph, message, constant)
     return tuple(
         wrap(np.zeros(t.shape, t.array.dtype)) if g is None else g
         for g, t in zip(grads, inputs, strict=True)
     )
+
+
+def _returned(create_graph: bool, *found: tuple[Tensors, bool]) -> tuple[Any, Any]:
+    """(values, whether they are many) of outputs and of a product, as the caller gets them."""
+    outputs, product = (_released(_unwrapped(v, many), create_graph) for v, many in found)
+    return outputs, product
 
 
 def vjp(
@@ -85,10 +75,7 @@ def vjp(
         say = "user-provided function returns"
         cotangents = _vectors(v, outputs, many_out, create_graph, "vjp", say)
     pulled = _pulled(outputs, variables, cotangents, create_graph, strict, _INDEPENDENT)
-    return (
-        _released(_unwrapped(outputs, many_out), create_graph),
-        _released(_unwrapped(pulled, many), create_graph),
-    )
+    return _returned(create_graph, (outputs, many_out), (pulled, many))
 
 
 def jvp(
@@ -104,7 +91,7 @@ def jvp(
         many_out, outputs = _outputs(func, variables, "jvp")
         _check_tracked(outputs, "outputs", strict)
         cotangents = tuple(wrap(np.zeros(o.shape, o.array.dtype), True) for o in outputs)
-        pulled = _slopes(outputs, variables, cotangents)
+        pulled = of_recorded(outputs, variables, cotangents, create_graph=True)
         _check_tracked(pulled, "grad_inputs", strict)
         pushed = _pulled(
             pulled,
@@ -115,10 +102,7 @@ def jvp(
             "The gradient with respect to the input is independent of entry {} in the grad_outputs "
             "when using the double backward trick to compute forward mode gradients. " + _STRICT,
         )
-    return (
-        _released(_unwrapped(outputs, many_out), create_graph),
-        _released(_unwrapped(pushed, many_out), create_graph),
-    )
+    return _returned(create_graph, (outputs, many_out), (pushed, many_out))
 
 
 def jacobian(
@@ -263,7 +247,7 @@ def _second(
 ) -> tuple[bool, Tensors, Tensors, Tensors, tuple[Any, ...]]:
     many, variables, vectors = _beside_vectors(inputs, v, create_graph, name)
     _, outputs = _single_output(func(*variables), name, strict)
-    slopes = _slopes(outputs, variables, (None,))
+    slopes = of_recorded(outputs, variables, (None,), create_graph=True)
     _check_tracked(slopes, "jacobian", strict)
     return many, variables, vectors, outputs, slopes
 
@@ -283,10 +267,7 @@ def vhp(
         pulled = _pulled(
             slopes, variables, vectors, create_graph, strict, _HESSIAN_INDEPENDENT, "hessian"
         )
-    return (
-        _released(outputs[0], create_graph),
-        _released(_unwrapped(pulled, many), create_graph),
-    )
+    return _returned(create_graph, (outputs, False), (pulled, many))
 
 
 def hvp(
@@ -314,7 +295,4 @@ def hvp(
             "backward trick to replace forward mode AD.",
             "hessian",
         )
-    return (
-        _released(outputs[0], create_graph),
-        _released(_unwrapped(pushed, many), create_graph),
-    )
+    return _returned(create_graph, (outputs, False), (pushed, many))

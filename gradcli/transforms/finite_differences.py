@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.core import modes
-from gradcli.core.backward_pass import grad
+from gradcli.core.backward_pass import of_recorded
 from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.registry import table
 from gradcli.tracing.calls import calls
-from gradcli.transforms.tolerances import NotFinite, allowed
+from gradcli.transforms.tolerances import NotFinite, allowed, worst
 from gradcli.transforms.traced_run import traced_run
 
 Function = Callable[..., Any]
@@ -132,17 +132,8 @@ class Checked:
         smooth = np.array(relative)
         for kink in kinks:
             smooth[kink.index] = 0
-        shown = np.where(wrong, relative, -1.0)
         self.ok = not wrong.any()
-        at = int(np.argmax(shown if not self.ok else smooth)) if smooth.size else 0
-        self.index = (
-            tuple(int(i) for i in np.unravel_index(at, smooth.shape)) if smooth.size else ()
-        )
-        self.error = (
-            float(relative[self.index] if not self.ok else smooth[self.index])
-            if (smooth.size)
-            else 0.0
-        )
+        self.index, self.error = worst(smooth if self.ok else np.where(wrong, relative, -1.0))
 
     @property
     def at_edge(self) -> bool:
@@ -238,19 +229,8 @@ def check_point(
         scale = sum(
             float(np.abs(s * o.array).sum()) for o, s in zip(outputs, cotangents, strict=True)
         )
-        pairs = [
-            (o, wrap(s.astype(o.array.dtype)[()])) for o, s in zip(outputs, cotangents, strict=True)
-        ]
-        pairs = [(o, s) for o, s in pairs if o.requires_grad]
         analytic = analytic and not any(o.is_complex() for o in outputs)  # their real parts count
-        grads: Sequence[Any] = [None] * len(wrt)
-        if pairs:
-            grads = grad(
-                [o for o, _ in pairs],
-                [leaves[n] for n in wrt],
-                [s for _, s in pairs],
-                allow_unused=True,
-            )
+        grads = of_recorded(outputs, [leaves[n] for n in wrt], _starts(outputs, cotangents))
 
     def along(name: str, array: Any) -> Any:
         """The scalar whose gradient is checked, with another value of one variable."""
@@ -309,21 +289,17 @@ def _felt(function: Function, tensors: Mapping[str, Tensor], cotangents: Sequenc
             outputs = outputs_of(function(**tensors))
     finally:
         modes.restore(before)
-    pairs = [
-        (o, wrap(s.astype(o.array.dtype)[()]))
-        for o, s in zip(outputs, cotangents, strict=True)
-        if o.requires_grad
-    ]
-    if not pairs or not made:
-        return 0.0
-    ends, cotangent = zip(*pairs, strict=True)
-    slopes = grad(list(ends), made, list(cotangent), allow_unused=True)
+    slopes = of_recorded(outputs, made, _starts(outputs, cotangents))
     total = 0.0
     for t, g in zip(made, slopes, strict=True):
         if g is not None and t.shape == g.shape:
             sizes = np.abs(t.array) * np.abs(g.array)
             total += float(sizes.sum(where=np.isfinite(sizes)))
     return total
+
+
+def _starts(outputs: Sequence[Tensor], cotangents: Sequence[Any]) -> list[Tensor]:
+    return [wrap(s.astype(o.array.dtype)[()]) for o, s in zip(outputs, cotangents, strict=True)]
 
 
 def _total(values: Sequence[Tensor], cotangents: Sequence[Any]) -> Any:
@@ -336,27 +312,20 @@ def _total(values: Sequence[Tensor], cotangents: Sequence[Any]) -> Any:
     return total
 
 
-class _Slopes:
+class _Slopes(NamedTuple):
     """The numerical slopes of a function of one variable at a point, beside the gradient there.
 
     along: the function's value, by the variable's. scale: the size of what it is a sum of. exact: whether
     slopes are taken by a complex step.
     """
 
-    __slots__ = ("along", "analytical", "array", "centre", "exact", "rtol", "scale")
-
-    def __init__(
-        self,
-        along: Callable[[Any], Any],
-        array: Any,
-        analytical: Any,
-        scale: float,
-        rtol: float,
-        exact: bool,
-    ) -> None:
-        self.along, self.array, self.analytical = along, array, analytical
-        self.scale, self.rtol, self.exact = scale, rtol, exact
-        self.centre = 0.0 if exact else np.real(along(np.array(array)))
+    along: Callable[[Any], Any]
+    array: Any
+    analytical: Any
+    scale: float
+    rtol: float
+    exact: bool
+    centre: float  # the value at the point, where differences are taken
 
     def line(self, where: Any, axis: complex = 1.0) -> Callable[[float], float]:
         """The value along an element, or a direction, by the step; nan outside of the domain."""
@@ -436,7 +405,8 @@ def _compare(
 ) -> Checked:
     """One variable's gradient, both ways; of more than `many` elements, all together and a sample."""
     exact = analytic and array.dtype.kind == "f"
-    slopes = _Slopes(partial(along, name), array, analytical, scale, rtol, exact)
+    centre = 0.0 if exact else np.real(along(name, np.array(array)))
+    slopes = _Slopes(partial(along, name), array, analytical, scale, rtol, exact, centre)
     places = list(np.ndindex(array.shape)) if array.size <= many else _sample(array, slopes.agree)
     numerical, uncertain = np.array(analytical), np.zeros(array.shape)
     kinks: list[Kink] = []
@@ -717,17 +687,8 @@ def gradient_function(function: Function, wrt: Sequence[str], number: int = 0) -
             }
             outputs = outputs_of(function(**{**tensors, **own}))
             cotangents = [wrap(s[()]) for s in random_cotangents(outputs, number)]
-            pairs = [(o, s) for o, s in zip(outputs, cotangents, strict=True) if o.requires_grad]
-            if not pairs:
-                return []
-            found = grad(
-                [o for o, _ in pairs],
-                [own[n] for n in wrt],
-                [s for _, s in pairs],
-                create_graph=True,
-                allow_unused=True,
-                materialize_grads=True,
-            )
-        return list(found)
+            how = {"create_graph": True, "materialize_grads": True}
+            found = of_recorded(outputs, [own[n] for n in wrt], cotangents, **how)
+        return [g for g in found if g is not None]
 
     return gradients

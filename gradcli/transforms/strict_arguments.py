@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.backward_pass import grad
 from gradcli.core.tensor import Tensor, wrap
 
 Tensors = tuple[Tensor, ...]
@@ -102,20 +101,6 @@ def _check_tracked(values: Any, what: str, strict: bool) -> None:
             raise RuntimeError(_INDEPENDENT.format(i))
         if not value.requires_grad:
             raise RuntimeError(_CONSTANT[what].format(i))
-
-
-def _slopes(outputs: Any, inputs: Tensors, cotangents: Any) -> tuple[Any, ...]:
-    """Recorded gradients; None where there is no dependence."""
-    if not any(o.requires_grad for o in outputs):
-        return (None,) * len(inputs)
-    pairs = [(o, s) for o, s in zip(outputs, cotangents, strict=True) if o.requires_grad]
-    return grad(
-        [o for o, _ in pairs],
-        inputs,
-        [s for _, s in pairs],
-        create_graph=True,
-        allow_unused=True,
-    )
 
 
 def _unwrapped(values: Tensors, is_tuple: bool) -> Any:

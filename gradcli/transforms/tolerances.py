@@ -23,6 +23,14 @@ def allowed(a: Any, b: Any, rtol: float, atol: float | None, of_scale: float = O
     return atol + rtol * size
 
 
+def worst(errors: Any) -> tuple[tuple[int, ...], float]:
+    """(index, error) of the largest of an array's errors; of none, 0."""
+    if not errors.size:
+        return (), 0.0
+    index = tuple(map(int, np.unravel_index(int(np.argmax(errors)), errors.shape)))
+    return index, float(errors[index])
+
+
 class NotFinite(ArithmeticError):
     """The function's value is infinite or NaN at the point: there is no slope to compare with."""
 
@@ -46,10 +54,6 @@ class Comparison:
             relative = np.where(both, 0.0, difference / np.where(size == 0, 1.0, size))
         relative = np.where(np.isnan(relative), np.inf, relative)
         self.ok = bool((both | (difference <= allowed(given, true, rtol, atol))).all())
-        at = int(np.argmax(relative)) if relative.size else 0
-        self.index = (
-            tuple(int(i) for i in np.unravel_index(at, relative.shape)) if true.size else ()
-        )
-        self.error = float(relative[self.index]) if true.size else 0.0
+        self.index, self.error = worst(relative)
         self.derivative: str | None = None
         self.mistake: str | None = None
