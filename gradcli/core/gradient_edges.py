@@ -55,11 +55,8 @@ class saved_tensors_hooks(modes.Mode):
     def __init__(
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
     ) -> None:
-        super().__init__()
+        super().__init__(pack_hook, unpack_hook)
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
-
-    def clone(self) -> modes.Mode:
-        return type(self)(self.pack_hook, self.unpack_hook)
 
     def values(self) -> dict[str, Any]:
         return {"pack": (*modes.current().pack, (self.pack_hook, self.unpack_hook))}
@@ -80,21 +77,15 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda t: t.clone(), lambda t: t)
-        self.pin_memory = pin_memory
-
-    def clone(self) -> modes.Mode:
-        return type(self)(self.pin_memory)
+        self.pin_memory, self._made_of = pin_memory, (pin_memory,)
 
 
 class disable_saved_tensors_hooks(modes.Mode):
     """A context in which `saved_tensors_hooks` raise RuntimeError with the given message."""
 
     def __init__(self, error_message: str) -> None:
-        super().__init__()
+        super().__init__(error_message)
         self.error_message = error_message
-
-    def clone(self) -> modes.Mode:
-        return type(self)(self.error_message)
 
     def values(self) -> dict[str, Any]:
         stack = modes.current().pack

@@ -142,10 +142,14 @@ def current() -> State:
 
 
 class Mode:
-    """A context manager that changes the state; also decorates functions and generators."""
+    """A context manager that changes the state; also decorates functions and generators.
 
-    def __init__(self) -> None:
+    made_of: the arguments of its class, for the fresh one that a decorated call enters.
+    """
+
+    def __init__(self, *made_of: Any) -> None:
         self._before: list[State | None] = []
+        self._made_of = made_of
 
     def values(self) -> dict[str, Any]:
         """The fields of the state that the mode sets."""
@@ -153,7 +157,7 @@ class Mode:
 
     def clone(self) -> Mode:
         """A fresh context manager like this one, for a decorated call."""
-        return type(self)()
+        return type(self)(*self._made_of)
 
     def __enter__(self) -> Any:
         self._before.append(change(**self.values()))
@@ -253,11 +257,8 @@ class inference_mode(Mode):
         return cls()(mode)
 
     def __init__(self, mode: bool = True) -> None:
-        super().__init__()
+        super().__init__(mode)
         self.mode = mode
-
-    def clone(self) -> Mode:
-        return type(self)(self.mode)
 
     def values(self) -> dict[str, Any]:
         return {"inference": self.mode, "enabled": not self.mode}
@@ -267,16 +268,13 @@ class set_grad_enabled(Mode):
     """Switches recording on or off at once; as a context manager, until the end of the block."""
 
     def __init__(self, mode: bool) -> None:
-        super().__init__()
+        super().__init__(mode)
         self.mode = bool(mode)
         self._first: State | None = change(enabled=self.mode)
         self._entered = False
 
     def values(self) -> dict[str, Any]:
         return {"enabled": self.mode}
-
-    def clone(self) -> Mode:
-        return type(self)(self.mode)
 
     def __call__(self, function: F) -> F:
         restore(self._first)
@@ -298,15 +296,12 @@ class set_detect_anomaly(Mode):
     """Switches anomaly mode on or off at once; as a context manager, until the end of the block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        super().__init__()
+        super().__init__(mode, check_nan)
         self.mode, self.check_nan = mode, check_nan
         self._first: State | None = change(**self.values())
 
     def values(self) -> dict[str, Any]:
         return {"anomaly": self.mode, "check_nan": self.check_nan}
-
-    def clone(self) -> Mode:
-        return type(self)(self.mode, self.check_nan)
 
     def __enter__(self) -> None:
         change(**self.values())
@@ -326,12 +321,9 @@ class set_multithreading_enabled(Mode):
     """Sets whether passes may use other threads. They never do; only the state is kept."""
 
     def __init__(self, mode: bool) -> None:
-        super().__init__()
+        super().__init__(mode)
         self.mode = mode
         self._former, _threads.enabled = _threads.enabled, mode
-
-    def clone(self) -> Mode:
-        return type(self)(self.mode)
 
     def __enter__(self) -> None:
         pass
@@ -349,7 +341,7 @@ class detect_anomaly(Mode):
     """A context in which a NaN gradient raises an error that shows the traceback of the forward call."""
 
     def __init__(self, check_nan: bool = True) -> None:
-        super().__init__()
+        super().__init__(check_nan)
         self.check_nan = check_nan
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
@@ -359,9 +351,6 @@ class detect_anomaly(Mode):
 
     def values(self) -> dict[str, Any]:
         return {"anomaly": True, "check_nan": self.check_nan}
-
-    def clone(self) -> Mode:
-        return type(self)(self.check_nan)
 
 
 def depth() -> int:

@@ -902,6 +902,13 @@ def wrap(array: Any, requires_grad: bool = False) -> Tensor:
     return out
 
 
+def retain_anew(tensor: Tensor) -> None:
+    """Keep a tensor's gradient, if it was kept, at the node that the tensor has now."""
+    if tensor.retained:
+        tensor.retained = False
+        tensor.retain_grad()
+
+
 def edge(tensor: Tensor | Scalar) -> Any:
     """The Node or Port that a tensor's gradient goes to; None if it does not require grad."""
     node = tensor.node

@@ -17,7 +17,7 @@ from gradcli.core.device import contiguous_format
 from gradcli.core.gradients import fit, of_inputs
 from gradcli.core.hooks import node_hooks
 from gradcli.core.node import FREED_MESSAGE, PART, Meta, Node, Port, Wide, blank, short_name
-from gradcli.core.tensor import LAZY, Tensor, Views, edge, link_result, wrap
+from gradcli.core.tensor import LAZY, Tensor, Views, edge, link_result, retain_anew, wrap
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS, address, buffer_of, copied, laid_out
 from gradcli.system.dtypes import scalar_name
@@ -253,15 +253,6 @@ def castable(source: str, target: str) -> bool:
     return order[source] <= order[target]
 
 
-def inplace(primitive: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Run an operation and write its result over its first operand; returns that tensor.
-
-    VJP rules read the operand as it was before. Raises RuntimeError, in PyTorch's words, for a leaf that
-    requires grad, a forbidden view, and a result of another shape or dtype category.
-    """
-    return _inplace(primitive, tensor, args, kwargs)
-
-
 def set_own(tensor: Tensor, level: Any, tangent: Tensor) -> None:
     """Set a tensor's tangent in a level of forward mode; tangents of other levels stay."""
     tensor.tangents = {**(tensor.tangents or {}), level: tangent}
@@ -332,12 +323,12 @@ def will_record(tensor: Tensor, operands: Iterable[Any]) -> bool:
     )
 
 
-def _inplace(
-    primitive: Callable[..., Any],
-    tensor: Tensor,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Tensor:
+def inplace(primitive: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Run an operation and write its result over its first operand; returns that tensor.
+
+    VJP rules read the operand as it was before. Raises RuntimeError, in PyTorch's words, for a leaf that
+    requires grad, a forbidden view, and a result of another shape or dtype category.
+    """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
     operands = (*args, *kwargs.values())
@@ -394,14 +385,6 @@ def _cloned(before: Tensor) -> Tensor:
     return source.clone()  # type: ignore[no-any-return]
 
 
-def write(tensor: Tensor, values: Any, node: Node | None) -> Tensor:
-    """Write values in place; node: the operation that computed them, None if not recorded."""
-    store(tensor, values)
-    if node is not None:
-        rebase(tensor, node)
-    return tensor
-
-
 def rebase(tensor: Tensor, node: Node) -> None:
     """Make `node` the history of a tensor that was written in place; update its base and views too."""
     base = tensor.base
@@ -412,7 +395,8 @@ def rebase(tensor: Tensor, node: Node) -> None:
         base.node = node = copy_slices(base, tensor, node)
     _move_retained(base, node)
     if (shows := _batch_of_another(base)) is None:
-        _mark_views(base)
+        if base.views is not None:
+            _mark(base.views)
         return
     before = modes.change(enabled=True, rules=False, inference=False, intercept=None, pack=())
     try:
@@ -433,17 +417,11 @@ def _move_retained(tensor: Tensor, node: Node) -> None:
         for keepers in (node_hooks(n).retain for n in _inputs(node) if n._hooks is not None):
             for nr in [nr for nr, keeper in keepers.items() if keeper() is tensor]:
                 del keepers[nr]
-        tensor.retained = False
-        tensor.retain_grad()
+        retain_anew(tensor)
 
 
 def _inputs(node: Node) -> list[Node]:
     return [e.node if isinstance(e, Port) else e for e in node._edges if e is not None]
-
-
-def _mark_views(base: Tensor) -> None:
-    if base.views is not None:
-        _mark(base.views)
 
 
 def _mark(views: Views) -> None:
@@ -477,9 +455,7 @@ def regenerate(view: Tensor) -> Node:
     finally:
         modes.restore(before)
     view.stale, view.node = False, node
-    if view.retained:
-        view.retained = False
-        view.retain_grad()
+    retain_anew(view)
     return node
 
 

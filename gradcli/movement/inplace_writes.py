@@ -14,7 +14,7 @@ from gradcli.core import modes
 from gradcli.core.batched_arrays import BatchedArray, BatchLevel, is_batched, zeros_of
 from gradcli.core.primitive import VjpRules
 from gradcli.core.promotion import mismatch
-from gradcli.core.tensor import Tensor, edge, wrap
+from gradcli.core.tensor import Tensor, edge, retain_anew, wrap
 from gradcli.core.views import (
     check_writable,
     inplace,
@@ -326,9 +326,7 @@ def reshaped(name: str, primitive: VjpRules, tensor: Tensor, *options: Any) -> T
     tensor.shared_versions().bump()
     if out.node is not None:
         tensor.node = out.node
-        if tensor.retained:
-            tensor.retained = False
-            tensor.retain_grad()
+        retain_anew(tensor)
     return tensor
 
 

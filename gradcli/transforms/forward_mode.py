@@ -145,12 +145,9 @@ class set_forward_enabled(modes.Mode):
     """Inside, tangents travel with their tensors, or stay behind."""
 
     def __init__(self, mode: bool) -> None:
-        super().__init__()
+        super().__init__(mode)
         self.mode = mode
         self._former: list[bool] = []
-
-    def clone(self) -> modes.Mode:
-        return type(self)(self.mode)
 
     def values(self) -> dict[str, Any]:
         if not self.mode or _here.level is None:
