@@ -40,6 +40,7 @@ SUFFIXES = {
     ".pdf": "pdf",
 }
 BINARY = ("png", "pdf")
+MANY_NODES = 300  # in a picture; more are drawn by module
 FRAME_FORMATS = ("svg", "png", "pdf")
 PAINTED = ("svg", "png", "pdf", "dot", "tikz")
 # Options that not every format has, and those that have them. All others mean the same everywhere.
@@ -57,7 +58,9 @@ REASONS = {
     "wide": "pictures have boxes of a set width, JSON has every number",
 }
 # What becomes of the graph: not what is shown of it, and how.
-_NOT_SHOWN = frozenset("format path frames seed torch norms diagnose sort detect_anomaly".split())
+_NOT_SHOWN = frozenset(
+    "format path frames seed torch norms diagnose time places sort detect_anomaly".split()
+)
 
 
 def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
@@ -100,7 +103,20 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
         "--torch FILE.py[:NAME]",
         "Run a PyTorch program (its arguments after --); the graph of NAME, or of its loss.",
     ),
-    Option("--by", "Fold the graph to modules; --depth unfolds (--torch).", choices=("module",)),
+    Option(
+        "--by",
+        "Fold the graph to modules, or not (auto: pictures of more than 300 nodes; --torch).",
+        choices=("module", "node"),
+    ),
+    Option("--open NAMES", "Of --by module: unfold these modules, separated by commas."),
+    Option("--fold NAMES", "Of --by module: fold these."),
+    Option("--time", "How long every module takes, forward and backward (--torch)."),
+    Option(
+        "--lines",
+        "The program's own lines, or those of libraries (--torch).",
+        name="places",
+        choices=("own", "library"),
+    ),
     Option("--diagnose", "Only what is found to be wrong, with its line and what to do."),
     Option("--norms", "How large gradients are, and where they vanish or explode."),
     Option("--sort", "How --norms is sorted.", choices=("depth", "grad", "ratio")),
@@ -143,14 +159,23 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     wants_gradients = shown["grads"] or options.diagnose
     if norms or sort is not None:
         _check_norms(norms, chosen, folder)
+    if options.time or options.open or options.fold:
+        shown["by"] = "module"
     if options.torch is not None:
-        graph = _torch_graph(
-            *(ctx, options.torch, shown | {"grads": wants_gradients}, seed, norms, anomalies),
-            diagnosed=options.diagnose,
-        )
+        watched = {
+            "values": shown["values"] or norms or anomalies,
+            "gradients": shown["grads"] or anomalies,
+            "norms": options.diagnose,
+            "anomalies": anomalies,
+            "timed": options.time,
+            "lines": options.places or "own",
+        }
+        graph = _torch_graph(ctx, options.torch, seed, watched)
+        _choose_modules(graph, shown, chosen)
     else:
-        if shown["by"] is not None:
-            raise usage("--by module is for programs of PyTorch's", hint="see --torch FILE.py")
+        if shown["by"] is not None or options.places is not None:
+            name = "--lines" if shown["by"] is None else "--by module"
+            raise usage(f"{name} is for programs of PyTorch's", hint="see --torch FILE.py")
         values = shown["values"] or chosen == "html" or norms or anomalies or options.diagnose
         graph = _graph(ctx, request, values, wants_gradients, seed, anomalies)
     if options.diagnose:
@@ -205,37 +230,42 @@ def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Styl
 def _torch_graph(
     ctx: AnyContext,
     target: str,
-    shown: dict[str, Any],
     seed: str | None,
-    norms: bool,
-    anomalies: bool,
-    *,
-    diagnosed: bool,
+    watched: dict[str, Any],
 ) -> Graph:
     from gradcli.commands.torch_program import run_torch
 
     if seed is not None:
         raise usage("--seed is a value of gradcli's language; --torch takes none")
-    ran, wanted = run_torch(
-        target,
-        ctx.meta["gradcli.arguments"],
-        values=shown["values"] or norms or anomalies,
-        gradients=shown["grads"] or anomalies,
-        anomalies=anomalies,
-    )
+    ran, wanted = run_torch(target, ctx.meta["gradcli.arguments"], **watched)
     if ran.error is not None:
         output.note(ran.error, "warning")
-    if anomalies and (found := ran.anomaly()) is not None:
+    if watched["anomalies"] and (found := ran.anomaly()) is not None:
         raise found
     graph = ran.graph(wanted)
-    if shown["grads"]:
+    if watched["gradients"] or watched["norms"]:
         try:
             graph.backpropagate()
         except RuntimeError as error:
-            if not diagnosed:
+            if not watched["norms"]:
                 raise _not_backward(error) from error
             graph.error = graph.error or str(error)
     return graph
+
+
+def _choose_modules(graph: Graph, shown: dict[str, Any], form: str) -> None:
+    """A picture of very many nodes is by module unless something else is asked for."""
+    if form in ("tree", "json") and shown["by"] is None:
+        return
+    if graph.modules is None and shown["by"] == "module" and form != "tree":
+        raise usage("no module of PyTorch's has made these nodes", hint="leave out --by module")
+    count = len(graph.skeleton)
+    narrowed = shown["only"] is not None or shown["depth"] is not None
+    if shown["by"] is None and graph.modules is not None and count > MANY_NODES and not narrowed:
+        shown["by"] = "module"
+        output.note(f"{count:,} nodes are drawn by module; --by node draws them all", "note")
+    if shown["by"] == "node":
+        shown["by"] = None
 
 
 def _not_backward(error: RuntimeError) -> LanguageError:
@@ -281,7 +311,9 @@ def write_graph(
         if form not in BINARY:
             raise
         raise usage(str(error), kind="missing") from error
-    except ValueError as error:  # --only of nothing
+    except ValueError as error:  # --only, --open, --fold of nothing
+        if shown["only"] is None and (shown["open"] or shown["fold"]):
+            raise usage(str(error), kind="name") from error
         if shown["only"] is None:
             raise
         raise only_of_nothing(graph, shown["only"], error) from error

@@ -132,13 +132,10 @@ def _has_graph(value: Any) -> bool:
     return is_torch_tensor(value) and node_of(value) is not None
 
 
-def run_torch(
-    target: str, arguments: list[str], *, values: bool, gradients: bool, anomalies: bool = False
-) -> tuple[Ran, str | None]:
+def run_torch(target: str, arguments: list[str], **watched: Any) -> tuple[Ran, str | None]:
     """Run FILE.py[:NAME], watched; the program and NAME.
 
-    values: count up every result. gradients: count up those of its backward passes. anomalies: find the
-    first NaN.
+    watched: what is learnt on the way, see `Watch`.
     """
     path, wanted = _split(target)
     full = os.path.abspath(os.path.expanduser(path))
@@ -159,7 +156,7 @@ def run_torch(
         ) from error
     from gradcli.graphs.torch_watch import Watch
 
-    watch = Watch(values=values, program=True, gradients=gradients, anomalies=anomalies)
+    watch = Watch(program=True, **watched)
     module = ModuleType("__main__")
     module.__dict__.update(__file__=full, __builtins__=__builtins__)
     with _as_main(module, full, arguments), redirect_stdout(sys.stderr):

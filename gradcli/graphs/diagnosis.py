@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from statistics import median_low
 from typing import Any
 
 from gradcli.graphs import value_text
@@ -19,11 +20,13 @@ from gradcli.graphs.probes import Place
 from gradcli.graphs.remedies import change_remedy
 from gradcli.graphs.styles import ASCII, UNICODE, Line, fold
 from gradcli.graphs.torch_facts import SECOND_TIME, Facts
-from gradcli.graphs.traversal import class_name
+from gradcli.graphs.traversal import class_name, walk
 
 MOST_NAMES = 4
 DEAD = 0.9  # of the units of an activation, zero for the whole batch
 FEWEST_ROWS = 4
+LARGE = 10.0  # a norm of a gradient that is clipped usually
+SUFFERS = 100.0  # times smaller or larger than others is the gradient of a parameter
 WORTH_TELLING = 1 << 20  # bytes
 
 CUTS = {
@@ -52,17 +55,23 @@ ERRORS = {
 
 @dataclass(slots=True)
 class Finding:
-    """Something that is wrong: its kind, what it is, where, and what to do."""
+    """Something that is wrong, or worth knowing: its kind, what it is, where, and what to do."""
 
     kind: str
     text: str
     place: Place | None = None
     advice: str = ""
+    fault: bool = True
 
     def lines(self, arrow: str = "→") -> list[Line]:
         """The finding, its line of code, and the advice."""
         where = "" if self.place is None else f"{self.place}  "
-        told: list[Line] = [[("! ", "bad"), (f"{where}{self.text}".replace("→", arrow), "value")]]
+        told: list[Line] = [
+            [
+                ("! ", "bad") if self.fault else ("  ", "note"),
+                (f"{where}{self.text}".replace("→", arrow), "value"),
+            ]
+        ]
         if self.place is not None and self.place.code:
             told.append([(f"    {self.place.code}", "function")])
         return [*told, [(f"  {self.advice}", "note")]] if self.advice else told
@@ -71,7 +80,14 @@ class Finding:
         """{"kind", "text", "file", "line", "code", "advice"}."""
         file, line, code = self.place or (None, None, None)
         return {
-            **{"kind": self.kind, "text": self.text, "file": file, "line": line, "code": code},
+            **{
+                "kind": self.kind,
+                "fault": self.fault,
+                "text": self.text,
+                "file": file,
+                "line": line,
+                "code": code,
+            },
             "advice": self.advice,
         }
 
@@ -83,15 +99,20 @@ class Diagnosis:
     findings: list[Finding]
     ascii: bool = False
 
+    @property
+    def faults(self) -> list[Finding]:
+        """Those that are wrong."""
+        return [one for one in self.findings if one.fault]
+
     def lines(self, width: int | None = None, ascii: bool = False) -> Iterator[Line]:
-        """Every finding, with an empty line before it."""
+        """Every finding, with an empty line before it; that there is no fault, if so."""
         arrow = (ASCII if ascii or self.ascii else UNICODE).to
+        if not self.faults:
+            yield [("nothing is found to be wrong", "note")]
         for finding in self.findings:
             yield []
             for line in finding.lines(arrow):
                 yield from [line] if width is None else fold(line, max(width, 20))
-        if not self.findings:
-            yield [("nothing is found to be wrong", "note")]
 
     def plain(self) -> str:
         """Return the findings as text."""
@@ -113,12 +134,16 @@ def diagnose(graph: Any, facts: Facts | None = None, error: str | None = None) -
 # -- what the program died of ---------------------------------------------------------------------
 def _ended(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     written = next(_written(graph, facts, error), None)
-    for words, advice in ERRORS.items():
-        if error is not None and words in error and written is None:
-            at, _, said = error.partition(": ")
-            file, _, line = at.rpartition(":")
-            place = Place.at(os.path.abspath(file), int(line)) if line.isdecimal() else None
-            yield Finding("error", said.partition(". ")[0], place, advice)
+    if error is not None and written is None and (_known_error(error) or len(graph.skeleton)):
+        at, _, said = error.partition(": ")
+        file, _, line = at.rpartition(":")
+        place = Place.at(os.path.abspath(file), int(line)) if line.isdecimal() else None
+        yield Finding("error", said.partition(". ")[0], place, _known_error(error) or "")
+
+
+def _known_error(error: str) -> str | None:
+    """What helps against an error of the backward pass, or against what makes one impossible."""
+    return next((advice for words, advice in ERRORS.items() if words in error), None)
 
 
 def _written(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
@@ -143,6 +168,8 @@ def _written(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Fin
 def _cut_off(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     if facts is None or graph.calls is None:
         return
+    if error is not None and not facts.step and _known_error(error) is None:
+        return  # it ended before there was a loss
     leaves = {id(n.variable) for n in graph.skeleton.nodes if hasattr(n, "variable")}
     missing = {
         name: p
@@ -203,7 +230,7 @@ def _flow(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
         return
     marks = graph.norms().marks
     for vanishes in (True, False):
-        alike = [mark for mark in marks if mark.vanishes == vanishes]
+        alike = [mark for mark in marks if mark.vanishes == vanishes and _matters(graph, mark)]
         if not alike:
             yield from islice(_in_loops(graph, vanishes), 1)
             continue
@@ -212,6 +239,22 @@ def _flow(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
         place = graph.probe.place(graph.skeleton.nodes[first.id])
         text = (first.told() if place else first.text()) + _each(graph, first, vanishes) + more
         yield Finding("vanishing" if vanishes else "exploding", text, place, first.remedy)
+
+
+def _matters(graph: Any, mark: Any) -> bool:
+    """Tell whether the parameters behind a mark have suffered, or another path makes up for it."""
+    skeleton, grads = graph.skeleton, graph.describer.grads
+    behind = set(walk([skeleton.nodes[mark.id]]).nodes)
+    norms: dict[bool, list[float]] = {True: [], False: []}
+    for node in skeleton.nodes:
+        if hasattr(node, "variable") and (grad := grads.get(node)) is not None:
+            norms[node in behind].append(value_text.stats_of(grad).norm)
+    if not norms[True]:
+        return True
+    if mark.vanishes:
+        return max(norms[True]) * SUFFERS <= max([float(mark.before), *norms[False]])
+    usual = median_low(norms[False]) if norms[False] else 0.0
+    return max(norms[True]) >= max(LARGE, SUFFERS * max(float(mark.before), usual))
 
 
 def _in_loops(graph: Any, vanishes: bool) -> Iterator[Finding]:
@@ -300,7 +343,32 @@ def _kept(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findin
         told = ", ".join(f"{p} {value_text.bytes_text(n)}" for p, n in largest[:MOST_NAMES])
         text = f"{value_text.bytes_text(total)} are kept for the backward pass: {told}"
         advice = "torch.utils.checkpoint computes a part anew instead of keeping it"
-        yield Finding("memory", text, largest[0][0], advice)
+        if graph.modules is not None:
+            text, advice = text + _by_module(graph.modules), _checkpointing(graph.modules) or advice
+        yield Finding("memory", text, largest[0][0], advice, fault=False)
+
+
+def _by_module(modules: Any) -> str:
+    """The largest modules that are not in one another's whole, with what they keep."""
+    top = [part for part in modules.rows() if part.depth > 0] or list(modules.parts.values())
+    least = min(part.depth for part in top)
+    kept = {part.path: modules.kept(part.nodes) for part in top if part.depth == least}
+    largest = sorted(kept.items(), key=lambda item: -item[1])[:MOST_NAMES]
+    return "; by module: " + ", ".join(f"{p} {value_text.bytes_text(n)}" for p, n in largest if n)
+
+
+def _checkpointing(modules: Any) -> str | None:
+    """What checkpointing would free of the largest run of equal modules: all but one's at a time."""
+    runs = []
+    for calls in modules.runs.values():
+        parts = [modules.parts[modules.calls.path(call)] for call in calls]
+        kept = [modules.kept(part.nodes) for part in parts]
+        runs.append((sum(kept) - max(kept), parts))
+    freed, parts = max(runs, key=lambda run: run[0], default=(0, []))
+    if freed < WORTH_TELLING:
+        return None
+    size = value_text.bytes_text(freed)
+    return f"torch.utils.checkpoint around each of {parts[0].path} … {parts[-1].path} frees up to {size}"
 
 
 def _some(names: Iterable[str]) -> str:

@@ -141,14 +141,14 @@ def _groups(graph: Graph, options: Options, ids: Mapping[int, int]) -> dict[str,
     modules = graph.modules
     if options.by is None or modules is None:
         return {}
-    folded = set(modules.folded(options.depth).values())
+    folded = set(modules.folded(options).values())
     chains = modules.chains()
     members: dict[int, list[int]] = {}
     for i in ids:
         for call in chains.get(i, ()):
             members.setdefault(call, []).append(i)
     numbers = {call: k for k, call in enumerate(sorted(members))}
-    open_calls = {one for call in folded for one in modules.calls.above(call)[:-1]}
+    open_calls = {box for chain in chains.values() for box in _before(chain, folded)}
     groups = []
     for call in numbers:
         kind, path = modules.title(call)
@@ -162,6 +162,12 @@ def _groups(graph: Graph, options: Options, ids: Mapping[int, int]) -> dict[str,
             }
         )
     return {"groups": groups, "grouped": [[numbers[c] for c in chains.get(i, ())] for i in ids]}
+
+
+def _before(chain: list[int], folded: set[int]) -> list[int]:
+    """The boxes that are open: those before the one that is folded."""
+    at = next((k for k, box in enumerate(chain) if box in folded), len(chain))
+    return chain[:at]
 
 
 def _tops(view: View, ids: Mapping[int, int]) -> list[int]:

@@ -19,7 +19,9 @@ class Calls:
         self.roots: list[Any] = []
         self.parents: list[int] = []
         self.kinds: list[str] = []
-        self.nodes: dict[int, int] = {}  # node's id in a graph -> its call; see `Calls.of`
+        self.seconds: dict[
+            int, list[float]
+        ] = {}  # call -> in its own operations, forward and backward
         self._paths: list[Path] = []
         self._known: dict[int, Path] = {}
         self._prefixes: dict[int, str] = {}
@@ -91,6 +93,19 @@ class Calls:
         number, below = self._paths[call]
         joined = ".".join(part for part in (self.prefix(number), below) if part)
         return joined or self.kinds[call]
+
+    def took(self, call: int, direction: int, seconds: float) -> None:
+        """An operation of a call has run; direction: 0 forward, 1 backward."""
+        self.seconds.setdefault(call, [0.0, 0.0])[direction] += seconds
+
+    def totals(self) -> dict[str, list[float]]:
+        """The seconds of modules and of what they call, forward and backward, by path."""
+        found: dict[str, list[float]] = {}
+        for call, own in self.seconds.items():
+            for path in dict.fromkeys(map(self.path, self.above(call))):
+                total = found.setdefault(path, [0.0, 0.0])
+                total[:] = map(sum, zip(total, own, strict=True))
+        return found
 
     def above(self, call: int) -> list[int]:
         """The calls that a call happened in, from the outermost, and itself."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from bisect import bisect
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from gradcli.graphs import value_text
 from gradcli.graphs.labels import plural
 from gradcli.graphs.module_calls import Calls
-from gradcli.graphs.traversal import Describer
-from gradcli.graphs.view import Fold
+from gradcli.graphs.traversal import Describer, class_name
+from gradcli.graphs.view import SHORTEST_FOLD, Fold
 
 FEWEST_BOXES, MOST_BOXES = 10, 40  # of a picture by modules, as far as the modules let it be
 
@@ -30,7 +33,11 @@ class Part:
 
 
 class Modules:
-    """The modules of a graph, by path, in order of the forward pass."""
+    """The modules of a graph, by path, in order of the forward pass.
+
+    A box is a call of a module, by its number, or a run of calls of equal siblings one after another,
+    which has a number beyond those of the calls.
+    """
 
     def __init__(self, calls: Calls, describer: Describer) -> None:
         self.calls, self.describer = calls, describer
@@ -41,17 +48,22 @@ class Modules:
             call = -1 if hasattr(node, "variable") else probe.call(node)
             if call >= 0:
                 self.of[i] = call
+        self.runs: dict[int, list[int]] = {}
+        self._run_of: dict[int, int] = {}
         self.parts = self._parts()
+        for run, members in enumerate(self._find_runs(), len(calls)):
+            self.runs[run] = members
+            self._run_of.update(dict.fromkeys(members, run))
 
-    def _parts(self) -> dict[str, Part]:
+    def _parts(self, runs: Collection[int] = ()) -> dict[str, Part]:
         found: dict[str, Part] = {}
         for i, call in sorted(self.of.items(), key=lambda item: (item[1], item[0])):
             above: str | None = None
-            for depth, one in enumerate(self.calls.above(call)):
-                path = self.calls.path(one)
+            for depth, one in enumerate(self.boxes(call, runs)):
+                kind, path = self.title(one)
                 part = found.get(path)
                 if part is None:
-                    part = found[path] = Part(path, self.calls.kinds[one], above, depth)
+                    part = found[path] = Part(path, kind, above, depth)
                 part.calls.add(one)
                 part.nodes.append(i)
                 for edge in self.skeleton.edges[i]:
@@ -60,42 +72,148 @@ class Modules:
                 above = path
         return found
 
+    def rows(self, opened: Iterable[str] = ()) -> list[Part]:
+        """The parts with runs of siblings, but for the opened, in place of what they stand for."""
+        opens = {one for name in opened for box in self._called(name) for one in self._above(box)}
+        runs = self.runs.keys() - opens
+        parts = self._parts(runs)
+        hidden = {self.title(box)[1] for box in runs}
+        for part in parts.values():  # a part comes after those that it is in
+            if part.parent in hidden:
+                hidden.add(part.path)
+        return [p for p in parts.values() if p.parent not in hidden]
+
     @property
     def members(self) -> dict[str, list[int]]:
         """The nodes of every module, with the leaves that they lead to, by path."""
         return {path: sorted({*part.nodes, *part.leaves}) for path, part in self.parts.items()}
 
-    def folded(self, depth: int | None) -> dict[int, int]:
-        """Node -> the call that it is folded into, `depth` modules deep (1: the outermost).
+    # -- runs of siblings --------------------------------------------------------------------------
+    def _find_runs(self) -> list[list[int]]:
+        """Calls of equal modules one after another: alike in class, nodes and shapes of parameters."""
+        inside: dict[int, list[int]] = {}
+        for i in sorted(self.of, key=self._turn):
+            for call in self.calls.above(self.of[i]):
+                inside.setdefault(call, []).append(i)
+        found: list[list[int]] = []
+        last: dict[int, list[int]] = {}  # the run that grows, by caller
+        alike = {call: self._signature(call, nodes) for call, nodes in inside.items()}
+        for call in sorted(inside):
+            parent = self.calls.parents[call]
+            run = last.get(parent)
+            if run and alike[run[-1]] == alike[call] and self._follows(run, call, inside):
+                run.append(call)
+            else:
+                run = last[parent] = [call]
+                found.append(run)
+        return [run for run in found if len(run) >= SHORTEST_FOLD and not self._is_leaf_like(run)]
 
-        By default wrappers are opened, level by level, until there are ten boxes, and no more than forty;
-        what a module does besides calling others is then shown node by node.
+    def _is_leaf_like(self, run: list[int]) -> bool:
+        """Tell whether it is one module, called again and again."""
+        return len({self.calls.path(call) for call in run}) == 1
+
+    def _turn(self, i: int) -> int:
+        return int(self.skeleton.nodes[i]._sequence_nr())
+
+    def _signature(self, call: int, nodes: list[int]) -> Any:
+        edges, all_nodes = self.skeleton.edges, self.skeleton.nodes
+        leaves = (e[0] for i in nodes for e in edges[i] if e is not None and not edges[e[0]])
+        shapes = [
+            tuple(all_nodes[j].variable.shape) for j in leaves if hasattr(all_nodes[j], "variable")
+        ]
+        return self.calls.kinds[call], [class_name(all_nodes[i]) for i in nodes], shapes
+
+    def _follows(self, run: list[int], call: int, inside: dict[int, list[int]]) -> bool:
+        """Tell whether nothing made in between reads the run: it would stand before and behind its box."""
+        begin, end = self._turn(inside[run[-1]][-1]), self._turn(inside[call][0])
+        between = self._by_turn[bisect(self._by_turn, begin, key=self._turn) :]
+        known = {i for one in run for i in inside[one]}
+        for i in between:
+            if self._turn(i) >= end:
+                return True
+            if any(edge is not None and edge[0] in known for edge in self.skeleton.edges[i]):
+                return False
+        return True
+
+    @cached_property
+    def _by_turn(self) -> list[int]:
+        inner = (i for i, node in enumerate(self.skeleton.nodes) if not hasattr(node, "variable"))
+        return sorted(inner, key=self._turn)
+
+    # -- boxes -------------------------------------------------------------------------------------
+    def boxes(self, call: int, runs: Collection[int]) -> list[int]:
+        """The boxes around a call, from the outermost, and itself; runs: those that count."""
+        found = []
+        for one in self.calls.above(call):
+            if self._run_of.get(one) in runs:
+                found.append(self._run_of[one])
+            found.append(one)
+        return found
+
+    def folded(self, options: Any) -> dict[int, int]:
+        """Node -> the box that it is folded into; what an open module does itself has none.
+
+        options.depth: modules so deep are boxes (1: the outermost). Otherwise the largest are opened
+        until there are ten boxes, and no more than forty. open, fold: paths of modules, or how they end.
+        Runs of siblings stay one box, unless they are named or `collapse` is False. Raises ValueError
+        for names that no module has.
         """
-        chains = {i: self.calls.above(call) for i, call in self.of.items()}
+        depth = options.depth
         if depth == 0:
             return {}
-        if depth is not None:
-            return {i: above[min(depth, len(above)) - 1] for i, above in chains.items()}
+        chains = {
+            i: self.boxes(call, () if options.collapse is False else self.runs)
+            for i, call in self.of.items()
+        }
         callers = set(self.calls.parents)
-        levels = range(1, 1 + max(map(len, chains.values()), default=0))
-        chosen: dict[int, int] = {}
-        for level in levels:
-            found = {
-                i: above[min(level, len(above)) - 1]
-                for i, above in chains.items()
-                if len(above) >= level or above[-1] not in callers
-            }
-            boxes = len(set(found.values())) + len(chains) - len(found)
-            if level > 1 and boxes > MOST_BOXES:
+        kept = {box for name in names_of(options.fold) for box in self._called(name)}
+        opens = {
+            one
+            for name in names_of(options.open)
+            for box in self._called(name)
+            for one in self._above(box)
+        }
+        if depth is not None:
+            above = ([c for c in chain if c in callers][: depth - 1] for chain in chains.values())
+            return _closed(chains, (opens | {one for calls in above for one in calls}) - kept)
+        opens -= kept
+        chosen = _closed(chains, opens)
+        tried: set[int] = set()
+        while _count(chains, chosen) < FEWEST_BOXES:
+            largest = (box for box, _ in Counter(chosen.values()).most_common() if box in callers)
+            box = next((one for one in largest if one not in tried | kept), None)
+            if box is None:
                 break
-            chosen = found
-            if boxes >= FEWEST_BOXES:
-                break
+            tried.add(box)
+            found = _closed(chains, opens | {box})
+            if _count(chains, found) <= MOST_BOXES:
+                opens.add(box)
+                chosen = found
         return chosen
 
+    def _above(self, box: int) -> list[int]:
+        """A box, and those that it is in."""
+        found = self.boxes(self.runs.get(box, [box])[0], self.runs)
+        return found[: found.index(box) + 1]
+
+    def _called(self, name: str) -> list[int]:
+        """The boxes that a name means: calls, or the runs of what a list of that name holds."""
+        known = {path: part.calls for path, part in self.parts.items()}
+        found = [
+            c for path, calls in known.items() if f".{path}".endswith(f".{name}") for c in calls
+        ]
+        if not found:
+            inner = (c for p, calls in known.items() if f".{name}." in f".{p}" for c in calls)
+            found = list(dict.fromkeys(self._run_of[c] for c in inner if c in self._run_of))
+        if not found:
+            raise ValueError(
+                f"no module is called {name!r} (modules: {', '.join(list(known)[:12])} …)"
+            )
+        return found
+
     def chains(self) -> dict[int, list[int]]:
-        """Node -> the calls that it was made in, outermost first; a leaf's are those of all its users."""
-        found = {i: self.calls.above(call) for i, call in self.of.items()}
+        """Node -> the boxes that it was made in, outermost first; a leaf's are those of all its users."""
+        found = {i: self.boxes(call, self.runs) for i, call in self.of.items()}
         users: dict[int, list[list[int]]] = {}
         for i in range(len(self.skeleton)):
             for edge in self.skeleton.edges[i]:
@@ -110,9 +228,13 @@ class Modules:
             found[leaf] = common
         return found
 
-    def title(self, call: int) -> tuple[str, str]:
-        """The class and the path of the module that was called."""
-        return self.calls.kinds[call], self.calls.path(call)
+    def title(self, box: int) -> tuple[str, str]:
+        """The class and the path of the module that was called; of a run the first and the last."""
+        run = self.runs.get(box)
+        if run is None:
+            return self.calls.kinds[box], self.calls.path(box)
+        first, last = self.calls.path(run[0]), self.calls.path(run[-1])
+        return f"{self.calls.kinds[run[0]]} × {len(run)}", f"{first} … {last}"
 
     def lines(self, fold: Fold, grads: bool) -> list[str]:
         """What a fold's box says below its title."""
@@ -144,6 +266,16 @@ class Modules:
                     held[probe.identity(one)] = probe.nbytes(one)
         return sum(held.values())
 
+    @cached_property
+    def _seconds(self) -> dict[str, list[float]]:
+        return self.calls.totals()
+
+    def spent(self, part: Part) -> tuple[float, float]:
+        """The seconds of a module in the whole run, forward and backward."""
+        paths = {self.calls.path(c) for box in part.calls for c in self.runs.get(box, [box])}
+        found = [self._seconds.get(path, (0.0, 0.0)) for path in paths]
+        return sum(one[0] for one in found), sum(one[1] for one in found)
+
     def reached(self, part: Part) -> Any:
         """The gradient that reaches a module: that of its node nearest to the result."""
         grads = self.describer.grads or {}
@@ -156,3 +288,19 @@ class Modules:
         found = [grads.get(self.skeleton.nodes[i]) for i in part.leaves]
         norms = [value_text.stats_of(g).norm for g in found if g is not None]
         return math.hypot(*norms) if norms else None
+
+
+def names_of(text: str | None) -> list[str]:
+    """The names in a text, where commas separate them."""
+    return [name for part in (text or "").split(",") if (name := part.strip())]
+
+
+def _count(chains: Mapping[int, list[int]], closed: Mapping[int, int]) -> int:
+    """How many boxes are drawn: closed ones, and nodes of open modules."""
+    return len(set(closed.values())) + len(chains) - len(closed)
+
+
+def _closed(chains: Mapping[int, list[int]], opens: set[int]) -> dict[int, int]:
+    """Node -> the outermost of its boxes that is not open."""
+    found = ((i, next((b for b in chain if b not in opens), None)) for i, chain in chains.items())
+    return {i: box for i, box in found if box is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from gradcli.graphs import value_text
@@ -13,6 +13,7 @@ from gradcli.graphs.traversal import Totals
 
 OutlineEntry = tuple[Line, list[Line]]
 HEADINGS = ("module", "class", "nodes", "parameters", "keeps", "grad in", "grad of parameters")
+TIMED = ("forward", "backward")  # of the whole run, with --time
 
 
 def outline(
@@ -23,21 +24,30 @@ def outline(
     depth: int | None = None,
     only: str | None = None,
     grads: bool = False,
+    opened: Iterable[str] = (),
+    shut: Collection[str] = (),
+    collapse: bool = True,
 ) -> list[Line]:
-    """Return the lines: modules to a depth (1: the outermost), then nodes outside of all modules."""
-    rows = list(_rows(modules, signs, depth, only, grads))
-    columns = 4 + 2 * grads
+    """Return the lines: modules to a depth (1: the outermost), then nodes outside of all modules.
+
+    opened, shut, collapse: as for `Modules.folded`.
+    """
+    parts = modules.rows(opened) if collapse else list(modules.parts.values())
+    rows = list(_rows(modules, parts, signs, depth, only, grads, shut))
+    seconds = modules.calls.seconds
+    headings = [*HEADINGS[:5], *(TIMED if seconds else ()), *(HEADINGS[5:] if grads else ())]
+    columns = len(headings) - 1
     table: list[OutlineEntry] = [
-        ([(HEADINGS[0], "field")], [[(h, "field")] for h in HEADINGS[1 : columns + 1]])
+        ([(headings[0], "field")], [[(h, "field")] for h in headings[1:]]),
+        *rows,
     ]
-    table += rows
     widths = [max(length(row[1][k]) for row in table) for k in range(columns)]
     head = max(length(row[0]) for row in table)
     lines = []
     for first, cells in table:
         line = padded(first, head)
         for k, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-            line += [("  ", "guide"), *padded(cell, width, right=k in (1, 2, 3))]
+            line += [("  ", "guide"), *padded(cell, width, right=0 < k < 4 + 2 * bool(seconds))]
         lines.append(stripped(line))
     outside = found.nodes - found.leaves - len(modules.of)
     words = [plural(found.nodes, "node"), plural(len(modules.parts), "module")]
@@ -46,14 +56,23 @@ def outline(
     words.append(
         f"{value_text.bytes_text(found.nbytes - found.parameters)} kept besides parameters"
     )
+    if seconds:
+        forward, backward = seconds.get(-1, (0.0, 0.0))
+        words.append(f"{_time(forward)} and {_time(backward)} outside of modules")
     return [*lines, [], [(f" {signs.dot} ".join(words), "note")]]
 
 
 def _rows(
-    modules: Modules, signs: Signs, depth: int | None, only: str | None, grads: bool
+    modules: Modules,
+    parts: list[Part],
+    signs: Signs,
+    depth: int | None,
+    only: str | None,
+    grads: bool,
+    shut: Collection[str],
 ) -> Iterator[OutlineEntry]:
     below: dict[str | None, list[Part]] = {}
-    for part in modules.parts.values():
+    for part in parts:
         below.setdefault(part.parent, []).append(part)
     starts = below.get(None, []) if only is None else [modules.parts[only]]
     stack: list[tuple[Part, tuple[bool, ...]]] = [(part, ()) for part in reversed(starts)]
@@ -61,7 +80,8 @@ def _rows(
     while stack:
         part, guides = stack.pop()
         inner = below.get(part.path, [])
-        cut = depth is not None and part.depth - base + 1 >= depth and bool(inner)
+        closed = any(f".{part.path}".endswith(f".{name}") for name in shut)
+        cut = bool(inner) and (closed or (depth is not None and part.depth - base + 1 >= depth))
         yield _row(modules, part, guides, signs, cut, grads)
         if not cut:
             last = len(inner) - 1
@@ -75,19 +95,21 @@ def _row(
     if guides:
         text += signs.tee if guides[-1] else signs.elbow
     above = part.parent or ""
-    name = part.path.removeprefix(f"{above}.") if guides else part.path
-    head: Line = [(text, "guide"), (name, "label")]
+    name = part.path.replace(f"{above}.", "") if guides and above else part.path
+    head: Line = [(text, "guide"), (name.replace("…", signs.ellipsis), "label")]
     if len(part.calls) > 1:
         head.append((f" {signs.times}{len(part.calls)}", "shared"))
     if cut:
         head.append((f" {signs.ellipsis}", "note"))
     size, kept = modules.parameters(part.leaves), modules.kept(part.nodes)
     cells: list[Line] = [
-        [(part.kind, "function")],
+        [(part.kind.replace("×", signs.times), "function")],
         [(f"{len(part.nodes):,}", "value")],
         [(f"{size:,}" if size else "", "variable")],
         [(value_text.bytes_text(kept) if kept else "", "saved")],
     ]
+    if modules.calls.seconds:
+        cells += [[(_time(spent), "value")] for spent in modules.spent(part)]
     if grads:
         cells += [_grad(modules.reached(part), signs), _norm(modules.leaf_norm(part))]
     return head, cells
@@ -98,6 +120,10 @@ def _grad(grad: Any, signs: Signs) -> Line:
         return [("None", "note")]
     known = value_text.stats_of(grad)
     return [(value_text.range_text(known), "bad" if known.bad else "grad")]
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 
 def _norm(norm: float | None) -> Line:
@@ -119,6 +145,8 @@ def to_json(modules: Modules, *, grads: bool = False) -> list[dict[str, Any]]:
             "parameters": modules.parameters(part.leaves),
             "kept_bytes": modules.kept(part.nodes),
         }
+        if modules.calls.seconds:
+            entry["forward_seconds"], entry["backward_seconds"] = modules.spent(part)
         if grads:
             came = modules.reached(part)
             entry["grad_stats"] = None if came is None else value_text.stats_to_json(came)

@@ -40,7 +40,9 @@ class Options:
     collapse: bool | None = None
     depth: int | None = None
     only: str | None = None
-    by: str | None = None
+    by: str | None = None  # "module"
+    open: str | None = None  # modules, separated by commas
+    fold: str | None = None
     forward: bool = False
     precision: int | None = 4
     direction: str = "down"  # or "right"
@@ -107,7 +109,7 @@ class Picture:
         self.describer, self.forward, self.options = describer, forward, options
         self.modules = groups
         labels = describer.labels() if options.only is not None else None
-        folded = None if groups is None or options.by is None else groups.folded(options.depth)
+        folded = None if groups is None or options.by is None else groups.folded(options)
         selection = options.selection
         if folded is not None:
             selection.depth = None  # the depth counts modules

@@ -25,9 +25,10 @@ class TorchRecorder:
         check: bool = False,
         skeleton: Walk | None = None,
         heard: Callable[[Step], None] | None = None,
+        counted: Callable[[Any], Any] = value_text.stats_of,
     ) -> None:
-        """heard: is called with every step that has run."""
-        self.heard = heard
+        """heard: is called with every step that has run. counted: what is kept of a gradient."""
+        self.heard, self._stats = heard, counted
         roots = [node for node in map(node_of, tensors) if node is not None]
         self.skeleton = walk(dict.fromkeys(roots)) if skeleton is None else skeleton
         self.passes = [Pass(roots[0] if roots else None, None)]
@@ -56,7 +57,7 @@ class TorchRecorder:
 
     def _before(self, node: Any) -> Any:
         def hook(grads: tuple[Any, ...]) -> None:
-            self._start(node, tuple(map(_counted, grads)))
+            self._start(node, tuple(map(self._counted, grads)))
 
         return hook
 
@@ -77,7 +78,7 @@ class TorchRecorder:
             step = self._open.get(node)
             if step is None:
                 return
-            step.outgoing = tuple(map(_counted, outgoing))
+            step.outgoing = tuple(map(self._counted, outgoing))
             note = note_of(node)
             if note is not None:
                 note.sent = step.outgoing
@@ -92,8 +93,11 @@ class TorchRecorder:
         for leaf, grad in zip(leaves, grads, strict=True):
             node = known[id(leaf)]
             if grad is not None and node not in self.reached:
-                self._start(node, (_counted(grad),))
+                self._start(node, (self._counted(grad),))
         self.look()
+
+    def _counted(self, grad: Any) -> Any:
+        return self._stats(grad) if grad is not None and readable(grad) else None
 
     def look(self) -> None:
         """Find the first step that sends NaN or infinity."""
@@ -102,7 +106,3 @@ class TorchRecorder:
             if place is not None:
                 self.anomaly = step, {}
                 return
-
-
-def _counted(grad: Any) -> Any:
-    return value_text.stats_of(grad) if grad is not None and readable(grad) else None

@@ -11,8 +11,9 @@ import math
 import os
 import sys
 import sysconfig
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from types import FrameType, TracebackType
 from typing import Any
@@ -22,18 +23,19 @@ from gradcli.graphs.module_calls import Calls
 from gradcli.graphs.torch_anomaly import Found, in_backward, in_forward
 from gradcli.graphs.torch_facts import Facts
 from gradcli.graphs.torch_nodes import address_of
-from gradcli.graphs.torch_notes import KEY, Note
+from gradcli.graphs.torch_notes import KEY, Note, note_of
 from gradcli.graphs.torch_pass import TorchRecorder
 from gradcli.graphs.torch_tensors import dense_parts, has_bad, has_nan, node_of, readable
-from gradcli.graphs.traversal import class_name
+from gradcli.graphs.traversal import class_name, walk
 
-_LIBRARIES = tuple(
-    dict.fromkeys(
-        os.path.realpath(path) + os.sep
-        for key in ("stdlib", "platstdlib", "purelib", "platlib")
-        if (path := sysconfig.get_paths().get(key))
-    )
-)
+
+def _paths(*keys: str) -> tuple[str, ...]:
+    found = (path for key in keys if (path := sysconfig.get_paths().get(key)))
+    return tuple(dict.fromkeys(os.path.realpath(path) + os.sep for path in found))
+
+
+_STANDARD = _paths("stdlib", "platstdlib")
+_INSTALLED = _paths("purelib", "platlib")
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -42,8 +44,10 @@ class Watch:
 
     models: their parts are named by paths below them. values: count up the result of every operation.
     program: backward passes that run meanwhile keep their graphs, and where they began is remembered.
-    gradients: what reaches the nodes in them is counted up. anomalies: the first NaN is found, and kept
-    as `first` (`first_inf` for an infinity, which may be meant).
+    gradients: what reaches the nodes in them is counted up; norms: no more than the norm.
+    anomalies: the first NaN is found, and kept as `first` (`first_inf` for an infinity, which may be
+    meant). timed: the seconds of every operation are added up by module. lines: "own" are those of
+    the program, "library" those nearest to PyTorch.
     """
 
     def __init__(
@@ -52,14 +56,20 @@ class Watch:
         values: bool = True,
         program: bool = False,
         gradients: bool = False,
+        norms: bool = False,
         anomalies: bool = False,
+        timed: bool = False,
+        lines: str = "own",
     ) -> None:
         self.torch: Any = import_module("torch")
         self.calls = Calls()
         for model in models:
             self.calls.add_root(model, "" if len(models) == 1 else None)
-        self.values, self.program, self.gradients = values, program, gradients
-        self.anomalies = anomalies
+        self.values, self.program, self.gradients = values, program, gradients or norms
+        self._counted = value_text.norm_of if norms and not gradients else value_text.stats_of
+        self.anomalies, self.timed = anomalies, timed
+        self._torch_path = os.path.realpath(self.torch.__path__[0]) + os.sep
+        self._own_lines = lines == "own"
         self.first: Found | None = None
         self.first_inf: Found | None = None
         self.facts = Facts(self._where)
@@ -69,32 +79,30 @@ class Watch:
         self.roots: dict[str, Any] = {}  # such tensors by the name that their function had for them
         self._order = 0
         self._in_pass = 0
-        self._undo: list[Any] = []
+        self._undo = ExitStack()
         self._user: dict[str, bool] = {}
 
     # -- beginning and end -----------------------------------------------------------------------
     def __enter__(self) -> Watch:
         hooks = import_module("torch.nn.modules.module")
-        self._undo = [
-            hooks.register_module_forward_pre_hook(self._module_begins).remove,
-            hooks.register_module_forward_hook(self._module_ends, always_call=True).remove,
-        ]
-        mode = _mode(self)
-        mode.__enter__()
-        self._undo.append(lambda: mode.__exit__(None, None, None))
-        function = self.torch.autograd.Function
-        apply = function.__dict__["apply"].__func__
-        self._patch(function, "apply", classmethod(self._custom(apply)), function.__dict__["apply"])
-        if self.program:
-            self._undo += self.facts.hooks()
-            for name in ("backward", "grad"):
-                before = getattr(self.torch.autograd, name)
-                self._patch(self.torch.autograd, name, self._passing(before), before)
+        with ExitStack() as undo:  # undone at once, should one of these fail
+            undo.callback(hooks.register_module_forward_pre_hook(self._module_begins).remove)
+            ends = hooks.register_module_forward_hook(self._module_ends, always_call=True)
+            undo.callback(ends.remove)
+            undo.enter_context(_among_modes(_mode(self)))
+            function = self.torch.autograd.Function
+            apply = function.__dict__["apply"]
+            undo.callback(setattr, function, "apply", apply)
+            function.apply = classmethod(self._custom(apply.__func__))
+            if self.program:
+                for end in self.facts.hooks():
+                    undo.callback(end)
+                for name in ("backward", "grad"):
+                    before = getattr(self.torch.autograd, name)
+                    undo.callback(setattr, self.torch.autograd, name, before)
+                    setattr(self.torch.autograd, name, self._passing(before))
+            self._undo = undo.pop_all()
         return self
-
-    def _patch(self, owner: Any, name: str, new: Any, old: Any) -> None:
-        setattr(owner, name, new)
-        self._undo.append(lambda: setattr(owner, name, old))
 
     def __exit__(
         self,
@@ -102,9 +110,7 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for undo in reversed(self._undo):
-            undo()
-        self._undo = []
+        self._undo.close()
 
     # -- modules ---------------------------------------------------------------------------------
     def _module_begins(self, module: Any, inputs: Any) -> None:
@@ -252,21 +258,22 @@ class Watch:
             self.first.when = f" in the backward pass of step {self.facts.step}"
 
     def _where(self, frame: FrameType | None) -> tuple[str | None, int]:
-        """The innermost line that is the user's; else the innermost outside of PyTorch."""
-        other: tuple[str | None, int] = (None, 0)
+        """The innermost line that is the user's (or, if asked for, that is not PyTorch's own)."""
         while frame is not None:
             file = frame.f_code.co_filename
             if self._is_users(file):
                 return file, frame.f_lineno
             frame = frame.f_back
-        return other
+        return None, 0
 
     def _is_users(self, file: str) -> bool:
         found = self._user.get(file)
         if found is None:
             real = os.path.realpath(file)
-            library = real.startswith((*_LIBRARIES, _OURS)) or "site-packages" in real
-            found = self._user[file] = not library and not file.startswith("<frozen")
+            installed = "site-packages" in real or real.startswith(_INSTALLED)
+            skipped = real.startswith((self._torch_path, _OURS)) or file.startswith("<frozen")
+            skipped |= self._own_lines if installed else real.startswith(_STANDARD)
+            found = self._user[file] = not skipped
         return found
 
     # -- backward passes of the program's own -----------------------------------------------------
@@ -318,9 +325,41 @@ class Watch:
             )
 
     def _listening(self, roots: list[Any]) -> AbstractContextManager[Any]:
+        if self.timed:
+            return self._timing(walk(dict.fromkeys(filter(None, map(node_of, roots)))).nodes)
         if not self.gradients:
             return nullcontext()
-        return TorchRecorder(roots, heard=self.heard).listening()
+        return TorchRecorder(roots, heard=self.heard, counted=self._counted).listening()
+
+    @contextmanager
+    def _timing(self, nodes: list[Any]) -> Iterator[None]:
+        """Add up the seconds of the steps of a pass, by the call that made their nodes."""
+        begun: dict[Any, float] = {}
+        handles = []
+        for node in nodes:
+            if hasattr(node, "variable"):
+                continue
+            note = note_of(node)
+            call = -1 if note is None else note.call
+
+            def before(grads: Any, node: Any = node) -> None:
+                begun[node] = self.now()
+
+            def after(sent: Any, came: Any, node: Any = node, call: int = call) -> None:
+                self.calls.took(call, 1, self.now() - begun.get(node, self.now()))
+
+            handles += [node.register_prehook(before), node.register_hook(after)]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def now(self) -> float:
+        """Seconds, once a GPU has done what it was told to do."""
+        if self.torch.cuda.is_initialized():
+            self.torch.cuda.synchronize()
+        return time.perf_counter()
 
     def _remember(self, roots: list[Any], frame: FrameType | None) -> None:
         self.last = roots[-1] if roots else None
@@ -331,6 +370,25 @@ class Watch:
                 self.roots[name] = value
 
 
+@contextmanager
+def _among_modes(mode: Any) -> Iterator[None]:
+    """The mode is active inside, and then it alone is gone: programs leave modes of their own."""
+    overrides: Any = import_module("torch.overrides")
+    torch_c: Any = sys.modules["torch"]._C
+    mode.__enter__()
+    try:
+        yield
+    finally:
+        above = []
+        while torch_c._len_torch_function_stack():
+            last = overrides._pop_mode()
+            if last is mode:
+                break
+            above.append(last)
+        for one in reversed(above):
+            overrides._push_mode(one)
+
+
 def _mode(watch: Watch) -> Any:
     """PyTorch's own means of seeing every call of its functions."""
     overrides: Any = import_module("torch.overrides")
@@ -339,7 +397,12 @@ def _mode(watch: Watch) -> Any:
         def __torch_function__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            out = function(*args, **(kwargs or {}))
+            if watch.timed:
+                begun = watch.now()
+                out = function(*args, **(kwargs or {}))
+                watch.calls.took(watch.calls.current, 0, watch.now() - begun)
+            else:
+                out = function(*args, **(kwargs or {}))
             # An assignment to a part returns nothing, and gives its tensor a new node.
             given = (*args, *kwargs.values()) if kwargs else args
             frame = sys._getframe(1)

@@ -44,6 +44,8 @@ class Options:
     only: str | None = None
     forward: bool = False
     by: str | None = None  # "module"
+    open: str | None = None  # modules, separated by commas
+    fold: str | None = None
     wide: bool = False  # arrays and sources at length
     width: int | None = None  # None: as wide as it comes (a pipe)
     precision: int | None = 6
@@ -141,6 +143,7 @@ class Drawing:
 
     def outline(self) -> list[Line]:
         """Return the lines of `--by module`."""
+        from gradcli.graphs.module_view import names_of
         from gradcli.graphs.outline import outline
 
         options = self.options
@@ -154,6 +157,9 @@ class Drawing:
             depth=options.depth,
             only=options.only,
             grads=options.grads and self.describer.grads is not None,
+            opened=names_of(options.open),
+            shut=names_of(options.fold),
+            collapse=options.collapse is not False,
         )
 
     # -- what a line says --------------------------------------------------------------------------

@@ -154,6 +154,18 @@ class Stats:
     ] = ()  # of the first NaN, or else the first infinity, where it is not whole
 
 
+def norm_of(tensor: Any) -> Stats:
+    """The norm of a dense tensor of PyTorch's; all else is counted up only where it is not finite."""
+    size = int(tensor.numel())
+    if size <= EDGE_ITEMS or str(tensor.layout) != STRIDED or not tensor.is_floating_point():
+        return _torch_stats(tensor)
+    norm = float(tensor.detach().norm())
+    if not math.isfinite(norm):
+        return _torch_stats(tensor)
+    shape, dtype = tuple(map(int, tensor.shape)), dtype_name(tensor.dtype)
+    return Stats(shape, dtype, size, norm, None, None, 0, 0, [])
+
+
 def stats_of(value: Any) -> Stats:
     """Count an array up. Of a tensor of PyTorch's only what is told leaves its device."""
     if isinstance(value, Stats):

@@ -230,6 +230,10 @@ def test_by_module_is_a_line_a_module_that_unfolds(program: Path) -> None:
     by_module = ("graph", "--torch", str(program), "--by", "module", "--format", "dot")
     opened = gradcli(*by_module).stdout  # few boxes: wrappers are opened
     assert "Linear blocks.1.fc" in opened and "Sequential blocks" not in opened
+    shut = gradcli(*by_module, "--fold", "blocks").stdout
+    assert "Sequential blocks" in shut and "blocks.1.fc" not in shut
+    wrong = gradcli(*by_module, "--open", "bloks")
+    assert wrong.exit_code == 2 and "no module is called 'bloks'" in wrong.stderr
     drawn = gradcli(*by_module, "--depth", "2").stdout
     assert "Sequential blocks" in drawn and "Linear head" in drawn and "ReluBackward0" not in drawn
 
@@ -438,3 +442,66 @@ def test_torch_is_not_imported_unless_it_is_the_users() -> None:
         "x = t.ones(2, requires_grad=True); str(inspect((x*x).sum())); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+DEEP = """
+import torch
+from torch import nn
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+    def forward(self, x):
+        return x + self.b(torch.relu(self.a(x)))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.blocks = nn.Linear(4, 4), nn.ModuleList(Block() for _ in range(60))
+    def forward(self, x):
+        x = self.stem(x)
+        for block in self.blocks:
+            x = block(x)
+        return x
+net = Net()
+loss = net(torch.ones(2, 4)).sum()
+loss.backward()
+"""
+
+
+def test_equal_siblings_are_one_line_and_one_box_until_they_are_opened(tmp_path: Path) -> None:
+    path = tmp_path / "deep.py"
+    path.write_text(DEEP)
+    run = ("graph", "--torch", str(path))
+    folded = gradcli(*run, "--by", "module").stdout
+    assert "blocks.0 … blocks.59  Block × 60" in folded and "blocks.3" not in folded
+    assert "blocks.3.a" not in gradcli(*run, "--format", "dot", "--open", "blocks").stdout
+    opened = gradcli(*run, "--format", "dot", "--open", "blocks.3").stdout
+    assert "Linear blocks.3.a" in opened and "Linear blocks.4.a" not in opened
+    drawn = gradcli(*run, "--format", "dot")  # very many nodes are by module unless asked
+    assert "Block × 60" in drawn.stdout and "--by node draws them all" in drawn.stderr
+    whole = gradcli(*run, "--format", "dot", "--by", "node")
+    assert "Block" not in whole.stdout and not whole.stderr
+    timed = gradcli(*run, "--time").stdout
+    assert "forward" in timed.split("\n")[0] and " ms" in timed
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    """Not by a program that leaves a mode of its own, nor by one that dies in a backward pass."""
+    path = tmp_path / "leaves.py"
+    for text in (
+        "torch.set_default_device('cpu')",
+        "(torch.ones(2, requires_grad=True) * 2).backward()",
+    ):
+        path.write_text(f"import torch\n{text}\nloss = torch.ones(2, requires_grad=True).sum()\n")
+        before = (
+            torch.autograd.backward,
+            torch.autograd.grad,
+            torch.autograd.Function.__dict__["apply"],
+        )
+        gradcli("graph", "--torch", str(path), "--grads")
+        torch.set_default_device(None)
+        assert torch._C._len_torch_function_stack() == 0
+        assert before == (
+            *(torch.autograd.backward, torch.autograd.grad),
+            torch.autograd.Function.__dict__["apply"],
+        )
