@@ -12,7 +12,7 @@ from typing import Any
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.expression_text import ATOM, Piece
 from gradcli.symbolic.lifting import NoExpression
-from gradcli.symbolic.numpy_helpers import HELPERS
+from gradcli.symbolic.numpy_helpers import HELPERS, by_name
 from gradcli.symbolic.program_reader import run_code
 from gradcli.symbolic.python_code import NumpyPrinter, defined, function_text, modules, uses
 from gradcli.symbolic.stable_forms import stable
@@ -31,83 +31,66 @@ _BESSEL = "bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_b
 MISSING = frozenset(
     ("masked_select", *(f"special.{w}" for w in ("erfcx", *_BESSEL.split())))
 )  # not under jit: sizes that depend on values; and what jax.scipy.special lacks
-_SET = (
-    "    return jnp.moveaxis(jnp.moveaxis(jnp.asarray(x, float), dim, 0).at[{0}].{1}({2}), 0, dim)"
-)
-OWN = {
-    "select_scatter": "def select_scatter(x, src, dim, index):\n"
-    + _SET.format("index", "set", "src"),
-    "slice_scatter": (
-        "def slice_scatter(x, src, dim=0, start=None, end=None, step=1):\n"
-        + _SET.format("start:end:step", "set", "jnp.moveaxis(src, dim, 0)")
-    ),
-    "index_add": (
-        "def index_add(x, dim, index, source, alpha=1):\n"
-        "    index, source = jnp.atleast_1d(index), jnp.atleast_1d(source)\n"
-        + _SET.format("index", "add", "alpha * jnp.moveaxis(source, dim, 0)")
-    ),
-    "index_fill": (
-        "def index_fill(x, dim, index, value=1):\n" + _SET.format("index", "set", "value")
-    ),
-    "index_put": (
-        "def index_put(x, indices, values, accumulate=False):\n"
-        "    place = jnp.asarray(x, float).at[indices]\n"
-        "    return place.add(values) if accumulate else place.set(values)"
-    ),
-    "scatter": (
-        "def scatter(x, dim, index, src=None, value=None):\n"
-        "    src = value if src is None else src\n"
-        "    x = jnp.asarray(x, float)\n"
-        "    if not x.ndim:\n"
-        "        return x + (src - x)\n"
-        "    index = jnp.atleast_1d(index)\n"
-        "    inside = list(jnp.indices(jnp.shape(index)))\n"
-        "    src = jnp.broadcast_to(src, jnp.broadcast_shapes(jnp.shape(src), jnp.shape(index)))\n"
-        "    part = src[tuple(slice(n) for n in jnp.shape(index))]\n"
-        "    inside[dim] = index\n"
-        "    return x.at[tuple(inside)].set(part)"
-    ),
-    "scatter_add": (
-        "def scatter_add(x, dim, index, src):\n"
-        "    x = jnp.asarray(x, float)\n"
-        "    if not x.ndim:\n"
-        "        return x + src\n"
-        "    index, src = jnp.atleast_1d(index), jnp.atleast_1d(src)\n"
-        "    inside = list(jnp.indices(jnp.shape(index)))\n"
-        "    inside[dim] = index\n"
-        "    part = src[tuple(slice(n) for n in jnp.shape(index))]\n"
-        "    return x.at[tuple(inside)].add(part)"
-    ),
-    "diagonal_scatter": (
-        "def diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):\n"
-        "    view = jnp.moveaxis(jnp.asarray(x, float), (dim1, dim2), (-2, -1))\n"
-        "    rows = jnp.arange(jnp.shape(src)[-1])\n"
-        "    view = view.at[..., rows + max(-offset, 0), rows + max(offset, 0)].set(src)\n"
-        "    return jnp.moveaxis(view, (-2, -1), (dim1, dim2))"
-    ),
-    "matrix_exp": (
-        "def matrix_exp(x):\n    from jax.scipy.linalg import expm\n\n    return expm(x)"
-    ),
-    "nn.functional.gelu": (
-        "def gelu(x, approximate='none'):\n"
-        "    return jax.nn.gelu(x, approximate=approximate == 'tanh')"
-    ),
-    "nn.functional.binary_cross_entropy": (
-        "def binary_cross_entropy(x, y, weight=1, reduction='mean'):\n"
-        "    found = -y * jnp.maximum(jnp.log(x), -100)\n"
-        "    found = weight * (found - (1 - y) * jnp.maximum(jnp.log1p(-x), -100))\n"
-        "    return {'none': found, 'mean': jnp.mean(found), 'sum': jnp.sum(found)}[reduction]"
-    ),
-    "diag_embed": (
-        "def diag_embed(x, offset=0, dim1=-2, dim2=-1):\n"
-        "    x = jnp.asarray(x)\n"
-        "    n = x.shape[-1] + abs(offset)\n"
-        "    rows = jnp.arange(x.shape[-1])\n"
-        "    made = jnp.zeros((*x.shape[:-1], n, n))\n"
-        "    made = made.at[..., rows + max(-offset, 0), rows + max(offset, 0)].set(x)\n"
-        "    return jnp.moveaxis(made, (-2, -1), (dim1, dim2))"
-    ),
-}
+OWN = by_name("""
+def select_scatter(x, src, dim, index):
+    rows = jnp.moveaxis(jnp.asarray(x, float), dim, 0).at[index].set(src)
+    return jnp.moveaxis(rows, 0, dim)
+def slice_scatter(x, src, dim=0, start=None, end=None, step=1):
+    rows = jnp.moveaxis(jnp.asarray(x, float), dim, 0).at[start:end:step].set(jnp.moveaxis(src, dim, 0))
+    return jnp.moveaxis(rows, 0, dim)
+def index_add(x, dim, index, source, alpha=1):
+    index, source = jnp.atleast_1d(index), jnp.atleast_1d(source)
+    rows = jnp.moveaxis(jnp.asarray(x, float), dim, 0).at[index].add(alpha * jnp.moveaxis(source, dim, 0))
+    return jnp.moveaxis(rows, 0, dim)
+def index_fill(x, dim, index, value=1):
+    rows = jnp.moveaxis(jnp.asarray(x, float), dim, 0).at[index].set(value)
+    return jnp.moveaxis(rows, 0, dim)
+def index_put(x, indices, values, accumulate=False):
+    place = jnp.asarray(x, float).at[indices]
+    return place.add(values) if accumulate else place.set(values)
+def scatter(x, dim, index, src=None, value=None):
+    src = value if src is None else src
+    x = jnp.asarray(x, float)
+    if not x.ndim:
+        return x + (src - x)
+    index = jnp.atleast_1d(index)
+    inside = list(jnp.indices(jnp.shape(index)))
+    src = jnp.broadcast_to(src, jnp.broadcast_shapes(jnp.shape(src), jnp.shape(index)))
+    part = src[tuple(slice(n) for n in jnp.shape(index))]
+    inside[dim] = index
+    return x.at[tuple(inside)].set(part)
+def scatter_add(x, dim, index, src):
+    x = jnp.asarray(x, float)
+    if not x.ndim:
+        return x + src
+    index, src = jnp.atleast_1d(index), jnp.atleast_1d(src)
+    inside = list(jnp.indices(jnp.shape(index)))
+    inside[dim] = index
+    part = src[tuple(slice(n) for n in jnp.shape(index))]
+    return x.at[tuple(inside)].add(part)
+def diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):
+    view = jnp.moveaxis(jnp.asarray(x, float), (dim1, dim2), (-2, -1))
+    rows = jnp.arange(jnp.shape(src)[-1])
+    view = view.at[..., rows + max(-offset, 0), rows + max(offset, 0)].set(src)
+    return jnp.moveaxis(view, (-2, -1), (dim1, dim2))
+def matrix_exp(x):
+    from jax.scipy.linalg import expm
+
+    return expm(x)
+def nn.functional.gelu(x, approximate='none'):
+    return jax.nn.gelu(x, approximate=approximate == 'tanh')
+def nn.functional.binary_cross_entropy(x, y, weight=1, reduction='mean'):
+    found = -y * jnp.maximum(jnp.log(x), -100)
+    found = weight * (found - (1 - y) * jnp.maximum(jnp.log1p(-x), -100))
+    return {'none': found, 'mean': jnp.mean(found), 'sum': jnp.sum(found)}[reduction]
+def diag_embed(x, offset=0, dim1=-2, dim2=-1):
+    x = jnp.asarray(x)
+    n = x.shape[-1] + abs(offset)
+    rows = jnp.arange(x.shape[-1])
+    made = jnp.zeros((*x.shape[:-1], n, n))
+    made = made.at[..., rows + max(-offset, 0), rows + max(offset, 0)].set(x)
+    return jnp.moveaxis(made, (-2, -1), (dim1, dim2))
+""")
 _IN_PLACE = re.compile(r"^    \S*\[.*\] = |\.at\(|vectorize|\.lib\.", re.M)
 HEADER = "import jax\nimport jax.numpy as jnp\n"
 WIDE = 'jax.config.update("jax_enable_x64", True)  # JAX computes in float32 otherwise'

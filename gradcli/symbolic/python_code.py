@@ -30,8 +30,10 @@ NUMPY = {
     **{"mul": "multiply"},
     **{"det": "linalg.det", "round": "round", "clamp": "clip", "remainder": "remainder"},
     **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all", "diag": "diag"},
+    **{w: w for w in "linalg.slogdet linalg.eigh linalg.qr linalg.svd diagonal tile take".split()},
+    **{"linalg.cross": "cross", "roll": "roll"},
 }
-_REDUCTIONS = frozenset("sum mean prod amax amin max min std var any all".split())
+_REDUCTIONS = frozenset("sum nansum mean prod amax amin max min std var any all".split())
 # Functions of the same name in NumPy whose kernel here is not that ufunc: see `_ufunc`.
 _SAME = frozenset(
     "sign floor ceil trunc logaddexp where dot outer ones_like zeros_like full_like cumsum cumprod "
@@ -42,7 +44,10 @@ _MATH = frozenset(
     "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan atan2 "
     "asinh acosh atanh erf erfc lgamma floor ceil trunc fmod hypot copysign".split()
 )
-_RENAMED_DIM = {"dim": "axis", "keepdim": "keepdims"}
+_RENAMED = {
+    **{"dim": "axis", "keepdim": "keepdims", "shifts": "shift", "dims": "axis"},
+    **{"dim1": "axis1", "dim2": "axis2"},
+}
 
 
 def parameters_of(function: str) -> list[str]:
@@ -114,7 +119,7 @@ class NumpyPrinter(Printer):
             function = "linalg.vector_norm"
         if function in _REDUCTIONS:
             names = iter(("axis", "keepdims"))
-            given = [(_RENAMED_DIM.get(k, k) if k else next(names), v) for k, v in given]
+            given = [(_RENAMED.get(k, k) if k else next(names), v) for k, v in given]
             shown = f"np.{function}"
             if function in ("std", "var"):
                 correction = dict(given).get("correction", 1)
@@ -128,10 +133,10 @@ class NumpyPrinter(Printer):
             shown = self.helped(function)
         elif function in NUMPY:
             shown = f"np.{NUMPY[function]}"
-            given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
+            given = [(_RENAMED.get(k, k), v) for k, v in given]
         elif function in _SAME or _ufunc(function):
             shown = f"np.{_ufunc(function) or function}"
-            given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
+            given = [(_RENAMED.get(k, k), v) for k, v in given]
         elif function == "logit" and given:
             ((_, eps),) = given
             return f"special.logit(np.clip({parts[0]}, {eps}, {1 - eps}))", ATOM
