@@ -471,8 +471,7 @@ def _joined(one: Product, two: Product, shape: Shape, stage: int) -> Product | N
 
     stage: which may, in the order in which sums are shortest.
     """
-    a, b = Counter(one.factors), Counter(two.factors)
-    mine, other = list((a - b).elements()), list((b - a).elements())
+    common, mine, other = _compared(one, two)
     labels = {labels for _, labels in (*mine, *other)}
     if len(mine) > 1 or len(other) > 1 or len(labels) > 1:
         return None
@@ -482,21 +481,29 @@ def _joined(one: Product, two: Product, shape: Shape, stage: int) -> Product | N
         return None
     if len(mine) != len(other) and len(place) != 1:
         return None
-    if any(_index_of(f) is not None for f, _ in (*mine, *other)):
+    apart = [f for f, _ in (*mine, *other)]
+    if any(_index_of(f) is not None or (len(shape) < 3 and is_call(f, "eye")) for f in apart):
         return None
-    if len(shape) < 3 and any(is_call(f, "eye") for f, _ in (*mine, *other)):
-        return None
-    (p, first), (q, second) = alg.split(one.number), alg.split(two.number)
-    outer = first if first is second else alg.one
-    if outer is alg.one:
-        numbers = [one.number, two.number]
-    else:
-        numbers = [number(p), number(q)]
+    outer, numbers = _outside(one, two)
     sides = zip(numbers, (mine, other), strict=True)
     both = alg.add(*(alg.multiply(n, *(f for f, _ in own)) for n, own in sides))
     if not labels or not both.shape:
-        return Product(alg.multiply(outer, both), tuple((a & b).elements()))
-    return Product(outer, (*(a & b).elements(), (both, place)))
+        return Product(alg.multiply(outer, both), common)
+    return Product(outer, (*common, (both, place)))
+
+
+def _compared(one: Product, two: Product) -> tuple[tuple[Factor, ...], ...]:
+    """The factors of both, of the first alone, and of the second alone."""
+    a, b = Counter(one.factors), Counter(two.factors)
+    return tuple(tuple(c.elements()) for c in (a & b, a - b, b - a))
+
+
+def _outside(one: Product, two: Product) -> tuple[Expression, list[Expression]]:
+    """(what multiplies both, the numbers that are left)."""
+    (p, first), (q, second) = alg.split(one.number), alg.split(two.number)
+    return (
+        (first, [number(p), number(q)]) if first is second else (alg.one, [one.number, two.number])
+    )
 
 
 def gathered(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
@@ -547,9 +554,7 @@ def _is_product(term: Expression) -> bool:
 
 def _shared(one: Product, two: Product, rank: int) -> Product | None:
     """Two terms as one, if they share a factor beside what has at most two dimensions."""
-    a, b = Counter(one.factors), Counter(two.factors)
-    common = list((a & b).elements())
-    mine, other = list((a - b).elements()), list((b - a).elements())
+    common, mine, other = _compared(one, two)
     open_ = {*range(rank), *(k for _, ks in common for k in ks)}
     edge = [sorted(open_.intersection(k for _, ks in own for k in ks)) for own in (mine, other)]
     if not common or edge[0] != edge[1] or not 0 < len(edge[0]) <= 2:
@@ -557,9 +562,7 @@ def _shared(one: Product, two: Product, rank: int) -> Product | None:
     sizes = {k: n for f, ks in mine for k, n in zip(ks, f.shape, strict=True)}
     shape = tuple(sizes[k] for k in edge[0])
     names = {k: at for at, k in enumerate(edge[0])}
-    (p, first), (q, second) = alg.split(one.number), alg.split(two.number)
-    outer = first if first is second else alg.one
-    numbers = [one.number, two.number] if outer is alg.one else [number(p), number(q)]
+    outer, numbers = _outside(one, two)
     parts = []
     for n, own in zip(numbers, (mine, other), strict=True):
         inner = {k: names.get(k, k + len(names) + rank) for _, ks in own for k in ks}
