@@ -257,8 +257,12 @@ def _read(
     """A traced value as an expression; value: that of the program, whose conditions are all kept."""
     given = {id(c) for c in calls([value])}
     lifter = Lifter([(v, symbols[n]) for n, v in trace.inputs.items()], given, nan_guards, more)
-    with _numbers_of([value, wanted, *trace.inputs.values()]):
-        return lifter.read([wanted])[0]
+    try:
+        with _numbers_of([value, wanted, *trace.inputs.values()]):
+            return lifter.read([wanted])[0]
+    except NoExpression as error:
+        error.span = None  # a place in the text of an expression, and not in the program
+        raise
 
 
 @contextmanager
