@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gradcli.language import parse, run
-from gradcli.symbolic.expression_text import Printer
-from gradcli.symbolic.expressions import Expression, is_call, order
+from gradcli.symbolic.expression_text import SUM, Piece, Printer
+from gradcli.symbolic.expressions import Expression, is_call, is_size, order
 
 
 def evaluate(roots: Iterable[Expression], known: Mapping[Expression, Any]) -> list[Any]:
@@ -18,7 +18,9 @@ def evaluate(roots: Iterable[Expression], known: Mapping[Expression, Any]) -> li
     wanted = list(roots)
     words = {node: f"_{k}" for k, node in enumerate(known)}
     space = {word: known[node] for node, word in words.items()}
-    printer = Printer({id(node): word for node, word in words.items()})
+    if any(map(is_size, known)):  # which shapes are written with
+        space |= {node.data: value for node, value in known.items() if node.op == "name"}
+    printer = _Lines({id(node): word for node, word in words.items()})
     lines = []
     for node in order(wanted):
         if node.parts and node not in words and not is_call(node, *_WITHIN):
@@ -30,6 +32,20 @@ def evaluate(roots: Iterable[Expression], known: Mapping[Expression, Any]) -> li
 
 
 _WITHIN = ("[]", "()", ":", "float")  # what means something inside of a call alone
+
+
+class _Lines(Printer):
+    """Prints what can be differentiated again: `//` has no derivative, `tensor` and `full_like` copy."""
+
+    def make_call(self, node: Expression) -> Piece:
+        word, args = node.data[0], [self.of(a) for a in node.args]
+        if word == "floor_divide":
+            return self.call("div", args, [("rounding_mode", "floor")])
+        if word == "full_like":
+            return f"zeros({node.shape}) + {args[1][0]}", SUM
+        if word == "tensor" and not is_call(node.args[0], "[]", "float"):
+            return args[0]
+        return super().make_call(node)
 
 
 def constants(roots: Iterable[Expression]) -> list[Expression]:
