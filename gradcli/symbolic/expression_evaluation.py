@@ -11,6 +11,7 @@ from typing import Any
 from gradcli.language import parse, run
 from gradcli.symbolic.expression_text import SUM, Piece, Printer
 from gradcli.symbolic.expressions import Expression, is_call, is_size, order
+from gradcli.symbolic.unknown_functions import meaning_of
 
 
 def evaluate(roots: Iterable[Expression], known: Mapping[Expression, Any]) -> list[Any]:
@@ -21,6 +22,7 @@ def evaluate(roots: Iterable[Expression], known: Mapping[Expression, Any]) -> li
     if any(map(is_size, known)):  # which shapes are written with
         space |= {node.data: value for node, value in known.items() if node.op == "name"}
     printer = _Lines({id(node): word for node, word in words.items()})
+    printer.space = space
     lines = []
     for node in order(wanted):
         if node.parts and node not in words and not is_call(node, *_WITHIN):
@@ -35,10 +37,18 @@ _WITHIN = ("[]", "()", ":", "float")  # what means something inside of a call al
 
 
 class _Lines(Printer):
-    """Prints what can be differentiated again: `//` has no derivative, `tensor` and `full_like` copy."""
+    """Prints what can be differentiated again: `//` has no derivative, `tensor` and `full_like` copy.
+
+    space: what the lines read.
+    """
+
+    space: dict[str, Any]
 
     def make_call(self, node: Expression) -> Piece:
         word, args = node.data[0], [self.of(a) for a in node.args]
+        if (unknown := meaning_of(word, len(args))) is not None:
+            self.space[f"_f{len(self.space)}"] = unknown
+            return self.call(list(self.space)[-1], args)
         if word == "floor_divide":
             return self.call("div", args, [("rounding_mode", "floor")])
         if word == "full_like":
