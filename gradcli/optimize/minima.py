@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.core.tensor import wrap
 from gradcli.language.located_errors import LanguageError
 from gradcli.optimize.least_squares import TOLERANCE, Array, scipy
 from gradcli.optimize.spaces import Compiled
@@ -34,7 +32,8 @@ _TOLERANCES = {
     "L-BFGS-B": {"ftol": TOLERANCE, "gtol": _GRADIENT, "maxcor": 30},
     "TNC": {"ftol": TOLERANCE, "gtol": _GRADIENT},
     "SLSQP": {"ftol": TOLERANCE},
-    "trust-constr": {"gtol": _GRADIENT, "xtol": 1e-14, "barrier_tol": 1e-13},
+    # With SciPy's first barrier, 0.1, it ends before the constraints are reached.
+    "trust-constr": {"gtol": _GRADIENT, "xtol": 1e-14, "initial_barrier_parameter": 1e-7},
     "Newton-CG": {"xtol": 1e-12},
 }
 
@@ -95,22 +94,28 @@ def minimize(
         if len(path) > _STILL and value == path[-_STILL][1] and method not in _BOUNDED:
             raise StopIteration
 
+    def finite(x: Array) -> tuple[float, Array]:
+        """Where there is no value, an infinite one: no method steps there."""
+        value, gradient = objective.value_and_gradient(x)
+        return value if value == value else np.inf, np.nan_to_num(gradient, posinf=0, neginf=0)
+
     given: dict[str, Any] = {"jac": True, "callback": callback}
     if method == "trust-exact" or (method == "trust-constr" and small):
-        given["hess"] = objective.hessian
+        given["hess"] = lambda x: np.nan_to_num(objective.hessian(x), posinf=0, neginf=0)
     elif method in ("trust-krylov", "trust-ncg", "Newton-CG", "trust-constr"):
         given["hessp"] = objective.hessian_product
     if not free:
         given["bounds"] = list(zip(*bounds, strict=True))
     if constraints:
-        given["constraints"] = [_constraint(*one) for one in constraints]
+        kind = _with_hessian if method == "trust-constr" and small else _constraint
+        given["constraints"] = [kind(*one) for one in constraints]
     options = dict(_TOLERANCES.get(method, {"gtol": _GRADIENT}))
+    if method.startswith("trust-") and method != "trust-constr":
+        options["initial_trust_radius"] = max(1.0, float(np.linalg.norm(start)))
     options["maxiter"] = limit or max(2000, 50 * len(start))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about how the method gets on; what it found, we look at
-        found = scipy("optimize").minimize(
-            objective.value_and_gradient, start, method=method, options=options, **given
-        )
+        found = scipy("optimize").minimize(finite, start, method=method, options=options, **given)
     return _described(objective, found, bounds, constraints, method, path)
 
 
@@ -122,6 +127,15 @@ def _constraint(relation: str, c: Compiled) -> dict[str, Any]:
         "fun": lambda x: sign * c.value(x),
         "jac": lambda x: sign * c.jacobian(x),
     }
+
+
+def _with_hessian(relation: str, c: Compiled) -> Any:
+    """A constraint as SciPy's interior-point method has it."""
+    low = -np.inf if relation in ("le", "lt") else 0.0
+    high = np.inf if relation in ("ge", "gt") else 0.0
+    return scipy("optimize").NonlinearConstraint(
+        c.value, low, high, jac=c.jacobian, hess=c.weighted_hessian
+    )
 
 
 def _sign(relation: str) -> float:
@@ -167,8 +181,7 @@ def _described(
             weights = np.zeros(len(active))
             weights[active] = multipliers[at : at + int(active.sum())]
             at += int(active.sum())
-            held = Compiled(partial(_weighted, c.function, wrap(weights)), len(x))
-            hessian = hessian - held.hessian(x)
+            hessian = hessian - c.weighted_hessian(x, weights)
         free = tangent.T @ hessian @ tangent
         eigenvalues = lapack.eigh(free)[0] if free.size else np.zeros(0)
         kind, left, moves = _kind(free, tangent.T @ gradient, _NEAR * (1 + np.abs(x).max()))
@@ -177,6 +190,10 @@ def _described(
             ahead = np.clip(x + tangent @ move, *bounds)  # where a minimum is higher again
             if not objective.value_and_gradient(ahead)[0] >= value - rounding:
                 kind = "no minimum: it falls further on"
+        if kind == "minimum" and not len(rows):  # a last step of Newton's, where it leads lower
+            value, x, rest = min(
+                (value, x, rest), _there(objective, x + moves[0] / 10), key=lambda one: one[0]
+            )
         converged = left <= _LEFT * abs(value) or left <= _LEFT**2 or norm <= _GRADIENT
         converged |= bool(found.success) and norm <= _LOOSE * max(1.0, abs(value))
     elif converged:
@@ -188,9 +205,9 @@ def _described(
     )
 
 
-def _weighted(function: Callable[[Any], Any], weights: Any, x: Any) -> Any:
-    """The sum of constraints, each with its multiplier."""
-    return (function(x) * weights).sum()
+def _there(objective: Compiled, x: Array) -> tuple[float, Array, Array]:
+    value, gradient = objective.value_and_gradient(x)
+    return value if value == value else np.inf, x, gradient
 
 
 def _kind(hessian: Array, gradient: Array, near: float) -> tuple[str, float, list[Array]]:

@@ -171,6 +171,15 @@ class Compiled:
         found = self._at("Hessian", func.hessian(self.function), x)
         return np.asarray(found).reshape(self.size, self.size)
 
+    def weighted_hessian(self, x: Array, weights: Array) -> Array:
+        """Of the sum of a vector function's elements, each with its weight."""
+
+        def hessian(x: Any, v: Any) -> Any:
+            return func.hessian(lambda x: (self.function(x) * v).sum())(x)
+
+        found = self._at("weighted Hessian", hessian, x, weights)
+        return np.asarray(found).reshape(self.size, self.size)
+
     def hessian_product(self, x: Array, v: Array) -> Array:
         """The Hessian times a vector, without the matrix."""
 

@@ -66,18 +66,25 @@ def test_what_more_garbow_and_hillstrom_know(name: str) -> None:
 
 
 @pytest.mark.long
-def test_fewer_evaluations_than_finite_differences_by_the_number_of_variables() -> None:
-    worse = []
-    for name, (source, start, _) in FUNCTIONS.items():
-        value = compiled(source, start)
-        theirs = optimize.minimize(
-            lambda x, f=value: f.value_and_gradient(x)[0], start, method="BFGS"
-        )
-        ours = found(source, start)
-        reached = theirs.fun <= ours.value + 1e-8 * max(1, abs(ours.value))
-        if reached and theirs.nfev < len(start) * ours.evaluations:
-            worse.append(name)
-    assert len(worse) <= 2, worse  # penalties, where SciPy is content with a larger gradient
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_fewer_evaluations_than_finite_differences_by_the_number_of_variables(name: str) -> None:
+    """Until it is as low as SciPy's quasi-Newton method ends; it goes on from there."""
+    source, start, _ = FUNCTIONS[name]
+    value, ours = compiled(source, start), compiled(source, start)
+    theirs = optimize.minimize(lambda x: value.value_and_gradient(x)[0], start, method="BFGS")
+    seen: list[tuple[float, int]] = []
+    plain = ours.value_and_gradient
+
+    def noted(x: Any) -> Any:
+        made = plain(x)
+        seen.append((made[0], ours.evaluations))
+        return made
+
+    ours.value_and_gradient = noted  # type: ignore[method-assign]
+    free = np.full(len(start), np.inf)
+    minimize(ours, np.asarray(start, float), bounds=(-free, free))
+    low = theirs.fun + 1e-8 * max(1e-3, abs(theirs.fun))
+    assert theirs.nfev >= len(start) * min(count for made, count in seen if made <= low)
 
 
 KINDS = [
@@ -92,11 +99,15 @@ KINDS = [
     ("x[0]**3", [0], {"low": -1.0}, [0], "no minimum: it falls further on"),
     ("x[0]**3", [0.5], {"low": 0.0}, [0], "minimum"),
     ("x[0]**4", [0], {}, [0], "flat: the Hessian is singular"),
-    ("x[0]**2 - 2*x[0]*x[1] + x[1]**2", [100, 300], {}, [207.526396], "flat: the Hessian is singular"),
+    ("x[0]**2 - 2*x[0]*x[1] + x[1]**2", [100, 300], {}, [], "flat: the Hessian is singular"),
     ("x[0] + 2*x[1]", [1, 1], {"subject": ["x[0]**2 + x[1]**2 == 5"]}, [-1, -2], "minimum"),
     ("x[0]**2 + x[1]**2", [1, 2], {"subject": ["x[0] + x[1] >= 1"]}, [0.5, 0.5], "minimum"),
     ("x[0]**2 + x[1]**2", [1, 2], {"subject": ["x[0] + x[1] == 1"], "method": "trust-constr"},
      [0.5, 0.5], "minimum"),
+    ("x[0] + 2*x[1]", [1, 1], {"subject": ["x[0]**2 + x[1]**2 == 5"], "method": "trust-constr"},
+     [-1, -2], "minimum"),
+    ("x[0] + 2*x[1]", [1, 1], {"subject": ["5 >= x[0]**2 + x[1]**2"], "method": "trust-constr"},
+     [-1, -2], "minimum"),
     ("x[0]**2 + x[1]**2", [1, 2], {"subject": ["1 <= x[0]", "x[1] > 2; x[0] < 9"]}, [1, 2], "minimum"),
     ("x[0]**2 + x[1]**2", [4, 5], {"low": 3.0}, [3, 3], "minimum"),
     ("x[0]**2 + x[1]**2", [4, 5], {"low": 3.0, "method": "SLSQP"}, [3, 3], "minimum"),
@@ -113,7 +124,7 @@ def test_what_was_found(source: str, start: Any, given: Any, at: Any, kind: str)
     assert made.converged is kind.startswith(("minimum", "flat", "not"))
 
 
-@pytest.mark.parametrize("source", ["x[0]", "-x[0]**2", "exp(x[0])"])
+@pytest.mark.parametrize("source", ["x[0]", "-x[0]**2", "exp(x[0])", "sqrt(x[0])"])
 def test_what_has_no_minimum_says_so(source: str) -> None:
     made = found(source, [1], limit=200)
     assert not made.converged or made.value < 1e-8
