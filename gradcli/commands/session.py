@@ -219,7 +219,15 @@ class Session:
         verb = _VERB.fullmatch(line.strip())
         text = verb[2] if verb else line
         bound = {name: callable(value) for name, value in self.machine.names.items()}
-        read = None if line[:1] in (":", " ", "\t") else read_mathematics(text, parses, bound)
+        if line[:1] in (":", " ", "\t"):
+            return line
+        try:
+            read = read_mathematics(text, parses, bound)
+        except LanguageError as error:
+            if _goes_further(line):
+                return line
+            self.report(error)
+            return ""
         if read is None:
             return line
         self.frontend.note(f"note: read as {read}")
@@ -495,6 +503,17 @@ def _is_same(one: Any, two: Any) -> bool:
     import numpy as np
 
     return one.dtype is two.dtype and np.array_equal(one.array, two.array, equal_nan=True)
+
+
+def _goes_further(line: str) -> bool:
+    """Whether the language reads a line as the beginning of several."""
+    from gradcli.language.parser import parse
+
+    try:
+        parse(line)
+    except LanguageError as error:
+        return error.incomplete
+    return False
 
 
 def _goes_on(line: str) -> bool:

@@ -205,6 +205,8 @@ def test_a_session_reads_mathematics() -> None:
     lines = ":math\nx = 3\n2x^2\ndiff sin(u)^2 --wrt u\n:math\nx^2\n"
     result = CliRunner().invoke(main, ["repl"], input=lines, prog_name="gradcli")
     assert result.stdout == "18\nsin(2*u)\n" and "here it is written x**2" in result.stderr
+    block = ":math\nx = 3\nfor i in range(2):\n    x = x*2\n\n2x\n"
+    assert CliRunner().invoke(main, ["repl"], input=block).stdout == "24\n"
 
 
 @sweep(
