@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _LARGE = 1 << 24  # bytes of files from which on it is asked whether memory has room
 _TIMES = 4  # what a column takes in memory: itself, its gradient, and what is between
+_SUMS = "sums over rows can be cut: sum, mean, dot, norm, var, logsumexp, max, X.T @ X, …"
+_WHOLE = "--whole reads the table into memory"
 _SHARE = 2  # of the memory that is free, what columns may take
 
 
@@ -204,7 +206,7 @@ class Passes:
                 hint="reduce the value, as in sum(…) or mean(…), or say --seed ones",
             )
         what = request.source[slice(*span)] if span else "this"
-        hint = "sums over rows can be cut: sum, mean, dot, norm, var, logsumexp, max, X.T @ X, …"
+        hint = _SUMS
         if words.startswith("The size of tensor"):
             hint = "what goes with the rows of a table has as many: columns of it, or one number"
         if "in memory" in words:
@@ -213,7 +215,7 @@ class Passes:
             RuntimeError(f"{what} cannot be computed in passes over the rows: {words}"),
             source=request.source,
             span=span,
-            hint=f"{hint}; --whole reads the table into memory",
+            hint=f"{hint}; {_WHOLE}",
         )
         return found
 
@@ -573,3 +575,32 @@ def check_by_rows(
         given = RTOL if rtol is None else rtol
         by[name] = Checked(analytical, numerical, uncertain, [], method, given, None)
     return Verdict(dict(made.shared), by, False, None)
+
+
+def run_by_rows(
+    ctx: AnyContext, request: Request, table: Table, runner: Runner, max_steps: int | None
+) -> None:
+    """What `gradcli run` does of a table that is read by rows."""
+    from gradcli.commands.request_evaluation import require_grad
+    from gradcli.language import Machine
+    from gradcli.language.display import is_displayed, pretty
+    from gradcli.streaming.lazy_passes import NOT_CUT, LazyProgram
+
+    made = Passes(ctx, request, table)
+    program, variables = request.program, made.tensors
+    for name, tensor in variables.items():
+        require_grad(request, name, tensor)
+    passes = lambda work: made.run(work, runner)[0]  # noqa: E731
+    lazy = LazyProgram(table.parts, table.columns, table.rows, passes, missing=request.missing)
+    try:
+        with lazy.recording() as columns:
+            found = Machine({**variables, **columns}, max_steps=max_steps)
+            found.run(program)
+            if found.value is not None and is_displayed(program):
+                output.write(pretty(found.value))
+    except RuntimeError as error:  # of the value that is displayed
+        raise error_at(error, source=request.source, span=program.value_span, hint=_WHOLE) from None
+    except LanguageError as error:
+        if NOT_CUT in error.message:
+            error.hint = f"{_SUMS}; {_WHOLE}"
+        raise

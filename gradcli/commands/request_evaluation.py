@@ -106,7 +106,7 @@ def read_variables(ctx: AnyContext, request: Request) -> tuple[dict[str, Any], l
     variables = {name: read_variable(request, name, files) for name in request.names}
     integers = []
     for name, tensor in variables.items():
-        if not _require_grad(request, name, tensor):
+        if not require_grad(request, name, tensor):
             integers.append(name)
     return variables, integers
 
@@ -223,7 +223,7 @@ def read_variable(request: Request, name: str, files: Reader | None) -> Any:
     return value
 
 
-def _require_grad(request: Request, name: str, tensor: Any) -> bool:
+def require_grad(request: Request, name: str, tensor: Any) -> bool:
     """Make the variable require grad, or not; False where its dtype cannot."""
     wanted = name not in request.no_grad and (request.wrt is None or name in request.wrt)
     able = tensor.is_floating_point() or tensor.is_complex()

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradcli.commands import output
-from gradcli.commands.declarations import COLOUR, MAX_STEPS, VARIABLES, Argument, Options, declare
+from gradcli.commands.compiled_evaluation import large_table, rows_wanted
+from gradcli.commands.declarations import (
+    BY_ROWS,
+    CLUSTER,
+    COLOUR,
+    MAX_STEPS,
+    VARIABLES,
+    Argument,
+    Options,
+    declare,
+)
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import machine
 from gradcli.language.display import is_displayed, pretty
@@ -17,11 +27,12 @@ if TYPE_CHECKING:
 @declare(
     "run",
     Argument("FILE", name="path", required=True, complete="files"),
-    *(*VARIABLES, COLOUR, MAX_STEPS),
+    *(*VARIABLES, COLOUR, MAX_STEPS, BY_ROWS, *CLUSTER),
     examples=(
         "gradcli run notebook.py --dtype float32",
         "gradcli run fit.py --x 0,1,2 --y 1,3,5",
         "echo 'print(arange(3.0))' | gradcli run -",
+        "gradcli run descent.py --x @big.parquet:x --y @big.parquet:y --a 1 --b 0 --by-rows",
     ),
     operand="FILE",
 )
@@ -31,6 +42,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     It prints what it prints; an expression on its last line is displayed as a notebook displays it. Names
     that the program reads and does not assign are options: --x 1,2,3.
     """
+    if (table := large_table(request, rows_wanted(options))) is not None:
+        from gradcli.commands.large_columns import run_by_rows, runner
+
+        with runner(options) as runs:
+            run_by_rows(ctx, request, table, runs, options.max_steps)
+        return
     program = request.program
     found = machine(ctx, request, max_steps=options.max_steps)
     found.run(program)

@@ -110,7 +110,7 @@ class Partition:
         self.totals: dict[int, _Wide] = {}
         self.level: dict[int, int] = {}
         for o in self.order:
-            self._classify(o)
+            self.classify(o)
         self.written: list[tuple[Operation, tuple[int, int]]] = []
         for o, has_rows in outputs:
             mode = self.mode_of(o)
@@ -136,7 +136,8 @@ class Partition:
         self.block = min(max(_BLOCK * rows // max(widest, 1), _LEAST), _MOST)
 
     # -- what an operation is ----------------------------------------------------------------------
-    def _classify(self, o: Operation) -> None:
+    def classify(self, o: Operation) -> None:
+        """Find out what an operation is, whose operands are known. Raises Uncut."""
         given = list(operands((*o.args, *[v for _, v in o.options])))
         level = max((self.level[a.index] for a in given), default=0)
         self.level[o.index] = level
@@ -365,7 +366,11 @@ class Partition:
             found = f(trial, *o.args[1:], **dict(o.options))
         except OPERATION_ERRORS as error:
             raise Uncut(o, "it needs all rows at once") from error
-        if found.size != trial.size or not np.array_equal(found.ravel(), trial.ravel()):
+        if (
+            type(found) is list
+            or found.size != trial.size
+            or not np.array_equal(found.ravel(), trial.ravel())
+        ):
             raise Uncut(o, "it needs all rows at once")
         return self._reshaped(o)
 

@@ -228,17 +228,17 @@ class PassSums:
     ) -> None:
         self.rows, self.names, self.columns = rows, list(names), dict(columns)
         self.vectors, self.deviation, self.missing = vectors, deviation, missing  # None: 1
-        self.x, self.dtype = rows.flat(rows.start), "float64"
+        self.dtype = "float64"
 
     def combine(self, number: int) -> Callable[[Any, Any], Any]:
         """How the sums of two runs of rows are combined."""
         return _added
 
     def run_part(self, number: int, values: Any, part: Part) -> Any:
-        """The sums of a part; None where it has no rows."""
+        """The sums of a part at the point `values[0]`; None where it has no rows."""
         total = Tree(_added)
         for batch, deviation in self.batches(part):
-            r, jac, _ = self.rows.residuals(self.x, batch)
+            r, jac, _ = self.rows.residuals(values[0], batch)
             wide = np.hstack([jac, r[:, None]]) / np.reshape(deviation, (-1, 1))
             columns = np.ascontiguousarray(wide.T)
             sums = [[add_reduce(a * b) for b in columns] for a in columns]
@@ -281,8 +281,7 @@ def by_passes(sums: PassSums, parts: list[Part], runner: Runner, told: Callable[
     equations as the whole table: SciPy's methods know nothing else of them."""
 
     def at(x: Array) -> tuple[Array, Array]:
-        sums.x = x
-        total = runner.sums(sums, 0, {}, parts, told)  # type: ignore[arg-type]
+        total = runner.sums(sums, 0, {0: x}, parts, told)  # type: ignore[arg-type]
         if not np.isfinite(total).all():
             return np.full(len(total), np.inf), np.zeros((len(total), len(x)))
         lengths = np.sqrt(np.diagonal(total))

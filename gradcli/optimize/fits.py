@@ -143,15 +143,16 @@ def fit_in_passes(
 ) -> Fit:
     """The fit of a table that need not fit into memory: a pass over its rows for every point."""
     rows = sums.rows
+    start = rows.flat(rows.start)
     first, _ = next((b for part in parts for b in sums.batches(part)), ({}, None))
     if not first:
         raise _usage("the table has no rows")
     rows.look({n: a[0] for n, a in first.items()})
-    r, jac, _ = rows.residuals(sums.x, first)
+    r, jac, _ = rows.residuals(start, first)
     check_start(r, jac, rows)
     lower, upper = limits(rows.start, bounds)
     return least_squares.fit(
-        by_passes(sums, parts, runner, told), sums.x, count, lower=lower, upper=upper,
+        by_passes(sums, parts, runner, told), start, count, lower=lower, upper=upper,
         absolute=sums.deviation is not None, sums=True, limit=limit,
     )  # fmt: skip
 

@@ -177,7 +177,7 @@ class lgamma:
         size = np.abs(self)
         with np.errstate(divide="ignore"):
             near = where(size < np.finfo(self.dtype).tiny, -np.log(size), found)
-        return where(np.isneginf(self), size, near)
+        return where(self == -np.inf, size, near)
 
     self = lambda g, self: (
         g * accurate_slopes.digamma_at(self, digamma)

@@ -31,6 +31,7 @@ from gradcli.tables.writing import sink
 EXTRA = "pip install dask distributed pyarrow"
 _PACKAGES = ("gradcli", "numpy", "pyarrow", "dask", "distributed")
 _WAIT = 30  # seconds for a scheduler to answer
+_WORKS = 8  # that the workers keep
 _NEIGHBOURS = 16  # sums that a task combines; a power of two: the tree is that of two by two
 _KEPT = "distributed.nanny.pre-spawn-environ.MALLOC_{}_THRESHOLD_"
 _SETTINGS = {
@@ -278,6 +279,7 @@ class Cluster:
         self.is_remote = address is not None
         self.cluster: Any = None
         self.folder: str | None = None
+        self.works: list[tuple[Any, Any]] = []  # that the workers have
         target: Any = address
         if address is None:
             target = self._local(workers or 1)
@@ -434,7 +436,10 @@ class Cluster:
         **given: Any,
     ) -> list[Any]:
         """A task a part: function(part, what is beside it, **given), and a worker gets `given` once."""
-        shared = {name: self._submit(_load, value) for name, value in given.items()}
+        shared = {
+            name: self._sent(value) if name == "work" else self._submit(_load, value)
+            for name, value in given.items()
+        }
         placed = [self._placed(part) for part in parts]
         futures: list[Any] = self.client.map(
             function, placed, *beside, ours=self.versions, pure=False, **shared
@@ -442,6 +447,14 @@ class Cluster:
         for future, part in zip(futures, parts, strict=True):
             future.add_done_callback(functools.partial(_tell, told, part.rows or 0))
         return futures
+
+    def _sent(self, work: Any) -> Any:
+        """The work at the workers, where it is planned once for all of its passes."""
+        known = next((future for sent, future in self.works if sent is work), None)
+        if known is None:
+            known = self._submit(_load, work)
+            self.works = [*self.works[-_WORKS:], (work, known)]
+        return known
 
     def _result(self, future: Any) -> Any:
         """What a task gave, once it is there; LanguageError where nobody is left to do it."""

@@ -29,6 +29,24 @@ from gradcli.tracing.numpy_program import (
 )
 
 
+def _reading(name: str) -> Any:
+    """A method of the array that has the numbers, if there is one."""
+
+    def read(self: AbstractArray, *args: Any, **options: Any) -> Any:
+        return getattr(self._graph.read(self._op), name)(*args, **options)
+
+    return read
+
+
+def _described(name: str) -> Any:
+    """An attribute of the array that has the numbers, if there is one."""
+
+    def read(self: AbstractArray) -> Any:
+        return getattr(self._graph.read(self._op), name)
+
+    return property(read)
+
+
 class AbstractArray(Numberless, NDArrayOperatorsMixin):
     """An array with shape, dtype and layout, but no numbers."""
 
@@ -90,18 +108,25 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
     # -- what NumPy asks ---------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         options = {k: v for k, v in options.items() if v is not None or k == "axis"}
+        if self._graph.lazy and "out" in options:
+            given = [np.asarray(a) if type(a) is AbstractArray else a for a in inputs]
+            return getattr(ufunc, method)(*given, **options)
         if "out" in options or "where" in options:
             raise Untraceable("writes into an array that is given")
         args = tuple(_argument(self._graph, a) for a in inputs)
+        new = {"fresh": self._graph.lazy}
         if method == "reduce":
-            return self._made(abstract_evaluation.reduction(self._graph, ufunc, args, options))
+            made = abstract_evaluation.reduction(self._graph, ufunc, args, options)
+            return AbstractArray(self._graph, made, **new)
         if method != "__call__" or ufunc.nout != 1:
             return self._called(getattr(ufunc, method), args, options)
         if ufunc.signature is not None:
             return self._called(ufunc, args, options)
         if options:
             raise Untraceable(f"options of {ufunc.__name__}")
-        return self._made(abstract_evaluation.elementwise(self._graph, ufunc, args))
+        return AbstractArray(
+            self._graph, abstract_evaluation.elementwise(self._graph, ufunc, args), **new
+        )
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         fact = abstract_evaluation.FACTS.get(function)
@@ -340,7 +365,7 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
     def _write(self, function: Any, *args: Any) -> None:
         """Make this the result of a function that returns a changed copy."""
         if not self._fresh:
-            raise Untraceable("writes into memory that has other names")
+            self._graph.refuse("writes into memory that has other names")
         o = self._op
         self._op = self._graph.put(
             "whole", function, (o, *args), None, o.shape, o.dtype, o.contiguous
@@ -349,7 +374,7 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
     def fill(self, value: Any) -> None:
         """Set every element."""
         if not self._fresh:
-            raise Untraceable("writes into memory that has other names")
+            self._graph.refuse("writes into memory that has other names")
         o = self._op
         given = _argument(self._graph, value)
         if type(given) is not Operation:
@@ -380,19 +405,27 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
         return id(self)
 
     # -- what needs the numbers --------------------------------------------------------------------
-    def _refuse(self, *args: Any, **options: Any) -> Any:
-        words = "a decision depends on the numbers"
-        if self._graph.worded:
-            self._graph.refused = words
-            raise RuntimeError(words)
-        raise Untraceable(words)
+    __bool__, __float__, __int__ = map(_reading, ("__bool__", "__float__", "__int__"))
+    __index__, __complex__, __array__ = map(_reading, ("__index__", "__complex__", "__array__"))
+    __contains__, __format__ = map(_reading, ("__contains__", "__format__"))
+    __repr__, __str__ = map(_reading, ("__repr__", "__str__"))
+    item, tolist, tobytes = map(_reading, ("item", "tolist", "tobytes"))
+    view, nonzero, resize = map(_reading, ("view", "nonzero", "resize"))
+    data, ctypes = map(_described, ("data", "ctypes"))
+    __array_interface__ = _described("__array_interface__")
+    __array_struct__ = _described("__array_struct__")
 
-    __bool__ = __float__ = __int__ = __index__ = __complex__ = __array__ = _refuse
-    item = tolist = tobytes = view = nonzero = resize = __contains__ = __format__ = _refuse
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __ifloordiv__ = _refuse
+    def _refuse(self, *args: Any, **options: Any) -> Any:
+        self._graph.refuse("writes into an array that is given")
+
+    def __iadd__(self, other: Any) -> Any:  # gradients add up
+        if not self._fresh:
+            self._refuse()
+        self._op = _argument(self._graph, (self + other).astype(self.dtype))
+        return self
+
+    __isub__ = __imul__ = __itruediv__ = __ipow__ = __ifloordiv__ = _refuse
     __imod__ = __imatmul__ = __iand__ = __ior__ = __ixor__ = _refuse
-    __repr__ = __str__ = _refuse  # what would be printed
-    data = ctypes = __array_interface__ = __array_struct__ = property(_refuse)
 
 
 def _argument(graph: NumpyProgram, value: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import mmap
 import operator
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -206,20 +205,25 @@ def _method(array: Any, name: str, *args: Any, **options: Any) -> Any:
     return found(*args, **options) if callable(found) else found
 
 
-_CALLS: dict[str, Callable[..., Any]] = {}
+class MethodCall:
+    """A function that calls a method of its first argument; the same one for a name, in every process."""
+
+    __slots__ = ("__name__",)
+    _known: ClassVar[dict[str, MethodCall]] = {}
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, array: Any, *args: Any, **options: Any) -> Any:
+        return _method(np.asarray(array), self.__name__, *args, **options)
+
+    def __reduce__(self) -> Any:
+        return method_call, (self.__name__,)
 
 
-def method_call(name: str) -> Callable[..., Any]:
-    """A function that calls a method of its first argument; the same one every time."""
-    found = _CALLS.get(name)
-    if found is None:
-
-        def found(array: Any, *args: Any, **options: Any) -> Any:
-            return _method(np.asarray(array), name, *args, **options)
-
-        found.__name__ = name
-        _CALLS[name] = found
-    return found
+def method_call(name: str) -> MethodCall:
+    """The one function that calls this method."""
+    return MethodCall._known.setdefault(name, MethodCall(name))
 
 
 def view(graph: NumpyProgram, op: Operation, name: str, args: Any, options: Any) -> Operation:
@@ -664,6 +668,7 @@ _PRODUCTS: dict[Any, Any] = {
     np.dot: _dot_shape,
     rows_dot: _dot_shape,
     vector_dot: _dot_shape,
+    np.vdot: lambda a, b: (),
     rows_product: lambda a, b: (a[1], b[1]),
 }
 

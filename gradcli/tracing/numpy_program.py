@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Operation:
 
     __slots__ = (
         *("args", "axes", "contiguous", "dtype", "function", "index", "keepdims"),
-        *("kind", "name", "options", "shape", "size", "strides"),
+        *("kind", "name", "options", "shape", "size", "strides", "__weakref__"),
     )
 
     def __init__(
@@ -120,12 +120,13 @@ def replaced(value: Any, meaning: Any) -> Any:
     return value
 
 
-def _key(value: Any) -> Any:
+def key_of(value: Any) -> Any:
+    """What tells a plain argument from others: a number by its bits, an array or an operation by itself."""
     kind = type(value)
     if kind is Operation or kind is np.ndarray:
         return id(value)
     if kind in (list, tuple):
-        return (kind, *[_key(v) for v in value])
+        return (kind, *[key_of(v) for v in value])
     if kind is slice:
         return (kind, value.start, value.stop, value.step)
     if kind is float or isinstance(value, np.inexact):  # 0.0 and -0.0, and NaN, apart
@@ -139,6 +140,8 @@ def _key(value: Any) -> Any:
 
 class NumpyProgram:
     """Operations in the order in which they were recorded, equal ones once."""
+
+    lazy = False  # whether numbers are there when they are asked for
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -165,7 +168,7 @@ class NumpyProgram:
             value = np.asarray(value)[()]
         if value.ndim and value.size and not any(value.strides):
             return self.put("fill", spread, (self.constant(value.flat[0]), value.shape))
-        key: Any = ("constant", _key(value))
+        key: Any = ("constant", key_of(value))
         if value.ndim == 0:
             key = ("constant", value.dtype.str, value.tobytes())
         found = self._known.get(key)
@@ -177,13 +180,24 @@ class NumpyProgram:
             self._known[key] = self._append(found)
         return found
 
+    def read(self, operation: Operation) -> Any:
+        """The numbers of a result, which are not there. Raises Untraceable."""
+        self.refuse("a decision depends on the numbers")
+
+    def refuse(self, words: str) -> NoReturn:
+        """Raise Untraceable, or as an Exception."""
+        if self.worded:
+            self.refused = words
+            raise RuntimeError(words)
+        raise Untraceable(words)
+
     def written(self, array: Any) -> None:
         """Copy the constants that share memory about to be written, so that earlier reads stay valid."""
         if type(array) is not np.ndarray:
             return
         for o in self.operations:
             if o.kind == "constant" and np.may_share_memory(o.args[0], array):
-                self._known.pop(("constant", _key(o.args[0])), None)
+                self._known.pop(("constant", key_of(o.args[0])), None)
                 o.args = (np.array(o.args[0])[()],)
 
     def put(
@@ -211,7 +225,7 @@ class NumpyProgram:
             simple = self._simplified(function, args, shape, dtype)
             if simple is not None:
                 return simple  # type: ignore[no-any-return]
-        key = (function, *[_key(a) for a in args], *[(k, _key(v)) for k, v in given])
+        key = (function, *[key_of(a) for a in args], *[(k, key_of(v)) for k, v in given])
         if function in _COMMUTATIVE and all(type(a) is Operation for a in args):
             key = (function, *sorted(key[1:3]), *key[3:])
         try:
@@ -312,6 +326,7 @@ __all__ = [
     "Operation",
     "cast",
     "fill",
+    "key_of",
     "live",
     "operands",
     "replaced",

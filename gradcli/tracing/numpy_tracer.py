@@ -15,7 +15,7 @@ from gradcli.tracing import abstract_evaluation
 from gradcli.tracing.abstract_arrays import AbstractArray, Untraceable, _argument
 from gradcli.tracing.numpy_program import NumpyProgram, Operation
 
-__all__ = ["NumpyTracer", "Untraceable", "trace_numpy"]
+__all__ = ["Kernels", "NumpyTracer", "Untraceable", "trace_numpy"]
 
 
 class NumpyTracer:
@@ -90,7 +90,7 @@ def trace_numpy(
         tensor.label = name
         found.variables[name] = tensor
     before = random.snapshot()
-    state = modes.change(recorder=_Kernels(), before_write=lambda t: graph.written(t.array))
+    state = modes.change(recorder=Kernels(), before_write=lambda t: graph.written(t.array))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -145,7 +145,7 @@ def _run(found: NumpyTracer, function: Any, cotangent: Any, backward: bool, nest
             found.gradients[name] = None if grad is None else _operation(graph, grad.array)
 
 
-class _Kernels:
+class Kernels:
     """The tracer: records what kernels and VJP rules do with abstract arrays."""
 
     tensors = False

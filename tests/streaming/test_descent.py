@@ -1,0 +1,172 @@
+"""`run --by-rows`: programs with gradients in them over columns that stay on disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from gradcli.commands.large_columns import Passes
+from gradcli.streaming.lazy_passes import _LazyWork
+from tests.streaming.test_cluster import scheduler  # noqa: F401 (a fixture)
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet: Any = pytest.importorskip("pyarrow.parquet")
+ROWS = 1000
+VALUES = {"a": "1.5", "b": "0.5", "x": "@t.parquet:x", "y": "@t.parquet:y"}
+
+BACKWARD = """
+for k in range(STEPS):
+    loss = mean((a*x + b - y)**2)
+    loss.backward()
+    with no_grad():
+        a -= 0.1*a.grad
+        b -= 0.1*b.grad
+    a.grad = None
+    b.grad = None
+    print(k, f"{loss.item():.9f} {a:.9f} {b:.9f}")
+"""
+FUNCTIONAL = """
+v = 0
+for k in range(STEPS):
+    loss = mean((a*x + b - y)**2)
+    g, = autograd.grad(loss, a)
+    v = 0.5*v + g
+    a = (a - 0.1*v).detach().requires_grad_()
+round(a, decimals=9)
+"""
+SOFTMAX = """
+w = zeros(2, 2, requires_grad=True)
+X = stack((x, x**2), 1)
+steps = 0
+while True:
+    loss = nn.functional.cross_entropy(X @ w, where(y > 0, 1, 0)) + 0.01*(w*w).sum()
+    g, = autograd.grad(loss, w)
+    if g.norm() < 0.2 or steps == STEPS:
+        break
+    with no_grad():
+        w -= 0.5*g
+    steps += 1
+print(steps, round(w.detach(), decimals=6), f"{loss:.9f}")
+"""
+TWO_PASSES = """
+for k in range(STEPS):
+    z = (x - mean(x))/std(x)*a
+    loss = logsumexp(z, 0) + b*b
+    loss.backward()
+print(f"{a.grad:.9f} {b.grad:.9f} {loss:.9f}")
+"""
+# A program, how many steps it makes, how many passes over the rows those are, and their plans.
+PROGRAMS = [
+    ("print(x.shape, len(y), f'{mean(x):.9f}'); std(y)", 0, 3, 3),
+    ("h = zeros(2); h[1] = x.sum(); print(h); h + rand(2)*0", 0, 1, 1),
+    (BACKWARD, 9, 9, 2),
+    (FUNCTIONAL, 9, 9, 3),
+    (SOFTMAX, 4, None, None),
+    (TWO_PASSES, 3, None, None),
+]
+
+
+def run(*argv: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, list(argv), prog_name="gradcli")
+    assert "fault in gradcli" not in found.stderr, found.stderr
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(ROWS)
+    y = 3 * x + 1 + 0.1 * rng.standard_normal(ROWS)
+    parquet.write_table(pyarrow.table({"x": x, "y": y}), "t.parquet", row_group_size=300)
+    yield tmp_path
+
+
+def program(text: str, steps: int) -> list[str]:
+    """The command line of a program."""
+    Path("p.py").write_text(text.replace("STEPS", str(steps)))
+    read = [name for name in "abxy" if re.search(rf"\b{name}\b", text)]
+    columns = ",".join(name for name in read if name in "xy")
+    return ["run", "p.py", *[f"--{n}={VALUES[n]}" for n in read], "--no-grad", columns]
+
+
+@pytest.mark.parametrize(("text", "steps", "passes", "plans"), PROGRAMS)
+def test_a_program_prints_what_it_prints_of_columns_in_memory(
+    text: str, steps: int, passes: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = program(text, steps)
+    expected = run(*argv, "--whole")
+    assert expected[0] == 0
+    made: list[Any] = []
+    as_ever = Passes.run
+
+    def watched(self: Any, work: Any, runner: Any) -> Any:
+        made.append(work)
+        return as_ever(self, work, runner)
+
+    monkeypatch.setattr(Passes, "run", watched)
+    assert run(*argv, "--by-rows") == expected
+    if passes is not None:
+        counted = [work for work in made if any(work.partition.passes)]
+        assert (len(counted), len({id(w) for w in counted})) == (passes, plans)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "place"),
+    [
+        ("m = mean(x)\nsort(x)[0].sum()*m", "over the rows: it needs all rows at once", "sort(x)"),
+        ("print(mean(x))\nprint(x)", "it needs the numbers of all rows at once", "print(x)"),
+        ("x", "it needs the numbers of all rows at once", "x"),
+        ("for v in x:\n    print(v)", "it needs all rows at once", "for v in x:"),
+        ("x[0]", "it needs all rows at once", "x[0]"),
+        ("x += 1\nx.sum()", "writes into memory that has other names", "x += 1"),
+        ("l = (a*x).sum()\nl.backward()\nl.backward()", "Trying to backward through the graph", ""),
+        ("linalg.inv(stack((x, x), 1).T @ stack((x, x), 1))", "singular", "linalg.inv"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused_where_it_stands(text: str, words: str, place: str) -> None:
+    code, _, err = run(*program(text, 0), "--by-rows")
+    assert code and words in err and place in err, err
+
+
+def test_a_table_that_changes_gives_no_number() -> None:
+    argv = program("print(mean(x))\nprint(mean(y))", 0)
+    changed = pyarrow.table({"x": [1.0], "y": [2.0]})
+    as_ever = Passes.run
+
+    def run_and_change(self: Any, work: Any, runner: Any) -> Any:
+        found = as_ever(self, work, runner)
+        parquet.write_table(changed, "t.parquet")
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Passes, "run", run_and_change)
+        code, out, err = run(*argv, "--by-rows")
+    assert code == 2 and out.count("\n") == 1 and "t.parquet changed while it was read" in err
+
+
+@pytest.mark.long
+def test_steps_on_a_running_cluster(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """The bits of one process; the plan goes to the workers once."""
+    sent: list[Any] = []
+    as_ever = _LazyWork.__getstate__
+
+    def watched(self: Any) -> Any:
+        sent.append(self)
+        return as_ever(self)
+
+    monkeypatch.setattr(_LazyWork, "__getstate__", watched)
+    for text, steps, *_ in PROGRAMS[2:]:
+        argv = program(text, steps)
+        sent.clear()
+        assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
+        assert len({id(work) for work in sent}) <= 4
+    argv = ["fit", "y == a*x + b", "t.parquet", "--json"]
+    assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
