@@ -371,11 +371,7 @@ def is_known(name: str) -> bool:
     """Whether a name means something without being bound. Imports no operator."""
     if name in ("print", "display") or name in _registered or name in _BUILTINS:
         return True
-    if name in SHORT or name in _OWN or name in NAMESPACES:
-        return True
-    from gradcli.registry import table
-
-    return table.knows(name) or functional(name) is not None
+    return name in SHORT or name in _OWN or name in NAMESPACES or is_function(name)
 
 
 def is_namespace(name: str) -> bool:
@@ -398,8 +394,7 @@ def imported(path: str) -> Any:
         found = Namespace("") if not rest else qualified(rest)
         if found is not None:
             return found
-        raise ImportError(f"No module named {path!r}")
-    if root in ("numpy", "math") and not rest:
+    elif root in ("numpy", "math") and not rest:
         return Constants(root)
     raise ImportError(f"No module named {path!r}")
 
@@ -530,17 +525,8 @@ def attributes(value: Any) -> list[str]:
         return sorted(
             {name[len(start) :].split(".")[0] for name in known if name.startswith(start)}
         )
-    candidates: set[str] = {
-        *TENSOR_ATTRIBUTES,
-        *_NODE,
-        *_STRINGS,
-        *_LISTS,
-        *_DICTS,
-        *_TUPLES,
-        *_NUMBERS,
-        *_DTYPES,
-    }
-    candidates |= _tensor_methods() | {"args", "remove", *getattr(type(value), "_fields", ())}
+    candidates = _TUPLES.union(*(allowed for _, allowed in _closed_lists()))
+    candidates |= _tensor_methods() | frozenset(getattr(type(value), "_fields", ()))
     kind = type(value)
     present = {name for parent in kind.__mro__ for name in vars(parent)} | _tensor_methods()
     return sorted(n for n in candidates if n in present and _allowed(value, kind, n))

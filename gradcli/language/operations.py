@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gradcli.system.budget as budget
 from gradcli.language import names, tree_kinds
@@ -34,57 +34,27 @@ def _contains(item: Any, values: Any) -> bool:
     return item in values
 
 
-def _lacks(item: Any, values: Any) -> bool:
-    return not _contains(item, values)
+# What Python's module calls otherwise than the language's trees do.
+_CALLED = {"div": "truediv", "bitor": "or_", "bitand": "and_", "is": "is_"}
+_OURS = {"in": _contains, "not_in": lambda item, values: not _contains(item, values)}
 
 
-_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "pow": operator.pow,
-    "matmul": operator.matmul,
-    "bitor": operator.or_,
-    "bitand": operator.and_,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "is": operator.is_,
-    "is_not": operator.is_not,
-    "in": _contains,
-    "not_in": _lacks,
-}
-_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.iadd,
-    "sub": operator.isub,
-    "mul": operator.imul,
-    "div": operator.itruediv,
-    "floordiv": operator.ifloordiv,
-    "mod": operator.imod,
-    "pow": operator.ipow,
-    "matmul": operator.imatmul,
-    "bitor": operator.ior,
-    "bitand": operator.iand,
-}
+def _function(name: str) -> Callable[[Any, Any], Any]:
+    return _OURS.get(name) or getattr(operator, _CALLED.get(name, name))
+
+
 FIRST_BINARY = KIND["add"]
 LAST_BINARY = KIND["not_in"]
 # Indexed by kind; the first rows are no operators.
 BINARY: list[Callable[[Any, Any], Any]] = [_contains] * FIRST_BINARY + [
-    _FUNCTIONS[name] for name in (*tree_kinds.BINARY, *tree_kinds.COMPARISONS)
+    _function(name) for name in (*tree_kinds.BINARY, *tree_kinds.COMPARISONS)
 ]
 INPLACE: dict[int, Callable[[Any, Any], Any]] = {
-    KIND[name]: function for name, function in _INPLACE.items()
+    KIND[name]: getattr(operator, f"i{_CALLED.get(name, name)}".rstrip("_"))
+    for name in tree_kinds.BINARY
 }
 UNARY: dict[int, Callable[[Any], Any]] = {
-    KIND["neg"]: operator.neg,
-    KIND["pos"]: operator.pos,
-    KIND["invert"]: operator.invert,
+    KIND[name]: getattr(operator, name) for name in ("neg", "pos", "invert")
 }
 _ADD, _MUL, _POW, _MOD = KIND["add"], KIND["mul"], KIND["pow"], KIND["mod"]
 _BITOR = KIND["bitor"]
@@ -211,18 +181,9 @@ _REAL = {bool, int, float}
 
 def _all_numbers(args: list[Any], keywords: dict[str, Any], wanted: frozenset[int | str]) -> bool:
     """True if every argument that should be a tensor is a number, and there is one."""
-    found = False
-    for position, value in enumerate(args):
-        if position in wanted:
-            if type(value) not in _NUMBERS:
-                return False
-            found = True
-    for name, value in keywords.items():
-        if name in wanted:
-            if type(value) not in _NUMBERS:
-                return False
-            found = True
-    return found
+    given = [*enumerate(args), *keywords.items()]
+    kinds = [type(value) in _NUMBERS for place, value in given if place in wanted]
+    return bool(kinds) and all(kinds)
 
 
 def _lifted(
@@ -349,42 +310,29 @@ def _stacked(values: Any, dtype: Any, where: tuple[str, Span] | None, depth: int
 def rectangular(values: Any, where: tuple[str, Span] | None) -> Any:
     """Nested lists of numbers, seen to be of one shape and kind."""
     source, span = where or ("", None)
+
+    def refused(message: str, kind: str = "shape", hint: str | None = None) -> LanguageError:
+        return LanguageError(message, kind=kind, source=source, span=span, hint=hint)
+
     level = [values]
     depth = 0
     while isinstance(level[0], (list, tuple)):
         depth += 1
         if depth > _MAX_DIMENSIONS:
-            raise LanguageError(
-                f"a tensor has at most {_MAX_DIMENSIONS} dimensions",
-                kind="shape",
-                source=source,
-                span=span,
-            )
+            raise refused(f"a tensor has at most {_MAX_DIMENSIONS} dimensions")
         size = len(level[0])
         for item in level:
             if not isinstance(item, (list, tuple)) or len(item) != size:
-                raise LanguageError(
-                    "the rows of this list are not equally long",
-                    kind="shape",
-                    source=source,
-                    span=span,
-                    hint="all rows of a matrix are equally long",
-                )
+                hint = "all rows of a matrix are equally long"
+                raise refused("the rows of this list are not equally long", hint=hint)
         if not size:
             return values
         level = [part for item in level for part in item]
     for item in level:
         if isinstance(item, (list, tuple)):
-            raise LanguageError(
-                "the rows of this list are not equally deep", kind="shape", source=source, span=span
-            )
+            raise refused("the rows of this list are not equally deep")
         if not isinstance(item, (bool, int, float, complex)):
-            raise LanguageError(
-                f"a tensor holds numbers, not {type(item).__name__}",
-                kind="type",
-                source=source,
-                span=span,
-            )
+            raise refused(f"a tensor holds numbers, not {type(item).__name__}", "type")
     return values
 
 
@@ -449,8 +397,7 @@ def set_subscript(value: Any, index: Any, new: Any) -> None:
     if type(index) is slice and type(value) is list:
         new = budget.collected(new)
         budget.items(len(value) + len(new))
-    textual = type(index) is str
-    if textual:
+    if type(index) is str:
         with _without_advice():
             value[index] = new
     else:
@@ -501,14 +448,11 @@ _IMPORT_MODULE, _IMPORT_MODULE_AS = KIND["import_module"], KIND["import_module_a
 _IMPORT, _IMPORT_FROM = KIND["import"], KIND["import_from"]
 
 
-class Keyword:
+class Keyword(NamedTuple):
     """A keyword argument on its way to a call."""
 
-    __slots__ = ("name", "value")
-
-    def __init__(self, name: str, value: Any) -> None:
-        self.name = name
-        self.value = value
+    name: str
+    value: Any
 
 
 class Starred:
@@ -526,14 +470,11 @@ class DoubleStarred(Starred):
     __slots__ = ()
 
 
-class Field:
+class Field(NamedTuple):
     """A value in an f-string with its conversion."""
 
-    __slots__ = ("conversion", "value")
-
-    def __init__(self, value: Any, conversion: str) -> None:
-        self.value = value
-        self.conversion = conversion
+    value: Any
+    conversion: str
 
 
 def bind(machine: Machine, scope: dict[str, Any], target: Any, value: Any) -> None:
