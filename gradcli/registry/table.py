@@ -61,12 +61,8 @@ class Function:
         self.name, self.doc, self.short = name, doc, short
         own_family, own_module = _place(module) if module else ("", "")
         self.family, self.module = family or own_family, own_module or family
-        self.aliases, self.samples, self.parser = (
-            tuple(aliases.split()),
-            _calls(samples, name),
-            parser,
-        )
-        self.forms = forms
+        self.aliases, self.samples = tuple(aliases.split()), _calls(samples, name)
+        self.forms, self.parser = forms, parser
         self.method, self.inplace = "." not in name if method is None else method, inplace
         self.primitives = (target,) if isinstance(target, Primitive) else primitives
         # What callers call: for a function with signatures, the one that binds arguments.
@@ -102,32 +98,17 @@ class Function:
     @cached_property
     def inplace_call(self) -> Callable[..., Any]:
         """The in-place form, as a method."""
-        if self.parser is not None:
-            made = self.parser.function(first=1, suffix="_")
-            made.__doc__ = f"In-place form of `{self.name}`."
-            return made
-        call = self.call
-
-        def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-            from gradcli.core.views import inplace
-
-            return inplace(call, input, *args, **kwargs)
-
-        run.__name__ = run.__qualname__ = f"{self.name}_"
-        run.__doc__ = f"In-place form of `{self.name}`."
-        return run
+        assert self.parser is not None
+        made = self.parser.function(first=1, suffix="_")
+        made.__doc__ = f"In-place form of `{self.name}`."
+        return made
 
     @cached_property
     def _lenient(self) -> Callable[..., Any]:
         """As `call`, but a primitive accepts numbers beside a tensor."""
         primitive = self.target
-        if (
-            self.parser is None
-            or not isinstance(primitive, Primitive)
-            or len(primitive.tensors) < 2
-        ):
-            return self.call
-        return self.parser.function(numbers=True)
+        several = isinstance(primitive, Primitive) and len(primitive.tensors) > 1
+        return self.parser.function(numbers=True) if self.parser and several else self.call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._lenient(*args, **kwargs)
@@ -251,27 +232,27 @@ def register(primitive: VjpRules, module: str, **facts: Any) -> Primitive:
     return _entered(primitive, module, **facts)
 
 
+# What is said of a function's entry; the other facts are those of its primitive.
+_OF_ENTRY = ("samples", "aliases", "forms", "method", "inplace")
+
+
 def _entered(
     primitive: Any,
     module: str,
     *,
-    samples: str | Iterable[str] = (),
     public: bool = True,
     name: str | None = None,
     numpy: Any = None,
     scalar_of: Primitive | None = None,
     analytic: bool | None = None,
     signature: str | tuple[str, ...] = (),
-    aliases: str = "",
-    forms: tuple[str, ...] = (),
-    method: bool | None = None,
-    inplace: bool = False,
-    **own: Any,
+    **facts: Any,
 ) -> Primitive:
     """Enter a primitive, or define it from (kernel, node, rules) and enter it."""
-    assert primitive.__class__ is tuple or not own, f"about a row that is made already: {own}"
+    about = {fact: facts.pop(fact) for fact in _OF_ENTRY if fact in facts}
+    assert primitive.__class__ is tuple or not facts, f"about what is made already: {facts}"
     made: Primitive = (
-        engine.operator(*primitive[:2], **own)(primitive[2])
+        engine.operator(*primitive[:2], **facts)(primitive[2])
         if primitive.__class__ is tuple
         else primitive
     )
@@ -282,24 +263,14 @@ def _entered(
     if public:
         texts = (signature,) if isinstance(signature, str) else signature
         parser = Parser(texts, made, name=name or made.name)
-        parser.overlap = _overlap((made,), inplace)
-        entry = Function(
-            name or parser.public or made.name,
-            made,
-            module=module,
-            doc=made.doc,
-            aliases=aliases,
-            forms=forms,
-            method=method,
-            inplace=inplace,
-            samples=samples,
-            parser=parser,
-        )
+        parser.overlap = _overlap((made,), about.get("inplace", False))
+        called = name or parser.public or made.name
+        entry = Function(called, made, module=module, doc=made.doc, parser=parser, **about)
         own = attrgetter(entry.name)(np) if numpy is True else numpy
         made.samples = enter(entry, own or made.numpy).samples
     else:
         made.public_name = name or made.public_name
-        made.samples = _calls(samples, made.name)
+        made.samples = _calls(about.get("samples", ()), made.name)
         if numpy is not None:
             NUMPY[numpy] = made
     return made
@@ -413,7 +384,7 @@ def _parsed(
     """Enter a function whose arguments a parser binds; returns the function."""
     for (
         primitive
-    ) in primitives:  # in messages, primitives have the name of the function that records them
+    ) in primitives:  # in messages, they have the name of the function that records them
         if primitive.public_name == primitive.name not in FUNCTIONS:
             primitive.public_name = public
     parser.overlap = overlap or _overlap(primitives, about.get("inplace", False))
@@ -566,18 +537,9 @@ def find_method(name: str) -> Any:
     if name in PROPERTIES:
         return PROPERTIES[name]
     if entry is not None and entry.method:
-        call = entry.method_call
-        if isinstance(call, type(find_method)):
-            return call
-
-        def run(*args: Any, **kwargs: Any) -> Any:
-            return call(*args, **kwargs)
-
-        return run
-    if name.endswith("_"):
-        found = _inplace_entry(name)
-        return found.inplace_call if found is not None else None
-    return None
+        return entry.method_call
+    found = _inplace_entry(name) if name.endswith("_") else None
+    return found.inplace_call if found is not None else None
 
 
 def meaning(numpy_function: Any) -> Any:
