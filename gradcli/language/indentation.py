@@ -68,6 +68,20 @@ class Layout:
         self.end = 0  # of the last token that was passed on
         self.begun = False
         self.line_open = False
+        self.out: list[str] = []  # the tokens, and their ends
+        self.ends: list[int] = []
+
+    def put(self, token: str, end: int) -> None:
+        """Pass a token on."""
+        self.out.append(token)
+        self.ends.append(end)
+
+    def refused(
+        self, message: str, start: int, end: int | None = None, hint: str | None = None
+    ) -> LanguageError:
+        """The error of a piece of the text; of one character, where no end is given."""
+        span = start, start + 1 if end is None else end
+        return LanguageError(message, source=self.source, span=span, hint=hint)
 
     def feed(self, found: list[str], base: int, *, last: bool) -> tuple[list[str], list[int]]:
         """What findall returned for a piece of the text that begins at `base`."""
@@ -79,8 +93,7 @@ class Layout:
         self, found: list[str], ends: list[int], *, last: bool
     ) -> tuple[list[str], list[int]]:
         """The tokens and their ends, with newlines, indentation and f-strings made explicit."""
-        out: list[str] = []
-        out_ends: list[int] = []
+        self.out, self.ends = [], []
         marks = _MARKS
         done = 0
         if self.comments:
@@ -106,25 +119,23 @@ class Layout:
                 if mark in "'\"" and len(stripped) > 1 and "f" in stripped[:2].lower():
                     if stripped[0] in "'\"" or not tk.is_closed(stripped):
                         continue
-                    self._pass(found, ends, done, i, out, out_ends)
-                    self._format_string(stripped, ends[i], out, out_ends)
+                    self._pass(found, ends, done, i)
+                    self._format_string(stripped, ends[i])
                     done = i + 1
                 continue
             # A comment at the end of the text, or one or more newlines with what surrounds them.
-            self._pass(found, ends, done, i, out, out_ends)
+            self._pass(found, ends, done, i)
             done = i + 1
             final = last and i == len(found) - 1
             if self.depth == 0 and not final and ("\n" in text or "\r" in text):
-                self._newline(text, ends[i], out, out_ends)
-        self._pass(found, ends, done, len(found), out, out_ends)
+                self._newline(text, ends[i])
+        self._pass(found, ends, done, len(found))
         if last:
             if self.line_open:
-                out.append(NEWLINE)
-                out_ends.append(self.end)
+                self.put(NEWLINE, self.end)
             for _ in self.indents[1:]:
-                out.append(DEDENT)
-                out_ends.append(self.end)
-        return out, out_ends
+                self.put(DEDENT, self.end)
+        return self.out, self.ends
 
     def _pass(
         self,
@@ -132,14 +143,12 @@ class Layout:
         ends: list[int],
         start: int,
         stop: int,
-        out: list[str],
-        out_ends: list[int],
     ) -> None:
         if start < stop:
             if not self.begun:
                 self._begin(found[start], ends[start])
-            out += found[start:stop]
-            out_ends += ends[start:stop]
+            self.out += found[start:stop]
+            self.ends += ends[start:stop]
             self.end = ends[stop - 1]
             self.line_open = True
 
@@ -150,14 +159,11 @@ class Layout:
         line = self.source[self.margin : start]
         rest = self.source[start:].rstrip()
         if _columns(line)[0] and ("\n" in rest or "\r" in rest or "\\" in line):
-            raise LanguageError(
-                "unexpected indentation",
-                source=self.source,
-                span=(start, start + 1),
-                hint="the first statement begins at the margin",
+            raise self.refused(
+                "unexpected indentation", start, hint="the first statement begins at the margin"
             )
 
-    def _newline(self, text: str, end: int, out: list[str], out_ends: list[int]) -> None:
+    def _newline(self, text: str, end: int) -> None:
         blanks = text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]
         if not self.begun:
             self.margin = end - len(blanks)
@@ -168,8 +174,7 @@ class Layout:
             if self.source[continued.end() : continued.end() + 1] in ("\n", "\r", "#"):
                 return  # nothing but blanks and backslashes: the newline behind them is the one
         column, alternative = _columns(blanks)
-        out.append(NEWLINE)
-        out_ends.append(self.end)
+        self.put(NEWLINE, self.end)
         self.line_open = False
         indents, alternatives = self.indents, self.alternatives
         if column > indents[-1]:
@@ -177,35 +182,29 @@ class Layout:
                 self._mixed(end)
             indents.append(column)
             alternatives.append(alternative)
-            out.append(INDENT)
-            out_ends.append(end)
+            self.put(INDENT, end)
             return
         while column < indents[-1]:
             indents.pop()
             alternatives.pop()
-            out.append(DEDENT)
-            out_ends.append(self.end)
+            self.put(DEDENT, self.end)
         if column != indents[-1]:
-            raise LanguageError(
+            raise self.refused(
                 "this line's indentation matches no line above it",
-                source=self.source,
-                span=(end, end + 1),
+                end,
                 hint="indent it as the block it belongs to",
             )
         if alternative != alternatives[-1]:
             self._mixed(end)
 
     def _mixed(self, end: int) -> None:
-        raise LanguageError(
+        raise self.refused(
             "tabs and spaces are mixed in this line's indentation",
-            source=self.source,
-            span=(end, end + 1),
+            end,
             hint="indent with spaces only",
         )
 
-    def _format_string(
-        self, literal: str, end: int, out: list[str], out_ends: list[int], nested: bool = False
-    ) -> None:
+    def _format_string(self, literal: str, end: int, nested: bool = False) -> None:
         """Cut up an f-string. Nesting is at most four deep: an inner one needs other quotes."""
         start = end - len(literal)
         if not self.begun:
@@ -213,20 +212,16 @@ class Layout:
         try:
             prefix, quotes, inside = tk.split_literal(literal)
         except tk.TokenError as error:
-            raise self._error(error, start, start + (error.length or len(literal))) from None
+            stop = start + (error.length or len(literal))
+            raise self.refused(error.message, start, stop, error.hint) from None
         first = start + len(literal) - len(quotes) - len(inside)
-        out.append(OPEN)
-        out_ends.append(start + len(OPEN))
-        self._pieces(first, first + len(inside), "r" in prefix, False, out, out_ends)
-        out.append(CLOSE)
-        out_ends.append(end)
+        self.put(OPEN, start + len(OPEN))
+        self._pieces(first, first + len(inside), "r" in prefix, False)
+        self.put(CLOSE, end)
         self.end = end
         self.line_open = True
 
-    def _error(self, error: tk.TokenError, start: int, end: int) -> LanguageError:
-        return LanguageError(error.message, source=self.source, span=(start, end), hint=error.hint)
-
-    def _text(self, start: int, end: int, raw: bool, out: list[str], out_ends: list[int]) -> None:
+    def _text(self, start: int, end: int, raw: bool) -> None:
         if start == end:
             return
         text = self.source[start:end].replace("{{", "{").replace("}}", "}")
@@ -234,13 +229,10 @@ class Layout:
             try:
                 text = tk.unescape(text)
             except tk.TokenError as error:
-                raise self._error(error, start, end) from None
-        out.append(TEXT + text.replace("\r\n", "\n") if raw else TEXT + text)
-        out_ends.append(end)
+                raise self.refused(error.message, start, end, error.hint) from None
+        self.put(TEXT + text.replace("\r\n", "\n") if raw else TEXT + text, end)
 
-    def _pieces(
-        self, start: int, stop: int, raw: bool, in_spec: bool, out: list[str], out_ends: list[int]
-    ) -> int:
+    def _pieces(self, start: int, stop: int, raw: bool, in_spec: bool) -> int:
         """Text and fields from `start` on; a format specification stops at its closing brace."""
         source = self.source
         i = text_start = start
@@ -251,37 +243,31 @@ class Layout:
                 if source.startswith("N{", i + 1) and i < last_brace:
                     close = source.find("}", i, stop)
                     # The name stays whole, so it may not be taken for doubled braces.
-                    self._text(text_start, i, raw, out, out_ends)
-                    self._text(i, close + 1, raw, out, out_ends)
+                    self._text(text_start, i, raw)
+                    self._text(i, close + 1, raw)
                     i = text_start = close + 1
                 else:
                     i += 1 if source[i + 1 : i + 2] in "{}" else 2
             elif character == "{" and (in_spec or source[i + 1 : i + 2] != "{"):
-                self._text(text_start, i, raw, out, out_ends)
-                i = text_start = self._field(i, stop, raw, in_spec, out, out_ends)
+                self._text(text_start, i, raw)
+                i = text_start = self._field(i, stop, raw, in_spec)
             elif character == "}" and in_spec:
                 break
             elif character in "{}":
                 if source[i + 1 : i + 2] != character or i + 1 >= stop:
-                    raise LanguageError(
-                        "a single `}` in an f-string",
-                        source=source,
-                        span=(i, i + 1),
-                        hint="write `}}` for a brace",
+                    raise self.refused(
+                        "a single `}` in an f-string", i, hint="write `}}` for a brace"
                     )
                 i += 2
             else:
                 i += 1
-        self._text(text_start, i, raw, out, out_ends)
+        self._text(text_start, i, raw)
         return i
 
-    def _field(
-        self, start: int, stop: int, raw: bool, in_spec: bool, out: list[str], out_ends: list[int]
-    ) -> int:
+    def _field(self, start: int, stop: int, raw: bool, in_spec: bool) -> int:
         """One `{expression!conversion:specification}`: returns where it ends."""
         source, match = self.source, self.pattern.match
-        out.append(FIELD)
-        out_ends.append(start + 1)
+        self.put(FIELD, start + 1)
         depth = 0
         i = start + 1
         while (found := match(source, i, stop)) is not None:
@@ -292,17 +278,13 @@ class Layout:
             if text[-2:] == ":=" and len(text) > 2 and depth == 0:
                 # Not an assignment here, but a specification that begins with an equals sign.
                 i -= 1
-                out.append(text[:-2].rstrip(" \t\f"))
-                out_ends.append(found.start() + len(found[0].rstrip(":= \t\f")))
+                self.put(text[:-2].rstrip(" \t\f"), found.start() + len(found[0].rstrip(":= \t\f")))
                 text = ":"
                 break
             if text[:1] == "#" or "\\" in found[0]:
-                raise LanguageError(
-                    "an f-string's expression may hold neither a backslash nor a comment",
-                    source=source,
-                    span=(found.start(), i),
-                    hint="give the value a name in a line of its own",
-                )
+                words = "an f-string's expression may hold neither a backslash nor a comment"
+                hint = "give the value a name in a line of its own"
+                raise self.refused(words, found.start(), i, hint)
             if not text:
                 continue  # a newline inside triple quotes
             if text in ("(", "[", "{"):
@@ -316,41 +298,28 @@ class Layout:
                 and text[0] not in "'\""
                 and tk.is_closed(text)
             ):
-                self._format_string(text, i, out, out_ends)
+                self._format_string(text, i)
             else:
-                out.append(text)
-                out_ends.append(i)
+                self.put(text, i)
         else:
             text = ""
         if text == "!":
             letter = source[i : i + 1]
             if letter not in ("r", "s", "a") or source[i + 1 : i + 2] not in (":", "}"):
-                raise LanguageError(
-                    "after `!` an f-string wants r, s or a",
-                    source=source,
-                    span=(i - 1, min(i + 1, stop)),
-                )
-            out.append(CONVERSION + letter)
-            out_ends.append(i + 1)
+                raise self.refused("after `!` an f-string wants r, s or a", i - 1, min(i + 1, stop))
+            self.put(CONVERSION + letter, i + 1)
             text = source[i + 1]
             i += 2
         if text == ":":
             if in_spec:
-                raise LanguageError(
-                    "f-string fields are nested too deeply", source=source, span=(i - 1, i)
-                )
-            out.append(SPEC)
-            out_ends.append(i)
-            i = self._pieces(i, stop, raw, True, out, out_ends)
+                raise self.refused("f-string fields are nested too deeply", i - 1)
+            self.put(SPEC, i)
+            i = self._pieces(i, stop, raw, True)
             text = source[i] if i < stop else ""
             i += 1
         if text != "}":
-            raise LanguageError(
-                "`{` is never closed in this f-string",
-                source=source,
-                span=(start, start + 1),
-                hint="write `{{` for a brace",
+            raise self.refused(
+                "`{` is never closed in this f-string", start, hint="write `{{` for a brace"
             )
-        out.append(FIELD_END)
-        out_ends.append(i)
+        self.put(FIELD_END, i)
         return i

@@ -131,13 +131,7 @@ def explained(
     if kind == "type" and hint is None:
         hint = _signature_hint(program, row, visible)
     return LanguageError(
-        message,
-        kind=kind,
-        source=program.source,
-        span=span,
-        hint=hint,
-        usage=usage,
-        notes=notes,
+        message, kind=kind, source=program.source, span=span, hint=hint, usage=usage, notes=notes
     )
 
 
@@ -206,24 +200,17 @@ def _message(program: Program, row: int, error: Exception, callee: object) -> st
     return text if text else type(error).__name__
 
 
+_KINDS: tuple[tuple[type[Exception], str], ...] = (
+    *((NameError, "name"), (AttributeError, "attribute"), (TypeError, "type")),
+    *((IndexError, "index"), (AssertionError, "assertion"), (OverflowError, "overflow")),
+    (MemoryError, "memory"),
+)
+
+
 def _kind(error: Exception, message: str) -> str:
-    if isinstance(error, NameError):
-        return "name"
-    if isinstance(error, AttributeError):
-        return "attribute"
     if isinstance(error, (RuntimeError, ValueError)) and _SHAPES.search(message):
         return "shape"
-    if isinstance(error, TypeError):
-        return "type"
-    if isinstance(error, IndexError):
-        return "index"
-    if isinstance(error, AssertionError):
-        return "assertion"
-    if isinstance(error, OverflowError):
-        return "overflow"
-    if isinstance(error, MemoryError):
-        return "memory"
-    return "runtime"
+    return next((kind for class_, kind in _KINDS if isinstance(error, class_)), "runtime")
 
 
 def _extremum_hint(program: Program, row: int) -> str | None:

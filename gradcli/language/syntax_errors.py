@@ -297,23 +297,26 @@ def _at_end(source: str, previous: list[tuple[str, int]], takes: Any) -> Languag
     return _missing(source, end, takes) or _error(source, (end, end + 1), "the text ends too early")
 
 
+# What has to follow, where none of the tokens behind it may: the message, and a hint.
+_TO_FOLLOW = (
+    (
+        "else",
+        "NEWLINE",
+        "this conditional expression has no `else`",
+        "write `a if condition else b`",
+    ),
+    (":", "NEWLINE", "`:` is missing here", None),
+    ("in", "NEWLINE +", "`in` is missing here", "write `for x in values:`"),
+    ("except", "", "`try` has no `except`", None),
+    ("(", "NEWLINE", "`(` is missing here", None),
+)
+
+
 def _missing(source: str, end: int, takes: Any) -> LanguageError | None:
     """What would have to follow here, where it is one thing."""
-    if takes("else") and not takes("NEWLINE"):
-        return _error(
-            source,
-            (end, end + 1),
-            "this conditional expression has no `else`",
-            "write `a if condition else b`",
-        )
-    if takes(":") and not takes("NEWLINE"):
-        return _error(source, (end, end + 1), "`:` is missing here")
-    if takes("in") and not takes("NEWLINE") and not takes("+"):
-        return _error(source, (end, end + 1), "`in` is missing here", "write `for x in values:`")
-    if takes("except"):
-        return _error(source, (end, end + 1), "`try` has no `except`")
-    if takes("(") and not takes("NEWLINE"):
-        return _error(source, (end, end + 1), "`(` is missing here")
+    for token, others, message, hint in _TO_FOLLOW:
+        if takes(token) and not any(map(takes, others.split())):
+            return _error(source, (end, end + 1), message, hint)
     return None
 
 
