@@ -129,6 +129,8 @@ class Number:
         return bool(a == b or (a != a and b != b))
 
     def __hash__(self) -> int:
+        if type(self.value) is Fraction:  # whose own hash divides
+            return hash(self.value.as_integer_ratio())
         return hash(self.value) if self.value == self.value else 0
 
     def __repr__(self) -> str:

@@ -33,6 +33,7 @@ from gradcli.symbolic.generic_points import (
     quiet,
 )
 from gradcli.symbolic.printed_text import Printed, printed
+from gradcli.symbolic.simplify import searching
 from gradcli.symbolic.size_conditions import Conditions
 from gradcli.symbolic.symbolic_shapes import (
     FAR,
@@ -478,12 +479,24 @@ def _of_any_size(
     elsewhere = Elsewhere(claim(found, made), arrays, given)
     if elsewhere.tell(claim(found, made)):
         return found, made
+    known: dict[int, tuple[Arrays, Derivatives]] = {}
+
+    def at(point: Arrays) -> Derivatives:
+        """The derivatives at a point, not in their shortest form; each found once."""
+        if id(point) not in known:
+            token = searching.set(False)
+            try:
+                known[id(point)] = point, find(point)
+            finally:
+                searching.reset(token)
+        return known[id(point)][1]
+
     for pair in elsewhere.pairs():
         try:
-            if elsewhere.silent and is_same(found, find(pair[0])):  # nothing is finite there
+            if elsewhere.silent and is_same(at(arrays), at(pair[0])):  # nothing is finite there
                 made.general = True
                 break
-            better = sized(found, find, pair)
+            better = sized(found, at(arrays), at, pair)
             if better is None:
                 continue
             shown = printed(better, made.form, cse)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -42,19 +43,24 @@ from gradcli.symbolic.products import (
 from gradcli.symbolic.shortest_form import Writer, operations
 
 BUDGET = 8_000
-MOST_WRITTEN = 400  # pieces, over all readings; then no further one is tried
+MOST_WRITTEN = 500  # pieces, over all readings; then no further one is tried
 SHORT = 2  # operations of an expression that is short enough
 HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
 MOST_TERMS = 8  # of a numerator that is written term by term
+LARGE = (TooLarge, ZeroDivisionError, OverflowError)  # what ends a reading
+FAR = 1.7  # times as long as the best: a reading that may lengthen ends with such a first form
+LONGER = frozenset(["exponentials", "sums"])
 GROWING = frozenset("exp sinh cosh".split())
-CIRCULAR = frozenset("sin cos tan sinh cosh tanh".split())
+SINES = frozenset("sin cos tan".split())
+CIRCULAR = SINES | {"sinh", "cosh", "tanh"}
 EXPONENTIAL = frozenset("sinh cosh tanh sigmoid".split())
+Read = dict[Expression, Product]
 # (what differs from the plain reading, the functions without which it would be the plain one).
 READINGS: tuple[tuple[dict[str, Any], frozenset[str]], ...] = (
     ({}, frozenset()),
-    ({"squares": ("sin", "cosh")}, CIRCULAR),
-    ({"conjugates": True}, CIRCULAR | {"sqrt"}),
+    ({"squares": ("sin", "cosh")}, SINES),
+    ({"conjugates": True}, SINES | {"sqrt"}),
     ({"tangents": False, "multiples": False}, CIRCULAR),
     ({"exponentials": True}, EXPONENTIAL),
     ({"normal": True}, frozenset(["erf"])),
@@ -69,6 +75,9 @@ PLAIN = {
     "normal": False,
     "sums": False,
 }
+# How arguments are read: as they are, for a derivative seldom takes an argument apart.
+INSIDE: dict[str, Any] = {**PLAIN, "squares": (), "tangents": False, "multiples": False}
+OPENED = frozenset("exp log abs sign".split())  # the functions whose arguments are factors as well
 
 
 @lru_cache(2048)
@@ -96,9 +105,11 @@ def _words(expression: Expression) -> set[str]:
 
 def candidates(expression: Expression) -> Iterator[Expression]:
     """Forms of the expression, of which the check has yet to say whether they are equal."""
-    nodes = order([alg.one, expression], is_leaf)
-    words = _words(expression)
-    numbers = [n for node in nodes for n in _numbers(node)]
+    nodes = order([alg.one, expression], _is_closed)
+    closed = [n for n in nodes if _is_closed(n) and not is_leaf(n)]
+    within = order([alg.one, *(a for n in closed for a in n.args)], is_leaf)
+    words = {n.data[0] for n in nodes if n.op == "call"}
+    numbers = [n for node in {*nodes, *within} for n in _numbers(node)]
     if not all(n.exact for n in numbers):
         return
     if any(e.integer is None for node in nodes for e in _exponents(node)):
@@ -109,33 +120,59 @@ def candidates(expression: Expression) -> Iterator[Expression]:
         words.add("sum")
     writer = Writer(any(n.decimal for n in numbers))
     reading.clear()
-    written = 0
+    try:
+        _set(INSIDE)
+        inside = read(within, set(), {})
+    except LARGE:
+        return
+    written, best = 0, operations(expression)
     for changes, needed in READINGS:
         if needed and not needed & words:
             continue
         written += len(writer.made)
         if written > MOST_WRITTEN:
             return
-        for option, value in {**PLAIN, **changes}.items():
-            setattr(reading, option, value)
-        budget.left = BUDGET
-        reading.units = {}
+        _set({**PLAIN, **changes})
         writer.made.clear()
-        try:
+        long: float = FAR * best if LONGER & changes.keys() else 0
+        with suppress(*LARGE):
             if CIRCULAR & words:
-                read(nodes, whole)  # the first reading collects the multiples of angles
-            made = read(nodes[:-1], whole)
-            terms = [made[t].scaled(c.value) for t, c in _terms(expression)]
-            if terms:
-                if len(terms) > 2:
-                    yield _outside(terms, writer, _usual)
-                if expression.weight > HEAVIEST:
-                    return
-                yield _outside(terms, writer, _common)
-                yield _grouped(terms, writer)
-            yield from _written(_read(expression, made), writer)
-        except (TooLarge, ZeroDivisionError, OverflowError):
-            continue
+                read(nodes, whole, inside)  # the first reading collects the multiples of angles
+            made = read(nodes[:-1], whole, inside)
+            for form in _forms(expression, made, inside, writer):
+                yield form
+                best = min(best, operations(form))
+                if 0 < long < operations(form):
+                    break
+                long = 0
+        if expression.weight > HEAVIEST:
+            return
+
+
+def _forms(expression: Expression, made: Read, inside: Read, writer: Writer) -> Iterator[Expression]:
+    """The forms of the expression in one reading; made: of its parts."""
+    terms = [made[t].scaled(c.value) for t, c in _terms(expression)]
+    if len(terms) > 2:
+        yield _outside(terms, writer, _usual)
+    if expression.weight > HEAVIEST:
+        return
+    if terms:
+        yield _outside(terms, writer, _common)
+        yield _grouped(terms, writer)
+    yield from _written(_read(expression, made, inside), writer)
+
+
+def _is_closed(node: Expression) -> bool:
+    """Whether it is a leaf, or a function whose argument is read as it is."""
+    return node.op == "call" and (node.data[0] not in OPENED or is_leaf(node))
+
+
+def _set(options: dict[str, Any]) -> None:
+    """Begin a reading."""
+    for option, value in options.items():
+        setattr(reading, option, value)
+    budget.left = BUDGET
+    reading.units = {}
 
 
 def _powers(node: Expression) -> list[Expression]:
@@ -172,15 +209,18 @@ def _one_sign(total: Expression) -> Expression:
     return alg.negate(total) if coefficient.negative else total
 
 
-def read(nodes: list[Expression], whole: set[Expression]) -> dict[Expression, Product]:
-    """The nodes, which are in topological order, as products; whole: sums that may stay so."""
-    made: dict[Expression, Product] = {}
+def read(nodes: list[Expression], whole: set[Expression], inside: Read) -> Read:
+    """The nodes, which are in topological order, as products.
+
+    whole: sums that may stay so. inside: the arguments of functions.
+    """
+    made: Read = {}
     for node in nodes:
         own = _one_sign(node) if reading.sums and node.op == "sum" else node
         if own in whole and reading.sums:
             made[node] = Product(1 if own is node else -1, {generator("atom", own): 1})
         else:
-            made[node] = _read(node, made)
+            made[node] = _read(node, made, inside)
     return made
 
 
@@ -219,7 +259,7 @@ def _usual(powers: list[Rational]) -> Rational:
     return power if 2 * count > len(powers) else 0
 
 
-def _read(node: Expression, made: dict[Expression, Product]) -> Product:
+def _read(node: Expression, made: Read, inside: Read) -> Product:
     if node.op == "number":
         return Product(small(node.data.value))
     if node.op == "sum":
@@ -230,12 +270,13 @@ def _read(node: Expression, made: dict[Expression, Product]) -> Product:
             found = found.times(_power(made[base], e, made))
         return found
     if node.op == "call" and not is_leaf(node):
-        return applied(node.data[0], [made[a] for a in node.args])
+        args = inside if inside and _is_closed(node) else made
+        return applied(node.data[0], [args[a] for a in node.args])
     kind = "pi" if node.op == "name" and node.data == "pi" and node.position == -1 else "atom"
     return Product(1, {generator(kind, node): 1})
 
 
-def _power(base: Product, e: Any, made: dict[Expression, Product]) -> Product:
+def _power(base: Product, e: Any, made: Read) -> Product:
     if isinstance(e, Number):
         found = base if e == ONE else base.power(small(e.value))
         return conjugated(found) if reading.conjugates and e.value < 0 else found

@@ -52,7 +52,7 @@ def operations(expression: Expression) -> int:
     """How many operators and calls its text has."""
     found = _counts.get(expression)
     if found is None:
-        for node in order([expression]):
+        for node in order([expression], _counts.__contains__):
             if node not in _counts:
                 _counts[node] = _count(node)
         found = _counts[expression]
@@ -342,7 +342,8 @@ class Writer:
                     continue
                 group = collected(inside)
                 found = [(self.product(group), ONE)]
-                found += self._terms({m: c for m, c in p.items() if m not in inside})
+                rest = {m: c for m, c in p.items() if m not in inside}
+                found.append((self.polynomial(rest), ONE))
                 count = operations(alg.combine(found))
                 if count + (2 if entry_of(g)[0] == "atom" else 1) <= least:
                     best, least = found, count

@@ -6,6 +6,7 @@ Each pass is a rule that `rewrite` applies to every subexpression; `RULES` lists
 from __future__ import annotations
 
 import math
+from contextvars import ContextVar
 from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -36,6 +37,8 @@ from gradcli.symbolic.index_elimination import gathered
 from gradcli.symbolic.rewriting import recalled, rewrite
 from gradcli.symbolic.scalar_forms import shortest
 
+# Whether shortest forms are searched; found in several sizes, derivatives are compared without.
+searching: ContextVar[bool] = ContextVar("searching", default=True)
 # Functions that refuse integer operands beside floating ones; functions that write into a copy of their
 # first operand, at the indices that are their second.
 FLOATING = frozenset(
@@ -59,7 +62,7 @@ def simplify(expression: Expression) -> Expression:
 
 def shortened(expression: Expression) -> Expression:
     """The expression with every elementwise part of it in its shortest form."""
-    if not alg.real.get():
+    if not (alg.real.get() and searching.get()):
         return expression
     return _shortest(rewrite(expression, _with_short_operands))
 

@@ -512,23 +512,26 @@ def _shortest(expression: Expression) -> Expression:
 
 def sized(
     found: Derivatives,
+    one: Derivatives,
     find: Callable[[Mapping[str, Any]], Derivatives],
     others: Sequence[Mapping[str, Any]],
 ) -> Derivatives | None:
     """The derivatives with symbolic sizes for numbers that came from sizes; None if there are none.
 
-    find: finds the same derivatives for other variables. others: the variables in two other sets of sizes;
-    the second serves where the given sizes simplify by chance, as 2/n does for n = 2.
+    one: the same derivatives, not in their shortest form. find: finds them so for other variables. others:
+    the variables in two other sets of sizes; the second serves where the given sizes simplify by chance,
+    as 2/n does for n = 2.
     """
-    one, two = found, find(others[0])
-    old = _expressions(found)
+    two = find(others[0])
+    old = _expressions(one)
     by, left = _sized(one, two, list(old))
     if left:
         one, two = two, find(others[1])
         more, _ = _sized(one, two, list(old))  # all: they share subexpressions
         # Elements that are written out one by one for the sizes given are shorter so.
         by |= {n: e for n, e in more.items() if _calls(e) <= _calls(old[n])}
-    if all(e is old[n] for n, e in by.items()):
+    by = {n: e for n, e in by.items() if e is not old[n]}
+    if not by:
         return None
     made = copy(found)
     made.named = None
