@@ -62,8 +62,8 @@ class Printer:
 
     def piece(self, expression: Expression) -> Piece:
         """(text, precedence) of an expression."""
-        for node in order([expression]):
-            if node not in self.pieces:
+        for node in order([expression], lambda n: id(n) in self.names or n in self.pieces):
+            if id(node) not in self.names and node not in self.pieces:
                 self.pieces[node] = self.make(node)
         return self.of(expression)
 

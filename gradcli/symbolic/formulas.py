@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import accumulate
 from types import CodeType
 from typing import Any
 
@@ -104,17 +105,19 @@ def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
     if "print" in program.uses:
         return program, known
     end = len(source)
+    varying = [0, *accumulate(not _is_constant(kind, word) for kind, word, *_ in rows)]
     for row in reversed(range(len(rows))):
         kind, _, _, (first, last) = rows[row]
-        if kind != "call" or last > end:
-            continue
-        inside = rows[program.subtree(row) : row + 1]
-        words = {word for kind, word, *_ in inside if kind == "name"} - {"pi"}
-        if words <= CONSTANT and all(r[0] in _PARTS for r in inside):
+        if kind == "call" and last <= end and varying[program.subtree(row)] == varying[row + 1]:
             word = f"constant_{row}"
             known[word] = read(source[first:last], ("pi",), [name("pi", (), -1)])
             source, end = source[:first] + word + source[last:], first
     return (parse(source) if known else program), known
+
+
+def _is_constant(kind: str, word: Any) -> bool:
+    """Whether a part of a program may be one of a constant."""
+    return kind in _PARTS and (kind != "name" or word == "pi" or word in CONSTANT)
 
 
 __all__ = ["exact_constants", "read"]

@@ -15,6 +15,7 @@ from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.core.tensor import Scalar, Tensor
 from gradcli.registry import table
 from gradcli.symbolic import algebra as alg
+from gradcli.symbolic import formulas
 from gradcli.symbolic.algebra import function
 from gradcli.symbolic.array_algebra import in_full
 from gradcli.symbolic.constants import as_exact, constant, known_number
@@ -45,18 +46,19 @@ class Lifter:
         self.made: dict[int, Expression] = {id(t): e for t, e in variables}
         self.kept: list[Value] = [t for t, _ in variables]  # alive, so that no id is reused
         self.given: Collection[int] = frozenset(given)
-        # By id of an inner sum: its terms, until the sum that reads it takes them.
-        self.sums: dict[int, list[tuple[Expression, Number]]] = {}
+        # By id of an inner sum: its terms, until the sum that reads it takes them; so of products.
+        self.parts: dict[int, list[tuple[Expression, Number]]] = {}
 
     def read(self, outputs: Sequence[Value]) -> list[Expression]:
         """The expressions of these values. Raises NoExpression with the span of the call."""
         order = calls(outputs)
-        inner = _inner_sums([c for c in order if not self.says_nothing(c)], outputs)
+        inner = _inner([c for c in order if not self.says_nothing(c)], outputs)
         for made in order:
-            if all(id(o) in self.made or id(o) in self.sums for o in made.outputs):
+            if all(id(o) in self.made or id(o) in self.parts for o in made.outputs):
                 continue
             if id(made) in inner:
-                self.sums[id(made.outputs[0])] = self.terms(made)
+                parts = self.terms if _is_sum(made) else self.factors
+                self.parts[id(made.outputs[0])] = parts(made)
                 continue
             if self.says_nothing(made):
                 self.made.update((id(o), alg.zero) for o in made.outputs)
@@ -85,13 +87,23 @@ class Lifter:
         """The terms of a sum, including those of inner sums that nothing else reads."""
         a, b, alpha = made.args
         factor = Number.of(alpha) if made.primitive.symbolic == "plus" else -Number.of(alpha)
-        found = self.sums.pop(id(a), None)
+        found = self.parts.pop(id(a), None)
         if found is None:
             found = [(as_exact(self.operand(a)), ONE)]
-        more = self.sums.pop(id(b), None)
+        more = self.parts.pop(id(b), None)
         if more is None:
             more = [(as_exact(self.operand(b)), ONE)]
         found += more if factor == ONE else [(t, c * factor) for t, c in more]
+        return found
+
+    def factors(self, made: Call) -> list[tuple[Expression, Number]]:
+        """The factors of a product, including those of inner products that nothing else reads."""
+        found: list[tuple[Expression, Number]] = []
+        inside = dict(zip(made.primitive.names, made.args, strict=True))
+        args = self.arguments(made)
+        for formula in (made.primitive.symbolic or "").split(" * ", 1):
+            own = self.parts.pop(id(inside.get(formula)), None)
+            found += own or [(formulas.read(formula, made.primitive.names, args), ONE)]
         return found
 
     def operand(self, value: Any) -> Any:
@@ -114,18 +126,11 @@ class Lifter:
             of_truths = _OF_TRUTHS.get(table.public_name(primitive) or "")
             if of_truths is not None:
                 return function(of_truths, *map(self.operand, made.args[:2]))
-        if any(id(a) in self.sums for a in made.args):
-            return alg.combine(self.terms(made))
-        args: list[Any] = []
-        for value, kind in zip(made.args, primitive.kinds, strict=True):
-            if kind == "option":
-                args.append(self.operand(value) if is_tensor(value) else value)
-            elif kind == "tensor" and isinstance(value, (bool, int, float, complex)):
-                args.append(known_number(value))
-            else:
-                args.append(self.operand(value))
-        if "b" in primitive.refuses or primitive.types == "own":
-            args = list(map(_of_floats, args, made.args))
+        if any(id(a) in self.parts for a in made.args):
+            return (
+                alg.combine(self.terms(made)) if _is_sum(made) else alg.product(self.factors(made))
+            )
+        args = self.arguments(made)
         rule = primitive.symbolic or primitive.public_name
         if primitive.symbolic or rule in RULES:
             return rule_for(rule)(self, made, args)
@@ -139,6 +144,21 @@ class Lifter:
             options = chosen(primitive, args)
             return call(word, tensors, broadcast(t.shape for t in tensors), options)
         return self.general(word, made, args)
+
+    def arguments(self, made: Call) -> list[Any]:
+        """The arguments of a call: operands as expressions, options as they are."""
+        primitive = made.primitive
+        args: list[Any] = []
+        for value, kind in zip(made.args, primitive.kinds, strict=True):
+            if kind == "option":
+                args.append(self.operand(value) if is_tensor(value) else value)
+            elif kind == "tensor" and isinstance(value, (bool, int, float, complex)):
+                args.append(known_number(value))
+            else:
+                args.append(None if id(value) in self.parts else self.operand(value))
+        if "b" in primitive.refuses or primitive.types == "own":
+            args = list(map(_of_floats, args, made.args))
+        return args
 
     def general(self, word: str, made: Call, args: list[Any], names: str | None = None) -> Any:
         """A call of a public function: operands in full shape, and the options that are not defaults."""
@@ -234,24 +254,45 @@ def _decided(expression: Expression, value: Value) -> Expression:
     return expression if alg.is_truth(expression) else function("ne", expression, alg.zero)
 
 
-def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
-    """The sums that only another sum reads: n terms are lifted as one sum, not as a chain of n."""
-    sums = [
-        c
-        for c in order
-        if c.primitive.symbolic in ("plus", "minus")
-        and c.outputs[0].value.dtype.kind != "b"
-        and isinstance(c.args[2], int)
-        and not is_tensor(c.args[2])
-    ]
-    if len(sums) < 2:
-        return set()
+def _is_sum(made: Call) -> bool:
+    """Whether it is a sum of two tensors, or their difference."""
+    return (
+        made.primitive.symbolic in ("plus", "minus")
+        and made.outputs[0].value.dtype.kind != "b"
+        and isinstance(made.args[2], int)
+        and not is_tensor(made.args[2])
+    )
+
+
+def _factors(made: Call) -> list[Any]:
+    """The factors of a product that may be products themselves."""
+    first, times, rest = (made.primitive.symbolic or "").partition(" * ")
+    if not (times and first.isidentifier() and made.outputs[0].value.dtype.kind == "f"):
+        return []
+    named = dict(zip(made.primitive.names, made.args, strict=True))
+    return [named[n] for n in (first, rest) if n in named]
+
+
+def _inner(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
+    """The sums that only another sum reads: n terms are lifted as one sum, not as a chain of n.
+
+    The products that only another product reads, too.
+    """
     uses: dict[int, int] = {id(o): 2 for o in outputs}
+    terms: set[int] = set()
+    factors: set[int] = set()
     for made in order:
         for v in operands_of(made):
             uses[id(v)] = uses.get(id(v), 0) + 1
-    inside = {id(a) for c in sums for a in c.args[:2] if uses.get(id(a)) == 1}
-    return {id(c) for c in sums if id(c.outputs[0]) in inside}
+        if _is_sum(made):
+            terms.update(map(id, made.args[:2]))
+        factors.update(map(id, _factors(made)))
+    once = [c for c in order if uses.get(id(c.outputs[0])) == 1]
+    return {
+        id(c)
+        for c in once
+        if id(c.outputs[0]) in (terms if _is_sum(c) else factors if _factors(c) else ())
+    }
 
 
 __all__ = ["Lifter", "NoExpression"]

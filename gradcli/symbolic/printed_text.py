@@ -106,7 +106,8 @@ def _shown(
     taken: Collection[str],
 ) -> Printed:
     """Derivatives over names that the program defines; those that they use are printed before."""
-    printer, called = _notation(form)
+    kind, called = _notation(form)
+    printer = kind()
     own: dict[str, Expression] = {}
     waiting = list(by.values())
     while waiting:
@@ -118,18 +119,16 @@ def _shown(
     if cse is None:
         cse = max(map(size_of, roots), default=0) > LONGEST
     words = {part: word for word, part in shared_parts(roots, taken)} if cse else {}
-    names: dict[int, str] = {}
     shared: list[tuple[str, str]] = []
     labels = [*(n for n in definitions if n in own), *[""] * len(by)]
     for label, root in zip(labels, roots, strict=True):
         for node in order([root]):
-            if node in words and id(node) not in names:
-                shared.append((called(words[node]), printer(names).text(node)))
-                names[id(node)] = called(words[node])
+            if node in words and id(node) not in printer.names:
+                shared.append((called(words[node]), printer.text(node)))
+                printer.names[id(node)] = called(words[node])
         if label:
-            shared.append((called(label), names.get(id(root)) or printer(names).text(root)))
-    last = printer(names)
-    made = Printed(form, {n: names.get(id(e)) or last.text(e) for n, e in by.items()}, shared)
+            shared.append((called(label), printer.text(root)))
+    made = Printed(form, {n: printer.text(e) for n, e in by.items()}, shared)
     made.named = bool(own)
     return made
 

@@ -149,7 +149,9 @@ def candidates(expression: Expression) -> Iterator[Expression]:
             return
 
 
-def _forms(expression: Expression, made: Read, inside: Read, writer: Writer) -> Iterator[Expression]:
+def _forms(
+    expression: Expression, made: Read, inside: Read, writer: Writer
+) -> Iterator[Expression]:
     """The forms of the expression in one reading; made: of its parts."""
     terms = [made[t].scaled(c.value) for t, c in _terms(expression)]
     if len(terms) > 2:
