@@ -68,6 +68,11 @@ class _Value(NamedTuple):
         return self.text if self.level >= level else f"({self.text})"
 
 
+def _text(text: str) -> _Value:
+    """A text that binds weaker than a sum."""
+    return _Value(text, _SUM)
+
+
 class Mathematics(NamedTuple):
     """How a text was read. written: in the language. remarks: what could have been meant otherwise."""
 
@@ -96,6 +101,10 @@ def read_mathematics(
         if error.kind == "syntax" and parses(source):  # a program, as a line of a session may be
             return None
         raise
+    except RecursionError:
+        raise LanguageError("this nests too deeply for --math", source=source) from None
+    if not parses(text):  # the language says best what is wrong
+        return None
     if "".join(text.split()) == "".join(source.split()) and not reader.remarks:
         return None
     return Mathematics(text, tuple(dict.fromkeys(reader.remarks)))
@@ -207,7 +216,7 @@ class _Reader:
         ):
             while self.take().text != "=":
                 pass
-            body = self.values()
+            body = self.values().text
             if end == len(self.source):
                 return body  # what is asked for is the function's value
             self.own.add(found[1])
@@ -215,12 +224,12 @@ class _Reader:
         if self.next.kind == "name" and self.peek(1).text == "=" and not self.equation:
             name = self.take().text
             self.take()
-            return f"{name} = {self.values()}"
+            return f"{name} = {self.values().text}"
         if self.next.text == "return":
-            return f"{self.take().text} {self.values()}"
-        return self.values()
+            return f"{self.take().text} {self.values().text}"
+        return self.values().text
 
-    def values(self) -> str:
+    def values(self) -> _Value:
         """One value, or several between commas."""
         found = [self.choice()]
         while self.next.text == "," and self.next.kind == "sign":
@@ -230,9 +239,9 @@ class _Reader:
                 hint = f"write {before.text}.{after.text}, or with a blank for two values"
                 raise self.asks("a comma between digits is no decimal point", comma, hint)
             found.append(self.choice())
-        return ", ".join(found)
+        return found[0] if len(found) == 1 else _text(", ".join(v.text for v in found))
 
-    def choice(self) -> str:
+    def choice(self) -> _Value:
         """`a if c else b`, `c ? a : b`, a function, or what has no choice in it."""
         if self.next.text == "lambda":
             start = self.take().start
@@ -240,38 +249,39 @@ class _Reader:
                 self.take()
             head = self.source[start : self.next.start]
             self.expect(":")
-            return f"{head}: {self.choice()}"
+            return _text(f"{head}: {self.choice().text}")
         value = self.logical()
         if self.accept("?"):
             first = self.choice()
             self.expect(":")
-            return f"{first} if {value} else {self.choice()}"
+            return _text(f"{first.text} if {value.text} else {self.choice().text}")
         if self.next.text != "if":
             return value
         self.take()
         condition = self.logical()
         if self.take().text != "else":
             raise self.error("`else` is missing here")
-        return f"{value} if {condition} else {self.choice()}"
+        return _text(f"{value.text} if {condition.text} else {self.choice().text}")
 
-    def logical(self) -> str:
+    def logical(self) -> _Value:
         parts = []
         while True:
             if self.next.text == "not":
                 parts.append(self.take().text)
-            parts.append(self.relation())
+            value = self.relation()
+            parts.append(value.text)
             if self.next.text not in ("and", "or"):
-                return " ".join(parts)
+                return value if len(parts) == 1 else _text(" ".join(parts))
             parts.append(self.take().text)
 
-    def relation(self) -> str:
-        text = self.sum().text
+    def relation(self) -> _Value:
+        value = self.sum()
         while self.next.text in _RELATIONS:
             if self.next.text == "=" and not self.loose:
                 raise self.stray()
             sign = self.take().text
-            text += f" {'==' if sign == '=' else sign} {self.sum().text}"
-        return text
+            value = _text(f"{value.text} {'==' if sign == '=' else sign} {self.sum().text}")
+        return value
 
     # -- values --------------------------------------------------------------------------------------
     def sum(self) -> _Value:
@@ -456,7 +466,7 @@ class _Reader:
             return f"{text}.{name}"
         from gradcli.registry import table
 
-        arguments = self.arguments()
+        arguments = [value.text for value in self.arguments()]
         known = name in names.TENSOR_ATTRIBUTES or name in table.methods()
         if not known and is_function(name):
             return self.call(name, [bare(text), *arguments], "")
@@ -490,6 +500,8 @@ class _Reader:
         token = self.next
         if token.kind in ("number", "string") or token.text in ("True", "False", "None"):
             return _Value(self.take().text)
+        if token.kind == "name" and token.text in KEYWORDS and token.text != "if":
+            raise self.error(f"a value is missing before `{token.text}`")
         if token.kind == "name":
             return self.named()
         if token.kind == "command":
@@ -511,19 +523,11 @@ class _Reader:
         """What is in brackets; braces only hold together."""
         closer = {"(": ")", "{": "}"}[self.take().text]
         bars, self.bars = self.bars, ""
-        start = self.at
-        value = self.sum()
-        if closer == ")" and not self.accept(
-            closer
-        ):  # more than a value: a comparison, several values
-            self.at = start
-            value = _Value(self.values())
-            self.expect(closer)
-            if value.text.startswith("lambda"):
-                return _Value(self.called_on(f"({value.text})"))
-        elif closer == "}":
-            self.expect(closer)
+        value = self.values() if closer == ")" else self.sum()
+        self.expect(closer)
         self.bars = bars
+        if value.text.startswith("lambda"):
+            return _Value(self.called_on(f"({value.text})"))
         return value if closer == "}" else _Value(f"({value.text})", _ATOM, value.shape)
 
     def square(self) -> _Value:
@@ -534,7 +538,7 @@ class _Reader:
             if self.accept(";"):
                 rows.append([])
             elif not self.accept(","):
-                rows[-1].append(self.choice())
+                rows[-1].append(self.choice().text)
         if len(rows) == 1:
             return _Value(f"[{', '.join(rows[0])}]")
         cells = [cell for row in rows for cell in row]
@@ -632,7 +636,7 @@ class _Reader:
         marked = [
             name[: -len(index) - 1] for name in inside if index and name.endswith(f"_{index}")
         ]
-        del self.indices[index]
+        self.indices.pop(index, None)
         text = body.text
         if index in inside:  # the index itself is a number
             if first.isdigit() and last.isdigit():
@@ -707,7 +711,7 @@ class _Reader:
         return text
 
     def listed(self) -> str:
-        return ", ".join(self.arguments())
+        return ", ".join(value.text for value in self.arguments())
 
     def is_function(self, name: str) -> bool:
         """Whether a name is a function's, with its argument in brackets; of a few also without."""
@@ -765,18 +769,18 @@ class _Reader:
         return "column" if name in self.vectors else ""
 
     # -- functions -----------------------------------------------------------------------------------
-    def arguments(self) -> list[str]:
+    def arguments(self) -> list[_Value]:
         """What stands in the brackets of a call."""
         self.take()
         bars, self.bars = self.bars, ""
-        found: list[str] = []
+        found: list[_Value] = []
         while not self.accept(")"):
             if found:
                 self.expect(",")
             if self.next.kind == "name" and self.peek(1).text == "=":
                 keyword = self.take().text
                 self.take()
-                found.append(f"{keyword}={self.choice()}")
+                found.append(_text(f"{keyword}={self.choice().text}"))
             else:
                 found.append(self.choice())
         self.bars = bars
@@ -790,11 +794,10 @@ class _Reader:
             power = self.superscript()
         elif self.accept("**"):
             power = self.argument() if self.next.text != "-" else self.signed()
-        shape = ""
         if self.next.text == "(":
-            start = self.at
-            arguments = self.arguments()
-            shape = self._shape_of_argument(start, arguments)
+            values = self.arguments()
+            shape = values[0].shape if len(values) == 1 else ""
+            arguments = [value.text for value in values]
         else:
             if not (self.begins_operand() or self.next.text in ("-", "+")):
                 raise self.error(f"the argument of `{name}` is missing", token, f"as in {name} x")
@@ -808,14 +811,6 @@ class _Reader:
         if not _is_call(value.text):
             value = value._replace(level=_PRODUCT)  # another function's formula
         return value if power is None else _Value(f"{value.at(_ATOM)}**{power.at(_SIGN)}", _POWER)
-
-    def _shape_of_argument(self, start: int, arguments: list[str]) -> str:
-        if self.vectors is None or len(arguments) != 1:
-            return ""
-        end, self.at = self.at, start
-        shape = self.group().shape
-        self.at = end
-        return shape
 
     def bare_argument(self) -> _Value:
         """`2x` of `sin 2x cos x`: all that stands close together, up to a function, a bracket or a sign."""

@@ -13,6 +13,7 @@ from gradcli import evaluate
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.mathematics import read_mathematics
 from gradcli.language.parser import parses
+from gradcli.language.translations import hint
 from tests.sweep import sweep
 
 ROWS = [
@@ -93,3 +94,25 @@ def test_values_are_those_that_are_meant(value: tuple[str, str, bool]) -> None:
     point = {"x": 0.7, "y": -1.3}
     results = [np.float64(evaluate(f"{e} + 0*x*y", **point)) for e in (written, meant)]
     assert np.allclose(*results, rtol=1e-5, equal_nan=True), (text, written, meant)
+
+
+_SIGNS = (
+    r"x|y|A|2|0.5|(|)|[|]|{|}|‖|^|'|²|ᵀ|⁻¹|\frac|\sum|_|=|+|-|*|/|·|!|sin|ln |%|of|if|else|?|:|,|√|½|"
+    r"\mathbf|\alpha|lambda|e|π|T|f|.|$|@|<|and|\left|∛|∞|log_2|in|&&| |;"
+).split("|")
+
+
+@given(st.lists(st.sampled_from([*_SIGNS, "|"]), max_size=12).map("".join))
+def test_anything_is_read_or_refused(text: str) -> None:
+    try:
+        found = read_mathematics(text, parses, {"x": False})
+    except LanguageError as refusal:
+        assert refusal.message and refusal.source == text
+    else:
+        assert found is None or parses(found.written)
+    hint(text, parses, {"x": False})
+
+
+def test_deep_nests_are_refused() -> None:
+    with pytest.raises(LanguageError, match="nests too deeply"):
+        read_mathematics("sin " * 900 + "x", parses, {})
