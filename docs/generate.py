@@ -1,7 +1,7 @@
 """Write docs/*.md and the manual page from the source: python docs/generate.py [--plots]
 
-commands.md is what `--help-all` says, and so is the manual page gradcli.1; language.md is the closed
-lists of names, the grammar, and examples that are run here and now.
+commands/ is what `--help-all` says, a page a command, and so is the manual page gradcli.1; language.md has
+examples that are run here and now, names.md the closed lists of names, grammar.md the grammar.
 tests/docs holds that nothing is out of date.
 """
 
@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from html import escape
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -81,17 +83,58 @@ ATTRIBUTES = [("a tensor", "ones(2, 2)"), ("a node", "ones(1, requires_grad=True
               ("a dtype", "float64")]  # fmt: skip
 
 
-def commands() -> str:
-    """Every command with its help."""
-    from gradcli.commands import COMMANDS
-    from gradcli.commands.help import WHOLE
+# Where the guide tells more about a command.
+TOLD = {
+    "eval": "guide/gradients.md", "grad": "guide/gradients.md", "graph": "guide/graphs.md",
+    "diff": "guide/formulas.md", "simplify": "guide/formulas.md", "taylor": "guide/formulas.md",
+    "run": "guide/programs.md", "repl": "guide/programs.md", "jacobian": "guide/matrices.md",
+    "hessian": "guide/matrices.md", "jvp": "guide/matrices.md", "map": "tables.md",
+    "minimize": "tutorials/minimize.md", "root": "tutorials/root.md", "fit": "tutorials/fit.md",
+    "plot": "guide/plots.md", "check": "guide/formulas.md", "ops": "functions/index.md",
+    "help": "guide/programs.md", "completion": "guide/programs.md",
+}  # fmt: skip
 
-    parts = [f"{NOTE}\n# Commands\n"]
-    parts += [f"- [`{name}`](#gradcli-{name}): {text}" for name, text in COMMANDS.items()]
+
+def commands() -> Iterator[tuple[str, str]]:
+    """The path and the text of a page for each command, and of one that lists them."""
+    from gradcli.commands import COMMANDS
+
+    listed = [f"| [`{name}`]({name}.md) | {text} |" for name, text in COMMANDS.items()]
+    yield (
+        "commands/index.md",
+        f"{NOTE}\n# Commands\n\n`gradcli COMMAND --help` shows the most used options of a command, "
+        "`--help-all` all of them.\n\n| command | does |\n|---|---|\n" + "\n".join(listed) + "\n",
+    )
     for name, command, ctx in _commands():
-        ctx.meta[WHOLE] = True
-        parts.append(f"\n## gradcli {name}\n\n```text\n{command.get_help(ctx)}\n```")
-    return "\n".join(parts) + "\n"
+        usage = " ".join(command.collect_usage_pieces(ctx))
+        parts = [f"{NOTE}\n# gradcli {name}\n", f"```text\ngradcli {name} {usage}\n```\n"]
+        parts += [_marked(" ".join(p.split())) + "\n" for p in command.help.split("\n\n")]
+        if command.declaration.operand == "EXPR":
+            parts.append(
+                "Every variable of EXPR is an option that takes its [value](../guide/values.md), as in "
+                "`--x 1,2,3`.\n"
+            )
+        parts.append(f"The guide tells more: [{TOLD[name].partition('.')[0]}](../{TOLD[name]}).\n")
+        examples = (command.epilog or "").replace("\b\nExamples:\n", "")
+        parts.append(f"## Examples\n\n```sh\n{cleandoc(examples)}\n```\n")
+        for title, records in command.records(ctx).items():
+            records = [record for record in records if "--help" not in record[0]]
+            if records:
+                parts.append(f"## {title}\n\n| option | does |\n|---|---|")
+                parts += [f"| {_code(written)} | {_marked(said)} |" for written, said in records]
+                parts.append("")
+        yield f"commands/{name}.md", "\n".join(parts)
+
+
+def _code(text: str) -> str:
+    """A cell of a table that shows a text as it is typed."""
+    return f"<code>{escape(text, quote=False).replace('|', '&#124;')}</code>"
+
+
+def _marked(text: str) -> str:
+    """A text without marks of Markdown's but code."""
+    pieces = re.split(r"(`[^`]*`)", text.replace("|", "&#124;"))
+    return "".join(p if p[:1] == "`" else re.sub(r"([*_<>\[\]])", r"\\\1", p) for p in pieces)
 
 
 def _commands() -> Iterator[tuple[str, Any, Any]]:
@@ -181,13 +224,12 @@ def _roff(text: str) -> str:
 
 
 def language() -> str:
-    """What the language is: shown by examples, listed by names, defined by its grammar."""
-    from gradcli.language import names
-
+    """What the language is, by examples that are run."""
     parts = [
-        f"{NOTE}\n# The language\n\nA strict subset of Python's syntax with PyTorch's names: what gradcli "
-        "accepts, Python parses to the same tree. The value of a program is its last expression; "
-        "statements are separated by newlines or `;`. On the command line numbers are float64.\n"
+        f"{NOTE}\n# The language\n\nExpressions and programs are written in Python's syntax with "
+        "PyTorch's names for functions. A part of Python's syntax is left out, and nothing is added. The "
+        "value of a program is its last expression. Statements are separated by newlines or `;`. On the "
+        "command line numbers are float64.\n"
     ]
     for title, programs in SHOWN:
         parts.append(f"## {title}\n\n```text")
@@ -203,24 +245,46 @@ def language() -> str:
         "| `@file.npy`, `@file.npz:key`, `@file.csv`, `.tsv`, `.txt`, `.json` | what the file holds |\n"
         "| `-` | standard input |\n"
     )
-    parts.append("## Names that are not PyTorch's functions\n")
-    parts.append(f"Python's own: {_listed([*names.builtins(), 'print', 'display'])}.\n")
-    parts.append(f"Namespaces: {_listed([*sorted(names.NAMESPACES), 'F'])}.\n")
     parts.append(
-        "`gradcli ops` lists the functions. Any name may be a variable's, a function's too: "
-        "`norm*2` is twice the value that `--norm` or a column `norm` gives, and refused without one.\n"
+        "[Names](names.md) lists what is not PyTorch's function, and the attributes that can be read; "
+        "the [grammar](grammar.md) is the definition.\n"
     )
+    return "\n".join(parts)
+
+
+def name_lists() -> str:
+    """The names of the language that are not functions of PyTorch's, and all attributes."""
+    from gradcli.language import names
+
+    parts = [
+        f"{NOTE}\n# Names of the language\n\n`gradcli ops` and the [functions](functions/index.md) "
+        "list PyTorch's functions. This page lists all other names that a program can use.\n\n"
+        "A variable may have any name, a function's too: in `norm*2`, `norm` is the number that `--norm` "
+        "or a column `norm` gives. Without such a value the program is refused.\n"
+    ]
+    parts.append("## Python's functions and exceptions\n")
+    parts.append(f"{_listed([*names.builtins(), 'print', 'display'])}.\n")
+    parts.append("## Namespaces\n")
+    parts.append(f"{_listed([*sorted(names.NAMESPACES), 'F'])}.\n")
     parts.append(
-        "## Attributes\n\nNo other attribute can be read, and no name with two underscores.\n"
+        "## Attributes\n\nThese attributes can be read. Any other is refused, and so is every name that "
+        "begins with two underscores.\n"
     )
     for what, source in ATTRIBUTES:
         found = names.attributes(_run(source).value)
         own = [name for name in found if not name.startswith("_")]
-        parts.append(f"Of {what}: {_listed(own)}.\n")
-    parts.append(
-        f"## The grammar\n\n```lark\n{GRAMMAR.read_text(encoding='utf-8').rstrip()}\n```\n"
-    )
+        parts.append(f"### {what[:1].upper()}{what[1:]}\n\n{_listed(own)}.\n")
     return "\n".join(parts)
+
+
+def grammar() -> str:
+    """The grammar that the parser is made from."""
+    return (
+        f"{NOTE}\n# The grammar of the language\n\nIn the notation of "
+        "[Lark](https://lark-parser.readthedocs.io/en/stable/grammar.html). Python reads all that it "
+        "accepts, to the same tree.\n\n"
+        f"```lark\n{GRAMMAR.read_text(encoding='utf-8').rstrip()}\n```\n"
+    )
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -344,8 +408,9 @@ def picture() -> str:
 
 
 PAGES = {
-    "commands.md": commands,
     "language.md": language,
+    "names.md": name_lists,
+    "grammar.md": grammar,
     "graph.svg": picture,
     "gradcli.1": manual,
     "accuracy.md": accuracy,
@@ -359,7 +424,7 @@ def pages() -> dict[str, str]:
     before = dtypes.get_default_dtype()
     dtypes.set_default_dtype(dtypes.float64)
     try:
-        return {name: page() for name, page in PAGES.items()}
+        return {**{name: page() for name, page in PAGES.items()}, **dict(commands())}
     finally:
         dtypes.set_default_dtype(before)
 
@@ -389,6 +454,7 @@ def plots() -> None:
 if __name__ == "__main__":
     if "--plots" in sys.argv:
         plots()
+    (FOLDER / "commands").mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
         print(f"docs/{name}: {len(text.splitlines())} lines")

@@ -38,7 +38,7 @@ class Program(click.Group):
         self.format_epilog(ctx, formatter)
         self.format_commands(ctx, formatter)
         formatter.write_paragraph()
-        formatter.write_text("gradcli COMMAND --help tells more; --version shows the version.")
+        formatter.write_text("Type gradcli COMMAND --help for the options of a command.")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, loaded now."""
@@ -152,7 +152,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
     help="Show the version and exit.",
 )
 def main() -> None:
-    """Evaluate, differentiate, inspect tensor expressions, in PyTorch's language."""
+    """Compute gradients, derivatives as formulas, and graphs of expressions."""
 
 
 if __name__ == "__main__":

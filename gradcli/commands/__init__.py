@@ -5,25 +5,31 @@
 _TOLD: dict[str, tuple[str, str]] = {
     "eval": ("Print the value of EXPR.", "the value"),
     "grad": ("Print the gradient of EXPR with respect to its variables.", "the gradient"),
-    "graph": ("Show the backward graph of EXPR.", ""),  # a session has its own
+    "graph": ("Show the graph that backpropagation walks.", ""),  # a session has its own
     "diff": ("Print the derivative of EXPR as an expression.", "the derivative as an expression"),
-    "simplify": ("Print EXPR in a shorter form.", "the expression, shorter"),
+    "simplify": ("Print an equal but shorter expression.", "the expression, shorter"),
     "taylor": ("Print the Taylor polynomial of EXPR at a point.", "its Taylor polynomial"),
     "run": ("Run a program from a file.", ""),
-    "repl": ("Start a session: the graph stays alive between lines.", ""),
-    "jacobian": ("Print the Jacobian of EXPR.", "the Jacobian"),
-    "hessian": ("Print the Hessian of EXPR.", "the matrix of second derivatives"),
+    "repl": ("Start a session that keeps variables and graphs.", ""),
+    "jacobian": ("Print the Jacobian: all first derivatives of a vector.", "the Jacobian"),
+    "hessian": (
+        "Print the Hessian: all second derivatives of a number.",
+        "the matrix of second derivatives",
+    ),
     "jvp": ("Print the derivative of EXPR along a direction.", "the derivative along --vector"),
     "map": ("Print EXPR and its gradients for every row of a table.", ""),
     "minimize": ("Find a minimum of EXPR.", ""),
-    "root": ("Find where equations hold.", ""),
+    "root": ("Solve equations numerically.", ""),
     "fit": ("Fit the parameters of an equation to the rows of a table.", ""),
-    "plot": ("Draw EXPR and its derivative.", "a drawing of it, and of its derivative"),
+    "plot": (
+        "Draw EXPR and its derivative, contours, data.",
+        "a drawing of it, and of its derivative",
+    ),
     "check": (
-        "Check the gradients of EXPR against numerical ones.",
+        "Check gradients, or a derivative of yours.",
         "the gradients against numerical ones",
     ),
-    "ops": ("List every function, or show one.", "what a function does, or which there are"),
+    "ops": ("List or search the functions; show one.", "what a function does, or which there are"),
     "help": ("Show the help of a command.", ""),
     "completion": ("Print the completion script for bash, zsh or fish.", ""),
 }

@@ -32,11 +32,11 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     "check",
     *OPEN,
     Option("--second-order", "Check the second derivatives too."),
-    Option("--samples N", "Check at N random points instead.", least=1),
-    Option("--range A,B", "Where they lie."),
-    Option("--against EXPR2", "A gradient by --wrt, to be compared with the true one."),
-    Option("--order N", "Of the derivative in --against.", least=1, most=10, default=1),
-    Option("--jacobian", "--against is the Jacobian of a vector."),
+    Option("--samples N", "Check at N random points.", least=1),
+    Option("--range A,B", "Range of the random points."),
+    Option("--against EXPR2", "Compare your formula for the gradient by --wrt with the true one."),
+    Option("--order N", "Order of the derivative in --against.", least=1, most=10, default=1),
+    Option("--jacobian", "--against is the Jacobian."),
     next(option for option in FORMULA if "--assume" in option.names),
     Option("--rtol FLOAT", "Relative tolerance (1e-6; 1e-9 with --against).", type=float),
     Option("--atol FLOAT", "Absolute tolerance (at most 1e-8 of the largest element).", type=float),
@@ -48,9 +48,9 @@ KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
     open_variables=True,
 )
 def command(ctx: click.Context, request: Request, options: Options) -> None:
-    """Check the gradients of EXPR against numerical ones, in float64; exit 1 where they differ.
+    """Compare the gradients of EXPR with finite differences, or with your formula (--against).
 
-    Variables without values get random ones.
+    The exit code is 1 if they differ. Variables without values get random values.
     """
     against, samples = options.against, options.samples
     rtol, atol = options.rtol, options.atol

@@ -8,8 +8,8 @@ from gradcli.commands import COMPLETION_VARIABLE, output, shells
 from gradcli.commands.declarations import Argument, Options, declare
 
 WHERE = {
-    "bash": 'eval "$(gradcli completion bash)"    in ~/.bashrc',
-    "zsh": 'eval "$(gradcli completion zsh)"    in ~/.zshrc',
+    "bash": 'eval "$(gradcli completion bash)"    # in ~/.bashrc',
+    "zsh": 'eval "$(gradcli completion zsh)"    # in ~/.zshrc',
     "fish": "gradcli completion fish > ~/.config/fish/completions/gradcli.fish",
 }
 

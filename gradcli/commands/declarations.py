@@ -167,31 +167,35 @@ def _output(written: str, help: str, **facts: Any) -> Option:
 
 DTYPE = _input(
     "--dtype DTYPE",
-    "float16, float32 or float64; also $GRADCLI_DTYPE.",
+    "Type of numbers: float16, float32 or float64; also $GRADCLI_DTYPE.",
     choices=("float16", "float32", "float64"),
     default="float64",
     variable="GRADCLI_DTYPE",
 )
-MANUAL_SEED = _input("--manual-seed N", "Seed randn, rand and their like.", type=int)
-LOAD = _input("--load FILE.py", "Use the names that a Python file of yours makes.", many=True)
+MANUAL_SEED = _input(
+    "--manual-seed N", "Start the random numbers of randn and its like at N.", type=int
+)
+LOAD = _input("--load FILE.py", "Use the functions of a Python file of yours.", many=True)
 MAX_STEPS = Option("--max-steps N", "Stop after N loop turns and calls.", least=1)
 _WHEN = ("auto", "always", "never")
 COLOUR = _output(
-    "--color WHEN", "auto (on a terminal), always or never.", choices=_WHEN, default="auto"
+    "--color WHEN", "Colours: auto (on a terminal), always or never.", choices=_WHEN, default="auto"
 )
 VARIABLES = (
-    _input("--let NAME=VALUE", "Bind a variable that has the name of an option.", many=True),
-    _input("--wrt NAMES", "Only these variables require grad.", many=True),
+    _input(
+        "--let NAME=VALUE", "Give a value to a variable that is called like an option.", many=True
+    ),
+    _input("--wrt NAMES", "Differentiate by these variables only.", many=True),
     _input(
         "--no-grad NAMES|all",
-        "These variables require no grad.",
+        "Hold these variables constant.",
         many=True,
         complete="variables_or_all",
     ),
     DTYPE,
     _input(
         "--missing error|nan|skip",
-        "What an empty cell of a table does.",
+        "An empty cell of a table: an error (default), nan, or skip its row.",
         choices=("error", "nan", "skip"),
         default="error",
     ),
@@ -200,7 +204,7 @@ VARIABLES = (
 )
 STYLE = (
     _output("--json", "Print one JSON object."),
-    _output("--plain", "Print values that can be fed back in."),
+    _output("--plain", "Print names and values in the form that options read."),
     _output("--precision N", "At most N significant digits.", least=1, most=17),
     COLOUR,
 )
@@ -209,7 +213,8 @@ EXPRESSION = (
     Argument("EXPR", name="expression", section=INPUTS),
     *VARIABLES,
     _input(
-        "--math", "Read EXPR as people write mathematics, and say how: x^2, 2x, ln x, x'Ax, LaTeX."
+        "--math",
+        "Read EXPR as mathematics is written, and show how it is read: x^2, 2x, ln x, x'Ax, LaTeX.",
     ),
     _input("-f FILE", "Read EXPR from a file (- for stdin).", name="file"),
     *STYLE,
@@ -217,11 +222,13 @@ EXPRESSION = (
 _SHAPE = "--shape x=3,4"
 DRAWN = (
     *EXPRESSION,
-    _input(_SHAPE, "Shape of a variable to be drawn: as --x 'randn(3,4)'.", many=True),
+    _input(_SHAPE, "Fill a variable of this shape with random numbers.", many=True),
 )
 OPEN = (
     *EXPRESSION,
-    _input(_SHAPE, "Shape of a variable without a value; A=m,n in letters.", many=True),
+    _input(
+        _SHAPE, "Shape of a variable without a value, in numbers or in letters: A=m,n.", many=True
+    ),
 )
 # Of commands whose results are arrays.
 ARRAYS = (
@@ -229,34 +236,37 @@ ARRAYS = (
     _output("--lines", "Print one number a line."),
     _output("--csv", "Print a table with a header."),
     _output(
-        "-o FILE", "Write FILE.npy, .npz, .csv, .parquet or .feather instead.", name="array_path"
+        "-o FILE",
+        "Write the result to FILE.npy, .npz, .csv, .parquet or .feather.",
+        name="array_path",
     ),
 )
 SEED = "--seed, --gradient VALUE"
 VALUE = Option("--value", "Print the value too.")
-ANOMALY = Option("--detect-anomaly", "Refuse NaN and infinity; say where from.")
+ANOMALY = Option("--detect-anomaly", "Stop at the first NaN or infinity; say what made it.")
 NATIVE = _input(
     "--native",
-    "Run large arrays as C, compiled by the machine's compiler (CC, else cc).",
+    "Compute large arrays in C, by the compiler of this machine (CC, else cc).",
 )
 BY_ROWS = Option(
     "--by-rows/--whole",
-    "Read a table in passes over its rows, as where it would take half of the memory that is free, or "
-    "at once.",
+    "Read a table piece by piece (the default where it would take half of the free memory), or at once.",
 )
 CLUSTER = (
-    Option("--workers N", "Read the table's parts by N processes.", least=1),
-    Option("--cluster ADDRESS", "By the workers of a Dask scheduler, as tcp://host:8786."),
+    Option("--workers N", "Share the parts of a table among N processes.", least=1),
+    Option("--cluster ADDRESS", "Compute on a Dask cluster; ADDRESS as tcp://host:8786."),
 )
 LARGE = (
-    Option("--plan/--no-plan", "Print the plan for large arrays, or use none."),
+    Option("--plan/--no-plan", "Show in which blocks large arrays are computed, or use no blocks."),
     *(NATIVE, BY_ROWS, *CLUSTER),
 )
 UNCERTAINTY = (
-    Option("--uncertainty x=VALUE", "Standard uncertainty of an input, as x±VALUE.", many=True),
+    Option(
+        "--uncertainty x=VALUE", "Standard uncertainty of an input, as in --x 3±0.1.", many=True
+    ),
     Option("--covariance x,y=VALUE", "Covariance of two inputs.", many=True),
-    Option("--budget", "Each input's share of the uncertainty."),
+    Option("--budget", "Print each input's share of the uncertainty."),
     _input(
-        "--params FIT.json", "Values, uncertainties, covariances of a fit: what fit --json wrote."
+        "--params FIT.json", "Take values and uncertainties from a fit: the output of fit --json."
     ),
 )

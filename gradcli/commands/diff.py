@@ -32,17 +32,21 @@ FORMULA = (
     *OPEN,
     Option(
         "--assume FACT",
-        "What holds of a variable: 'B symmetric', 'x > 0', 'n integer'.",
+        "A fact about a variable: 'B symmetric', 'x > 0', 'n integer'.",
         many=True,
     ),
-    Option("--cse", "Give names to what occurs more than once."),
+    Option("--cse", "Name expressions that occur several times, and use the names."),
     Option(
         "--format FORMAT",
         f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
         choices=FORMATS,
         default="text",
     ),
-    Option("--verify/--no-verify", "Prove what is printed (the default).", default=True),
+    Option(
+        "--verify/--no-verify",
+        "Compare the formula with computed gradients (default), or not.",
+        default=True,
+    ),
 )
 
 
@@ -51,15 +55,15 @@ FORMULA = (
     *FORMULA,
     Option("--order N", "Differentiate N times.", least=1, most=20, default=1),
     Option("--jacobian", "Print the Jacobian of a vector, as a matrix."),
-    Option("--of NAME", "EXPR is an equation: the derivative of this variable."),
-    Option("--along V", "The derivative along a direction, one V a variable."),
+    Option("--of NAME", "EXPR is an equation; differentiate this variable in it."),
+    Option("--along V", "Derivative along a direction: a name for each variable's."),
     Option(
         "--operator OPERATOR",
         "grad, div, curl or laplacian of a field of numbers x, y, z or of a vector.",
         choices=OPERATORS,
     ),
-    Option("--at", "Print its value at the given point too."),
-    Option("--show-steps", "Print the chain rule step by step before it."),
+    Option("--at", "Print the derivative's value at the given point too."),
+    Option("--show-steps", "Print the steps of the chain rule first."),
     examples=(
         'gradcli diff "sin(x)*y" --wrt x',
         'gradcli diff "tanh(A@x)" --jacobian --wrt x --format numpy',
@@ -71,13 +75,14 @@ FORMULA = (
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the derivative of EXPR as an expression of the same language.
 
-    The shapes of variables are worked out (a scalar, where nothing asks for more) and said, unless
-    --x VALUE, --shape x=3,4 or, in letters, --shape A=m,n says them. With several variables each has
-    its line, `x.grad = …`. With --order 2 of several variables, or of a vector, it
-    is the Hessian, a line for each pair of variables.
+    gradcli infers the shapes of variables: a number, unless EXPR needs an array. A note names the shapes
+    that it inferred. You can give them by --x VALUE, by --shape x=3,4 or in letters by --shape A=m,n.
 
-    It holds for any sizes of the variables, or a note says for which it does: so does the text of a
-    program (--format numpy), and "general" in --json, which is true or false.
+    Several variables get a line each, `x.grad = …`. With --order 2, several variables or a vector get
+    the Hessian: a line for each pair of variables.
+
+    The formula is right for arrays of any size. Where it is right for some sizes only, a note says so;
+    in --json "general" is then false.
     """
     from gradcli.symbolic.composed_derivatives import Asked
     from gradcli.symbolic.lifting import NoExpression

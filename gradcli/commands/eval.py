@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     propagates=True,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Print the value of EXPR, with its uncertainty where values have one."""
+    """Print the value of EXPR; with its uncertainty if variables have one."""
     by_rows, anomalies = rows_wanted(options), options.detect_anomaly
     said = request.uncertainties or options.uncertainty or options.covariance or options.budget
     table = None if said else large_table(request, by_rows)

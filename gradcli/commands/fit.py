@@ -32,33 +32,35 @@ if TYPE_CHECKING:
     from gradcli.plots.pictures import Curves
     from gradcli.system.process import AnyContext
 
-BOUNDS = Option("--bounds x=LOW:HIGH", "Bounds of a variable.", many=True)
+BOUNDS = Option(
+    "--bounds x=LOW:HIGH", "Keep a variable between bounds; one may be left out.", many=True
+)
 
 
 @declare(
     "fit",
     *EXPRESSION,
     Argument("TABLE"),
-    Option("--fix b=VALUE", "Keep a parameter as it is.", many=True),
+    Option("--fix b=VALUE", "Hold a parameter at this value.", many=True),
     BOUNDS,
     Option(
         "--sigma [x=]COLUMN|VALUE",
-        "Standard uncertainty of the response, or of a column.",
+        "Standard uncertainty of the measured side, or of column x.",
         many=True,
     ),
     Option(
         "--robust LOSS",
-        "Heed outliers less: soft_l1, huber or arctan.",
+        "Give outliers less weight: soft_l1, huber or arctan.",
         choices=("soft_l1", "huber", "arctan"),
     ),
     Option(
         "--columns 'x=x1,x2'",
-        "A variable from columns of other names; several make a vector.",
+        "The columns of a variable that is called otherwise; several make a vector.",
         many=True,
     ),
-    Option("--budget", "Each source's share of a parameter's variance."),
-    Option("--max-iterations N", "Stop after N.", least=1, default=5000),
-    Option("-o FILE", "Write the table, with the columns fitted and residual.", name="path"),
+    Option("--budget", "Print how much each source adds to a parameter's variance."),
+    Option("--max-iterations N", "Stop after N iterations.", least=1, default=5000),
+    Option("-o FILE", "Write the table with two more columns: fitted, residual.", name="path"),
     Option(PLOT, f"Draw data, curve and residuals {PLOTTED}"),
     *(NATIVE, BY_ROWS, *CLUSTER),
     examples=(
@@ -72,8 +74,8 @@ BOUNDS = Option("--bounds x=LOW:HIGH", "Bounds of a variable.", many=True)
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Fit the parameters of EXPR, an equation `left == right`, to the rows of TABLE (- for standard input).
 
-    The equation is that of one row. A variable that is the name of a column is data; the others are
-    parameters, and the values given are where they start (1 where none is).
+    The equation is that of one row. A variable with the name of a column is data. The others are
+    parameters: their options give the values to start from (1 if not given).
     """
     table, path = options.table, options.path
     if table is None:

@@ -38,25 +38,25 @@ if TYPE_CHECKING:
 @declare(
     "grad",
     *ARRAYS,
-    Option(SEED, "Seed gradient; `ones` has any shape."),
+    Option(SEED, "Gradient to start from, in EXPR's shape; `ones`: ones."),
     Option(
         "--retain NAMES|all",
-        "Gradients of these names too.",
+        "Print the gradients of these intermediate names too.",
         many=True,
         complete="assigned",
     ),
-    Option("--passes N", "Backpropagate N times; gradients add up.", least=1, default=1),
+    Option("--passes N", "Run the backward pass N times; gradients add up.", least=1, default=1),
     Option("--order N", "Differentiate N times by each variable.", least=1, default=1),
-    Option("--retain-graph", "Keep the graph for another pass."),
-    Option("--create-graph", "Record the backward pass itself."),
+    Option("--retain-graph", "Keep what the nodes saved for another pass."),
+    Option("--create-graph", "Record the backward pass, to differentiate it."),
     VALUE,
     Option(
         "--hook 'NAME: EXPR of grad'",
-        "Replace NAME's gradient on its way.",
+        "Replace the gradient that reaches NAME by EXPR.",
         many=True,
     ),
     ANOMALY,
-    Option("--trace", "One row a step of the backward pass."),
+    Option("--trace", "Print a row for each step of the backward pass."),
     *(*UNCERTAINTY, *LARGE),
     examples=(
         'gradcli grad "2*dot(x,x)" --x 0,1,2,3',
@@ -70,7 +70,8 @@ if TYPE_CHECKING:
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the gradient of EXPR with respect to its variables.
 
-    Where values have an uncertainty (0.994±0.002, 0.994+-0.002, 0.994(2)), that of EXPR is printed first.
+    If values have an uncertainty (0.994±0.002, 0.994+-0.002, 0.994(2)), EXPR and its uncertainty are
+    printed first.
     """
     run(ctx, request, options)
 

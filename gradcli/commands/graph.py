@@ -89,39 +89,42 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
 @declare(
     "graph",
     *DRAWN,
-    Option("--saved", "Show what every node saves."),
-    Option("--values", "Show the values of the forward pass."),
-    Option("--grads", "Backpropagate; show the gradients on the way."),
-    Option(SEED, "Seed gradient of --grads."),
-    Option("--edges", "Number the edges; show those that are None."),
-    Option("--only NAME|NODE", "Only this name, node or number, and below."),
-    Option("--depth N", "Only N levels.", least=0),
-    Option("--collapse/--no-collapse", "Fold straight chains, or not (auto: where deep)."),
-    Option("--forward", "Read it from the inputs to the result."),
-    Option("--wide", "Arrays and sources at length, lines as long as need be."),
+    Option("--saved", "Show what each node keeps for the backward pass."),
+    Option("--values", "Show the value that each node computed."),
+    Option("--grads", "Run the backward pass; show the gradient that reaches each node."),
+    Option(SEED, "The gradient that --grads starts from (1 for a number)."),
+    Option("--edges", "Number the edges as next_functions does, None included."),
+    Option("--only NAME|NODE", "Show one node, by name or number, and what is below it."),
+    Option("--depth N", "Show N levels.", least=0),
+    Option(
+        "--collapse/--no-collapse",
+        "Fold chains without branches (default in deep graphs), or never.",
+    ),
+    Option("--forward", "Draw from the inputs to the result, constants included."),
+    Option("--wide", "Show arrays and sources in full, in lines of any length."),
     Option(
         "--torch FILE.py[:NAME]",
-        "Run a PyTorch program (its arguments after --); the graph of NAME, or of its loss.",
+        "Run a PyTorch program (its arguments after --); show the graph of its loss, or of NAME.",
     ),
     Option(
         "--by",
-        "Fold the graph to modules, or not (auto: pictures of more than 300 nodes; --torch).",
+        "With --torch: a line a module, or a node (default: modules beyond 300 nodes in a picture).",
         choices=("module", "node"),
     ),
-    Option("--open NAMES", "Of --by module: unfold these modules, separated by commas."),
-    Option("--fold NAMES", "Of --by module: fold these."),
-    Option("--time", "How long every module takes, forward and backward (--torch)."),
+    Option("--open NAMES", "With --by module: show what is inside these modules (commas between)."),
+    Option("--fold NAMES", "With --by module: show nothing of what is inside these."),
+    Option("--time", "With --torch: show how long each module takes, forward and backward."),
     Option(
         "--lines",
-        "The program's own lines, or those of libraries (--torch).",
+        "With --torch: name the lines of your program, or those of libraries.",
         name="places",
         choices=("own", "library"),
     ),
-    Option("--diagnose", "Only what is found to be wrong, with its line and what to do."),
-    Option("--norms", "How large gradients are, and where they vanish or explode."),
-    Option("--sort", "How --norms is sorted.", choices=("depth", "grad", "ratio")),
+    Option("--diagnose", "Show only what is wrong: the line, and what to do."),
+    Option("--norms", "List sizes of gradients; mark where they vanish or explode."),
+    Option("--sort", "Order of --norms.", choices=("depth", "grad", "ratio")),
     ANOMALY,
-    Option("--legend", "Say what the signs mean."),
+    Option("--legend", "Explain the signs below the graph."),
     Option(
         "--format FORMAT",
         f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
@@ -134,11 +137,11 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     ),
     Option(
         "--frames DIR",
-        "Write a picture for every step of the backward pass (SVG; --format png, pdf).",
+        "Write a picture of each step of the backward pass into a folder (svg; --format png, pdf).",
     ),
-    Option("--direction", "Which way a picture is drawn.", choices=("down", "right")),
+    Option("--direction", "Direction of a picture.", choices=("down", "right")),
     Option("--theme", "Colours of a picture.", choices=("auto", "light", "dark")),
-    Option("--background", "Its paper.", choices=("auto", "none", "white")),
+    Option("--background", "Background of a picture.", choices=("auto", "none", "white")),
     examples=(
         'gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5 --saved',
         'gradcli graph "sum(tanh(x)**2)" --x 1,2 --grads --values',
@@ -149,7 +152,7 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     arguments=_torch_arguments,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Show the backward graph of EXPR: its nodes, what made them, what they save and lead to."""
+    """Show the graph that the backward pass of EXPR will walk: a node for each operation."""
     shown = {name: value for name, value in vars(options).items() if name not in _NOT_SHOWN}
     seed, path, folder, norms = options.seed, options.path, options.frames, options.norms
     anomalies, sort = options.detect_anomaly, options.sort

@@ -41,32 +41,32 @@ if TYPE_CHECKING:
     Argument("TABLE"),
     Option(
         "--columns 'x=x1,x2'",
-        "A variable from columns of other names; several make a vector.",
+        "The columns of a variable that is called otherwise; several make a vector.",
         many=True,
     ),
     Option(
         "--keep-columns all|none|NAMES",
-        "The table's columns that are written too (all).",
+        "Columns of the table to copy to the output (default all).",
         many=True,
     ),
     Option(
         "--bad-rows stop|skip|nan",
-        "What a row does that cannot be read or computed.",
+        "A row that cannot be read or computed: stop (default), leave it out, or nan.",
         choices=("stop", "skip", "nan"),
         default="stop",
     ),
     Option(
         "--format FORMAT",
-        "csv (in a pipe), tsv, jsonl, parquet, feather, npy.",
+        "csv (default in a pipe), tsv, jsonl, parquet, feather, npy.",
         choices=("csv", "tsv", "jsonl", "parquet", "feather", "npy"),
     ),
-    Option("-o FILE", "Write it, whole or not at all.", name="path"),
-    Option("--detect-anomaly", "A row with NaN or infinity in it is a bad row."),
-    Option("--order N", "Differentiate up to N times by each number.", least=1, default=1),
-    Option("--second x,y", "The second derivative by two numbers, as value.x.y.", many=True),
-    Option("--as NAME=COLUMN", "What a column is called: delta=S.grad.", name="called", many=True),
-    Option("--head N", "The first N rows alone.", least=0),
-    Option("--where EXPR", "Only the rows for which an expression of columns is true."),
+    Option("-o FILE", "Write the table to a file; its ending says the format.", name="path"),
+    Option("--detect-anomaly", "Treat a row that gives NaN or infinity as a bad row."),
+    Option("--order N", "Add derivatives up to the N-th by each variable.", least=1, default=1),
+    Option("--second x,y", "Add the second derivative by x and y, as column value.x.y.", many=True),
+    Option("--as NAME=COLUMN", "Rename a column, as in delta=S.grad.", name="called", many=True),
+    Option("--head N", "Compute only the first N rows.", least=0),
+    Option("--where EXPR", "Compute only rows where EXPR, of columns, is true."),
     Option(
         "--jvp x=COLUMNS",
         "The derivative along a direction: columns, a value, or ones.",
@@ -89,8 +89,8 @@ if TYPE_CHECKING:
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Print the value of EXPR, and its gradients, for every row of TABLE (- for standard input).
 
-    EXPR is the expression for one row. A variable that is the name of a column is that row's number; others
-    are given as everywhere, and are the same for all rows.
+    EXPR is the expression for one row. A variable with the name of a column takes that row's number. The
+    other variables are options and have the same value in all rows.
     """
     from gradcli.tables.parts import Parts
     from gradcli.tables.record_batches import Stream

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.system.process import AnyContext
 
-SPARSE = Option("--sparse", "Only the elements that are not zero, each with its place.")
+SPARSE = Option("--sparse", "Print only elements that are not zero, each with its indices.")
 
 
 def _vector(help: str) -> Option:
@@ -40,7 +40,7 @@ def _vector(help: str) -> Option:
     _vector("The Jacobian times this vector, without the matrix."),
     Option(
         "--mode MODE",
-        "forward (columns), reverse (rows) or auto (the fewer).",
+        "Compute by columns (forward), by rows (reverse), or by the fewer (auto).",
         choices=("auto", "forward", "reverse"),
         default="auto",
     ),
@@ -51,9 +51,9 @@ def _vector(help: str) -> Option:
     ),
 )
 def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Print the Jacobian of EXPR by each variable.
+    """Print the Jacobian of EXPR: the derivative of each element by each variable.
 
-    Its shape is the value's, then the variable's.
+    Its shape is the shape of EXPR followed by the shape of the variable.
     """
     from gradcli.transforms import traced_matrices
 

@@ -34,12 +34,12 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
     BOUNDS,
     Option(
         "--method NAME",
-        f"One of {', '.join(_METHODS.split())}; by itself what suits.",
+        f"One of {', '.join(_METHODS.split())}; chosen by the problem if not given.",
         choices=_METHODS.split(),
     ),
-    Option("--max-iterations N", "Stop after N.", least=1),
-    Option("--trace", "A line an iteration: its value and its gradient's norm."),
-    Option(PLOT, f"Draw the way to the minimum of one or two numbers {PLOTTED}"),
+    Option("--max-iterations N", "Stop after N iterations.", least=1),
+    Option("--trace", "Print value and norm of the gradient at each iteration."),
+    Option(PLOT, f"Draw the path to the minimum (1 or 2 variables) {PLOTTED}"),
     examples=(
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
@@ -49,8 +49,8 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Find a minimum of EXPR near the values of its variables.
 
-    Derivatives are exact: gradients, Hessians for up to 200 numbers, and their products beyond. What was
-    found is told by the eigenvalues of the Hessian: a minimum, a saddle point, or neither.
+    The gradients and Hessians are exact, not finite differences. The eigenvalues of the Hessian tell
+    whether the point is a minimum, a saddle point or flat; the exit code is 1 if it is no minimum.
     """
     from gradcli.optimize.least_squares import limits
     from gradcli.optimize.minima import minimize

@@ -33,10 +33,10 @@ VARIABLES = "xyzuvw"
     ),
 )
 def command(ctx: click.Context, options: Options) -> None:
-    """List every function of the language; or show one: signature, derivative, node, example.
+    """List the functions of the language, or show one: signature, derivative, node, example.
 
-    A word that is no function's name is looked for: in names (log*), families (losses), descriptions,
-    and in what other languages call things (ln).
+    Any other words are searched for in names (log*), families (losses), descriptions (normal cdf) and
+    the names that other languages use (ln).
     """
     form = chosen_form(json=options.json, plain=options.plain)
     style = output.Style.of(form, options.precision, options.color)

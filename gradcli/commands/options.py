@@ -48,8 +48,8 @@ _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 ABOUT_VARIABLES = (
-    "Every variable of EXPR is an option: --x~3, --x~1,2,3, --x~'1,2;3,4', --x~0:4, --x~'ones(3)', "
-    "--x~@data.csv, --x~- (standard input). Statements are separated by `;`."
+    "Every variable of EXPR is an option that takes its value: --x~3, --x~1,2,3, --x~'1,2;3,4', "
+    "--x~0:4, --x~'ones(3)', --x~@data.csv, --x~- (standard input). Statements are separated by `;`."
 )
 
 # What other tools call options of ours, or what is a command here.

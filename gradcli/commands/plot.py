@@ -34,16 +34,27 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     "plot",
     *EXPRESSION,
     Argument("[TABLE]", name="table", complete="files"),
-    Option("--order N", "Derivatives drawn: 1 (default), 0 for none.", least=0, most=6, default=1),
-    Option("--at VALUES", "The tangent at a point; where --descend starts: x=1,y=2."),
-    Option("--surface", "Two variables as a surface."),
-    Option("--descend RATE", "The path of gradient descent, with this step size.", type=float),
-    Option("--steps N", "Its steps.", least=1, most=100_000, default=50),
+    Option(
+        "--order N",
+        "Highest derivative drawn: 1 (default); 0 for none.",
+        least=0,
+        most=6,
+        default=1,
+    ),
+    Option("--at VALUES", "Draw the tangent at a point; where --descend starts: x=1,y=2."),
+    Option("--surface", "Draw two variables as a surface."),
+    Option("--descend RATE", "Draw the path of gradient descent with this step size.", type=float),
+    Option("--steps N", "Steps of --descend.", least=1, most=100_000, default=50),
     Option("--csv", "Print the points as a table.", section=OUTPUTS),
-    Option("-o FILE", "Write FILE.svg, .png or .pdf instead.", name="path", complete="files"),
-    Option("--theme light|dark", "Of a file.", choices=("light", "dark"), default="light"),
-    Option("--width N", "Columns of the drawing; of a file, tenths of inches.", least=20, most=500),
-    Option("--height N", "Lines of the drawing; of a file, tenths of inches.", least=5, most=500),
+    Option("-o FILE", "Draw into FILE.svg, .png or .pdf.", name="path", complete="files"),
+    Option(
+        "--theme light|dark",
+        "Colours of the picture in a file.",
+        choices=("light", "dark"),
+        default="light",
+    ),
+    Option("--width N", "Width in characters; in a file, in tenths of inches.", least=20, most=500),
+    Option("--height N", "Height in lines; in a file, in tenths of inches.", least=5, most=500),
     examples=(
         'gradcli plot "x*sin(x)" --x -10:10',
         'gradcli plot "(1-x)**2 + 100*(y-x**2)**2" --x -2:2 --y -1:3 --descend 0.001 --at x=-1,y=2',
@@ -53,10 +64,10 @@ _DASHES = ((1, 0), (3, 3), (1, 3), (5, 2))
     operands=2,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Draw EXPR and its derivative: --x FROM:TO says where.
+    """Draw EXPR and its derivative over an interval: --x FROM:TO.
 
-    Two variables that run make contours with the gradient's directions. With a TABLE, `y == EXPR` draws the
-    column y beside the curve.
+    Two variables with intervals give a contour plot with arrows along the gradient. With a TABLE,
+    `y == EXPR` draws the column y and the curve.
     """
     from gradcli.commands.request_evaluation import set_up
 

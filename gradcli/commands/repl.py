@@ -135,10 +135,10 @@ def _no_words(command: Any, ctx: click.Context, args: list[str]) -> list[str]:
     arguments=_no_words,
 )
 def command(ctx: click.Context, options: Options) -> None:
-    """Start a session: what you type is run, and names and graphs stay.
+    """Start a session: each line is run as you enter it, and variables and graphs are kept.
 
-    A value is shown as a notebook shows it. `help` lists what else there is. In a pipe there are no
-    prompts; the exit code is 1 or 2 if a line was refused.
+    Values are shown as in a notebook. `help` lists the commands of a session. In a pipe no prompts are
+    printed, and the exit code is 1 or 2 if a line had an error.
     """
     from gradcli.commands import line_editor
     from gradcli.commands.request_evaluation import prepare

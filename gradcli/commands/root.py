@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @declare(
     "root",
     *EXPRESSION,
-    Option("--all", "All roots of one number in an interval: --x 0:10."),
-    Option(PLOT, f"Draw the difference of the sides, over one number, {PLOTTED}"),
+    Option("--all", "Find all roots in an interval, as in --x 0:10."),
+    Option(PLOT, f"Draw left minus right over one variable {PLOTTED}"),
     examples=(
         'gradcli root "cos(x) == x" --x 1',
         'gradcli root "x + y == 3; x*y == 2" --x 0 --y 5',
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Find values of the variables with which the equations of EXPR, `left == right`, hold.
 
-    There are as many equations as unknown numbers: several are separated by `;`, a vector's are one for each
-    element. --let "f=[…]" names an expression.
+    Give as many equations as there are unknown numbers, separated by `;`. An equation of vectors counts
+    once for each element. --let "f=[…]" gives an expression a name.
     """
     from gradcli.optimize.roots import all_roots, root
     from gradcli.optimize.spaces import Compiled

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Run the program in FILE (- for standard input).
 
-    It prints what it prints; an expression on its last line is displayed as a notebook displays it. Names
-    that the program reads and does not assign are options: --x 1,2,3.
+    If the last line is an expression, its value is printed as in a notebook. Variables that the program
+    reads but does not assign are options: --x 1,2,3.
     """
     if (table := large_table(request, rows_wanted(options))) is not None:
         from gradcli.commands.large_columns import run_by_rows, runner

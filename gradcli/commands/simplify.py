@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     puts_in="all",
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Print EXPR in a shorter form, proved at several points and in several sizes.
+    """Print EXPR in a shorter form, compared with EXPR at random points and sizes.
 
-    A variable may be bound to an expression of others, which is put in for it.
+    The value of a variable may be an expression of other variables: --let "x=r*cos(t)".
     """
     from gradcli.symbolic.composed_derivatives import simplification
     from gradcli.symbolic.lifting import NoExpression

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     puts_in="lets",
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
-    """Print the Taylor polynomial of EXPR, a number, at the point that its variables are given.
+    """Print the Taylor polynomial of EXPR around the values of its variables.
 
-    Variables without values are kept as they are. Coefficients are exact: --x pi/4 is no decimal. It is
-    proved by how fast the rest vanishes near the point.
+    EXPR is a number. Variables without values stay letters. Coefficients are exact: --x pi/4 stays a
+    fraction of pi. The polynomial is compared with EXPR near the point before it is printed.
     """
     from gradcli.symbolic.lifting import NoExpression
     from gradcli.symbolic.printed_text import printed

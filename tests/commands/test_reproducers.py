@@ -239,7 +239,7 @@ def answered(argvs: list[list[str]]) -> list[list[Any]]:
     return found
 
 
-@sweep("table", TABLES, parts=2, often=1)
+@sweep("table", TABLES, parts=3, often=1)
 def test_what_once_went_wrong(table: str) -> None:
     rows = TABLES[table]
     found = answered([argv for argv, *_ in rows])

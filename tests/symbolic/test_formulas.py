@@ -42,7 +42,7 @@ def test_there_are_a_hundred() -> None:
     assert len({name for name, _, _ in ROWS}) == len(ROWS)
 
 
-@sweep(("name", "formula", "given"), ROWS, often=2)
+@sweep(("name", "formula", "given"), ROWS, parts=8, often=2)
 def test_all_ways_agree(name: str, formula: str, given: str) -> None:
     arrays = values(given)
     program = language.parse(formula)
@@ -62,7 +62,7 @@ def test_all_ways_agree(name: str, formula: str, given: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["python", "numpy"])
-@sweep(("name", "formula", "given"), ROWS, often=2)
+@sweep(("name", "formula", "given"), ROWS, parts=8, often=2)
 def test_code_runs_with_numpy_alone(name: str, formula: str, given: str, form: str) -> None:
     arrays = values(given)
     program = language.parse(formula)
