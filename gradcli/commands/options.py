@@ -110,7 +110,7 @@ def split(args: Iterable[str], declared: dict[str, click.Option]) -> Split:
                 found.given[option.name or head] = attached
             else:
                 alone = not rest or (rest[-1][:1] == "-" and rest[-1] != "-")
-                value = option.flag_value if option.flag_value and alone else take(head)
+                value = "-" if option.flag_value == "-" and alone else take(head)
                 # Joined, so that click cannot take the value for an option; a short option's value
                 # comes as a word of its own, which click takes whatever it is.
                 found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
