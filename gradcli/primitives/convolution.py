@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,22 +29,48 @@ def several(value: Any, n: int) -> Sizes:
 
 
 # -- on arrays ------------------------------------------------------------------------------------
-def windows(x: Array, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Array:
-    """All windows of the last dimensions, as a view: (..., outputs, kernel)."""
-    n = len(kernel)
-    sizes = x.shape[-n:]
-    outputs = tuple(
-        (size - d * (k - 1) - 1) // s + 1
-        for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)
-    )
-    lead, steps = x.strides[:-n], x.strides[-n:]
-    shape = x.shape[:-n] + outputs + kernel
-    strides = (
-        lead
-        + tuple(a * s for a, s in zip(steps, stride, strict=True))
-        + tuple(a * d for a, d in zip(steps, dilation, strict=True))
-    )
-    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+class Windows(NamedTuple):
+    """Windows over the last dimensions of an image: their sizes, and how they lie on it."""
+
+    kernel: Sizes
+    dilation: Sizes
+    padding: Sizes
+    stride: Sizes
+
+    def outputs(self, size: Sizes) -> Sizes:
+        """How many there are along each dimension of an image of this size."""
+        return tuple(
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, k, d, p, s in zip(size, *self, strict=True)
+        )
+
+    def of(self, x: Array, outputs: Sizes | None = None) -> Array:
+        """All windows of a padded image, or so many of the first, as a view: (..., outputs, kernel)."""
+        n = len(self.kernel)
+        if outputs is None:
+            outputs = self._replace(padding=(0,) * n).outputs(x.shape[-n:])
+        apart, inside = (
+            tuple(a * b for a, b in zip(x.strides[-n:], by, strict=True))
+            for by in (self.stride, self.dilation)
+        )
+        shape, strides = x.shape[:-n] + outputs + self.kernel, x.strides[:-n] + apart + inside
+        return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+
+    def overlaid(self, parts: Array, size: Sizes, dtype: Any = None) -> Array:
+        """The image of this size that windows add up to: (..., kernel, outputs) of their elements."""
+        n = len(size)
+        outputs = parts.shape[-n:]
+        every = list(zip(size, outputs, *self, strict=True))
+        whole = (max((o - 1) * s + d * (k - 1) + 1, m + 2 * p) for m, o, k, d, p, s in every)
+        out: Array = np.zeros((*parts.shape[: -2 * n], *whole), dtype or parts.dtype)
+        for offset in product(*map(range, self.kernel)):
+            lies = (
+                slice(i * d, i * d + s * (o - 1) + 1, s)
+                for i, (_, o, _, d, _, s) in zip(offset, every, strict=True)
+            )
+            out[(..., *lies)] += parts[(..., *offset, *(slice(None),) * n)]
+        inner = (slice(p, p + m) for p, m in zip(self.padding, size, strict=True))
+        return np.ascontiguousarray(out[(..., *inner)])
 
 
 def padded(x: Array, padding: Sizes, value: Any = 0) -> Array:
@@ -53,14 +79,6 @@ def padded(x: Array, padding: Sizes, value: Any = 0) -> Array:
         return x
     widths = [(0, 0)] * (x.ndim - len(padding)) + [(p, p) for p in padding]
     return np.pad(x, widths, constant_values=value)
-
-
-def _slices(offset: Sizes, outputs: Sizes, stride: Sizes, dilation: Sizes) -> tuple[Any, ...]:
-    """Where the element of all windows at one offset lies in the padded input."""
-    return tuple(
-        slice(o * d, o * d + s * (n - 1) + 1, s)
-        for o, n, s, d in zip(offset, outputs, stride, dilation, strict=True)
-    )
 
 
 def _columns(view: Array, groups: int, n: int) -> Array:
@@ -79,11 +97,9 @@ def _rows(g: Array, groups: int) -> Array:
     return parts.transpose(1, 0, 3, 2).reshape(groups, batch * prod(places), channels // groups)
 
 
-def _forward(
-    x: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> Array:
-    n = len(stride)
-    view = windows(padded(x, padding), w.shape[2:], stride, dilation)
+def _forward(x: Array, w: Array, how: Windows, groups: int) -> Array:
+    n = len(how.kernel)
+    view = how.of(padded(x, how.padding))
     batch, outputs = x.shape[0], view.shape[2 : 2 + n]
     kernels = w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
     made = _columns(view, groups, n) @ kernels.swapaxes(1, 2)
@@ -91,42 +107,20 @@ def _forward(
     return made.transpose(1, 0, 3, 2).reshape(batch, w.shape[0], *outputs)
 
 
-def _input_gradient(
-    g: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> Array:
+def _input_gradient(g: Array, w: Array, size: Sizes, how: Windows, groups: int) -> Array:
     """What the convolution's input receives: also the transposed convolution of g."""
-    n = len(stride)
-    per_in, window = w.shape[1], w.shape[2:]
+    n, per_in = len(how.kernel), w.shape[1]
     batch, outputs = g.shape[0], g.shape[2:]
-    whole = tuple(s + 2 * p for s, p in zip(size, padding, strict=True))
-    out: Array = np.zeros((batch, groups, per_in, *whole), np.result_type(g, w))
     columns = _rows(g, groups) @ w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
-    columns = columns.reshape(groups, batch, *outputs, per_in, *window)
-    order = (1, 0, 2 + n, *range(2, 2 + n), *range(3 + n, 3 + 2 * n))
-    columns = columns.transpose(order)
-    for offset in product(*map(range, window)):
-        out[(..., *_slices(offset, outputs, stride, dilation))] += columns[(..., *offset)]
-    inner = tuple(slice(p, p + s) for p, s in zip(padding, size, strict=True))
-    return np.ascontiguousarray(out[(..., *inner)]).reshape(batch, groups * per_in, *size)
+    columns = columns.reshape(groups, batch, *outputs, per_in, *how.kernel)
+    parts = columns.transpose(1, 0, 2 + n, *range(3 + n, 3 + 2 * n), *range(2, 2 + n))
+    return how.overlaid(parts, size).reshape(batch, groups * per_in, *size)
 
 
-def _weight_gradient(
-    g: Array, x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> Array:
-    n = len(stride)
-    view = windows(padded(x, padding), kernel, stride, dilation)
-    view = view[(slice(None), slice(None), *(slice(0, o) for o in g.shape[2:]))]
-    made = _rows(g, groups).swapaxes(1, 2) @ _columns(view, groups, n)
-    return made.reshape(g.shape[1], x.shape[1] // groups, *kernel)
-
-
-def _transposed_size(
-    size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, extra: Sizes
-) -> Sizes:
-    return tuple(
-        (n - 1) * s - 2 * p + d * (k - 1) + e + 1
-        for n, k, s, p, d, e in zip(size, kernel, stride, padding, dilation, extra, strict=True)
-    )
+def _weight_gradient(g: Array, x: Array, how: Windows, groups: int) -> Array:
+    view = how.of(padded(x, how.padding), g.shape[2:])
+    made = _rows(g, groups).swapaxes(1, 2) @ _columns(view, groups, len(how.kernel))
+    return made.reshape(g.shape[1], x.shape[1] // groups, *how.kernel)
 
 
 # -- the primitive --------------------------------------------------------------------------------
@@ -141,13 +135,13 @@ def _gradients(
     output_padding: Any,
     groups: int,
 ) -> tuple[Array, Array]:
-    how = (stride, padding, dilation, groups)
+    how = Windows(weight.shape[2:], dilation, padding, stride)
     if transposed:
-        g_input = _forward(grad_output, weight, *how)
+        g_input = _forward(grad_output, weight, how, groups)
         g_input = g_input[(slice(None), slice(None), *map(slice, input.shape[2:]))]
-        return g_input, _weight_gradient(input, grad_output, weight.shape[2:], *how)
-    g_input = _input_gradient(grad_output, weight, input.shape[2:], *how)
-    return g_input, _weight_gradient(grad_output, input, weight.shape[2:], *how)
+        return g_input, _weight_gradient(input, grad_output, how, groups)
+    g_input = _input_gradient(grad_output, weight, input.shape[2:], how, groups)
+    return g_input, _weight_gradient(grad_output, input, how, groups)
 
 
 def _double(
@@ -205,13 +199,15 @@ class convolution:
         output_padding: Any,
         groups: int,
     ) -> Array:
+        how = Windows(weight.shape[2:], dilation, padding, stride)
         if transposed:
-            size = _transposed_size(
-                input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding
+            size = tuple(
+                (n - 1) * s - 2 * p + d * (k - 1) + e + 1
+                for n, e, k, d, p, s in zip(input.shape[2:], output_padding, *how, strict=True)
             )
-            out = _input_gradient(input, weight, size, stride, padding, dilation, groups)
+            out = _input_gradient(input, weight, size, how, groups)
         else:
-            out = _forward(input, weight, stride, padding, dilation, groups)
+            out = _forward(input, weight, how, groups)
         if bias is not None:
             out += bias.reshape(-1, *[1] * len(stride))
         found = out if transposed else out.copy()  # its elements in order, as PyTorch's
@@ -558,35 +554,18 @@ of_dimensions(
 
 
 # -- columns --------------------------------------------------------------------------------------
-def _columns_of(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
-    view = windows(padded(x, padding), kernel_size, stride, dilation)
-    view = np.moveaxis(view, (-2, -1), (-4, -3))  # channels, kernel, outputs
+def _columns_of(x: Array, how: Windows) -> Array:
+    view = np.moveaxis(
+        how.of(padded(x, how.padding)), (-2, -1), (-4, -3)
+    )  # channels, kernel, outputs
     batch, channels = x.shape[:2]
-    blocks = prod(view.shape[-2:])
-    return view.reshape(batch, channels * prod(kernel_size), blocks)
+    return view.reshape(batch, channels * prod(how.kernel), prod(view.shape[-2:]))
 
 
-def _image_of(
-    columns: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
-) -> Array:
-    outputs = _blocks(output_size, kernel_size, dilation, padding, stride)
-    batch = columns.shape[0]
-    channels = columns.shape[1] // prod(kernel_size)
-    parts = columns.reshape(batch, channels, *kernel_size, *outputs)
-    whole = tuple(s + 2 * p for s, p in zip(output_size, padding, strict=True))
-    out: Array = np.zeros((*parts.shape[:2], *whole), columns.dtype)
-    for offset in product(*map(range, kernel_size)):
-        where = (..., *_slices(offset, outputs, stride, dilation))
-        out[where] += parts[(slice(None), slice(None), *offset)]
-    inner = tuple(slice(p, p + s) for p, s in zip(padding, output_size, strict=True))
-    return np.ascontiguousarray(out[(..., *inner)])
-
-
-def _blocks(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Sizes:
-    return tuple(
-        (n + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True)
-    )
+def _image_of(columns: Array, size: Sizes, how: Windows) -> Array:
+    channels = columns.shape[1] // prod(how.kernel)
+    parts = columns.reshape(columns.shape[0], channels, *how.kernel, *how.outputs(size))
+    return how.overlaid(parts, size)
 
 
 @primitive("Im2ColBackward0", "linear", batching="images 4")
@@ -594,7 +573,7 @@ class im2col:
     def forward(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
         implemented("im2col_out_cpu", self, "efdFD?")
         images = self[None] if self.ndim == 3 else self
-        columns = _columns_of(images, kernel_size, dilation, padding, stride)
+        columns = _columns_of(images, Windows(kernel_size, dilation, padding, stride))
         if prod(kernel_size) == 1:
             columns = columns.copy()  # which were a view of the images
         return columns[0] if self.ndim == 3 else columns
@@ -619,9 +598,10 @@ class col2im:
         self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
     ) -> Array:
         implemented("col2im_out_cpu", self, "efdFD?")
+        how = Windows(kernel_size, dilation, padding, stride)
         if self.ndim == 2:
-            return _image_of(self[None], output_size, kernel_size, dilation, padding, stride)[0]
-        return _image_of(self, output_size, kernel_size, dilation, padding, stride)
+            return _image_of(self[None], output_size, how)[0]
+        return _image_of(self, output_size, how)
 
     self = im2col
 
@@ -671,12 +651,12 @@ def _as_columns_of(input: Any, *how: Any) -> Any:
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(input.shape)}"
         )
-    if min(_blocks(input.shape[-2:], *how)) < 1:
+    if min(Windows(*how).outputs(input.shape[-2:])) < 1:
         raise RuntimeError(
             f"Given input with spatial size ({input.shape[-2]}, {input.shape[-1]}), kernel_size="
             f"({how[0][0]}, {how[0][1]}), dilation=({how[1][0]}, {how[1][1]}), padding="
             f"({how[2][0]}, {how[2][1]}), calculated shape of the array of sliding blocks as "
-            f"({', '.join(map(str, _blocks(input.shape[-2:], *how)))}), but its components must be "
+            f"({', '.join(map(str, Windows(*how).outputs(input.shape[-2:])))}), but its components must be "
             "at least one."
         )
     return im2col(input, *how)
@@ -710,7 +690,7 @@ def _as_image_of(input: Any, size: Any, *how: Any) -> Any:
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
             f"got input.size(1)={input.shape[-2]} and kernel_size=({how[0][0]}, {how[0][1]})."
         )
-    blocks = _blocks(size, *how)
+    blocks = Windows(*how).outputs(size)
     if input.shape[-1] != prod(blocks):
         raise RuntimeError(
             f"Given output_size=({size[0]}, {size[1]}), kernel_size=({how[0][0]}, {how[0][1]}), "

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.core.modes import is_grad_enabled
 from gradcli.movement.strides import of_images
-from gradcli.primitives.convolution import Sizes, several, windows
+from gradcli.primitives.convolution import Sizes, Windows, several
 from gradcli.registry.derivative_pairs import NOTHING, of_dimensions, pair
 from gradcli.registry.rule_helpers import gather, implemented, mean, refuse_if
 from gradcli.registry.schema import checked
@@ -30,24 +30,15 @@ def _output_size(n: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int
     return out
 
 
-def _sizes(
-    x: Array,
-    kernel: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    dilation: Sizes,
-    ceil_mode: bool,
-    average: bool = False,
-) -> Sizes:
-    n = len(kernel)
+def _sizes(x: Array, how: Windows, ceil_mode: bool, average: bool = False) -> Sizes:
+    n = len(how.kernel)
     shape = x.shape[-n:]
     out = tuple(
-        _output_size(n, k, s, p, d, ceil_mode)
-        for n, k, s, p, d in zip(shape, kernel, stride, padding, dilation, strict=True)
+        _output_size(n, k, s, p, d, ceil_mode) for n, k, d, p, s in zip(shape, *how, strict=True)
     )
     if any(n < 1 for n in out):
         if average and n == 3:
-            _refuse_small(shape, kernel)
+            _refuse_small(shape, how.kernel)
         channels = x.shape[-n - 1]
         inner, outer = ("x".join(map(str, (channels, *sizes))) for sizes in (shape, out))
         raise RuntimeError(
@@ -135,27 +126,16 @@ def _refuse_empty(name: str, n: int, x: Any) -> None:
     )
 
 
-def _widened(
-    x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, value: Any
-) -> Array:
+def _widened(x: Array, out: Sizes, how: Windows, value: Any) -> Array:
     """The input with its padding, and with what windows over the edge need."""
-    n = len(kernel)
+    n = len(out)
     widths = [(0, 0)] * (x.ndim - n)
-    for size, o, k, s, p, d in zip(
-        x.shape[-n:], out, kernel, stride, padding, dilation, strict=True
-    ):
+    for size, o, k, d, p, s in zip(x.shape[-n:], out, *how, strict=True):
         need = (o - 1) * s + d * (k - 1) + 1
         widths.append((p, max(need - size - p, 0)))
     if not any(w for pair in widths for w in pair):
         return x
     return np.pad(x, widths, constant_values=value)
-
-
-def _windows(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Array:
-    view = windows(x, kernel, stride, dilation)
-    n = len(kernel)
-    lead = view.ndim - 2 * n
-    return view[(slice(None),) * lead + tuple(slice(0, o) for o in out)]
 
 
 _ORDERED = "efdbBhHiIlL"  # NumPy's characters of the dtypes that have a largest element
@@ -182,23 +162,23 @@ def _max_pool(
 ) -> tuple[Array, Array]:
     n = len(kernel_size)
     implemented(f"max_pool{n}d", self, _ORDERED)
-    steps = stride or kernel_size
+    how = Windows(kernel_size, dilation, padding, stride or kernel_size)
     shape = self.shape[-n:]
-    out = _sizes(self, kernel_size, steps, padding, dilation, ceil_mode)
+    out = _sizes(self, how, ceil_mode)
     lowest = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
-    x = _widened(self, out, kernel_size, steps, padding, dilation, lowest)
-    view = _windows(x, out, kernel_size, steps, dilation)
+    x = _widened(self, out, how, lowest)
+    view = how.of(x, out)
     flat = view.reshape(*view.shape[:-n], prod(kernel_size))
     best = _largest(flat)
     values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
     if x is not self and (values == lowest).any():  # no padding, but the first of the elements
-        here = _widened(np.ones(shape, np.bool_), out, kernel_size, steps, padding, dilation, False)
-        inside = _windows(here, out, kernel_size, steps, dilation).reshape(*out, -1)
+        here = _widened(np.ones(shape, np.bool_), out, how, False)
+        inside = how.of(here, out).reshape(*out, -1)
         best = np.where(values == lowest, inside.argmax(-1), best)
     offsets = np.unravel_index(best, kernel_size)
     index = np.zeros(best.shape, np.int64)
     for i, (offset, size) in enumerate(zip(offsets, shape, strict=True)):
-        starts = np.arange(out[i]) * steps[i] - padding[i]
+        starts = np.arange(out[i]) * how.stride[i] - padding[i]
         starts = starts.reshape([-1 if j == i else 1 for j in range(n)])
         index = index * size + starts + offset * dilation[i]
     return of_images(values, self), of_images(index, self)
@@ -373,25 +353,18 @@ for _dims in ((1,), (2, 3)):
 
 # -- averages -------------------------------------------------------------------------------------
 def _divisors(
-    shape: Sizes,
-    out: Sizes,
-    kernel: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    count_include_pad: bool,
-    divisor_override: Any,
+    shape: Sizes, out: Sizes, how: Windows, count_include_pad: bool, divisor_override: Any
 ) -> Any:
     """How many elements each window counts."""
     if divisor_override:
         return divisor_override
     total: Any = 1
-    n = len(kernel)
-    for i, (size, o, k, s, p) in enumerate(zip(shape, out, kernel, stride, padding, strict=True)):
+    for i, (size, o, k, _, p, s) in enumerate(zip(shape, out, *how, strict=True)):
         start = np.arange(o) * s - p
         end = np.minimum(start + k, size + p)
         inside = np.minimum(end, size) - np.maximum(start, 0)
         count = end - start if count_include_pad else inside
-        total = total * count.reshape([-1 if j == i else 1 for j in range(n)])
+        total = total * count.reshape([-1 if j == i else 1 for j in range(len(out))])
     return total
 
 
@@ -409,15 +382,11 @@ def _avg_pool(
         implemented("avg_pool2d", self, "efdlFD")  # complex for the complex steps of `check`
     else:
         implemented("avg_pool3d_out_frame", self, "fdlFD")
-    steps, ones = stride or kernel_size, (1,) * n
-    shape = self.shape[-n:]
-    out = _sizes(self, kernel_size, steps, padding, ones, ceil_mode, average=True)
-    x = _widened(self, out, kernel_size, steps, padding, ones, 0)
-    view = _windows(x, out, kernel_size, steps, ones)
+    how = Windows(kernel_size, (1,) * n, padding, stride or kernel_size)
+    out = _sizes(self, how, ceil_mode, average=True)
+    view = how.of(_widened(self, out, how, 0), out)
     total = add_reduce(view, tuple(range(-n, 0)))
-    divisors = _divisors(
-        shape, out, kernel_size, steps, padding, count_include_pad, divisor_override
-    )
+    divisors = _divisors(self.shape[-n:], out, how, count_include_pad, divisor_override)
     found = (total / divisors).astype(self.dtype, copy=False)
     return of_images(found, self) if n == 2 else afresh(found, self)
 
@@ -433,23 +402,12 @@ def _avg_pool_backward(
     divisor_override: Any,
 ) -> Array:
     n = len(kernel_size)
-    steps = stride or kernel_size
+    how = Windows(kernel_size, (1,) * n, padding, stride or kernel_size)
     shape, out = self.shape[-n:], grad_output.shape[-n:]
-    share = grad_output / _divisors(
-        shape, out, kernel_size, steps, padding, count_include_pad, divisor_override
-    )
-    whole = tuple(
-        max((o - 1) * s + k, size + 2 * p)
-        for size, o, k, s, p in zip(shape, out, kernel_size, steps, padding, strict=True)
-    )
-    result: Array = np.zeros((*self.shape[:-n], *whole), grad_output.dtype)
-    for offset in product(*map(range, kernel_size)):
-        where = tuple(
-            slice(a, a + s * (o - 1) + 1, s) for a, o, s in zip(offset, out, steps, strict=True)
-        )
-        result[(..., *where)] += share
-    inner = tuple(slice(p, p + size) for p, size in zip(padding, shape, strict=True))
-    return np.ascontiguousarray(result[(..., *inner)])
+    share = grad_output / _divisors(shape, out, how, count_include_pad, divisor_override)
+    lead = self.shape[:-n]
+    same = np.broadcast_to(share.reshape(*lead, *(1,) * n, *out), (*lead, *kernel_size, *out))
+    return how.overlaid(same, shape, grad_output.dtype)
 
 
 _AVG = {
