@@ -189,13 +189,8 @@ def root(source: str, values: Values = None, /, *, wrt: Names = None, **variable
 @contextmanager
 def _double() -> Iterator[None]:
     """Where numbers are in double precision, and what is not finite is no warning."""
-    before = dtypes.get_default_dtype()
-    dtypes.set_default_dtype(dtypes.float64)
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    finally:
-        dtypes.set_default_dtype(before)
+    with dtypes.as_default(dtypes.float64), np.errstate(all="ignore"):
+        yield
 
 
 __all__ = ["Fitted", "Found", "fit", "minimize", "root"]

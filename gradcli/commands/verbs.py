@@ -555,31 +555,20 @@ def check(
     from gradcli.transforms.tolerances import NotFinite
     from gradcli.transforms.verdicts import verdicts
 
-    before = dtypes.get_default_dtype()
-    dtypes.set_default_dtype(dtypes.float64)
-    try:
+    with dtypes.as_default(dtypes.float64):
         call = Call(source, values, variables, wrt)
         call.leaves()
         if call.open:  # the program says which value is missing
             call.run("gradient")
         arrays = {n: double(t.detach().array) for n, t in call.tensors.items()}
+        how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second_order}
         try:
             with np.errstate(all="ignore"):
-                found = verdicts(
-                    call.program,
-                    arrays,
-                    call.wanted,
-                    call.names,
-                    rtol=rtol,
-                    atol=atol,
-                    second_order=second_order,
-                )
+                found = verdicts(call.program, arrays, call.wanted, call.names, **how)
         except NotFinite as error:
             raise call.error_for(RuntimeError(f"{error}: no gradient can be checked")) from error
         except _ENGINE_ERRORS as error:
             raise call.error_for(error) from error
-    finally:
-        dtypes.set_default_dtype(before)
     return Check(found)
 
 

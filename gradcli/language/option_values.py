@@ -156,6 +156,7 @@ def _evaluate(text: str, start: int, end: int, dtype: Any) -> Any:
     """The value of a piece of the text, with errors placed in the whole of it."""
     from gradcli.language.interpreter import Machine
     from gradcli.language.parser import parse
+    from gradcli.system import dtypes
 
     # Blanks instead of what stands before keep all positions right.
     source = text[start:end]
@@ -171,7 +172,7 @@ def _evaluate(text: str, start: int, end: int, dtype: Any) -> Any:
         if free:
             raise _variable_error(program, free[0])
         machine = Machine()
-        with _default_dtype(dtype):
+        with dtypes.as_default(dtype):
             return machine.run(program)
     except LanguageError as error:
         shift = start + lead
@@ -214,26 +215,6 @@ def _variable_error(program: Any, name: str) -> LanguageError:
         span=where,
         hint=_file_hint(program.source) or did_you_mean(close) or "a value may use no variables",
     )
-
-
-class _default_dtype:
-    """The default dtype while a value is evaluated."""
-
-    def __init__(self, dtype: Any) -> None:
-        self.wanted = dtype
-
-    def __enter__(self) -> None:
-        if self.wanted is not None:
-            from gradcli.system import dtypes
-
-            self.before = dtypes.get_default_dtype()
-            dtypes.set_default_dtype(self.wanted)
-
-    def __exit__(self, *error: object) -> None:
-        if self.wanted is not None:
-            from gradcli.system import dtypes
-
-            dtypes.set_default_dtype(self.before)
 
 
 def _matrix(text: str, rows: list[Span], dtype: Any) -> Tensor:

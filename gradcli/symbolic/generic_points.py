@@ -108,10 +108,6 @@ def labelled(other: Arrays, arrays: Arrays, wrt: Iterable[str]) -> dict[str, Any
 @contextmanager
 def as_exact_as(arrays: Arrays) -> Iterator[None]:
     """Use double as the default dtype beside doubles, for new tensors in the text such as ones(3)."""
-    before = dtypes.get_default_dtype()
-    if any(np.asarray(v).dtype.char in "dD" for v in arrays.values()):
-        dtypes.set_default_dtype(dtypes.float64)
-    try:
+    double = any(np.asarray(v).dtype.char in "dD" for v in arrays.values())
+    with dtypes.as_default(dtypes.float64 if double else None):
         yield
-    finally:
-        dtypes.set_default_dtype(before)

@@ -9,7 +9,8 @@ operand of lower rank matters only if its category is higher (bool < integer < f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,18 @@ def set_default_dtype(d: dtype) -> None:
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     default.set(d)
+
+
+@contextmanager
+def as_default(d: dtype | None) -> Iterator[None]:
+    """A context in which the default floating dtype is another one; None: the same."""
+    before = default.torch
+    if d is not None:
+        set_default_dtype(d)
+    try:
+        yield
+    finally:
+        default.set(before)
 
 
 _CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}

@@ -7,12 +7,12 @@ says with `no_grad`, `detach` or a write in place means the same here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcli.core import random
-from gradcli.core.backward_pass import grad
+from gradcli.core.backward_pass import of_recorded
 from gradcli.core.batch_levels import remove_batch_dim
 from gradcli.core.batched_arrays import BatchLevel, opened
 from gradcli.core.tensor import Tensor, wrap
@@ -24,19 +24,17 @@ from gradcli.transforms import batched_passes, forward_mode, forward_state
 Names = Mapping[str, Any] | None
 
 
-class Matrices:
+class Matrices(NamedTuple):
     """Jacobians by name, and how they were found.
 
     method: "forward" (all columns in one pass) or "reverse" (all rows). slow: the operators that ran
     entry by entry in that pass. shape: the value's.
     """
 
-    __slots__ = ("by", "method", "shape", "slow")
-
-    def __init__(
-        self, by: dict[str, Any], method: str, shape: tuple[int, ...], slow: Sequence[str]
-    ) -> None:
-        self.by, self.method, self.shape, self.slow = by, method, shape, list(slow)
+    by: dict[str, Any]
+    method: str
+    shape: tuple[int, ...]
+    slow: list[str]
 
 
 class Start:
@@ -161,9 +159,7 @@ def hessian(
     sparse: without the zeros, each of `by` a `batched.Sparse`.
     """
     value, leaves = _recorded(program, tensors, wrt, names)
-    slopes: Sequence[Any] = [None] * len(leaves)
-    if value.requires_grad:
-        slopes = grad(value.sum(), leaves, create_graph=True, allow_unused=True)
+    slopes = of_recorded([value.sum()], leaves, [None], create_graph=True)
     found = {}
     for n, own, slope in zip(wrt, leaves, slopes, strict=True):
         level = BatchLevel(own.numel(), linear=True)
@@ -205,17 +201,8 @@ def hvp(
 ) -> dict[str, Any]:
     """The Hessian of a program's scalar value times the vectors, without the matrix."""
     value, leaves = _recorded(program, tensors, list(vectors), names)
-    found: Sequence[Any] = [None] * len(leaves)
-    if value.requires_grad:
-        slopes = grad(value.sum(), leaves, create_graph=True, allow_unused=True)
-        used = [
-            (s, v)
-            for s, v in zip(slopes, vectors.values(), strict=True)
-            if s is not None and s.requires_grad
-        ]
-        if used:
-            parts, along = zip(*used, strict=True)
-            found = grad(parts, leaves, along, allow_unused=True)
+    slopes = of_recorded([value.sum()], leaves, [None], create_graph=True)
+    found = of_recorded(slopes, leaves, vectors.values())
     return {
         n: wrap(np.zeros_like(t.array)) if g is None else g
         for n, g, t in zip(vectors, found, leaves, strict=True)
