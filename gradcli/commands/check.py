@@ -12,6 +12,7 @@ from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import BY_ROWS, OPEN, Option, Options, declare
 from gradcli.commands.diff import FORMULA
+from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, apart
 from gradcli.language.located_errors import error_at
@@ -80,16 +81,18 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
     from gradcli.transforms.verdicts import verdicts
 
     reports: list[Verdict] = []
-    for number, arrays in enumerate(points):
-        # Second derivatives cost much more; the first points have all the sizes that there are.
-        second = options.second_order and (number < len(SHAPES) + 1 or samples is not None)
-        how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second}
-        with _checked(request, arrays):
-            reports += verdicts(
-                request.program, arrays, wanted, request.loaded, number=number, **how
-            )
-        if not reports[-1].ok:
-            break  # one point is enough to be wrong at
+    with Bar(len(points), "points") as bar:
+        for number, arrays in enumerate(points):
+            # Second derivatives cost much more; the first points have all the sizes that there are.
+            second = options.second_order and (number < len(SHAPES) + 1 or samples is not None)
+            how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second}
+            with _checked(request, arrays):
+                reports += verdicts(
+                    request.program, arrays, wanted, request.loaded, number=number, **how
+                )
+            bar.advance(1)
+            if not reports[-1].ok:
+                break  # one point is enough to be wrong at
     _report(ctx, request, reports, len(points))
 
 
@@ -269,14 +272,16 @@ def _compare(
     how: dict[str, Any] = {"order": options.order, "jacobian": options.jacobian}
     how |= {"rtol": RTOL if options.rtol is None else options.rtol, "atol": options.atol}
     agreed: list[dict[str, Any]] = []
-    for number, arrays in enumerate(points):
-        with _checked(request, arrays):
-            found = compare_formula(
-                request.program, text, arrays, name, request.loaded, says=number == 0, **how
-            )
-        if not found.ok:
-            break
-        agreed.append(arrays)
+    with Bar(len(points), "points") as bar:
+        for number, arrays in enumerate(points):
+            with _checked(request, arrays):
+                found = compare_formula(
+                    request.program, text, arrays, name, request.loaded, says=number == 0, **how
+                )
+            bar.advance(1)
+            if not found.ok:
+                break
+            agreed.append(arrays)
     if request.style.form == "json":
         by = {
             name: {

@@ -22,6 +22,7 @@ from gradcli.commands.declarations import (
 )
 from gradcli.commands.large_columns import Table, large, runner
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
+from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
@@ -279,10 +280,11 @@ class Asked:
         from gradcli.optimize.fits import fit_rows
 
         spreads = dict(self.spreads)
-        return fit_rows(
-            self.rows, self.batch, deviation=spreads.pop("", None), spreads=spreads,
-            bounds=self.bounds, loss=loss, limit=limit,
-        )  # fmt: skip
+        with Bar(None, "evaluations") as bar:
+            return fit_rows(
+                self.rows, self.batch, deviation=spreads.pop("", None), spreads=spreads,
+                bounds=self.bounds, loss=loss, limit=limit, told=bar.advance,
+            )  # fmt: skip
 
     # -- in passes -----------------------------------------------------------------------------------
     def large(self, by_rows: bool | None) -> Table | None:
@@ -297,7 +299,6 @@ class Asked:
 
     def by_passes(self, table: Table, runs: Any, limit: int) -> Fit:
         """The fit by the normal equations of all rows."""
-        from gradcli.commands.progress import RowsBar
         from gradcli.optimize.equation_rows import PassSums
         from gradcli.optimize.fits import fit_in_passes
 
@@ -309,7 +310,7 @@ class Asked:
             self.rows, self.names, self.columns, self.vectors, self.sigma.get(None),
             self.request.missing,
         )  # fmt: skip
-        with RowsBar(None) as bar:
+        with Bar(None) as bar:
             return fit_in_passes(
                 sums, table.parts.parts, table.rows, runs, self.bounds, limit, bar.advance
             )

@@ -11,7 +11,7 @@ import gradcli.system.budget as budget
 from gradcli.commands import output
 from gradcli.commands.backward_passes import NO_GRAPH, cotangent_array, note_not_finite
 from gradcli.commands.command_errors import usage
-from gradcli.commands.progress import RowsBar
+from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.language.located_errors import LanguageError, error_at
@@ -246,7 +246,7 @@ class Passes:
         parts = self.table.parts.parts
         total = self.table.rows * max(sum(bool(p) for p in work.partition.passes), 1)
         try:
-            with RowsBar(total) as bar:
+            with Bar(total) as bar:
                 return passes(work, parts, runner, bar.advance)
         except TableError as error:
             raise table_error(error) from None
@@ -282,12 +282,12 @@ class Passes:
             output.note(f"{names} {have} {self.table.rows:,} rows: -o FILE.parquet writes them")
             return
         if hasattr(runner, "rows"):
-            with output.Folder(style.path) as folder, RowsBar(self.table.rows) as bar:
+            with output.Folder(style.path) as folder, Bar(self.table.rows) as bar:
                 runner.rows(work, number, values, written, parts, folder, bar.advance)
             return
         numerals = lambda array: output.numerals(array, style.precision)  # noqa: E731
         try:
-            with output.Replacement(style.path) as stream, RowsBar(self.table.rows) as bar:
+            with output.Replacement(style.path) as stream, Bar(self.table.rows) as bar:
                 out = sink(style.form, stream, numerals, style.precision is None)
                 for part in parts:
                     for _, rows in work.batches(number, values, part):

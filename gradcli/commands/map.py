@@ -21,7 +21,7 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
-from gradcli.commands.progress import RowsBar
+from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request, where_read
 from gradcli.commands.request_evaluation import cannot_require_grad, files_of, read_variable, set_up
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
@@ -120,7 +120,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
             stream.select(job.narrow())
         with opened_sink(form, path, request, len(job.keep)) as sink:
             left = sys.maxsize if options.head is None else options.head
-            with RowsBar(stream.size) as progress:
+            with Bar(stream.size) as progress:
                 for batch in stream:
                     made = job.run(batch, form)
                     few = made and left < len(made[0][1])
@@ -475,7 +475,7 @@ def by_workers(job: RowJob, parts: list[Part], form: str, options: Options) -> T
     with (
         output.Folder(options.path) as folder,
         runner(options) as runs,
-        RowsBar(total) as progress,
+        Bar(total) as progress,
     ):
         return runs.map(job, form, parts, folder, progress.advance)  # type: ignore[no-any-return]
 

@@ -9,6 +9,7 @@ from gradcli.commands import output, request_evaluation
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import ARRAYS, BY_ROWS, VALUE, Option, Options, declare
+from gradcli.commands.progress import Bar
 from gradcli.commands.request_evaluation import (
     ENGINE_ERRORS,
     cannot_require_grad,
@@ -204,7 +205,8 @@ class _Run:
         request = self.evaluation.request
         self.start.again()
         try:
-            return derivative(request.program, self.tensors, by, request.loaded, *how)
+            with Bar(None, ""):
+                return derivative(request.program, self.tensors, by, request.loaded, *how)
         except ENGINE_ERRORS as error:
             raise self.evaluation.error_for(error) from error
 

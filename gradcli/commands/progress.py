@@ -6,54 +6,75 @@ import sys
 from typing import Any
 
 
-class RowsBar:
-    """A bar on standard error, if somebody looks and it takes long. total: of rows or bytes, if known."""
+class Bar:
+    """A bar on standard error, if somebody looks and it takes long.
+
+    total: of what is done, or of bytes, if known. unit: of what is done; "" where that is not counted.
+    """
 
     AFTER = 2.0  # seconds
 
-    def __init__(self, total: int | None) -> None:
+    def __init__(self, total: int | None, unit: str = "rows") -> None:
         from gradcli.commands.terminal import is_terminal
 
-        self.total, self.rows = total, 0
+        self.total, self.unit, self.count, self.done = total, unit, 0, 0
         self.shown = sys.stderr is not None and is_terminal(sys.stderr)
         self.bar: Any = None
 
-    def __enter__(self) -> RowsBar:
-        from time import monotonic
+    def __enter__(self) -> Bar:
+        if self.shown:
+            from threading import Timer
+            from time import monotonic
 
-        self.begun = monotonic()
+            self.begun = monotonic()
+            self.timer = Timer(self.AFTER, self._start)
+            self.timer.daemon = True
+            self.timer.start()
         return self
 
-    def advance(self, rows: int, done: int | None = None) -> None:
-        """So many rows more are done; done: how much of the total that makes, if not so many rows."""
-        self.rows += rows
-        if not self.shown:
-            return
+    def advance(self, count: int, done: int | None = None) -> None:
+        """So many more are done; done: how much of the total that makes, if not so many."""
+        self.count += count
+        self.done = self.count if done is None else done
+        if self.bar is not None:
+            self._show()
+
+    def _show(self) -> None:
         from time import monotonic
 
-        if self.bar is None:
-            if monotonic() - self.begun < self.AFTER:
-                return
-            self._start()
-        rate = self.rows / max(monotonic() - self.begun, 1e-9)
-        shown = {"rows": f"{self.rows:,} rows", "rate": f"{rate:,.0f}/s"}
-        self.bar.update(self.task, completed=self.rows if done is None else done, **shown)
+        rate = self.count / max(monotonic() - self.begun, 1e-9)
+        said = f"{self.count:,} {self.unit} {rate:,.{0 if rate > 9 else 1}f}/s" if self.unit else ""
+        self.bar.update(self.task, completed=self.done, said=said)
 
     def _start(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         from gradcli.system import interrupts
 
-        columns = [TextColumn("{task.fields[rows]}"), TextColumn("{task.fields[rate]}")]
+        columns = [TextColumn("{task.fields[said]}"), SpinnerColumn(), TimeElapsedColumn()]
         if self.total:
-            columns += [BarColumn(), TimeRemainingColumn()]  # type: ignore[list-item]
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("", total=self.total, rows="", rate="")
+            columns[1:] = [BarColumn(), TimeRemainingColumn()]
+        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.task = bar.add_task("", total=self.total, said="")
+        bar.tasks[0].start_time = self.begun
         interrupts.drawing = "\x1b[?25h"  # the cursor, which rich hides
-        self.bar.start()
+        bar.start()
+        self.bar = bar
+        self._show()
 
     def __exit__(self, *error: object) -> None:
+        if not self.shown:
+            return
+        self.timer.cancel()
+        self.timer.join()
         if self.bar is not None:
             from gradcli.system import interrupts
 

@@ -28,12 +28,13 @@ def fit_rows(
     bounds: Bounds | None = None,
     loss: str = "linear",
     limit: int = 5000,
+    told: Callable[[int], Any] = bool,
 ) -> tuple[Fit, dict[str, Array]]:
     """(the fit of an equation to the rows of `batch`, the share of each source in every variance).
 
     spreads: the standard uncertainties of columns, an array of the rows for each. Those on the response's
     side alone make its deviation; the others are corrected too. deviation: that of the response, where
-    it is given as such. Raises LanguageError.
+    it is given as such. told: is called with 1 whenever residuals are computed. Raises LanguageError.
     """
     count = len(next(iter(batch.values())))
     response = rows.look({n: a[0] for n, a in batch.items()})
@@ -70,9 +71,14 @@ def fit_rows(
     r, jac, _ = rows.residuals(start, batch)
     check_start(r, jac, rows)
     lower, upper = limits(rows.start, bounds or {})
+
+    def at(x: Array) -> tuple[Array, Array]:
+        told(1)
+        return data.at(x)
+
     try:
         found = least_squares.fit(
-            data.at,
+            at,
             start,
             count,
             lower=lower,

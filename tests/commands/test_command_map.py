@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -10,13 +11,14 @@ import resource
 import select
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gradcli.commands.progress import RowsBar
+from gradcli.commands.progress import Bar
 from tests.commands.running import outcome as run
 from tests.commands.terminal import GRADCLI, environment, in_terminal
 
@@ -806,14 +808,35 @@ def test_memory_does_not_grow_with_the_table(folder):
     assert math.isfinite(peaks[0])
 
 
+@pytest.mark.parametrize(
+    ("total", "unit", "shown"), [(3, "points", "2 points"), (None, "", "0:00:0")]
+)
+def test_a_bar_says_what_is_counted(monkeypatch, total, unit, shown):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(Bar, "AFTER", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    with Bar(total, unit) as bar:
+        time.sleep(0.1)
+        bar.advance(2)
+    assert shown in sys.stderr.getvalue()
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with Bar(total, unit) as bar:
+        bar.advance(2)
+    assert sys.stderr.getvalue() == ""
+
+
 def test_a_bar_appears_on_a_terminal(folder):
     """After two seconds, here sooner. And Ctrl-C gives the cursor back."""
     import pty
 
-    assert RowsBar.AFTER == 2
+    assert Bar.AFTER == 2
     soon = (
         "from gradcli.system import interrupts; interrupts.at_once()\n"
-        "from gradcli.commands.progress import RowsBar; RowsBar.AFTER = 0.1\n"
+        "from gradcli.commands.progress import Bar; Bar.AFTER = 0.1\n"
         "from gradcli.cli import main; main(['map', 'x*x', '-', '-o', 'o.csv'])"
     )
     ours, theirs = pty.openpty()
