@@ -171,6 +171,7 @@ def printed_formula(
             where.arrays,
             wanted,
             given=given,
+            lettered=bool(where.guessed),
             form=form,
             cse=cse,
             names=names,

@@ -355,7 +355,7 @@ def _formula(
         )
     program, names, declared = call.program, call.names, _declared(call, shapes or {})
     given = {n: t.detach().array for n, t in call.tensors.items()}
-    arrays, _ = made_up(program, given, declared, call.open, names)
+    arrays, guessed = made_up(program, given, declared, call.open, names)
     wanted = [] if asked is None else call.wanted
     known = not call.open
     try:
@@ -367,7 +367,7 @@ def _formula(
             found = find(program, arrays, wanted, follow=known, names=names)
             return found, printed(found, form)
         how = {**way, "find": find, "form": form, "names": names}
-        found, made, _ = proved(program, arrays, wanted, given=known, **how)
+        found, made, _ = proved(program, arrays, wanted, given=known, lettered=bool(guessed), **how)
     except NoExpression as error:
         raise call.error_for(error) from error
     except Unproved as error:

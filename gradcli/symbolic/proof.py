@@ -260,6 +260,7 @@ def proved(
     wrt: Iterable[str],
     *,
     given: bool,
+    lettered: bool = False,
     order: int = 1,
     form: str = "text",
     cse: bool | None = None,
@@ -269,8 +270,9 @@ def proved(
 ) -> tuple[Derivatives, Printed, Difference | None]:
     """(the derivatives, their proved text, the difference from the tape at a singular point).
 
-    given: whether the point is the user's own. find, claim: a function in place of `differentiate`, and
-    the claim about its results. The text says whether it is `general`. If the short expression does not
+    given: whether the point is the user's own. lettered: whether letters say the shapes, so that equal
+    sizes belong together and no others are asked for. find, claim: a function in place of `differentiate`,
+    and the claim about its results. The text says whether it is `general`. If the short expression does not
     hold at the given point, it is found again with the NaN guards of the rules. Raises Unproved if
     neither holds.
     """
@@ -293,7 +295,8 @@ def proved(
                 find, program, wrt=wrt, follow=given, names=names, nan_guards=nan_guards
             )
             claimed = partial(claim, names=names or {})
-            found, made = _of_any_size(found, made, again, claimed, arrays, given, cse)
+            elsewhere = Elsewhere(proof, arrays, given, lettered)
+            found, made = _of_any_size(found, made, again, claimed, elsewhere, cse)
             kept = found, made, proof.beside if singular is None else singular
         if singular is None:
             break
@@ -345,12 +348,13 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
 class Elsewhere:
     """Points in other sizes at which the program runs; a claim that is general holds there too.
 
-    free: every size changed independently where possible. alike: equal sizes stay equal, and larger ones
-    larger. A program that branches on values gets its own values repeated, to take the same branches.
+    free: every size changed independently where possible; together with its equals, where letters say the
+    shapes. alike: equal sizes stay equal, and larger ones larger. A program that branches on values gets its
+    own values repeated, to take the same branches.
     """
 
-    def __init__(self, claim: Claim, arrays: Arrays, given: bool) -> None:
-        self.claim, self.arrays, self.given = claim, arrays, given
+    def __init__(self, claim: Claim, arrays: Arrays, given: bool, lettered: bool) -> None:
+        self.claim, self.arrays, self.given, self.lettered = claim, arrays, given, lettered
         self.branched = claim.found.branched
         self.values = (REPEATED,) if self.branched else (GENERIC, WITHIN)
         self.others = () if self.branched else (WITHIN, REPEATED)
@@ -378,15 +382,20 @@ class Elsewhere:
 
     def _add(self, base: Arrays) -> None:
         """Add points in other sizes than those of `base`."""
+        together = self._together(base)
+        runs = self.claim.size(together.arrays) <= MOST and self.claim.runs(together.arrays)
+        if self.lettered and runs:
+            self.moved.append((self._around(self.free, base, together), self._together))
+            return
         found = at_other_shapes(base, self.claim.runs, values=self.values)
         if found is None or self.claim.size(found.arrays) > MOST:
             return
         self.moved.append((self._around(self.free, base, found), self._further))
-        if not is_alike(base, found.arrays):
-            alike = partial(alike_sizes, values=self.values[0])
-            found = alike(base)
-            if self.claim.size(found.arrays) <= MOST and self.claim.runs(found.arrays):
-                self.moved.append((self._around(self.alike, base, found), alike))
+        if runs and not is_alike(base, found.arrays):
+            self.moved.append((self._around(self.alike, base, together), self._together))
+
+    def _together(self, other: Arrays) -> Others:
+        return alike_sizes(other, self.values[0], prime=self.claim.size(other) < FEW)
 
     def _further(self, other: Arrays) -> Others | None:
         few = self.claim.size(other) < FEW
@@ -467,8 +476,7 @@ def _of_any_size(
     made: Printed,
     find: Callable[..., Derivatives],
     claim: Callable[..., Claim],
-    arrays: Arrays,
-    given: bool,
+    elsewhere: Elsewhere,
     cse: bool | None,
 ) -> tuple[Derivatives, Printed]:
     """The derivatives with numbers replaced by symbolic sizes where needed, proved in other sizes.
@@ -476,7 +484,7 @@ def _of_any_size(
     They are returned unchanged if they hold there already, or if no symbolic size helps; the text then
     says that it is not general.
     """
-    elsewhere = Elsewhere(claim(found, made), arrays, given)
+    arrays, given = elsewhere.arrays, elsewhere.given
     if elsewhere.tell(claim(found, made)):
         return found, made
     known: dict[int, tuple[Arrays, Derivatives]] = {}

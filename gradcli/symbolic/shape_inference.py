@@ -15,7 +15,7 @@ Then dimensions that need not be equal are made different. Those that have the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from math import prod
 from typing import Any, NamedTuple
@@ -54,22 +54,13 @@ class _Trial(NamedTuple):
     shape: Shape
     calls: list[Call]
 
-    @property
-    def is_square(self) -> bool:
-        """Whether dimensions with one letter in an operator's `index` are equal."""
-        return all(
-            len({n for n, k in zip(v.shape, letters, strict=False) if k == letter}) <= 1
-            for call in self.calls
-            for v, letters in zip(operands_of(call), call.primitive.index.split(","), strict=False)
-            for letter in letters
-        )
-
 
 class Inference:
     """The search for the shapes of a program's free variables.
 
     arrays: the known values. declared: declared shapes. names: other names that the program may read.
-    suits: a further condition on values of the inferred shapes.
+    suits: a further condition on values of the inferred shapes. square: whether dimensions with one letter
+    in an operator's `index` must be equal, as those of a trace.
     """
 
     def __init__(
@@ -83,6 +74,7 @@ class Inference:
     ) -> None:
         self.program, self.arrays, self.declared = program, arrays, declared
         self.free, self.names, self.suits = free, names, suits
+        self.square = True
         self._tried: dict[tuple[Shape, ...], _Trial | None] = {}
 
     def trial(self, shapes: Mapping[str, Shape]) -> _Trial | None:
@@ -103,10 +95,18 @@ class Inference:
         if self.suits and not self.suits(given):
             return None
         value = trace.value_of(found)
-        return _Trial(value.shape, calls([value]))
+        made = calls([value])
+        return _Trial(value.shape, made) if not self.square or _are_square(made) else None
 
     def shapes(self) -> Shapes | None:
         """The inferred shapes; None if the program runs on none that were tried."""
+        found = self._search()
+        if found is None and self.square:
+            self.square, self._tried = False, {}
+            found = self._search()
+        return found
+
+    def _search(self) -> Shapes | None:
         sizes = {n for a in self.arrays.values() for n in a.shape}
         sizes |= {n for s in self.declared.values() for n in s}
         every = sorted({SIZE, *sizes})
@@ -177,8 +177,7 @@ class Inference:
                     n: tuple(size + 1 if (n, i) in group else k for i, k in enumerate(s))
                     for n, s in current.items()
                 }
-                found = self.trial(trial)
-                if found and found.is_square:
+                if self.trial(trial):
                     break
             else:
                 left = others
@@ -197,6 +196,16 @@ class Inference:
         every = product(choices, repeat=len(self.free))
         found = (dict(zip(self.free, shapes, strict=True)) for shapes in every)
         return next((shapes for shapes in found if self.trial(shapes)), None)
+
+
+def _are_square(made: Iterable[Call]) -> bool:
+    """Whether dimensions with one letter in an operator's `index` are equal."""
+    return all(
+        len({n for n, k in zip(v.shape, letters, strict=False) if k == letter}) <= 1
+        for call in made
+        for v, letters in zip(operands_of(call), call.primitive.index.split(","), strict=False)
+        for letter in letters
+    )
 
 
 def infer(

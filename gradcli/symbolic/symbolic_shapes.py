@@ -193,8 +193,8 @@ def _ranks(sizes: list[int]) -> list[int]:
     return [places[size] for size in sizes]
 
 
-def alike_sizes(arrays: Arrays, values: int) -> Others:
-    """The variables in other sizes that are alike (see `is_alike`); size 1 stays 1."""
+def alike_sizes(arrays: Arrays, values: int, prime: bool = True) -> Others:
+    """The variables in other sizes that are alike (see `is_alike`); size 1 stays 1. prime: use primes."""
     axes: dict[int, list[Axis]] = {}
     for n, v in arrays.items():
         for i, size in enumerate(np.shape(v)):
@@ -203,7 +203,7 @@ def alike_sizes(arrays: Arrays, values: int) -> Others:
     shapes = {n: list(np.shape(v)) for n, v in arrays.items()}
     last = 0
     for move in moves:
-        last = _next(max(min(move.size, LARGEST), last), set(axes), True)
+        last = _next(max(min(move.size, LARGEST), last), set(axes), prime)
         shapes = move.to(last, shapes)
     return Others(resized(arrays, shapes, values), moves)
 

@@ -467,6 +467,14 @@ def test_what_is_long_is_not_spelled_out(options: list[str]) -> None:
         assert "v1" in found["shared"] and "v1" in found["shared"]["v2"]
 
 
+def test_letters_of_shapes_are_heeded() -> None:
+    """A trace is of a square matrix: where only letters say the shapes, no others are asked for."""
+    result = run("diff", "trace(A.T@X@B)", "--wrt", "X")
+    assert result.stdout == "A@B.T\n" and "wrong" not in result.stderr
+    result = run("diff", "trace(A@B)", "--shape", "A=3,4")
+    assert "B ∈ R⁴ˣ³" in result.stderr and result.stdout == "A.grad = B.T\nB.grad = A.T\n"
+
+
 @sweep(
     ("argv", "expected"),
     [
