@@ -31,7 +31,7 @@ _TOLD: dict[str, tuple[str, str]] = {
     ),
     "ops": ("List or search the functions; show one.", "what a function does, or which there are"),
     "help": ("Show the help of a command.", ""),
-    "completion": ("Print the completion script for bash, zsh or fish.", ""),
+    "completion": ("Print the completion script of a shell.", ""),
 }
 COMMANDS = {name: text for name, (text, _) in _TOLD.items()}
 VERBS = {name: text for name, (_, text) in _TOLD.items() if text}

@@ -10,6 +10,7 @@ from gradcli.commands.declarations import Argument, Options, declare
 WHERE = {
     "bash": 'eval "$(gradcli completion bash)"    # in ~/.bashrc',
     "zsh": 'eval "$(gradcli completion zsh)"    # in ~/.zshrc',
+    "powershell": "gradcli completion powershell | Out-String | Invoke-Expression    # in $PROFILE",
     "fish": "gradcli completion fish > ~/.config/fish/completions/gradcli.fish",
 }
 
@@ -20,7 +21,7 @@ WHERE = {
     examples=tuple(WHERE.values()),
 )
 def command(ctx: click.Context, options: Options) -> None:
-    """Print the completion script for bash, zsh or fish."""
+    """Print the completion script for bash, zsh, fish or PowerShell."""
     from click.shell_completion import get_completion_class
 
     shells.register()

@@ -218,6 +218,7 @@ EXPRESSION = (
     ),
     _input("-f FILE", "Read EXPR from a file (- for stdin).", name="file"),
     *STYLE,
+    _output("--bare", "Print as --plain does, without names."),
 )
 _SHAPE = "--shape x=3,4"
 DRAWN = (

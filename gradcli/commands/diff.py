@@ -298,7 +298,7 @@ def _write_text(
     lines = []
     for name, text in texts.items():
         if style.form == "plain":
-            fields = [name, text] if many else [text]
+            fields = [name, text] if many and style.names else [text]
             if name in values:
                 fields.append(output.to_plain(values[name], style.precision))
             lines.append("\t".join(fields))

@@ -100,7 +100,7 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
         "--collapse/--no-collapse",
         "Fold chains without branches (default in deep graphs), or never.",
     ),
-    Option("--forward", "Draw from the inputs to the result, constants included."),
+    Option("--forward", "Draw from the inputs to the result."),
     Option("--wide", "Show arrays and sources in full, in lines of any length."),
     Option(
         "--torch FILE.py[:NAME]",

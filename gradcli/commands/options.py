@@ -633,9 +633,11 @@ def _style(params: dict[str, Any]) -> Style:
     precision = params.pop("precision", None)
     # Every parameter is taken out, whether it was given or not.
     asked = {form: params.pop(form, False) for form in ("json", "plain", "lines", "csv")}
+    if bare := params.pop("bare", False):
+        asked["plain"] = True
     form = chosen_form(**asked)
     if path is None and form not in ("lines", "csv"):
-        return Style.of(form, precision, colour)
+        return Style.of(form, precision, colour, names=not bare)
     from gradcli.commands.array_output import form_of, write_arrays
 
     if path is not None:

@@ -31,10 +31,11 @@ class Style:
 
     form: text, plain or json; of arrays also lines, csv, npy and npz, which `arrays` writes. path: the
     file to write, if not standard output. precision: significant digits at most. summarise: whether
-    somebody looks at a terminal. (Not a dataclass: making one takes a millisecond of every start.)
+    somebody looks at a terminal. names: whether plain values have them. (Not a dataclass: making one
+    takes a millisecond of every start.)
     """
 
-    __slots__ = ("arrays", "colour", "form", "path", "precision", "summarise")
+    __slots__ = ("arrays", "colour", "form", "names", "path", "precision", "summarise")
 
     def __init__(
         self,
@@ -43,16 +44,24 @@ class Style:
         summarise: bool = False,
         colour: bool = False,
         path: str | None = None,
+        names: bool = True,
     ) -> None:
-        self.form, self.precision, self.path = form, precision, path
+        self.form, self.precision, self.path, self.names = form, precision, path, names
         self.summarise, self.colour = summarise, colour
         self.arrays: Callable[[list[Any], Style], None] | None = None
 
     @classmethod
-    def of(cls, form: str, precision: int | None, colour: str, path: str | None = None) -> Style:
+    def of(
+        cls,
+        form: str,
+        precision: int | None,
+        colour: str,
+        path: str | None = None,
+        names: bool = True,
+    ) -> Style:
         """The style for standard output as it is now."""
         coloured = colour_wanted(sys.stdout, colour)
-        return cls(form, precision, is_terminal(sys.stdout), coloured, path)
+        return cls(form, precision, is_terminal(sys.stdout), coloured, path, names)
 
 
 # -- numbers --------------------------------------------------------------------------------------
@@ -360,7 +369,7 @@ def write_results(results: Iterable[tuple[str | None, Any]], style: Style) -> No
     for name, value in results:
         if style.form == "plain":
             text = to_plain(value, style.precision)
-            lines.append(visible(text if name is None else f"{name}\t{text}"))
+            lines.append(visible(f"{name}\t{text}" if name and style.names else text))
         elif style.summarise and (array := as_array(value)) is not None and array.ndim:
             from functools import partial
 

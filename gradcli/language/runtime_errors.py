@@ -48,6 +48,10 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"1D tensors expected",
         "for matrices use `@`; for all elements `(a*b).sum()`",
     ),
+    (
+        r"Thing passed to transform API must be Tensor",
+        "`grad`, `vjp` and `jacrev` differentiate by tensors, not by Python's numbers: `tensor(3.0)` for `3`",
+    ),
     (r"inconsistent tensor size", "both vectors of `dot` are equally long"),
     (
         r"mat1 and mat2 shapes cannot be multiplied|size mismatch",

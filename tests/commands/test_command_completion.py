@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from gradcli.commands.shells import rejoined
-from tests.commands.terminal import environment
+from tests.commands.terminal import environment, piped
 from tests.sweep import sweep
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -95,6 +95,26 @@ def test_files(bash, tmp_path):
     assert "prog.py " in bash.complete(f"gradcli run {tmp_path}/pr")
     assert "prog.py " in bash.complete(f"gradcli eval -f {tmp_path}/pr")
     assert "--kappa " in bash.complete(f"gradcli run {tmp_path}/prog.py --k")
+
+
+@pytest.mark.parametrize(
+    ("words", "word", "wanted"),
+    [
+        ("gradcli", "ja", "jacobian\tPrint the Jacobian: all first derivatives of a vector.\n"),
+        ("gradcli\ngrad\na*x", "--", "--let\tGive a value to a variable"),
+        ("gradcli\ncompletion", "po", "powershell\t\n"),
+    ],
+)
+def test_powershell_asks_in_lines(words: str, word: str, wanted: str) -> None:
+    """The script asks so; PowerShell itself is not at hand."""
+    instruction = {
+        "_GRADCLI_COMPLETE": "powershell_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": word,
+    }
+    assert piped(**instruction).stdout.startswith(wanted)
+    script = piped("completion", "powershell").stdout
+    assert script.count("{") == script.count("}") and "_GRADCLI_COMPLETE" in script
 
 
 @sweep(

@@ -159,3 +159,9 @@ def test_narrow_terminals():
         lines = screen.splitlines()
         prose = [s for s in lines if not s.startswith(("    ", "gradcli: error"))]
         assert max(map(len, prose)) <= 40
+
+
+def test_bare_values_have_no_names():
+    assert run("grad", "a*x", "--a", "1", "--x", "2", "--bare").stdout == "2\n1\n"
+    assert run("diff", "a*x", "--bare").stdout == "x\na\n"
+    assert run("eval", "x", "--x", "1,2", "--bare").stdout == "1,2\n"
