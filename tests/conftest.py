@@ -77,7 +77,7 @@ def _is_absent(module: str) -> bool:
 # What a test may be about without being a dependency.
 OPTIONAL = (
     "IPython cairosvg dask distributed duckdb jax matplotlib mpmath pandas polars prompt_toolkit "
-    "pyarrow torch"
+    "pyarrow pyte torch"
 ).split()
 
 

@@ -30,7 +30,7 @@ from gradcli.system.visible import visible
 from gradcli.version import __version__
 
 HELP_NAMES = {"-h", "--help", "--help-all"}
-BANNER = f"gradcli {__version__} · help · help NAME · graph y · Ctrl-D leaves"
+BANNER = f"gradcli {__version__} · help · ?softmax · graph y · Ctrl-D ends"
 
 
 class Console:

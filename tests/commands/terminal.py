@@ -5,11 +5,16 @@ The process is forked from a warm one, unless its environment says something to 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import select
+import struct
 import subprocess
 import sys
+import termios
 import threading
+import time
 
 from tests.commands import warm
 
@@ -75,3 +80,47 @@ def in_terminal(*argv: str, columns: int = 80, **env: str) -> tuple[int, str]:
     reader.join()
     os.close(ours)
     return code, b"".join(pieces).decode().replace("\r\n", "\n")
+
+
+class Screens:
+    """A session in a terminal of that width, drawn by an emulator of one, `pyte`."""
+
+    LINES = 30
+
+    def __init__(self, width: int, folder: str) -> None:
+        import pyte
+
+        self.screen = pyte.Screen(width, self.LINES)
+        self.stream = pyte.ByteStream(self.screen)
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", self.LINES, width, 0, 0))
+        # The prompt asks where its cursor is, to know how much room there is below.
+        self.screen.write_process_input = lambda data: os.write(self.ours, data.encode())
+        env = environment(GRADCLI_HISTORY=f"{folder}/history", PYTHONHASHSEED="0")
+        self.process = subprocess.Popen(
+            [*GRADCLI, "repl"], env=env, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder,
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+
+    def __enter__(self) -> Screens:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+
+    def until(self, text: str, seconds: float = 30.0) -> None:
+        """Read until a text is on the screen and nothing more appears."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if select.select([self.ours], [], [], 0.4)[0]:
+                self.stream.feed(os.read(self.ours, 65536))
+            elif any(text in line for line in self.screen.display):
+                return
+        raise AssertionError("\n".join([f"{text!r} did not appear:", *self.screen.display]))
+
+    def type(self, text: str) -> None:
+        """Type it."""
+        os.write(self.ours, text.encode())
