@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import axes_of, inverse, reshaped, transposed
 from gradcli.symbolic.exact_numbers import ONE, ZERO
-from gradcli.symbolic.expressions import Expression, call, is_call, is_number, number, order
+from gradcli.symbolic.expressions import Expression, call, is_call, is_number, name, number, order
 from gradcli.symbolic.index_elimination import (
     LETTERS,
     Factor,
@@ -31,6 +31,8 @@ from gradcli.symbolic.index_elimination import (
 )
 from gradcli.symbolic.spelling import NoExpression
 
+_REARRANGING = frozenset("reshape permute T matmul dot bmm".split())
+MOST_WEIGHT = 200  # of an expression whose reshapes are taken apart
 MOST_TERMS = 16  # terms of a node before they are written as one array
 
 Dims = tuple[Labels, ...]
@@ -111,7 +113,9 @@ class IndexedFactors:
         return Product(term.number, (*ties, *factors))
 
     def terms(self, root: Expression) -> list[Term]:
-        """The terms of an expression that depends on the variable; cached."""
+        """The terms of an expression; cached if it depends on the variable."""
+        if not self.depends(root):
+            return [self.constant(root)]
         if root not in self.made:
             for node in order([root]):
                 if node not in self.made and self.depends(node) and not is_call(node, "[]", "()"):
@@ -190,11 +194,59 @@ class IndexedFactors:
 
     def with_factor(self, term: Term, factor: Expression, dims: Dims) -> Term:
         """The term with one more factor, whose dimensions have these labels."""
+        if _has_reshape(factor):
+            return self.with_read(term, factor, dims)
+        return self.attached(term, factor, dims)
+
+    def attached(self, term: Term, factor: Expression, dims: Dims) -> Term:
+        """As `with_factor`, with the factor as it is."""
         if not factor.shape:
             return term._replace(number=alg.multiply(term.number, factor))
         labels = tuple(k for labels in self.of_parts(dims) for k in labels)
         flat = reshaped(factor, tuple(self.sizes[k] for k in labels))
         return term._replace(factors=(*term.factors, (flat, labels)))
+
+    def with_read(self, term: Term, factor: Expression, dims: Dims) -> Term:
+        """As `with_factor`, with the factor's own terms: what is merged in it comes apart."""
+        other = self.constant(factor)
+        for a, b in zip(self.of_parts(dims), self.of_parts(other.out), strict=True):
+            if len(b) == 1:
+                self.parts[b[0]] = a
+            elif len(a) == 1 and b:
+                self.parts[a[0]] = b
+            elif [self.sizes[k] for k in a] == [self.sizes[k] for k in b]:
+                self.parts.update((m, (k,)) for k, m in zip(a, b, strict=True))
+            elif b:
+                raise _through_reshape()
+        number_ = alg.multiply(term.number, other.number)
+        return self.split_up(Term(number_, (*term.factors, *other.factors), term.out))
+
+    def constant(self, node: Expression) -> Term:
+        """The term of an expression that does not depend on the variable."""
+        rank = len(node.shape)
+        if node.op == "product" and rank > 1:
+            term = Term(number(node.data[0]), (), ((),) * rank)
+            for base, e in zip(node.args, node.data[1], strict=True):
+                term = self.weighed(term, alg.product([(base, e)]), node.shape)
+            return term
+        if is_call(node, "expand"):
+            term = self.constant(node.args[0])
+            return term._replace(out=((),) * (rank - len(term.out)) + term.out)
+        reads = is_call(node, "outer") or _has_reshape(node)
+        handler = _CALLS.get(node.data[0]) if reads else None
+        try:
+            found = handler(self, node) if handler is not None else []
+        except NoExpression:
+            found = []
+        if len(found) == 1:
+            return found[0]
+        outer, own = alg.scalars_out(node)
+        out = tuple((self.label(n),) if n > 1 else () for n in own.shape)
+        labels = tuple(k for ks in out for k in ks)
+        flat = reshaped(own, tuple(self.sizes[k] for k in labels))
+        if not labels:
+            return Term(alg.product([*outer, (flat, ONE)]), (), out)
+        return Term(alg.product(outer), ((flat, labels),), out)
 
     def of_parts(self, dims: Dims) -> Dims:
         """Dimensions whose labels are those of the parts."""
@@ -217,11 +269,9 @@ class IndexedFactors:
                 return self.split_up(term)
             if is_call(own, "eye") and len(dims[0]) > 1:
                 for pair in zip(*dims, strict=True):
-                    made = self.with_factor(
-                        made, eye(self.sizes[pair[0]]), tuple((k,) for k in pair)
-                    )
+                    made = self.attached(made, eye(self.sizes[pair[0]]), tuple((k,) for k in pair))
             else:
-                made = self.with_factor(made, own, dims)
+                made = self.attached(made, own, dims)
         return made
 
     def tied(self, term: Term, a: Labels, b: Labels, n: int) -> tuple[Term, Labels]:
@@ -235,7 +285,7 @@ class IndexedFactors:
         columns = {k for labels in self.of_parts(self.columns) for k in labels}
         for k, m in zip(a, b, strict=True):
             if k in columns and m in columns:
-                term = self.with_factor(term, eye(self.sizes[k]), ((k,), (m,)))
+                term = self.attached(term, eye(self.sizes[k]), ((k,), (m,)))
             else:
                 old, new = (m, k) if k in columns else (k, m)
                 names = {old: new}
@@ -250,8 +300,9 @@ class IndexedFactors:
         inner, _, out = equation.partition("->")
         spelled = list(zip(operands, inner.split(","), strict=True))
         bound = [pair for pair in spelled if self.depends(pair[0])]
-        if len(bound) != 1:
+        if len(bound) > 1:
             raise NoExpression("the matrix of this derivative has no formula: it is no linear map")
+        bound = bound or spelled[:1]
         own, word = bound[0]
         rest = [pair for pair in spelled if pair is not bound[0]]
         sizes = {c: n for v, w in spelled for c, n in zip(w, v.shape, strict=True) if n > 1}
@@ -295,6 +346,29 @@ class IndexedFactors:
         word = LETTERS[: len(own.shape)]
         c = word[dim % len(word)]
         return self.contracted(f"{word},{front}{c}->{word.replace(c, front)}", [own, rows])
+
+
+def _has_reshape(own: Expression) -> bool:
+    """Whether it moves dimensions that a reshape merges or splits."""
+    if own.op != "call" or own.data[0] not in _REARRANGING or own.weight > MOST_WEIGHT:
+        return False
+    return any(is_call(node, "reshape") for node in order([own]))
+
+
+def rearranged(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
+    """The rule that writes products of reshaped arrays by their indices, if that is shorter."""
+
+    def rule(node: Expression) -> Expression:
+        if not _has_reshape(node):
+            return node
+        maps = IndexedFactors(name("#none", (), 0))
+        try:
+            made = maps.whole([maps.constant(node)], node.shape)
+        except NoExpression:
+            return node
+        return made if made.shape == node.shape and length(made) < length(node) else node
+
+    return rule
 
 
 def is_zero(own: Expression) -> bool:
@@ -602,4 +676,4 @@ _CALLS: dict[str, Handler] = {
 }
 
 
-__all__ = ["IndexedFactors"]
+__all__ = ["IndexedFactors", "rearranged"]

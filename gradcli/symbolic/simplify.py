@@ -35,6 +35,8 @@ from gradcli.symbolic.expressions import (
 )
 from gradcli.symbolic.index_elimination import gathered
 from gradcli.symbolic.rewriting import recalled, rewrite
+from gradcli.symbolic.indexed_factors import rearranged
+from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.scalar_forms import shortest
 
 # Whether shortest forms are searched; found in several sizes, derivatives are compared without.
@@ -428,8 +430,10 @@ def length(expression: Expression) -> int:
 
 
 _products = gathered(length)
+_indices = rearranged(length)
 RULES = (
     *(
+        _indices,
         _moments,
         _branches,
         _gathered,

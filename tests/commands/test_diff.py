@@ -20,6 +20,7 @@ LERP = (
     "2*einsum('j,ki,jl->ijkl', (1 - d).reshape(w.shape[1]) - (d*(1 - d)).reshape(w.shape[1]), x.T@x, "
     "eye(w.shape[1]))"
 )
+TENSOR = ["--shape=T=2,3,4", "--shape=x=2", "--shape=y=3", "--shape=z=4"]
 SHAPES = ["--shape=x=2,3", "--shape=w=3,2", "--shape=c=2", "--shape=d=1,2"]
 CROSS = ["--x=1,2;3,5;5,6", "--y=1,2;3,5;5,6"]
 
@@ -60,6 +61,7 @@ def lines(*argv: str) -> list[str]:
         (["with no_grad():\n    c = x*2\nsum(c*x)", "--x", "3,4", "--at"], ["2*x = [6, 8]"]),
         (["special.bessel_j0(x)*x"], ["special.bessel_j0(x) - x*special.bessel_j1(x)"]),
         (["y = x**2; y*sin(y)"], ["2*x*(sin(x**2) + x**2*cos(x**2))"]),
+        (["einsum('ijk,i,j,k->', T, x, y, z)", "--wrt=x", *TENSOR], ["T@z@y"]),
         # the program's own names stay where they make it shorter, and with --cse
         (
             [

@@ -62,7 +62,7 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
         "sum((outer(x,x)-A)**2)",
         {**A33, **X3},
         "x",
-        ["2*(2*x@x*eye(3) + 4*outer(x, x) - A - A.T)"],
+        ["2*((x@x + sum(x**2))*eye(3) + 4*outer(x, x) - A - A.T)"],
     ),
     ("hessian", "sum(cumsum(x, 0)**2)", {"x": (4,)}, "x", ["2*triu(ones(4, 4))@tril(ones(4, 4))"]),
     ("hessian", "mean(x)", X3, "x", ["zeros(3, 3)"]),
@@ -176,6 +176,14 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
         {"x": (2,), "y": (3,)},
         "x",
         ["einsum('j,ik->ijk', y, eye(2)).reshape(6, 2)"],
+    ),
+    ("jacobian", "einsum('ijk,k->ij', T, y)", {"T": (2, 3, 4), "y": (4,)}, "y", ["T"]),
+    (
+        "jacobian",
+        "einsum('ijk,j,k->i', T, x, x)",
+        {"T": (2, 3, 3), **X3},
+        "x",
+        ["einsum('ikj,k->ij', T, x) + T@x"],
     ),
     # of nothing
     ("hessian", "mean(x[1:1]**2)", X3, "x", ["zeros(3, 3)"]),
