@@ -465,9 +465,11 @@ def _softmax(u: Expression) -> Expression | None:
     if u.op != "sum" or u.data[1] != ZERO or len(u.args) != 2:
         return None
     for v, total, signs in ((*u.args, u.data[0]), (*u.args[::-1], u.data[0][::-1])):
-        if is_call(total, "logsumexp") and total.args[0] is v and signs == (ONE, MINUS_ONE):
-            (_, dim), *kept = total.data[1]
-            if isinstance(dim, int) and (kept or len(v.shape) == 1):
+        own = total.args[0] if is_call(total, "reshape") else total
+        if is_call(own, "logsumexp") and own.args[0] is v and signs == (ONE, MINUS_ONE):
+            dim, ndim = own.data[1][0][1], len(v.shape)
+            kept = tuple(1 if dim in (k, k - ndim) else n for k, n in enumerate(v.shape))
+            if isinstance(dim, int) and (1,) * (ndim - len(total.shape)) + total.shape == kept:
                 return call("softmax", [v], v.shape, [("", dim)])
     return None
 

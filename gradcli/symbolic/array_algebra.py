@@ -384,7 +384,7 @@ def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expre
         return reshaped(own, after)
     if lead:
         own = reshaped(own, padded)
-    if len(moved) == 2:
+    if len(moved) == 2 and not is_call(own, "einsum"):
         flat = tuple(n for n in padded if n != 1)
         return reshaped(transposed(reshaped(own, flat)), after)
     if is_call(own, "permute"):
@@ -392,6 +392,10 @@ def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expre
         return permuted(own.args[0], own.args[0].shape, [first[i] for i in order])
     if is_call(own, "ones", "zeros"):
         return call(own.data[0], [], after, [("", after)])
+    if is_call(own, "einsum"):
+        inner, _, word = own.data[1][0][1].partition("->")
+        equation = f"{inner}->{''.join(word[i] for i in order)}"
+        return call("einsum", own.args, after, [("", equation), *own.data[1][1:]])
     return call("permute", [own], after, [("", tuple(order))])
 
 
@@ -405,7 +409,8 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
     if is_call(own, "reshape"):
         return reshaped(own.args[0], shape)
     if is_call(own, "ones", "zeros"):
-        return call(own.data[0], [], shape, [("", shape)])
+        found = call(own.data[0], [], shape, [("", shape)])
+        return found if shape else number(int(own.data[0] == "ones"))
     kept = _squeezed(own, shape)
     if kept is not None:
         return kept

@@ -7,7 +7,7 @@ the user of a piece decides whether it needs parentheses.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -252,6 +252,11 @@ class Printer:
     def call_T(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"{enclosed(args[0], ATOM)}.T", ATOM
 
+    def call_permute(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        if turns_matrices(options[0][1]):
+            return f"{enclosed(args[0], ATOM)}.mT", ATOM
+        return self.call("permute", args, options)
+
     def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"~{enclosed(args[0], POWER)}", SIGN
 
@@ -358,6 +363,12 @@ def _joined(pairs: Iterable[tuple[Expression, Any]]) -> list[tuple[Expression, A
                 joined.append((make("product", names, data, (), key), exponent))
                 found = [(b, e) for b, e in found if b not in alike or e != exponent]
     return [*joined, *found]
+
+
+def turns_matrices(order: Sequence[int]) -> bool:
+    """Whether an order of dimensions exchanges the last two."""
+    *batch, i, k = order
+    return [*batch, k, i] == sorted(order)
 
 
 def _negated(exponent: Expression) -> Expression | Number:

@@ -290,24 +290,25 @@ class _Elimination:
                     return True
             if len(places) == 1:
                 own, labels = self.factors[places[0]]
-                rest = tuple(n for n in labels if n != k)
-                axis = labels.index(k)
-                return self.merged(places, total(own, own.shape, axis, False), rest)
+                axes = [d for d, n in enumerate(labels) if n >= self.rank and self.uses(n) == 1]
+                rest = tuple(n for d, n in enumerate(labels) if d not in axes)
+                return self.merged(places, total(own, own.shape, axes, False), rest)
         return False
 
     def vectors(self) -> bool:
-        """Multiply a vector by an array."""
+        """Multiply an array by a vector, or one of more than two dimensions by a matrix."""
         for k, places in self.within():
             pair = sorted(places, key=lambda p: len(self.factors[p][1]))
-            if len(pair) != 2 or len(self.factors[pair[0]][1]) != 1:
+            if len(pair) != 2 or len(self.factors[pair[0]][1]) > 2:
                 continue
-            (v, _), (own, labels) = (self.factors[p] for p in pair)
-            if len(labels) == 2:
+            (v, kv), (own, labels) = (self.factors[p] for p in pair)
+            if len(kv) == 1 and len(labels) == 2:
                 rest = labels[0] if labels[1] == k else labels[1]
                 return self.merged(places, _applied(own, v, labels[1] == k), (rest,))
-            if labels[-1] == k and len(set(labels)) == len(labels):
-                made = call("matmul", [own, v], own.shape[:-1])
-                return self.merged(places, made, labels[:-1])
+            if len(labels) > 2 and labels[-1] == k and len({*labels, *kv}) == len(labels + kv) - 1:
+                right = v if kv[0] == k else transposed(v)
+                made = call("matmul", [own, right], own.shape[:-1] + right.shape[1:])
+                return self.merged(places, made, (*labels[:-1], *(n for n in kv if n != k)))
         return False
 
     def matrices(self) -> bool:

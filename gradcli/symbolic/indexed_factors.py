@@ -349,10 +349,11 @@ class IndexedFactors:
 
 
 def _has_reshape(own: Expression) -> bool:
-    """Whether it moves dimensions that a reshape merges or splits."""
+    """Whether it moves dimensions that a reshape merges or splits, into sizes that are numbers."""
     if own.op != "call" or own.data[0] not in _REARRANGING or own.weight > MOST_WEIGHT:
         return False
-    return any(is_call(node, "reshape") for node in order([own]))
+    reshapes = [node for node in order([own]) if is_call(node, "reshape")]
+    return bool(reshapes) and all(type(n) is int for r in reshapes for n in r.shape)
 
 
 def rearranged(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:

@@ -18,6 +18,7 @@ from gradcli.symbolic.expression_text import (
     SUM,
     Piece,
     Printer,
+    turns_matrices,
 )
 from gradcli.symbolic.expressions import Expression, is_call, is_size
 from gradcli.symbolic.unknown_functions import in_latex, is_unknown
@@ -323,6 +324,19 @@ def _einsum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     return rf"\left[{total}{' '.join(factors)}\right]_{{{kept}}}", ATOM
 
 
+def _permute(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """Dimensions in another order: a transpose, or the indices of the result."""
+    order = node.data[1][0][1]
+    if turns_matrices(order):
+        return self.transposed(args[0]), POWER
+    placed = dict(zip(order, _LETTERS, strict=False))
+    inner = "".join(placed[d] for d in range(len(order)))
+    return (
+        rf"\left[{{{wrapped(args[0], ATOM)}}}_{{{inner}}}\right]_{{{_LETTERS[: len(order)]}}}",
+        ATOM,
+    )
+
+
 def _items(own: Expression) -> Sequence[Expression] | None:
     """The items of a list, or of a tensor made of a list."""
     if is_call(own, "[]"):
@@ -350,6 +364,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     ),
     "abs": lambda self, args, node: (rf"\left| {args[0][0]} \right|", ATOM),
     "einsum": _einsum,
+    "permute": _permute,
     "stack": _stack,
     "tensor": _stack,
     "exp": lambda self, args, node: (f"e^{{{args[0][0]}}}", POWER),

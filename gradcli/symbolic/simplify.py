@@ -19,6 +19,7 @@ from gradcli.symbolic.array_algebra import (
     axes_of,
     deviations,
     matrix_product,
+    permuted,
     stacked,
 )
 from gradcli.symbolic.elementwise_rules import compare
@@ -34,9 +35,8 @@ from gradcli.symbolic.expressions import (
     value_of,
 )
 from gradcli.symbolic.index_elimination import gathered
-from gradcli.symbolic.rewriting import recalled, rewrite
 from gradcli.symbolic.indexed_factors import rearranged
-from gradcli.symbolic.rewriting import rewrite
+from gradcli.symbolic.rewriting import recalled, rewrite
 from gradcli.symbolic.scalar_forms import shortest
 
 # Whether shortest forms are searched; found in several sizes, derivatives are compared without.
@@ -373,7 +373,10 @@ def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> flo
 
 
 def _pulled(node: Expression) -> Expression:
-    """Move numbers to the front of matrix products: -2*X.T@y for -X.T@(2*y)."""
+    """Move numbers to the front of matrix products: -2*X.T@y for -X.T@(2*y); reorder an einsum itself."""
+    if is_call(node, "permute", "T") and is_call(node.args[0], "einsum", "permute"):
+        own, *order = node.args[0], *(v for _, v in node.data[1])
+        return permuted(own, own.shape, list(*order) or [1, 0])
     if not is_call(node, "matmul", "outer", "dot"):
         return node
     if is_call(node, "matmul") and any(is_call(a, "outer") for a in node.args):

@@ -20,7 +20,6 @@ X, XY = {"x": (4,)}, {"x": (4,), "y": (4,)}
 CROSS = "(softmax(z, 1) - one_hot(y, z.shape[1]))/z.shape[0]"
 LEAST = {"A": (4, 3), "x": (3,), "b": (4,)}
 HINGE, BOTH = "mean(relu(1 - y*(A@x)))", "x.shape[0] + y.shape[0]"
-ROWS = "A.reshape(A.shape[0]*A.shape[1], B.shape[0])"
 CHAIN = {"A": (3, 2), "B": (2, 4), "C": (4, 5)}
 SILU = "(sigmoid(A@B@C)*(A@B@C*(1 - sigmoid(A@B@C)) + 1))"
 FLIPS = "sum(flip(cumsum(flip(ones(2*x.shape[0]), (0,)), 0), (0,)).reshape(x.shape[0], 2), 1)"
@@ -50,7 +49,7 @@ TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
     # where generic values take one branch only
     (HINGE, LEAST | {"y": (4,)}, "x", "-A.T@where(y*(A@x) < 1, y/A.shape[0], 0)"),
     # products and sums of several sizes, and of one that is there more than once
-    ("sum((A@B)**2)", {"A": (2, 3, 2), "B": (2, 4)}, "B", f"2*{ROWS}.T@{ROWS}@B"),
+    ("sum((A@B)**2)", {"A": (2, 3, 2), "B": (2, 4)}, "B", "2*einsum('kli,klj->ij', A, A@B)"),
     ("mean(cat([x, y])**2)", {"x": (3,), "y": (2,)}, "x", f"(2*cat([x, y])/({BOTH}))[:x.shape[0]]"),
     ("mean(silu(A@B@C))", CHAIN, "C", "(A@B).T@" + SILU + "/(A.shape[0]*C.shape[1])"),
     ("sum(x)/x.shape[0]**0.5", {"x": (5,)}, "x", "ones_like(x)/sqrt(x.shape[0])"),
