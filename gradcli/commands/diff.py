@@ -16,14 +16,12 @@ from gradcli.language.rewritten_sources import check_no_equation
 
 if TYPE_CHECKING:
     from gradcli.symbolic.assumptions import Assumptions
-    from gradcli.symbolic.chain_rule_steps import Step
+    from gradcli.symbolic.differential_steps import Step
     from gradcli.symbolic.differentiate import Derivatives
-    from gradcli.symbolic.expressions import Expression
     from gradcli.symbolic.printed_text import Printed
     from gradcli.system.process import AnyContext
 
 FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
-WIDEST = 40  # characters of a column of --show-steps before the next is pushed aside
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 
 OPERATORS = ("grad", "div", "curl", "laplacian")
@@ -103,7 +101,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         *(options.order, options.jacobian, options.of),
         *(reading.along, reading.elements, options.operator),
     )
-    if options.show_steps and (form in CODE or asked.name):
+    if options.show_steps and (form in CODE or asked.name not in ("", "--order")):
         what = f"--format {form}" if form in CODE else asked.name
         raise usage(f"--show-steps does not go with {what}", hint="leave one of them out")
     unknown = [n for n in reading.functions if isinstance(request.loaded.get(n), Unknown)]
@@ -115,7 +113,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         way = asked.way(request.program, where.arrays, wanted, request.loaded)
         exact = asked.command if "claim" in way else "grad"
         found, made = printed_formula(request, where, wanted, way, exact, options)
-        taken = _steps(request, where, wanted) if options.show_steps else []
+        taken = _steps(request, where, wanted, options.order) if options.show_steps else []
     except NoExpression as error:
         hint = f"gradcli {asked.command} has its value, without an expression"
         shown = None if form in CODE or asked.composed else hint
@@ -125,7 +123,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         output.note("this is long: what occurs more than once has a name, as with --cse")
     values = _values(request, where, made) if options.at and form in ("text", "json") else {}
     if taken and form != "json":
-        output.write("\n".join(_step_lines(taken, where, request, form)) + "\n")
+        output.write("\n".join(_step_lines(taken, form)) + "\n")
     if form == "json":
         _write_json(request, found, made, where, values, taken)
     elif made.code:
@@ -353,64 +351,27 @@ def _write_json(
         report["shared"] = dict(made.shared)
     if taken:
         report["steps"] = [
-            {
-                "of": step.of,
-                "by": step.by,
-                "factor": None if step.local is None else _spelled(step.local),
-                "rule": step.rule,
-                "product": _spelled(step.product),
-                "leaf": step.is_leaf,
-            }
-            for step in taken
+            dict(
+                zip(
+                    ("name", "expression", "differential"),
+                    (s.name or None, *s.texts()),
+                    strict=True,
+                )
+            )
+            for s in taken
         ]
     output.write_json(report)
 
 
-# -- the chain rule, step by step -----------------------------------------------------------------
-def _steps(request: Request, where: Point, wanted: list[str]) -> list[Step]:
-    from gradcli.symbolic.chain_rule_steps import steps
+# -- step by step ---------------------------------------------------------------------------------
+def _steps(request: Request, where: Point, wanted: list[str], order: int) -> list[Step]:
+    from gradcli.symbolic.differential_steps import steps
 
     given = not set(where.arrays) - set(where.given)
-    return steps(request.program, where.arrays, wanted, follow=given, names=request.loaded)
+    how: dict[str, Any] = {"order": order, "follow": given, "names": request.loaded}
+    return steps(request.program, where.arrays, wanted, **how)
 
 
-def _spelled(expression: Expression, form: str = "text") -> str:
-    """In full, or three dots where only names of its parts would make it readable."""
-    from gradcli.symbolic.printed_text import spelled_out
-
-    return spelled_out(expression, form) or (r"\dots" if form == "latex" else "…")
-
-
-def _step_lines(taken: list[Step], where: Point, request: Request, form: str) -> list[str]:
-    """A line a step: the piece, what it is differentiated by, the factor, the product so far."""
-    if form == "latex":
-        return _step_latex(taken, where, request)
-    rows = [("step", "of", "by", "factor", "product so far")]
-    for number, step in enumerate(taken, 1):
-        factor = step.rule if step.local is None else _spelled(step.local)
-        product = _spelled(step.product)
-        product += f"  → {step.by}.grad" if step.is_leaf else ""
-        rows.append((str(number), step.of, step.by, factor, product))
-    widths = [min(max(len(row[i]) for row in rows), WIDEST) for i in range(4)]
-    return [
-        "  ".join([*(t.ljust(w) for t, w in zip(row, widths, strict=False)), row[4]]).rstrip()
-        for row in rows
-    ]
-
-
-def _step_latex(taken: list[Step], where: Point, request: Request) -> list[str]:
-    from gradcli.symbolic.chain_rule_steps import piece
-    from gradcli.symbolic.differentiate import positions
-
-    places = positions(request.program)
-
-    def shown(text: str) -> str:
-        found = piece(text, where.arrays, places)
-        return rf"\text{{{text}}}" if found is None else _spelled(found, "latex")
-
-    lines = [r"\begin{aligned}"]
-    for step in taken:
-        left = rf"\frac{{\partial}}{{\partial\,{shown(step.by)}}}\,{shown(step.of)}"
-        factor = rf"\text{{{step.rule}}}" if step.local is None else _spelled(step.local, "latex")
-        lines.append(rf"  {left} &= {factor} & \to{{}} & {_spelled(step.product, 'latex')} \\")
-    return [*lines, r"\end{aligned}"]
+def _step_lines(taken: list[Step], form: str) -> list[str]:
+    lines = [step.line(form) for step in taken]
+    return [r"\begin{aligned}", *lines, r"\end{aligned}"] if form == "latex" else lines

@@ -385,7 +385,7 @@ def _on_path(
                 for n, g in zip(wanted, grads, strict=True)
             }
             whole, *tests = lifter.read([value, *conditions])
-            own = {} if more or conditions else _own_names(trace, arrays, given)
+            own = {} if more or conditions else own_names(trace, arrays, given)
             named = _over_names(own, trace, symbols, given, nan_guards, grads) if own else None
     if more and not known and not alg.is_bare(whole):  # the whole value is held constant
         whole = call("detach", [whole], whole.shape)
@@ -423,9 +423,7 @@ def _traced(
     return {}, run
 
 
-def _own_names(
-    trace: Tracer, arrays: Mapping[str, Any], given: Collection[int]
-) -> dict[str, Value]:
+def own_names(trace: Tracer, arrays: Mapping[str, Any], given: Collection[int]) -> dict[str, Value]:
     """The names that a program gave to what its value comes from."""
     held = {n: v for n, v in trace.assigned.items() if n not in arrays and isinstance(v, Tensor)}
     values = {n: trace.value_of(v) for n, v in held.items()}

@@ -360,7 +360,7 @@ def rearranged(length: Callable[[Expression], int]) -> Callable[[Expression], Ex
     """The rule that writes products of reshaped arrays by their indices, if that is shorter."""
 
     def rule(node: Expression) -> Expression:
-        if not _has_reshape(node):
+        if not _has_reshape(node) or alg.is_truth(node) or alg.is_integral(node):
             return node
         maps = IndexedFactors(name("#none", (), 0))
         try:
