@@ -183,15 +183,16 @@ class Generator:
 
     def words(self, count: int) -> NDArray[np.uint32]:
         """The next `count` 32-bit draws."""
-        source = self._twister()
-        if count:
-            self._fresh = False
-            _tell()
-        if count < 1000:
-            # Both branches give the same draws; this one is faster for a few.
-            few: NDArray[np.uint32] = self._raw(count).astype(np.uint32)
-            return few
-        return source.randint(0, 1 << 32, count, np.uint32)
+        with self.lock:
+            source = self._twister()
+            if count:
+                self._fresh = False
+                _tell()
+            if count < 1000:
+                # Both branches give the same draws; this one is faster for a few.
+                few: NDArray[np.uint32] = self._raw(count).astype(np.uint32)
+                return few
+            return source.randint(0, 1 << 32, count, np.uint32)
 
     def double_words(self, count: int) -> NDArray[np.uint64]:
         """The next `count` 64-bit draws, each made of two words, the high one first."""
@@ -330,9 +331,7 @@ def uniform(
     source = generator or default_generator
     count = math.prod(shape)
     standard = low == 0 and high == 1
-    values: Array
-    with source.lock:
-        values = source.doubles(count) if dtype.itemsize == 8 else source.floats(count)
+    values: Array = source.doubles(count) if dtype.itemsize == 8 else source.floats(count)
     if not standard:
         start, stop = values.dtype.type(low), values.dtype.type(high)
         fma = fma64 if dtype.itemsize == 8 else fma32
@@ -354,17 +353,14 @@ def bernoulli(
     """
     source = generator or default_generator
     count = math.prod(shape)
-    with source.lock:
-        if isinstance(p, np.ndarray):
-            if not bool(((p >= 0) & (p <= 1)).all()):
-                raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
-            draw = source.doubles if p.dtype.itemsize == 8 else source.floats
-            ones = draw(count).reshape(shape) < p
-        else:
-            if not 0 <= p <= 1:
-                raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-            ones = source.doubles(count).reshape(shape) < p
-    return np.asarray(ones).astype(dtype)
+    draw: Callable[[int], Array] = source.doubles
+    if isinstance(p, np.ndarray):
+        if not bool(((p >= 0) & (p <= 1)).all()):
+            raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        draw = draw if p.dtype.itemsize == 8 else source.floats
+    elif not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    return np.asarray(draw(count).reshape(shape) < p).astype(dtype)
 
 
 @drawing
@@ -540,10 +536,8 @@ def randint(
         start, stop = low, high
     _check_bound("from", low, dtype)
     _check_bound("to - 1", high - 1, dtype)
-    source = generator or default_generator
     span, count = stop - start, math.prod(shape)
-    with source.lock:
-        draws = source.integers(count, span >= _WIDE)
+    draws = (generator or default_generator).integers(count, span >= _WIDE)
     values = (draws % np.uint64(span) + np.uint64(start % 2**64)).view(np.int64)
     return values.astype(dtype).reshape(shape)
 
@@ -551,8 +545,6 @@ def randint(
 @drawing
 def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
     """Integers from 0 to the dtype's largest, as `random_()` draws them."""
-    source = generator or default_generator
-    count = math.prod(shape)
     if dtype.kind == "f":
         span = (1 << _DIGITS[dtype.str[1:]]) + 1
     elif dtype.kind == "b":
@@ -563,8 +555,7 @@ def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = Non
         raise NotImplementedError(
             f"\"random_kernel_cpu\" not implemented for '{scalar_name(dtype)}'"
         )
-    with source.lock:
-        draws = source.integers(count, dtype.itemsize == 8)
+    draws = (generator or default_generator).integers(math.prod(shape), dtype.itemsize == 8)
     return (draws % np.uint64(span)).astype(dtype).reshape(shape)
 
 
@@ -577,10 +568,8 @@ def randperm(n: int, dtype: np.dtype[Any], generator: Generator | None = None) -
     if dtype.kind in "iu" and n > np.iinfo(dtype).max:
         name = f"{dtype.name}_t"
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
-    source = generator or default_generator
     order = list(range(n))
-    with source.lock:
-        draws = source.integers(max(n - 1, 0), n >= (1 << 32) // 20)
+    draws = (generator or default_generator).integers(max(n - 1, 0), n >= (1 << 32) // 20)
     steps = (draws % np.arange(n, 1, -1, dtype=np.uint64)).tolist()
     for i, step in enumerate(steps):
         order[i], order[i + step] = order[i + step], order[i]
@@ -593,11 +582,7 @@ def exponential(
     shape: Shape, dtype: np.dtype[Any], rate: float = 1.0, generator: Generator | None = None
 ) -> Array:
     """Values of the exponential distribution with this rate."""
-    if dtype.kind not in "f":
-        raise RuntimeError(
-            "Exponential distribution is a continuous probability distribution. dtype must be a "
-            f"floating point but you specified {scalar_name(dtype)}"
-        )
+    _check_continuous("Exponential", dtype)
     if not rate > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
     scale = -1.0 / rate
@@ -613,11 +598,7 @@ def cauchy(
     generator: Generator | None = None,
 ) -> Array:
     """Values of the Cauchy distribution."""
-    if dtype.kind not in "f":
-        raise RuntimeError(
-            "Cauchy distribution is a continuous probability distribution. dtype must be a "
-            f"floating point but you specified {scalar_name(dtype)}"
-        )
+    _check_continuous("Cauchy", dtype)
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     tangents = _mapped(
@@ -648,8 +629,7 @@ def log_normal(
     """Values whose logarithms are normal."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-    source = generator or default_generator
-    count = math.prod(shape)
+    source, count = generator or default_generator, math.prod(shape)
     with source.lock:
         logs = fma64(np.array(source.normal_pairs(count)), float(std), float(mean))
     values = np.fromiter(map(_exp, logs.tolist()), np.float64, count)
@@ -666,11 +646,8 @@ def _mapped(
     transform: Callable[[float], float],
     generator: Generator | None,
 ) -> Array:
-    source = generator or default_generator
-    count = math.prod(shape)
-    with source.lock:
-        uniforms = source.doubles(count)
-    values = np.fromiter(map(transform, uniforms.tolist()), np.float64, count)
+    uniforms = (generator or default_generator).doubles(math.prod(shape))
+    values = np.fromiter(map(transform, uniforms.tolist()), np.float64, uniforms.size)
     return _cast(values, dtype).reshape(shape)
 
 
@@ -792,6 +769,14 @@ def _check_kind(dtype: np.dtype[Any], words: str) -> None:
         raise NotImplementedError(f"{words} '{scalar_name(dtype)}'")
 
 
+def _check_continuous(distribution: str, dtype: np.dtype[Any]) -> None:
+    if dtype.kind != "f":
+        raise RuntimeError(
+            f"{distribution} distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {scalar_name(dtype)}"
+        )
+
+
 _C_NAMES = {
     **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
     **{"uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int"},
@@ -804,15 +789,10 @@ def _check_bound(what: str, value: int, dtype: np.dtype[Any]) -> None:
         raise RuntimeError(
             "check_random_bounds handles only integral, floating-point and boolean types"
         )
-    if dtype.kind != "f":
-        name, lowest, highest = _integer_bounds(dtype)
-        if not lowest <= value <= highest:
-            raise RuntimeError(f"{what} is out of bounds for {name}")
-    else:
-        name = _C_NAMES[dtype.name]
-        limit = float(np.finfo(dtype).max)
-        if not -limit <= value <= limit:
-            raise RuntimeError(f"{what} is out of bounds for {name}")
+    name, lowest, highest = _bounds(dtype)
+    if not lowest <= value <= highest:
+        raise RuntimeError(f"{what} is out of bounds for {name}")
+    if dtype.kind == "f":
         digits = _DIGITS[dtype.str[1:]]
         if not -(1 << digits) <= value <= 1 << digits:
             warnings.warn(
@@ -826,10 +806,13 @@ def _check_bound(what: str, value: int, dtype: np.dtype[Any]) -> None:
 
 
 @functools.cache
-def _integer_bounds(dtype: np.dtype[Any]) -> tuple[str, int, int]:
-    """(the name in C, the least and the largest integer)."""
-    ends = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    return _C_NAMES[dtype.name], int(ends[0]), int(ends[1])
+def _bounds(dtype: np.dtype[Any]) -> tuple[str, float, float]:
+    """(the name in C, the least and the largest number)."""
+    if dtype.kind == "b":
+        return _C_NAMES[dtype.name], 0, 1
+    limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    kind = float if dtype.kind == "f" else int
+    return _C_NAMES[dtype.name], kind(limits.min), kind(limits.max)
 
 
 def _representable_from(low: int, dtype: np.dtype[Any]) -> int:
@@ -850,6 +833,4 @@ def _representable_to(high: int, dtype: np.dtype[Any]) -> int:
 def _rounded(value: int, dtype: np.dtype[Any]) -> int:
     with np.errstate(over="ignore"):
         number = float(dtype.type(value))
-    if math.isinf(number):
-        return value
-    return int(number)
+    return value if math.isinf(number) else int(number)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradcli.language import tree_kinds
-from gradcli.language.located_errors import CannotAssign
+from gradcli.language.located_errors import CannotAssign, LanguageError
 
 Nested = tuple[Any, ...]
 
@@ -79,6 +79,10 @@ class Program:
     def span(self, row: int) -> tuple[int, int]:
         """Where in the source a row stands."""
         return self.rows[4 * row + 2], self.rows[4 * row + 3]
+
+    def refused(self, message: str, row: int, hint: str | None = None) -> LanguageError:
+        """The error of a row, which points at its place in the source."""
+        return LanguageError(message, source=self.source, span=self.span(row), hint=hint)
 
     def subtree(self, row: int) -> int:
         """The first row of the subtree that ends with this row."""

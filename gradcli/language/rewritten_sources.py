@@ -16,6 +16,7 @@ from gradcli.language.names import is_known
 from gradcli.language.parser import parse
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names, free_names
+from gradcli.registry.schema import split_outside
 
 
 class Reading(NamedTuple):
@@ -112,18 +113,6 @@ def _directions(text: str, names: list[str]) -> dict[str, str]:
             hint="choose the variables with --wrt",
         )
     return dict(zip(names, parts, strict=True))
-
-
-def split_outside(text: str) -> list[str]:
-    """The parts of a text between the commas that stand in no brackets."""
-    found, depth = [""], 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and not depth:
-            found.append("")
-        else:
-            found[-1] += character
-    return [part.strip() for part in found if part.strip()]
 
 
 def substituted(source: str, values: Mapping[str, str]) -> str:

@@ -71,11 +71,8 @@ def _check_nesting(program: Program) -> None:
             enclosing.append(program.subtree(row))
             if len(enclosing) > MAX_NESTED_FUNCTIONS:
                 what = "functions" if program.kinds[row] in _FUNCTIONS else "comprehensions"
-                raise LanguageError(
-                    f"{what} are nested more than {MAX_NESTED_FUNCTIONS} deep",
-                    source=program.source,
-                    span=program.span(row),
-                )
+                message = f"{what} are nested more than {MAX_NESTED_FUNCTIONS} deep"
+                raise program.refused(message, row)
 
 
 class Parameter(NamedTuple):
@@ -107,12 +104,8 @@ def _no_walrus(program: Program, row: int) -> None:
     """In Python `:=` binds outside of the comprehension that it stands in; here it is refused."""
     walrus = program.kinds.find(_K["walrus"], program.subtree(row), row)
     if walrus >= 0:
-        raise LanguageError(
-            "`:=` in a comprehension is not part of this language",
-            source=program.source,
-            span=program.span(walrus),
-            hint="write a loop",
-        )
+        message = "`:=` in a comprehension is not part of this language"
+        raise program.refused(message, walrus, "write a loop")
 
 
 def _parameters(program: Program, row: int) -> None:
@@ -123,11 +116,7 @@ def _parameters(program: Program, row: int) -> None:
             where = max(
                 i for i in range(program.subtree(row), body) if program.rows[4 * i + 1] == word
             )
-            raise LanguageError(
-                f"two parameters are called `{program.words[word]}`",
-                source=program.source,
-                span=program.span(where),
-            )
+            raise program.refused(f"two parameters are called `{program.words[word]}`", where)
         seen.add(word)
 
 
@@ -140,17 +129,10 @@ def _check_places(program: Program) -> None:
         kind = kinds[row]
         if kind in _PLACED:
             if kind in (_K["return"], _K["return_nothing"]) and not in_function:
-                raise LanguageError(
-                    "`return` outside a function",
-                    source=program.source,
-                    span=program.span(row),
-                    hint="a program's value is its last expression",
-                )
+                hint = "a program's value is its last expression"
+                raise program.refused("`return` outside a function", row, hint)
             if kind in (_K["break"], _K["continue"]) and not in_loop:
-                word = tree_kinds.KINDS[kind]
-                raise LanguageError(
-                    f"`{word}` outside a loop", source=program.source, span=program.span(row)
-                )
+                raise program.refused(f"`{tree_kinds.KINDS[kind]}` outside a loop", row)
         elif kind in _FUNCTIONS:
             in_function, in_loop = True, False
         elif kind in _LOOPS:

@@ -294,7 +294,7 @@ class Signature:
         self.forms = [form for form in _FORMS if form in marks] or _FORMS
         self.parameters: list[Parameter] = []
         star = False
-        for part in _split(inside):
+        for part in split_outside(inside):
             if part == "*":
                 star = True
             else:
@@ -407,10 +407,10 @@ def starred(parameters: list[Parameter], text: Callable[[Parameter], str]) -> li
     return [*parts[:at], "*", *parts[at:]] if at < len(parts) else parts
 
 
-def _split(inside: str) -> list[str]:
-    """Split at commas outside brackets."""
+def split_outside(text: str) -> list[str]:
+    """The parts of a text between the commas that stand in no brackets."""
     parts, depth = [""], 0
-    for c in inside:
+    for c in text:
         depth += (c in "[({") - (c in "])}")
         if c == "," and not depth:
             parts.append("")
