@@ -241,19 +241,12 @@ class multinomial_row:
         return random.multinomial(np.asarray(input), num_samples, replacement, generator)
 
 
-OF_TENSORS: tuple[Any, ...] = (normal_mean, normal_std, normal_both)
-OF_RATES: tuple[Any, ...] = (poisson_row,)
-OF_WEIGHTS: tuple[Any, ...] = (multinomial_row,)
-OF_CHANCES: tuple[Any, ...] = (bernoulli_p,)
-
-
 @function(
     f"normal(Tensor mean, Tensor std, *, {_SOURCE}, Tensor out=None)|function",
     f"normal(Tensor mean, float std=1, *, {_SOURCE}, Tensor out=None)|function",
     f"normal(float mean, Tensor std, *, {_SOURCE}, Tensor out=None)|function",
     f"normal(float mean, float std, int[] size, *, {_SOURCE}, Tensor out=None, {OPTIONS})|function",
     samples="(0., 1., (3,))",
-    primitives=OF_TENSORS,
     overlap="whole whole",
 )
 def normal(
@@ -265,23 +258,22 @@ def normal(
         array = random.normal(nonnegative("normal", size), kind, mean, std, generator)
         return finish("normal", array, **options)
     if not isinstance(mean, Tensor):
-        return OF_TENSORS[1](std, mean=mean, generator=generator)
+        return normal_std(std, mean=mean, generator=generator)
     if not isinstance(std, Tensor):
-        return OF_TENSORS[0](mean, std=std, generator=generator)
-    return OF_TENSORS[2](mean, std, generator=generator)
+        return normal_mean(mean, std=std, generator=generator)
+    return normal_both(mean, std, generator=generator)
 
 
 @function(
     f"bernoulli(Tensor input, *, {_SOURCE}, Tensor out=None)",
     f"bernoulli(Tensor input, float p, *, {_SOURCE})",
     samples="(rand(2, 3))",
-    primitives=OF_CHANCES,
     overlap="whole whole",
 )
 def bernoulli(*, input: Array, generator: Generator | None, p: float | None = None) -> Any:
     """Ones with the probabilities in `input` (or all with probability `p`), zeros otherwise."""
     if p is None:
-        return OF_CHANCES[0](input, generator=generator)
+        return bernoulli_p(input, generator=generator)
     own = input.array
     return finish("bernoulli", _drawn_like(own, own.dtype, random.bernoulli, p, generator))
 
@@ -289,23 +281,21 @@ def bernoulli(*, input: Array, generator: Generator | None, p: float | None = No
 @function(
     "poisson(Tensor input, Generator? generator=None)|function",
     samples="(rand(2, 3)*5)",
-    primitives=OF_RATES,
 )
 def poisson(input: Array, generator: Generator | None) -> Any:
     """Numbers of Poisson's distribution with the rates in `input`."""
-    return OF_RATES[0](input, generator=generator)
+    return poisson_row(input, generator=generator)
 
 
 @function(
     f"multinomial(Tensor input, int num_samples, bool replacement=False, *, {_SOURCE}, Tensor out=None)",
     samples="(rand(2, 3), 2)",
-    primitives=OF_WEIGHTS,
 )
 def multinomial(
     input: Array, num_samples: int, replacement: bool, generator: Generator | None
 ) -> Any:
     """Indices drawn with the chances in the rows of `input`, which need not sum to one."""
-    return OF_WEIGHTS[0](
+    return multinomial_row(
         input, num_samples=num_samples, replacement=replacement, generator=generator
     )
 
@@ -334,7 +324,7 @@ NORMAL = _overwriting("normal", "NormalBackward0")
 RANDOM = _overwriting("random_full", "RandomBackward0")
 RANDOM_TO = _overwriting("random_to", "RandomBackward1")
 RANDOM_FROM = _overwriting("random_from", "RandomBackward2")
-BERNOULLI: tuple[Any, ...] = (_overwriting("bernoulli", "BernoulliBackward2"), bernoulli_tensor)
+BERNOULLI = _overwriting("bernoulli", "BernoulliBackward2")
 
 
 def _fill(primitive: Any, input: Any, draw: Callable[..., Array], *args: Any) -> Tensor:
@@ -406,13 +396,12 @@ def random_(*, input: Array, generator: Generator | None, **bounds: int | None) 
     f"bernoulli_(Tensor input, Tensor p, *, {_SOURCE})|method",
     f"bernoulli_(Tensor input, float p=0.5, *, {_SOURCE})|method",
     name="bernoulli_",
-    primitives=BERNOULLI,
 )
 def bernoulli_(input: Array, p: Any, generator: Generator | None) -> Tensor:
     """Fill with ones with probability `p` (a number, or a tensor of them), zeros otherwise."""
     if not isinstance(p, Tensor):
-        return _fill(BERNOULLI[0], input, random.bernoulli, p, generator)
+        return _fill(BERNOULLI, input, random.bernoulli, p, generator)
     array = input.array
     chances = np.broadcast_to(np.asarray(p.array), array.shape)
     values = random.bernoulli(array.shape, array.dtype, chances, generator)
-    return inplace(BERNOULLI[1], input, p, values=values)
+    return inplace(bernoulli_tensor, input, p, values=values)
