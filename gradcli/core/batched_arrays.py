@@ -615,11 +615,8 @@ def levels() -> tuple[BatchLevel, ...]:
 @contextmanager
 def opened(level: BatchLevel) -> Iterator[BatchLevel]:
     """A context in which a level is open: operators look for batched operands."""
-    before = modes.change(levels=(*levels(), level))
-    try:
+    with modes.changed(levels=(*levels(), level)):
         yield level
-    finally:
-        modes.restore(before)
 
 
 # -- random numbers -----------------------------------------------------------------------------------
@@ -641,13 +638,8 @@ def drawing(draw: F) -> F:
             raise RuntimeError(RANDOM)
         own = [level for level in inside if level.randomness == "different"]
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-        before = modes.change(
-            levels=()
-        )  # samplers call one another: only the outermost adds batches
-        try:
+        with modes.changed(levels=()):  # samplers call one another: only the outermost adds batches
             made = draw((*(level.size for level in own), *sizes), *args, **named)
-        finally:
-            modes.restore(before)
         for level in own:
             made = BatchedArray(made, level)
         return made

@@ -384,15 +384,12 @@ class Function(FunctionCtx):
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         ctx._edges = tuple(edge(t) if recorded else None for t in tensors)
         # Neither recorded nor differentiated forward: both are the Function's own affair.
-        before = modes.change(enabled=False, intercept=None)
-        try:
+        with modes.changed(enabled=False, intercept=None):
             if separate:
                 output = forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
-        finally:
-            modes.restore(before)
         state = modes.local.state
         outputs = output if isinstance(output, tuple) else (output,)
         try:

@@ -136,6 +136,21 @@ def restore(state: State | None) -> None:
     local.state = state
 
 
+class changed:
+    """A context in which fields of this thread's state have other values."""
+
+    __slots__ = ("_before", "_values")
+
+    def __init__(self, **values: Any) -> None:
+        self._values = values
+
+    def __enter__(self) -> None:
+        self._before = change(**self._values)
+
+    def __exit__(self, *error: object) -> None:
+        restore(self._before)
+
+
 def current() -> State:
     """This thread's state."""
     return local.state or _PLAIN

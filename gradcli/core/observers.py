@@ -17,8 +17,5 @@ def observing(callback: Callable[[tuple[str, Any, Any]], None]) -> Iterator[None
     "hook" ((kind, before, after)), "finish" (outgoing gradients, one for each edge), "accumulate" ((the
     gradient added, `.grad` after it)), "retain" (the gradient kept), "free" and "end" (None).
     """
-    before = modes.change(observer=callback)
-    try:
+    with modes.changed(observer=callback):
         yield
-    finally:
-        modes.restore(before)

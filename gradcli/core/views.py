@@ -398,11 +398,8 @@ def rebase(tensor: Tensor, node: Node) -> None:
         if base.views is not None:
             _mark(base.views)
         return
-    before = modes.change(enabled=True, rules=False, inference=False, intercept=None, pack=())
-    try:
+    with modes.changed(enabled=True, rules=False, inference=False, intercept=None, pack=()):
         rebase(shows.tensor, shows.leave(base).node)  # of whose views the base is one
-    finally:
-        modes.restore(before)
 
 
 def _batch_of_another(tensor: Tensor) -> Any:
@@ -443,8 +440,7 @@ def regenerate(view: Tensor) -> Node:
         finally:
             view.node = LAZY
     base = view.base
-    before = modes.change(enabled=True, rules=False, inference=False, intercept=None, pack=())
-    try:
+    with modes.changed(enabled=True, rules=False, inference=False, intercept=None, pack=()):
         if base is None:
             node: Node = view.shows.enter().node
         else:
@@ -452,8 +448,6 @@ def regenerate(view: Tensor) -> Node:
             strides = tuple(s // array.dtype.itemsize for s in array.strides)
             source = _of_kind(base, array.dtype)
             node = source.as_strided(array.shape, strides, view.storage_offset()).node
-    finally:
-        modes.restore(before)
     view.stale, view.node = False, node
     retain_anew(view)
     return node

@@ -74,11 +74,8 @@ def by_rule(function: Any, args: tuple[Any, ...], level: BatchLevel) -> Any:
         for a, d in zip(args, dims, strict=True)
     ]
     outside = tuple(each for each in modes.current().levels if each is not level)
-    before = modes.change(levels=outside)
-    try:
+    with modes.changed(levels=outside):
         found = function.vmap(VmapInfo(level.size, level.randomness), dims, *whole)
-    finally:
-        modes.restore(before)
     if not isinstance(found, tuple):
         raise RuntimeError(_TWO_RETURNS.format(f"a {type(found)} instead"))
     if len(found) != 2:

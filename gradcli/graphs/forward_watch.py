@@ -37,8 +37,5 @@ def _watching() -> Iterator[dict[Any, Any]]:
                 kept[node] = tensor
 
     keep.below = former  # type: ignore[attr-defined]
-    before = modes.change(intercept=keep)
-    try:
+    with modes.changed(intercept=keep):
         yield kept
-    finally:
-        modes.restore(before)

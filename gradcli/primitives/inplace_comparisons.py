@@ -45,11 +45,8 @@ def _logic(primitive: VjpRules) -> None:
     """`NAME_` of a logical function, which PyTorch does not record."""
 
     def write(input: Array, *other: Array) -> Any:
-        before = modes.change(enabled=False)
-        try:
+        with modes.changed(enabled=False):
             return inplace(primitive, input, *other)
-        finally:
-            modes.restore(before)
 
     other = ", Tensor other" * (len(primitive.names) - 1)
     _enter_as(primitive, write, [f"{primitive.name}_(Tensor input{other})|method"], [])

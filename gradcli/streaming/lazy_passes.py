@@ -63,11 +63,8 @@ class LazyProgram(NumpyProgram):
     @contextlib.contextmanager
     def recording(self) -> Iterator[dict[str, Tensor]]:
         """The columns as tensors of a program that runs inside."""
-        state = modes.change(recorder=Kernels(), before_write=lambda t: self.written(t.array))
-        try:
+        with modes.changed(recorder=Kernels(), before_write=lambda t: self.written(t.array)):
             yield self.tensors
-        finally:
-            modes.restore(state)
 
     def _append(self, operation: Operation) -> Operation:
         operation.index, self.count = self.count, self.count + 1

@@ -172,21 +172,17 @@ def read(trace: Tracer, cell: MemoryCell, part: Any) -> Value:
         return cell.value
     if cell.value.constant:
         return Value(np.array(part), known=True)
-    before = modes.change(recorder=trace, enabled=False, rules=False, inference=False)
-    try:
+    with modes.changed(recorder=trace, enabled=False, rules=False, inference=False):
         tensor = trace.tensor(cell.value)
         for step in steps(cell.layout, part):
             tensor = _taken(tensor, step)
         return trace.value_of(tensor)
-    finally:
-        modes.restore(before)
 
 
 def write(trace: Tracer, target: TracedArray, given: Any) -> None:
     """Write values of the target's shape over it."""
     cell, layout = target.cell, target.layout
-    before = modes.change(recorder=trace, enabled=False, rules=False, inference=False)
-    try:
+    with modes.changed(recorder=trace, enabled=False, rules=False, inference=False):
         value = trace.value_of(given)
         if value.value.dtype != layout.dtype:
             tensor = trace.tensor(value).to(dtypes.of(layout.dtype))
@@ -201,8 +197,6 @@ def write(trace: Tracer, target: TracedArray, given: Any) -> None:
             for part, step in zip(reversed(parts), reversed(path), strict=True):
                 out = _put(part, out, step)
             whole = trace.value_of(out)
-    finally:
-        modes.restore(before)
     layout[...] = given.layout if type(given) is TracedArray else given
     constant = cell.value.constant and value.constant
     cell.value = Value(np.array(cell.layout), known=True) if constant else whole

@@ -359,11 +359,8 @@ class Tracer:
 
         Raises RuntimeError where it asks for numbers, or draws them.
         """
-        state = modes.change(recorder=self)
-        try:
+        with modes.changed(recorder=self):
             result = function()
-        finally:
-            modes.restore(state)
         if self.refused is not None:
             raise self.refused
         return result
@@ -444,12 +441,8 @@ def decomposition(call: Call) -> list[Value]:
         return value
 
     args = [operand(a) for a in call.args]
-    before = modes.change(recorder=found, enabled=False, rules=False)
-    try:
-        with np.errstate(all="ignore"):
-            result = call.primitive.compute(args)
-    finally:
-        modes.restore(before)
+    with modes.changed(recorder=found, enabled=False, rules=False), np.errstate(all="ignore"):
+        result = call.primitive.compute(args)
     results = result if isinstance(result, (tuple, list)) else [result]
     values = [found.value_of(r) for r in results]
     for inner in calls(values):

@@ -34,13 +34,10 @@ def blame(
     """
     recorded: list[tuple[Any, Any, Any]] = []
     leaves = {n: wrap(np.array(a), requires_grad=n in wrt) for n, a in arrays.items()}
-    before = modes.change(
+    with modes.changed(
         intercept=lambda primitive, values, made: recorded.append((primitive, values, made))
-    )
-    try:
+    ):
         function(**leaves)
-    finally:
-        modes.restore(before)
     for primitive, values, made in recorded:
         node = _node_of(made)
         if node is None:

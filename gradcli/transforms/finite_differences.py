@@ -283,12 +283,8 @@ def _felt(function: Function, tensors: Mapping[str, Tensor], cotangents: Sequenc
     def seen(primitive: Any, values: Any, result: Any) -> None:
         made.extend(t for t in outputs_of(result) if t.requires_grad)
 
-    before = modes.change(intercept=seen)
-    try:
-        with modes.enable_grad():
-            outputs = outputs_of(function(**tensors))
-    finally:
-        modes.restore(before)
+    with modes.changed(intercept=seen), modes.enable_grad():
+        outputs = outputs_of(function(**tensors))
     slopes = of_recorded(outputs, made, _starts(outputs, cotangents))
     total = 0.0
     for t, g in zip(made, slopes, strict=True):

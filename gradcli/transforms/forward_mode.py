@@ -191,11 +191,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tensor.stride() != tangent.stride():  # PyTorch copies it to where it lies as the tensor
         refuse_shared(tensor)
     push = modes.current().intercept
-    before = modes.change(enabled=True, intercept=getattr(push, "below", None))
-    try:
+    with modes.changed(enabled=True, intercept=getattr(push, "below", None)):
         out: Tensor = tensor.view_as(tensor)
-    finally:
-        modes.restore(before)
     set_own(out, _here.level, tangent)
     for level_of_func in modes.nested.get()[-1:]:  # what a derivative is given may be written
         out.shows = Shown(tensor, level_of_func.since)

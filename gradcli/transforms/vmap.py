@@ -216,11 +216,8 @@ def _entered(tensor: Tensor, dim: int, level: BatchLevel) -> Tensor:
 def _recorded(way: Any, tensor: Any, dim: int, level: BatchLevel) -> Any:
     """A way into a batch or out of it, in any mode the same: to PyTorch it is no operation."""
     inference = modes.current().inference
-    before = modes.change(enabled=modes.is_grad_enabled() or not inference)
-    try:
+    with modes.changed(enabled=modes.is_grad_enabled() or not inference):
         out = way(tensor, dim, level)
-    finally:
-        modes.restore(before)
     if inference:
         out.inference = tensor.inference
     return out
