@@ -592,18 +592,12 @@ class Folder:
     def __init__(self, path: str) -> None:
         import tempfile
 
-        from gradcli.commands.command_errors import usage
-
-        self.path = os.path.realpath(os.path.expanduser(path))
+        self.name, self.path = path, os.path.realpath(os.path.expanduser(path))
         try:
             if os.path.lexists(self.path) and (
                 not os.path.isdir(self.path) or os.listdir(self.path)
             ):
-                raise usage(
-                    f"cannot write the folder {path}: there is something of that name",
-                    hint="remove it, or choose another name",
-                    kind="file",
-                )
+                raise self._taken()
             with held():
                 self.temporary = tempfile.mkdtemp(
                     dir=os.path.dirname(self.path), prefix=".gradcli-"
@@ -615,18 +609,32 @@ class Folder:
     def __enter__(self) -> str:
         return self.temporary
 
-    def __exit__(self, kind: Any, *rest: object) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: object) -> None:
         import shutil
 
         with held():
-            if kind is None:
-                mask = os.umask(0)
-                os.umask(mask)
-                os.chmod(self.temporary, 0o777 & ~mask)
-                os.replace(self.temporary, self.path)
-            else:
+            try:
+                if kind is None:
+                    mask = os.umask(0)
+                    os.umask(mask)
+                    os.chmod(self.temporary, 0o777 & ~mask)
+                    os.replace(self.temporary, self.path)
+            except OSError:  # somebody else was faster
+                raise self._taken() from None
+            finally:
                 shutil.rmtree(self.temporary, ignore_errors=True)
-            unfinished.discard(self.temporary)
+                unfinished.discard(self.temporary)
+        if isinstance(error, OSError) and error.filename in (None, self.temporary):
+            raise unwritable(self.name, error, usage=False) from None
+
+    def _taken(self) -> Exception:
+        from gradcli.commands.command_errors import usage
+
+        return usage(
+            f"cannot write the folder {self.name}: there is something of that name",
+            hint="remove it, or choose another name",
+            kind="file",
+        )
 
 
 def _replace_file(path: str, text: str | bytes) -> None:

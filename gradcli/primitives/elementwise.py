@@ -1205,7 +1205,7 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
             other = other.astype(self.dtype)
         with np.errstate(all="ignore"):
             made = self * log(other)
-        zero = (self == 0) & ~np.isnan(np.asarray(other))
+        zero = (self == 0) & np.logical_not(np.isnan(other))
         return where(zero, made.dtype.type(0), made)
 
     def of_tensors(self: Array, other: Array) -> Array:

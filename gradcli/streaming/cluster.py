@@ -308,15 +308,24 @@ class Cluster:
             self.folder = tempfile.mkdtemp(prefix="gradcli-workers-")
             interrupts.begin(self.folder)
         dask.config.set({"temporary-directory": self.folder, **_SETTINGS})
-        with _ending_with_this_process():
-            self.cluster = self.distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=":0",
-                silence_logs=logging.CRITICAL,
-                memory_limit=0,
-            )
+        try:
+            with _ending_with_this_process():
+                self.cluster = self.distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=":0",
+                    silence_logs=logging.CRITICAL,
+                    memory_limit=0,
+                )
+        except BaseException as error:
+            self._close_local()
+            if not isinstance(error, RuntimeError | OSError | TimeoutError):
+                raise
+            raise _refused(
+                f"a worker did not start: {' '.join(str(error).split())[:200]}",
+                "somebody killed it, or its memory is too small: choose fewer --workers",
+            ) from None
         return self.cluster
 
     def _check(self, address: str | None) -> None:

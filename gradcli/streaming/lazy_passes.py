@@ -23,7 +23,7 @@ from gradcli.streaming.running_sums import Column, Values, Work
 from gradcli.system import dtypes
 from gradcli.tables.parts import Parts
 from gradcli.tracing.abstract_arrays import AbstractArray
-from gradcli.tracing.abstract_evaluation import unread
+from gradcli.tracing.abstract_evaluation import outline
 from gradcli.tracing.numpy_program import NumpyProgram, Operation, key_of, live, operands, replaced
 from gradcli.tracing.numpy_tracer import Kernels
 
@@ -54,7 +54,7 @@ class LazyProgram(NumpyProgram):
         self.pending: Any = weakref.WeakSet()  # numbers that are not known yet
         self.plans: dict[Any, _LazyWork] = {}
         real = dtypes.default.real
-        wide = {n: self.input(n, unread(c.shape(rows), real)) for n, c in columns.items()}
+        wide = {n: self.input(n, outline(c.shape(rows), real)) for n, c in columns.items()}
         self.cut = Partition([], wide.values(), rows)
         for op in wide.values():
             self.cut.classify(op)

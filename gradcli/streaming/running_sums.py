@@ -23,7 +23,7 @@ from gradcli.system.cascaded_sums import Tree
 from gradcli.tables import Table, TableError
 from gradcli.tables.parts import Part, Parts, columns_of
 from gradcli.tables.source import changed
-from gradcli.tracing.abstract_evaluation import unread
+from gradcli.tracing.abstract_evaluation import outline
 from gradcli.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
 Values = dict[int, Any]
@@ -102,7 +102,7 @@ class Work:
         dtypes.set_default_dtype(getattr(dtypes, self.dtype))
         make, arguments = self.source
         real = dtypes.default.real
-        columns = {n: unread(c.shape(self.rows), real) for n, c in self.columns.items()}
+        columns = {n: outline(c.shape(self.rows), real) for n, c in self.columns.items()}
         return make(*arguments), {**columns, **self.shared}
 
     def _plan(self) -> tuple[NumpyTracer, Partition]:

@@ -99,7 +99,7 @@ def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
         table.validate(full=True)  # offsets that lie would be read wherever they point
         return ArrowTable(file.name, table)
     except errors as error:
-        raise _worded(file.name, file.kind, error) from None
+        raise _worded(file.name, file.kind, error, file.path) from None
 
 
 def _seekable(file: Opened, arrow: Any) -> Any:
@@ -122,7 +122,7 @@ def arrow_batches(
             yield ArrowTable(file.name, batch, start), share
             start += batch.num_rows
     except (arrow.ArrowException, OSError, ValueError) as error:
-        raise _worded(file.name, file.kind, error) from None
+        raise _worded(file.name, file.kind, error, file.path) from None
 
 
 def _batches(
@@ -342,11 +342,39 @@ def _is_plain(types: Any, column: Any) -> bool:
 
 
 # -- parts of files -------------------------------------------------------------------------------
-def _worded(name: str, kind: str, error: Exception) -> TableError:
-    words = " ".join(str(error).split())
+def _worded(
+    name: str, kind: str, error: Exception, path: str | None = None, group: int | None = None
+) -> Exception:
+    """What is wrong with a file. path: of a Parquet file, of which the row group at fault is looked for."""
+    words = " ".join(str(error).split())[:100]
+    if isinstance(error, MemoryError):
+        return MemoryError(words)
+    if isinstance(error, FileNotFoundError):
+        return TableError(f"{name}: there is no such file any more")
     if kind == "arrows":
-        return TableError(f"{name}: not a stream of Arrow's ({words[:100]})")
-    return TableError(f"{name}: not a {kind.title()} file ({words[:100]})")
+        return TableError(f"{name}: not a stream of Arrow's ({words})")
+    if path is not None and group is None:
+        group = _broken_group(path)
+    if group is not None:
+        return TableError(
+            f"{name}: row group {group + 1} cannot be read ({words})", hint="the file is damaged"
+        )
+    return TableError(f"{name}: not a {kind.title()} file ({words})")
+
+
+def _broken_group(path: str) -> int | None:
+    """The first row group of a Parquet file that cannot be read, by its number."""
+    import pyarrow.parquet as parquet
+
+    arrow, group = pyarrow(path), None
+    try:
+        with parquet.ParquetFile(path) as reader:
+            for group in range(reader.metadata.num_row_groups):
+                for _ in reader.iter_batches(row_groups=[group], use_threads=False):
+                    pass
+    except (arrow.ArrowException, OSError, ValueError):
+        return group
+    return None
 
 
 def row_groups(file: Opened) -> tuple[list[str], list[int]]:
@@ -382,14 +410,18 @@ def row_group(
 
     full = os.path.expanduser(path)
     try:
-        with parquet.ParquetFile(full, metadata=_footer(full, stamp(full)), **_BY_PAGES) as reader:
+        reader = parquet.ParquetFile(full, metadata=_footer(full, stamp(full)), **_BY_PAGES)
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise _worded(path, "parquet", error) from None
+    try:
+        with reader:
             for batch in reader.iter_batches(
                 rows, row_groups=[number], columns=list(columns) or None, use_threads=False
             ):
                 yield ArrowTable(path, batch, start)
                 start += batch.num_rows
     except (arrow.ArrowException, OSError, ValueError) as error:
-        raise _worded(path, "parquet", error) from None
+        raise _worded(path, "parquet", error, full, number) from None
 
 
 def feather_rows(file: Opened) -> tuple[list[str], int]:

@@ -74,7 +74,9 @@ def check(path: str, before: Stamp | None) -> None:
 
 
 def changed(path: str) -> TableError:
-    """The error about a file that somebody writes meanwhile."""
+    """The error about a file that somebody writes or deletes meanwhile."""
+    if not os.path.exists(os.path.expanduser(path)):
+        return TableError(f"{path} was deleted while it was read")
     return TableError(f"{path} changed while it was read", hint="read it once it is complete")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import operator
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,10 +44,25 @@ def unread(shape: tuple[int, ...], dtype: Any) -> Any:
     return np.ndarray(shape, kind, memory)
 
 
-def blank(op: Operation) -> Any:
-    """An array of the operation's shape, dtype and layout; its memory is never touched."""
+def outline(shape: tuple[int, ...], dtype: Any, strides: Any = None) -> Any:
+    """An array of which only views may be made: a large one has no memory, nor addresses."""
+    kind = np.dtype(dtype)
+    if strides is None:
+        if math.prod(shape) * kind.itemsize < _MAPPED:
+            return np.empty(shape, kind)
+        strides = tuple(math.prod(shape[i + 1 :]) * kind.itemsize for i in range(len(shape)))
+    return np.lib.stride_tricks.as_strided(np.empty((), kind), shape, strides)
+
+
+def blank(op: Operation, copied: bool = False) -> Any:
+    """An array of the operation's shape, dtype and layout.
+
+    copied: it may be read, as where another shape needs a copy; else no more than views may be made of it.
+    """
     if op.contiguous or op.strides is None:
-        return unread(op.shape, op.dtype)
+        return (unread if copied else outline)(op.shape, op.dtype)
+    if not copied:
+        return outline(op.shape, op.dtype, op.strides)
     span = sum(s * (n - 1) for s, n in zip(op.strides, op.shape, strict=True) if n > 1)
     if min(op.strides, default=0) < 0:
         return np.empty(op.shape, op.dtype)[tuple(slice(None, None, -1) for _ in op.shape)]
@@ -228,7 +244,8 @@ def method_call(name: str) -> MethodCall:
 
 def view(graph: NumpyProgram, op: Operation, name: str, args: Any, options: Any) -> Operation:
     """The result of a method that gives a view (or a copy, where there is none)."""
-    trial = _method(blank(op), name, *args, **options)
+    copied = not op.contiguous and name in ("reshape", "ravel")
+    trial = _method(blank(op, copied), name, *args, **options)
     shape = tuple(trial.shape)
     if shape == op.shape and (
         name in ("reshape", "squeeze", "ravel")
@@ -267,8 +284,10 @@ def indexed(graph: NumpyProgram, op: Operation, index: Any) -> Operation | None:
         elif isinstance(part, list):
             advanced = True
     if not advanced:
-        trial = blank(op)[index]
-        if isinstance(trial, np.generic):
+        inside = index if type(index) is tuple else (index,)
+        whole = any(part is Ellipsis for part in inside)
+        trial = blank(op)[inside if whole else (*inside, ...)]  # a view, never a number
+        if not trial.ndim:
             return graph.put("view", operator.getitem, (op, index), None, (), op.dtype)
         if trial.shape == op.shape and trial.strides == blank(op).strides and has_layout(op):
             return op
@@ -805,7 +824,10 @@ def _probe(primitive: Any, args: tuple[Any, ...], given: list[Operation]) -> Any
     if size <= _TRIAL:
         with np.errstate(all="ignore"):
             return PrimitiveCall.of(primitive)(
-                *[replaced(a, blank if primitive.view else _ones) for a in args]
+                *[
+                    replaced(a, partial(blank, copied=True) if primitive.view else _ones)
+                    for a in args
+                ]
             )
     first = args[0]
     if type(first) is not Operation or not first.ndim:
