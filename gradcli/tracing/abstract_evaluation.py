@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
 import operator
@@ -818,7 +819,11 @@ def _several(found: Any) -> list[Any]:
 def _probe(primitive: Any, args: tuple[Any, ...], given: list[Operation]) -> Any:
     """What a primitive gives for stand-ins of its operands, or for as many entries as there may
     be; else None."""
-    size = 0 if primitive.view else sum(o.size for o in given)
+    size = 0
+    if not primitive.view:
+        size = sum(o.size for o in given)
+        with contextlib.suppress(ValueError):  # shapes that do not broadcast
+            size = max(size, math.prod(np.broadcast_shapes(*[o.shape for o in given])))
     if not primitive.view and any(o.dtype.kind == "b" and o.kind != "constant" for o in given):
         return None
     if size <= _TRIAL:

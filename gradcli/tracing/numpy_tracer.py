@@ -165,6 +165,8 @@ class Kernels:
         except (*OPERATION_ERRORS, AttributeError, Untraceable) as error:
             from gradcli.core import random
 
+            if graph.stop is not None and error is graph.stop[1]:
+                raise
             before = random.snapshot()
             made = abstract_evaluation.row_called(
                 graph, primitive, [_argument(graph, a) for a in operands]
