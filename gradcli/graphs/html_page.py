@@ -120,6 +120,7 @@ def page_data(graph: Graph, options: Options) -> dict[str, Any]:
         if view.whole
         else _tops(view, ids),
         "grads": graph.describer.grads is not None,
+        "show_grads": options.grads,
         "forward": options.forward,
         "edges": options.edges,
         "depth": view.depth,

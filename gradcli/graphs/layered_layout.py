@@ -8,13 +8,14 @@ order within the layers (barycentres), then places (least squares under the orde
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-LONGEST_EDGE = 4  # edges over more layers end in a small reference instead
-GAP, LAYER_GAP, BEND = 26.0, 46.0, 10.0
+LONGEST_EDGE = 4  # edges over more layers end in a small reference instead,
+CLEAR, FEW_ENDS = 150, 4  # but where the graph is small and few edges lead to the target
+GAP, LAYER_GAP, BEND = 26.0, 34.0, 10.0
 SWEEPS, ROUNDS = 6, 10
 REFERENCE_HEIGHT = 24.0
 
@@ -62,9 +63,11 @@ def layout(boxes: Sequence[Box], wires: Sequence[Wire]) -> Layout:
     everything = list(boxes)
     _assign_layers(everything, wires)
     chains: list[tuple[Wire, list[Box]]] = []
+    ends = Counter(wire.target for wire in wires)
     for wire in wires:
         source, target = everything[wire.source], everything[wire.target]
-        if target.layer - source.layer > LONGEST_EDGE:
+        clear = len(boxes) <= CLEAR and ends[wire.target] <= FEW_ENDS
+        if target.layer - source.layer > LONGEST_EDGE and not clear:
             end = Box(len(everything), wire.reference_width, wire.reference_height)
             end.layer = source.layer + 1
             wire.reference = end
@@ -200,15 +203,17 @@ def _pulls(chains: list[Chain]) -> tuple[Pulls, Pulls]:
     """Return the weights of the least squares: strong along a spine, weak for branches."""
     inner = {chain[0].key for _, chain in chains}
     spines: dict[int, set[int]] = defaultdict(set)
-    for wire, chain in chains:
-        if chain[-1].key in inner:
-            spines[wire.source].add(wire.target)
+    for long in (False, True):  # of a short and a long way down the short one is the spine
+        for wire, chain in chains:
+            if chain[-1].key in inner and (len(chain) > 2) == long:
+                if not long or not spines[wire.source]:
+                    spines[wire.source].add(wire.target)
     ups: Pulls = defaultdict(list)
     downs: Pulls = defaultdict(list)
     for wire, chain in chains:
         deep = chain[-1].key in inner
         spine = len(spines[wire.source]) == 1
-        straight = deep and spine
+        straight = deep and spines[wire.source] == {wire.target}
         offset = 0.0 if straight else port(wire, chain[0]) - chain[0].x
         for a, b in pairwise(chain):
             bends = (not a.height) + (not b.height)

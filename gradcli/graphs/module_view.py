@@ -178,17 +178,19 @@ class Modules:
             return _closed(chains, (opens | {one for calls in above for one in calls}) - kept)
         opens -= kept
         chosen = _closed(chains, opens)
-        tried: set[int] = set()
         while _count(chains, chosen) < FEWEST_BOXES:
-            largest = (box for box, _ in Counter(chosen.values()).most_common() if box in callers)
-            box = next((one for one in largest if one not in tried | kept), None)
-            if box is None:
+            ordered = Counter(chosen.values()).most_common()
+            counts = {
+                box: _count(chains, _closed(chains, opens | {box}))
+                for box, _ in ordered
+                if box in callers and box not in kept
+            }
+            fewest = min(counts, key=lambda box: counts[box], default=-1)
+            box = next((one for one, n in counts.items() if n <= MOST_BOXES), fewest)
+            if counts.get(box, math.inf) > 2 * MOST_BOXES:
                 break
-            tried.add(box)
-            found = _closed(chains, opens | {box})
-            if _count(chains, found) <= MOST_BOXES:
-                opens.add(box)
-                chosen = found
+            opens.add(box)
+            chosen = _closed(chains, opens)
         return chosen
 
     def _above(self, box: int) -> list[int]:

@@ -68,6 +68,12 @@ class Browser:
         """Load a file."""
         self._call("POST", f"{self.session}/url", {"url": path.as_uri()})
 
+    def resize(self, width: int, height: int) -> None:
+        """Give the page a window of so many pixels, however small."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        body = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
+        self._call("POST", f"{self.session}/goog/cdp/execute", body)
+
     def open_at(self, path: Path, fragment: str) -> None:
         """Load a file at a place in it, from anew."""
         self._call("POST", f"{self.session}/url", {"url": "about:blank"})

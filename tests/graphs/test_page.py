@@ -381,9 +381,9 @@ class TestInChromium:
             loss = model(torch.randn(2, 4)).sum()
         graph = graphs.inspect(loss, model=model, grads=True)
         path = tmp_path / "page.html"
-        path.write_text(graph.to_html(by="module"), encoding="utf-8")
+        path.write_text(graph.to_html(by="module", depth=2), encoding="utf-8")
         browser.open(path)
-        assert browser.text("#chains") == "modules"
+        assert browser.text("#chains") == "Fold modules"
         assert "Sequential0" in browser.text("#view") and "ReluBackward0" not in browser.text(
             "#view"
         )
@@ -394,6 +394,26 @@ class TestInChromium:
         assert browser.count(".node.active") == 1
         browser.type("#find", "0.0.weight<Enter>")
         assert "0.0.weight" in browser.text("#panel h2")
+        assert browser.console() == []
+
+    def test_narrow_and_long_the_graph_stays_in_sight(
+        self, browser: Browser, tmp_path: Path
+    ) -> None:
+        graph = tensors.chain(60)
+        graph.source = "\n".join(f"y{k} = tanh(x)" for k in range(18))
+        path = tmp_path / "page.html"
+        path.write_text(graph.to_html(grads=True, collapse=False), encoding="utf-8")
+        height = "return document.querySelector(arguments[0]).clientHeight"
+        try:
+            for width in (1280, 400):
+                browser.resize(width, 800)
+                browser.open(path)
+                assert browser.run(height, "#graph") > 400
+                assert browser.run(height, "#source") < 60
+                assert browser.run("return !document.getElementById('map').hidden")
+                assert browser.text("#view .node .grad").startswith("grad 1")
+        finally:
+            browser.resize(1280, 800)
         assert browser.console() == []
 
     def test_forward_has_the_inputs_above(self, browser: Browser, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ function spread(down) {
 
 function press(name) {
   state[name] = !state[name];
-  if (name === "chains" && state.chains) chains.forEach((chain) => (chain.open = false));
+  if (name === "chains" && state.chains) chains.forEach((chain) => (chain.open = Boolean(chain.begins)));
   $(name).setAttribute("aria-pressed", state[name]);
   draw();
   fit(0.35);
@@ -100,6 +100,7 @@ function unfoldAll() {
 function theme() {
   const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = dark ? "light" : "dark";
+  showMap();
 }
 
 const keys = {
@@ -154,6 +155,12 @@ function controls() {
     fit(0.35);
   }, "input");
   on("theme", theme);
+  on("map", moveByMap, "pointerdown");
+  on("map", moveByMap, "pointermove");
+  on("source-view", () => {
+    const open = $("source").classList.toggle("open");
+    Object.assign($("source-view"), { ariaExpanded: open, textContent: open ? "Fold program" : "Show program" });
+  });
   on("text-view", () => $("text").showModal());
   on("help-view", () => $("help").showModal());
   on("first", () => go(0));
@@ -169,6 +176,6 @@ function controls() {
   }, "submit");
   new ResizeObserver(() => {
     measureFrame();
-    fit(0.5);
+    fit(SMALLEST);
   }).observe(graph);
 }

@@ -7,7 +7,7 @@ const chains = findChains();
 const chainOf = new Map();
 // Calls of modules fold as chains do; where there are any, straight chains stay as they are.
 const firstGroup = data.groups ? 0 : Infinity;
-if (data.groups) chains.splice(0, chains.length, ...data.groups.map((group) => ({ ...group, hidden: group.members })));
+if (data.groups) chains.splice(0, chains.length, ...data.groups.map((group) => ({ ...group, begins: group.open, hidden: group.members })));
 else chains.forEach((chain, k) => chain.hidden.forEach((i) => chainOf.set(i, k)));
 const turn = new Map(steps.map((step, k) => [step.node, k]));
 

@@ -1,7 +1,7 @@
 // A layered layout, as layers.py has it: layers by longest path, bends for edges that
 // pass layers, an order by barycentres, places by least squares under that order.
 const Layered = (() => {
-  const LONGEST_EDGE = 4, GAP = 26, LAYER_GAP = 50, BEND = 10, MANY = 5000;
+  const LONGEST_EDGE = 4, CLEAR = 150, FEW_ENDS = 4, GAP = 26, LAYER_GAP = 36, BEND = 10, MANY = 5000;
   // In a very large graph there is time for less.
   const sweeps = (all) => (all.length > MANY ? 1 : 6), rounds = (all) => (all.length > MANY ? 3 : 10);
   const FAR_HEIGHT = 24;
@@ -10,7 +10,10 @@ const Layered = (() => {
   function layout(boxes, wires) {
     const all = boxes.map((box, key) => Object.assign(box, { key, layer: 0, x: 0, y: 0 }));
     assignLayers(all, wires.filter((wire) => !wire.far));
-    const chains = [];
+    const chains = [], ends = boxes.map(() => 0);
+    for (const wire of wires) ends[wire.target]++;
+    // A long edge is drawn where the graph is small and few lead to its target.
+    const fits = (wire, length) => length <= LONGEST_EDGE || (boxes.length <= CLEAR && ends[wire.target] <= FEW_ENDS);
     const add = (width, height, layer) => {
       const box = { key: all.length, width, height, layer, x: 0, y: 0, bend: height === 0 };
       all.push(box);
@@ -19,7 +22,7 @@ const Layered = (() => {
     for (const wire of wires) {
       const source = all[wire.source], target = all[wire.target];
       wire.end = null;
-      if (wire.far || target.layer - source.layer > LONGEST_EDGE) {
+      if (wire.far || !fits(wire, target.layer - source.layer)) {
         wire.end = add(wire.farWidth, FAR_HEIGHT, source.layer + 1);
         chains.push({ wire, path: [source, wire.end] });
         continue;
@@ -147,13 +150,14 @@ const Layered = (() => {
   function pulls(boxes, chains) {
     const inner = new Set(chains.map(({ path }) => path[0].key));
     const spines = boxes.map(() => new Set());
-    for (const { wire, path } of chains) {
-      if (inner.has(path[path.length - 1].key)) spines[wire.source].add(wire.target);
+    // Of a short and a long way down the short one is the spine.
+    for (const long of [false, true]) for (const { wire, path } of chains) {
+      if (inner.has(path[path.length - 1].key) && path.length > 2 === long && !(long && spines[wire.source].size)) spines[wire.source].add(wire.target);
     }
     const ups = boxes.map(() => []), downs = boxes.map(() => []);
     for (const { wire, path } of chains) {
       const deep = inner.has(path[path.length - 1].key), spine = spines[wire.source].size === 1;
-      const straight = deep && spine;
+      const straight = deep && spine && spines[wire.source].has(wire.target);
       let offset = straight ? 0 : port(wire, path[0]) - path[0].x;
       for (let k = 1; k < path.length; k++) {
         const a = path[k - 1], b = path[k];

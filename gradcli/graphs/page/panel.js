@@ -70,9 +70,11 @@ function showInputs(node) {
 
 function showOverview() {
   panel.replaceChildren(html("h2", "Backward graph"), html("p", data.totals));
-  if (data.diagnosis.length) panel.append(html("h3", "what is wrong"));
-  for (const { text, place, code, advice } of data.diagnosis) {
-    panel.append(html("p", `${place ? `${place}  ` : ""}${text}`, "bad"));
+  let heading = "";
+  for (const { text, place, code, advice, fault } of data.diagnosis) {
+    const kind = fault ? "what is wrong" : "worth knowing";
+    if (kind !== heading) panel.append(html("h3", (heading = kind)));
+    panel.append(html("p", `${place ? `${place}  ` : ""}${text}`, fault ? "bad" : ""));
     if (code) panel.append(html("code", code, "piece"));
     if (advice) panel.append(html("p", advice));
   }
@@ -93,6 +95,7 @@ function showOverview() {
 function showSource(span) {
   const text = data.source || "", box = $("source"), room = 1500;
   box.hidden = !text;
+  $("source-view").hidden = !text.trim().includes("\n");
   if (!span) return box.replaceChildren(short(text, 2 * room));
   const [start, end] = span, mark = html("mark", short(text.slice(start, end), 2 * room));
   const before = text.slice(Math.max(0, start - room), start), after = text.slice(end, end + room);

@@ -3,7 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const { nodes, steps, roots } = data;
 nodes.forEach((node, i) => (node.groups = data.grouped ? data.grouped[i] : []));
 const $ = (id) => document.getElementById(id);
-const SHORTEST_FOLD = 3, FOLD_ABOVE = 60, FAR_TEXT = 14, NONE_WIDTH = 46, EDGE_TEXT = 24, CULL_ABOVE = 300;
+const SHORTEST_FOLD = 3, FOLD_ABOVE = 60, FAR_TEXT = 14, NONE_WIDTH = 46, EDGE_TEXT = 24, CULL_ABOVE = 300, MAP_ABOVE = 100, SMALLEST = 0.43;
 const PAD = 14, LINE = 15;
 
 const state = {
@@ -11,5 +11,5 @@ const state = {
   selected: null, hovered: null, step: 0, shown: 0, timer: null, found: [], at: -1,
   scale: 1, x: 0, y: 0,
 };
-const drawn = { items: new Map(), owner: new Map(), wires: [], layers: [], groups: {}, width: 0, height: 0 };
+const drawn = { items: new Map(), owner: new Map(), wires: [], layers: [], groups: {}, map: {}, width: 0, height: 0 };
 const graph = $("graph"), view = $("view"), panel = $("panel");

@@ -51,8 +51,10 @@ function showReached(item, k, active) {
   item.card.classList.toggle("done", last !== null);
   item.card.classList.toggle("active", active);
   if (!item.grad) return;
-  item.grad.textContent = last === null || !data.grads ? "" : gradText(nodes[last].grad);
-  item.grad.classList.toggle("bad", last !== null && nodes[last].bad);
+  // Asked for, gradients are there from the beginning; else each comes with its step.
+  const shown = last ?? (data.show_grads && !k ? ids[0] : null);
+  item.grad.textContent = shown === null || !data.grads ? "" : gradText(nodes[shown].grad);
+  item.grad.classList.toggle("bad", shown !== null && nodes[shown].bad);
 }
 
 function showFlow(wire, text) {

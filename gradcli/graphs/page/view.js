@@ -11,6 +11,7 @@ function move(x, y, scale = state.scale) {
   view.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${scale.toFixed(4)})`);
   graph.classList.toggle("tiny", scale < 0.42);
   if (!culling) culling = requestAnimationFrame(cull);
+  showMap();
 }
 
 // In a large graph only what is near the window is painted.
@@ -34,6 +35,32 @@ function cull() {
     hide(wire.path, !near);
     if (wire.chip) hide(wire.chip, !shown(wire.end));
   }
+}
+
+// The whole graph in the corner, with the window in it, where it is large; a pointer there moves about.
+function showMap() {
+  const map = $("map"), { width: w, height: h } = map, margin = 6;
+  const fits = drawn.width * state.scale <= frame.width && drawn.height * state.scale <= frame.height;
+  map.hidden = fits && drawn.items.size < MAP_ABOVE;
+  if (map.hidden) return;
+  const scale = Math.min((w - 2 * margin) / drawn.width, (h - 2 * margin) / drawn.height), paint = map.getContext("2d");
+  const left = (w - drawn.width * scale) / 2, top = (h - drawn.height * scale) / 2, colours = getComputedStyle(document.documentElement);
+  Object.assign(drawn.map, { scale, left, top });
+  paint.clearRect(0, 0, w, h);
+  paint.fillStyle = colours.getPropertyValue("--wire");
+  for (const { box: { x, y, width, height } } of drawn.items.values()) {
+    paint.fillRect(left + (x - width / 2) * scale, top + (y - height / 2) * scale, Math.max(1, width * scale), Math.max(1, height * scale));
+  }
+  paint.strokeStyle = colours.getPropertyValue("--focus");
+  paint.strokeRect(left - (state.x / state.scale) * scale, top - (state.y / state.scale) * scale, (frame.width / state.scale) * scale, (frame.height / state.scale) * scale);
+}
+
+function moveByMap(event) {
+  if (event.type !== "pointerdown" && !event.buttons) return;
+  const at = $("map").getBoundingClientRect(), { scale, left, top } = drawn.map;
+  const shrunk = $("map").width / at.width;
+  const x = ((event.clientX - at.left) * shrunk - left) / scale, y = ((event.clientY - at.top) * shrunk - top) / scale;
+  move(frame.width / 2 - x * state.scale, frame.height / 2 - y * state.scale);
 }
 
 function hide(made, hidden) {
