@@ -198,7 +198,7 @@ def _cut_off(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Fin
 
 def _not_optimized(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
     """Parameters that have a gradient, and that no optimizer steps though others are stepped."""
-    if facts is None or not facts.optimized:
+    if facts is None or not facts.optimized or error is not None:  # or its step was still to come
         return
     found: dict[Place | None, list[str]] = {}
     for i, node in enumerate(graph.skeleton.nodes):

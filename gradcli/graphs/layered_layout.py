@@ -205,9 +205,9 @@ def _pulls(chains: list[Chain]) -> tuple[Pulls, Pulls]:
     spines: dict[int, set[int]] = defaultdict(set)
     for long in (False, True):  # of a short and a long way down the short one is the spine
         for wire, chain in chains:
-            if chain[-1].key in inner and (len(chain) > 2) == long:
-                if not long or not spines[wire.source]:
-                    spines[wire.source].add(wire.target)
+            deep = chain[-1].key in inner and (len(chain) > 2) == long
+            if deep and not (long and spines[wire.source]):
+                spines[wire.source].add(wire.target)
     ups: Pulls = defaultdict(list)
     downs: Pulls = defaultdict(list)
     for wire, chain in chains:

@@ -119,13 +119,32 @@ FAULTS = {
         "a = torch.randn(1, requires_grad=True)\nw = torch.tensor(float('nan'))\n"
         "z = a * w  # FAULT\nloss = z.nan_to_num(0).sum()\n",
     ),
-    # the REINFORCE loops of pytorch/examples' kind, without their detach(): a state carried over
+    # MorvanZhou/PyTorch-Tutorial, 406_GAN before pull request 91 (pytorch/pytorch #39141): the
+    # discriminator's step changes what the generator's loss has saved
+    "stepped too early": (
+        *("in place", "opt_D.step()"),
+        "G = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 4))\n"
+        "D = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1), nn.Sigmoid())\n"
+        "opt_D = torch.optim.Adam(D.parameters(), lr=0.1)\n"
+        "prob0, prob1 = D(x), D(G(torch.randn(8, 5)))\n"
+        "D_loss = -(prob0.log() + (1 - prob1).log()).mean()\nloss = (1 - prob1).log().mean()\n"
+        "opt_D.zero_grad()\nD_loss.backward(retain_graph=True)\nopt_D.step()  # FAULT\n"
+        "loss.backward()\n",
+    ),
+    # a state carried over from step to step
     "carried over": (
         *("error", "Trying to backward through the graph a second time"),
         "cell, h = nn.RNNCell(4, 4), torch.zeros(8, 4)\nfor _ in range(2):\n    h = cell(x, h)\n"
         "    loss = h.sum()\n    loss.backward()  # FAULT\n",
     ),
-    # pytorch/examples, pull request 731: losses summed up for the log with their graphs
+    # jostmey/NakedAttention, issue 1: an epoch's mean is added up of losses with their graphs
+    "the leak of a mean": (
+        *("memory", "graphs of earlier steps hang on `e_train`"),
+        "e_train, batches = 0.0, x.split(2) * 2\nfor batch in batches:\n"
+        "    loss = net(batch).pow(2).mean()\n    loss.backward()\n    optimizer.step()\n"
+        "    optimizer.zero_grad()\n    e_train += loss / len(batches)  # FAULT\n",
+    ),
+    # losses summed up for the log with their graphs
     "the leak": (
         *("memory", "graphs of earlier steps hang on `total`"),
         "total = 0\nfor _ in range(6):\n    loss = net(x).pow(2).mean()\n    optimizer.zero_grad()\n"
