@@ -105,9 +105,19 @@ def _power_of_e(value: float) -> Expression | None:
 
 
 def _logarithm(value: float) -> Expression | None:
-    """log(n), if it equals the number to the last digit."""
-    n = round(math.exp(abs(value))) if abs(value) < 7 else 0
-    return _log(n)() if n > 1 and abs(value) in (math.log(n), float(np.log(n))) else None
+    """log(n) or log(0.3), without its sign if that is -log(n), if it equals the number."""
+    size = abs(value)
+    if size >= 7:
+        return None
+    for own, n in ((size, Fraction(round(math.exp(size)))), (value, _near(math.exp(value)))):
+        if n > 0 and n != 1 and own in (math.log(n), float(np.log(float(n)))):
+            made = call("log", [number(Number(n, not exact.get() and is_decimal(n)))], ())
+            return alg.negate(made) if own < 0 and own is not size else made
+    return None
+
+
+def _near(value: float) -> Fraction:
+    return Fraction(value).limit_denominator(100)
 
 
 def _pi() -> Expression:
@@ -129,6 +139,8 @@ def _named_numbers() -> dict[float, Callable[[], Expression]]:
         2 * math.pi: lambda: alg.scale(Number.of(2), _pi()),
         math.pi / 2: lambda: alg.scale(alg.HALF, _pi()),
         1 / math.pi: lambda: alg.divide(alg.one, _pi()),
+        math.pi / 180: lambda: alg.scale(Number(Fraction(1, 180)), _pi()),
+        180 / math.pi: lambda: alg.divide(number(180), _pi()),
         math.sqrt(math.pi): _root_pi,
         2 / math.sqrt(math.pi): lambda: alg.divide(number(2), _root_pi()),
         math.sqrt(math.pi) / 2: lambda: alg.scale(alg.HALF, _root_pi()),
@@ -137,6 +149,7 @@ def _named_numbers() -> dict[float, Callable[[], Expression]]:
     }
     for n in (2, 3, 5, 10):
         found[math.log(n)] = found[float(np.log(n))] = _log(n)
+    found[2.3025850929940456] = _log(10)  # as PyTorch writes it
     for value in (1 / math.sqrt(2 * math.pi), math.sqrt(1 / (2 * math.pi)), 0.3989422804014327):
         found[value] = lambda: alg.divide(alg.one, alg.root(alg.scale(Number.of(2), _pi())))
     return found

@@ -28,6 +28,7 @@ from gradcli.symbolic.generic_points import as_exact_as
 from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.simplify import canonicalise
+from gradcli.system import dtypes
 from gradcli.tracing.calls import Value, calls
 from gradcli.tracing.tracer import Tracer, trace_program
 from gradcli.transforms.traced_run import CONSTANTS, _worded, traced_run
@@ -128,10 +129,11 @@ def reading(
     arrays = {
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
-    if all(v.ndim == 0 and v.dtype == np.float32 for v in arrays.values()):
-        arrays = {
-            n: v.astype(np.float64) for n, v in arrays.items()
-        }  # numbers are written to all digits
+    single = {v.dtype for v in arrays.values() if v.dtype.kind == "f"} <= {np.dtype(np.float32)}
+    before = dtypes.get_default_dtype()
+    if single:  # numbers are written to all digits
+        arrays = {n: v.astype(np.float64) if v.dtype.kind == "f" else v for n, v in arrays.items()}
+        dtypes.set_default_dtype(dtypes.float64)
     token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
     kinds = alg.kinds.set({n: v.dtype.kind for n, v in arrays.items()})
     try:
@@ -144,6 +146,7 @@ def reading(
     finally:
         alg.kinds.reset(kinds)
         exact.reset(token)
+        dtypes.set_default_dtype(before)
 
 
 def _differentiated(

@@ -145,8 +145,8 @@ class Writer:
         for k in own:
             if word_of(k) in ("sin", "sinh"):
                 yield from self._angles(p, k)
-            elif not isinstance(k, int) and len(k) == 2 and own[k] < 0:
-                yield from self._sigmoids(p, k)
+            elif not isinstance(k, int) and len(k) == 2:
+                yield from self._sigmoids(p, k) if own[k] < 0 else self._halves(p, k)
             if (
                 not isinstance(k, int)
                 and own[k] == 1
@@ -172,6 +172,22 @@ class Writer:
             half = p.number / Fraction(2) ** int(least)
             yield self.product(Product(half, {k: e for k, e in made.items() if e}))
 
+    def _halves(self, p: Product, k: Key) -> Iterator[Expression]:
+        """1 - cos(2*u) as 2*sin(u)**2, 1 + cos(2*u) as 2*cos(u)**2."""
+        (first, a), (second, b) = sorted(k)
+        n = p.powers[k]
+        if first or n.denominator > 1 or abs(a) != abs(b) or len(second) > 1:
+            return
+        ((g, e),) = second
+        if word_of(g) != "cos" or e != 1:
+            return
+        ((number, own),) = entry_of(g)[2]
+        half = generator("call", "cos" if a == b else "sin", ((number * HALF, own),))
+        found = Product(p.number, {f: x for f, x in p.powers.items() if f != k})
+        found = found.times(Product(2 * a).power(n))
+        found.put(half, 2 * n)
+        yield self._plain(found.number, found.powers)
+
     def _sigmoids(self, p: Product, k: Key) -> Iterator[Expression]:
         """exp(u)**j/(1 + exp(u))**n as sigmoid(u)**j*sigmoid(-u)**(n - j), which cannot overflow."""
         (first, a), (second, b) = sorted(k, key=lambda x: len(x[0]))
@@ -181,11 +197,16 @@ class Writer:
             return
         g, e = next(iter(ratio.items()))
         j = min(max(p.powers.get(g, 0) / Fraction(e), Fraction(0)), n)
-        if j.denominator > 1:
-            return
         u = add([Product(e, entry_of(g)[1]) for g, e in ratio.items()])
         found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
         found = found.times(Product(a, first).power(-n)).times(Product(1, ratio).power(-j))
+        if 2 * j == n and (j.denominator > 1 or u.number % 2 == 0):  # exp(u)/(1 + exp(2*u))
+            other = found.scaled(Fraction(1, 2 ** int(n)))
+            inside = u.scaled(HALF if u.number > 0 else -HALF)
+            other.put(generator("call", "cosh", (inside.key,)), -n)
+            yield self._plain(other.number, other.powers)
+        if j.denominator > 1:
+            return
         for sign, power in ((1, j), (-1, n - j)):
             found.put(generator("call", "sigmoid", (u.scaled(sign).key,)), power)
         yield self._plain(found.number, found.powers)

@@ -237,3 +237,11 @@ def test_from_python() -> None:
     assert gradcli.taylor("cos(x)", x=0, order=2) == "1 - x**2/2"
     assert gradcli.simplify("x**2 + y**2", x="r*cos(t)", y="r*sin(t)") == "r**2"
     assert gradcli.simplify("sqrt(x**2)", assume="x > 0") == "x"
+
+
+def test_numbers_of_single_precision_are_exact() -> None:
+    x = gradcli.tensor([1.0, 2.0], dtype=gradcli.float32)
+    assert gradcli.diff("sum(x*tensor(1.)/3)", x=x) == "full_like(x, 1/3)"
+    assert gradcli.diff("sum(x*sqrt(tensor(2.)))", x=x) == "sqrt(2)*ones_like(x)"
+    assert gradcli.diff("sum(x*tensor([0.1, 0.2]))", x=x) == "tensor([0.1, 0.2])"
+    assert gradcli.get_default_dtype() is gradcli.float32

@@ -97,6 +97,10 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
                                        "x": "c*(sin(c*x) + c*x*cos(c*x))"}),
     ("det(X)", {"X": (3, 3)}, {"X": "det(X)*linalg.inv(X).T"}),
     # losses
+    ("x/2 - sin(2*x)/4", {"x": S}, {"x": "sin(x)**2"}),
+    ("2*atan(exp(x))", {"x": S}, {"x": "1/cosh(x)"}),
+    ("log10(x) + 0.3**x", {"x": S}, {"x": "1/(log(10)*x) + log(0.3)*0.3**x"}),
+    ("deg2rad(x)", {"x": S}, {"x": "pi/180"}),
     ("-(t*log(sigmoid(z)) + (1-t)*log(1-sigmoid(z)))", {"t": S, "z": S},
      {"t": "log(1 - sigmoid(z)) - log(sigmoid(z))", "z": "sigmoid(z) - t"}),
 ]  # fmt: skip
