@@ -61,7 +61,13 @@ FORMULA = (
         choices=OPERATORS,
     ),
     Option("--at", "Print the derivative's value at the given point too."),
-    Option("--show-steps", "Print the steps of the chain rule first."),
+    Option("--show-steps", "Print the steps, as differentials, first."),
+    Option(
+        "--latex-style STYLE",
+        "Vectors and matrices in LaTeX: plain, or bold.",
+        choices=("plain", "bold"),
+        default="plain",
+    ),
     examples=(
         'gradcli diff "sin(x)*y" --wrt x',
         'gradcli diff "tanh(A@x)" --jacobian --wrt x --format numpy',
@@ -101,6 +107,13 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         *(options.order, options.jacobian, options.of),
         *(reading.along, reading.elements, options.operator),
     )
+    if options.latex_style == "bold" and form != "latex":
+        raise usage("--latex-style is for --format latex", hint="add --format latex")
+    if form == "latex":
+        from gradcli.symbolic.latex import bold
+
+        wide = options.latex_style == "bold"
+        bold.set(frozenset(n for n, v in where.arrays.items() if wide and v.ndim))
     if options.show_steps and (form in CODE or asked.name not in ("", "--order")):
         what = f"--format {form}" if form in CODE else asked.name
         raise usage(f"--show-steps does not go with {what}", hint="leave one of them out")

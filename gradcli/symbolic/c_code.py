@@ -88,6 +88,8 @@ _TAKEN = frozenset(
     "volatile while gradient value_and_gradient INFINITY NAN pow".split()
 ) | {*_NAMES.values(), *HELPERS}
 
+ARRAYS = "numpy, torch and jax are for arrays"
+
 
 class CPrinter(Printer):
     """Prints expressions of scalars as C; `helpers` collects the functions to print before it."""
@@ -167,11 +169,15 @@ def to_c(found: Derivatives) -> str:
     """
     for name, value in found.variables.items():
         if np.ndim(value):
-            raise NoExpression(f"C is written for scalars, and {name} has shape {np.shape(value)}")
+            raise NoExpression(
+                f"C is written for scalars, and {name} has shape {np.shape(value)}: {ARRAYS}"
+            )
     if found.kind == "value":
         raise NoExpression("C is written for derivatives: a value goes with --format python")
     if found.shape:
-        raise NoExpression(f"C is written for scalars, and the value has shape {found.shape}")
+        raise NoExpression(
+            f"C is written for scalars, and the value has shape {found.shape}: {ARRAYS}"
+        )
     roots = [stable(r) for r in (found.value, *found.by.values())]
     names = {n: f"{n}_" if n in _TAKEN else n for n in found.variables}
     printer = CPrinter()

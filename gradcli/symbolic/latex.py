@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from gradcli.symbolic.algebra import HALF
@@ -18,6 +20,7 @@ from gradcli.symbolic.expression_text import (
     SUM,
     Piece,
     Printer,
+    literal,
     turns_matrices,
 )
 from gradcli.symbolic.expressions import Expression, is_call, is_size
@@ -53,8 +56,16 @@ def wrapped(piece: Piece, least: int) -> str:
     return text if precedence >= least else rf"\left({text}\right)"
 
 
+# The names of vectors and matrices, where these are bold (`--latex-style bold`).
+bold: ContextVar[frozenset[str]] = ContextVar("bold", default=frozenset())
+
+
 def symbol(word: str) -> str:
     r"""A name in LaTeX: `sigma_x` is `\sigma_{x}`, and a word such as `velocity` is upright."""
+    return rf"\boldsymbol{{{_plain(word)}}}" if word in bold.get() else _plain(word)
+
+
+def _plain(word: str) -> str:
     match = re.fullmatch(r"([A-Za-z]+)_?(\w*)", word)
     if "[" in word:  # an element
         head, _, index = word.rstrip("]").partition("[")
@@ -136,7 +147,9 @@ class LatexPrinter(Printer):
             shown = in_latex(function, symbol)
         if shown is None:
             shown = rf"\operatorname{{{function.rpartition('.')[2]}}}".replace("_", r"\_")
-        return rf"{shown}\left({', '.join(self.arguments(args, options))}\right)", ATOM
+        given = ", ".join(_option(key, value) for key, value in options if key != "@")
+        index = f"_{{{given}}}" if given else ""
+        return rf"{shown}{index}\left({', '.join(a[0] for a in args)}\right)", ATOM
 
     def make_call(self, node: Expression) -> Piece:
         function = node.data[0]
@@ -185,6 +198,18 @@ class LatexPrinter(Printer):
 _LETTERS = "ijklmnop"  # of dimensions
 FRACTION = POWER - 1  # a factor as it stands, but closed under an exponent
 _POWERED = frozenset("sin cos tan sinh cosh tanh log".split())
+
+
+def _option(key: str, value: Any) -> str:
+    """An option as an index of the function: `stride=2` with its name upright, True by its name alone."""
+    word = rf"\mathrm{{{key}}}".replace("_", r"\_") if key else ""
+    if isinstance(value, (tuple, list)):
+        shown = f"({', '.join(_option('', v) for v in value)})"
+    elif isinstance(value, str):
+        shown = rf"\mathrm{{{value}}}"
+    else:
+        shown = {math.inf: r"\infty", -math.inf: r"-\infty"}.get(value, literal(value))
+    return word if word and value is True else f"{word}={shown}" if word else shown
 
 
 def _product(pieces: list[Piece], arrays: list[bool]) -> str:
@@ -246,10 +271,16 @@ def _norm(self: LatexPrinter, own: Expression) -> str | None:
     """A sum of squares or of absolute values as a norm; None for any other sum."""
     frobenius = "_{F}" if len(own.shape) == 2 else ""
     if own.op == "product" and own.data == (ONE, (Number.of(2),)):
-        return rf"\left\lVert {self.of(own.args[0])[0]} \right\rVert{frobenius}^{{2}}"
+        return rf"\left\| {self.of(own.args[0])[0]} \right\|{frobenius}^{{2}}"
     if is_call(own, "abs") and not frobenius:
-        return rf"\left\lVert {self.of(own.args[0])[0]} \right\rVert_{{1}}"
+        return rf"\left\| {self.of(own.args[0])[0]} \right\|_{{1}}"
     return None
+
+
+def _length(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    given = ", ".join(_option(k, v) for k, v in node.data[1])
+    index = f"_{{{given or 'F'}}}" if given or len(node.args[0].shape) == 2 else ""
+    return rf"\left\| {args[0][0]} \right\|{index}", ATOM
 
 
 def _mean(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -358,10 +389,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
         rf"{wrapped(args[0], ATOM)} {wrapped(args[1], ATOM)}^{{\top}}",
         PRODUCT,
     ),
-    "norm": lambda self, args, node: (
-        rf"\left\lVert {args[0][0]} \right\rVert" + "_{F}" * (len(node.args[0].shape) == 2),
-        ATOM,
-    ),
+    "norm": _length,
     "abs": lambda self, args, node: (rf"\left| {args[0][0]} \right|", ATOM),
     "einsum": _einsum,
     "permute": _permute,

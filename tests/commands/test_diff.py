@@ -417,10 +417,10 @@ def test_a_formula_for_sizes_that_are_equal_says_so() -> None:
         (["sqrt(x_0)/alpha", "--wrt", "x_0"], r"\frac{1}{2 \sqrt{x_{0}} \alpha}"),
         (["x@A@y", "--wrt", "y"], r"A^{\top} x"),
         (["log(x@A@y)", "--wrt", "y"], r"\frac{A^{\top} x}{x^{\top} A y}"),
-        (["log(sum(abs(x)))"], r"\frac{\operatorname{sign}\left(x\right)}{\left\lVert x \right\rVert_{1}}"),
+        (["log(sum(abs(x)))"], r"\frac{\operatorname{sign}\left(x\right)}{\left\| x \right\|_{1}}"),
         (["sum(B*softmax(X, 1))", "--wrt", "B"], r"\operatorname{softmax}_{j}\left(X\right)"),
         (["c@linalg.solve(A, b)", "--wrt", "b"], r"A^{-\top} c"),
-        (["sum(x)*sum(x**2)"], r"\left\lVert x \right\rVert^{2} + 2 x \left(\mathbf{1}^{\top} x\right)"),
+        (["sum(x)*sum(x**2)"], r"\left\| x \right\|^{2} + 2 x \left(\mathbf{1}^{\top} x\right)"),
     ],
     parts=1,
 )  # fmt: skip

@@ -6,17 +6,20 @@ And those of layers of neural networks: formulas, and the right ones.
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gradcli
 from gradcli import language
 from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.expression_text import to_text
 from gradcli.symbolic.generic_points import sample
+from gradcli.symbolic.latex import to_latex
 from gradcli.symbolic.matrix_derivatives import way
 from gradcli.symbolic.proof import proved
 from tests.sweep import sweep
@@ -92,3 +95,21 @@ def test_the_hessian_is_proved(name: str, formula: str, by: str, shapes: str) ->
     ways = way(values(shapes), [by], 2, False) or {"order": 2}
     _, made, _ = proved(language.parse(formula), values(shapes), [by], given=False, **ways)
     assert made.by[by]
+
+
+PYTHON = re.compile(r"True|False|None|keepdim|einsum|reshape|\(\d+,\)|dim=|\]\[|\w\.\w+\(")
+ENVIRONMENT = r"\begin{"  # which mathtext has not
+
+
+@pytest.mark.long
+@pytest.mark.needs("matplotlib")
+@sweep(("name", "formula", "by", "shapes"), [r[:4] for r in (*rows(MATRICES), *rows(LAYERS))])
+def test_latex_is_typeset(name: str, formula: str, by: str, shapes: str) -> None:
+    """The LaTeX of the gradient has no Python in it, and matplotlib typesets it."""
+    from matplotlib.mathtext import MathTextParser
+
+    gradcli.set_default_dtype(gradcli.float64)
+    text = to_latex(differentiate(language.parse(formula), values(shapes), [by]).by[by])
+    assert not PYTHON.search(text), text
+    if ENVIRONMENT not in text:
+        MathTextParser("path").parse(f"${text}$")
