@@ -40,18 +40,16 @@ def _forward_variables(lp: Any, states: Any) -> Any:
     lp: (time, sequence, label); states: (sequence, state); the result: (time, sequence, state).
     """
     emitted = np.take_along_axis(lp, np.broadcast_to(states, (len(lp), *states.shape)), 2)
-    allowed = np.zeros(states.shape, bool)  # where a state may be entered from the last label
-    allowed[:, 3::2] = states[:, 3::2] != states[:, 1:-2:2]
+    closed = np.full(states.shape, -np.inf)  # 0 where a state may be entered from the last label
+    closed[:, 3::2][states[:, 3::2] != states[:, 1:-2:2]] = 0
     alpha = np.full((len(lp), states.shape[0], states.shape[1] + 2), -np.inf)
     alpha[:1, :, 2:4] = emitted[:1, :, :2]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for t in range(1, len(lp)):
-            stay, step = alpha[t - 1, :, 2:], alpha[t - 1, :, 1:-1]
-            skip = np.where(allowed, alpha[t - 1, :, :-2], -np.inf)
-            top = np.maximum(np.maximum(stay, step), skip)
-            top[~np.isfinite(top)] = 0
-            total = np.exp(stay - top) + np.exp(step - top) + np.exp(skip - top)
-            alpha[t, :, 2:] = top + np.log(total) + emitted[t]
+            last, now = alpha[t - 1], alpha[t, :, 2:]
+            np.logaddexp(last[:, 2:], last[:, 1:-1], out=now)  # staying there, or a step
+            np.logaddexp(now, last[:, :-2] + closed, out=now)
+            now += emitted[t]
     return alpha[:, :, 2:]
 
 

@@ -411,11 +411,16 @@ def _parts(value: Any) -> list[Any]:
 def is_batched(value: Any) -> bool:
     """Whether an array, a tensor, or an item of a list is batched."""
     kind = value.__class__
+    if kind in _UNBATCHED:
+        return False
     if kind is list or kind is tuple:
         return any(map(is_batched, value))
-    return isinstance(value, BatchedArray) or isinstance(
-        getattr(value, "array", None), BatchedArray
-    )
+    array = getattr(value, "array", value)
+    return array.__class__ is not np.ndarray and isinstance(array, BatchedArray)
+
+
+# Classes of most operands that are neither batched nor tensors.
+_UNBATCHED = frozenset([np.ndarray, np.float64, np.float32, type(None), bool, int, float, str])
 
 
 def top(values: Sequence[Any]) -> BatchLevel:

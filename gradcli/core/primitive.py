@@ -118,10 +118,17 @@ class Primitive(Declaration):
         state = modes.local.state
         like = None
         arrays_only = True
+        as_they_are = True  # operands are tensors, or left out
         numbers: list[int] = []
         for i in self.tensors:
             value = values[i]
-            if self.kinds[i] == "list":
+            if value.__class__ is Tensor:
+                arrays_only = False
+                like = value if like is None else like
+            elif value is None and self.kinds[i] == "optional":
+                continue
+            elif self.kinds[i] == "list":
+                as_they_are = False
                 if not isinstance(value, (list, tuple)):
                     raise self.type_error(i, value, "tuple of Tensors")
                 for k, v in enumerate(value):
@@ -138,12 +145,13 @@ class Primitive(Declaration):
                 arrays_only = False
                 like = value if like is None else like
             elif type(value) in _NUMBERS:
+                as_they_are = False
                 numbers.append(i)
-            elif value is not None and hasattr(value, "__operator__"):
+            elif hasattr(value, "__operator__"):
                 return value.__operator__(self, values)
-            elif not (value is None and self.kinds[i] == "optional") and not isinstance(
-                value, (*_OPERANDS, Scalar)
-            ):
+            elif isinstance(value, (*_OPERANDS, Scalar)):
+                as_they_are = False
+            else:
                 raise self.type_error(i, value, "Tensor")
         if arrays_only:
             if numbers and len(numbers) == len(self.tensors):
@@ -151,7 +159,7 @@ class Primitive(Declaration):
             return self.in_batch(values) if is_batched(values) else self.run(values)
         if numbers and state is not None and state.rules and self.scalar is not None:
             return self.scalar.call_in_order(values)
-        for i in self.tensors:
+        for i in () if as_they_are else self.tensors:
             value = values[i]
             if self.kinds[i] == "list":
                 values[i] = [
@@ -329,7 +337,10 @@ class Primitive(Declaration):
         RuntimeError where results of such dtypes may not be.
         """
         operands = self._listed(values, self.differentiated)
-        if all(t is None or t.node is None for t in operands):
+        for t in operands:
+            if t is not None and t.node is not None:
+                break
+        else:
             return None
         if modes.inference_used and not self.copies:  # PyTorch records copies alone of such tensors
             every = self._listed(values, self.tensors)
@@ -353,6 +364,8 @@ class Primitive(Declaration):
     def _listed(self, values: list[Any], positions: tuple[int, ...]) -> list[Any]:
         """The operands at some positions, those of a list one by one."""
         kinds = self.kinds
+        if "list" not in kinds:
+            return [values[i] for i in positions]
         return [v for i in positions for v in (values[i] if kinds[i] == "list" else (values[i],))]
 
     # -- what was saved ---------------------------------------------------------------------------

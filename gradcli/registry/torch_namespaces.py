@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from sys import modules
 
 TYPE_CHECKING = False  # typing is not imported at start
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def filled(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[],
     """`__getattr__` and `__dir__` of a module with the table's names under a prefix."""
 
     def find(name: str) -> Any:
-        table = import_module("gradcli.registry.table")
+        table = modules.get("gradcli.registry.table") or import_module("gradcli.registry.table")
         found = table.resolve(f"{prefix}.{name}")
         if found is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
