@@ -730,15 +730,13 @@ class Library:
 
 
 class Call:
-    """Calls a C function on arrays."""
+    """Calls a C function on rows of arrays, given by the addresses where these begin."""
 
     def __init__(self, name: str) -> None:
         self.name, self.__name__ = name, name
         self.function: Any = None
 
-    def __call__(self, rows: int, *arrays: Any) -> None:
-        held = [a if _is_plain(a) else np.array(a, order="C", ndmin=1) for a in arrays]
-        places = [a.__array_interface__["data"][0] for a in held]
+    def __call__(self, rows: int, *places: int) -> None:
         failed = self.function(ctypes.c_long(rows), (ctypes.c_void_p * len(places))(*places))
         if failed == 1:
             raise IndexError("an index is out of bounds")
@@ -746,8 +744,11 @@ class Call:
             raise MemoryError("no memory for the blocks of a compiled program")
 
 
-def _is_plain(a: Any) -> bool:
-    return type(a) is np.ndarray and a.flags.c_contiguous and a.flags.aligned
+def held(a: Any) -> tuple[Any, int]:
+    """(an array of the same values as C reads them, its address)."""
+    if not (type(a) is np.ndarray and a.flags.c_contiguous and a.flags.aligned):
+        a = np.array(a, order="C", ndmin=1)
+    return a, a.__array_interface__["data"][0]
 
 
-__all__ = ["Call", "Kernel", "Library", "has_form"]
+__all__ = ["Call", "Kernel", "Library", "has_form", "held"]

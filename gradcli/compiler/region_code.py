@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,6 +79,7 @@ class RegionCode:
         self._names: dict[int, str] = {}
         self._constants: dict[Any, str] = {}
         self._lines: list[str] = []
+        self._held: list[str] = []  # arrays whose addresses C is told
         self._write()
 
     # -- names -------------------------------------------------------------------------------------
@@ -165,7 +167,8 @@ class RegionCode:
         if self.library is None:
             self._when_written(self._last)
         self.space.update(
-            copyto=np.copyto, broadcast_to=np.broadcast_to, empty=aligned, where=np.where
+            **{"copyto": np.copyto, "broadcast_to": np.broadcast_to, "empty": aligned},
+            **{"where": np.where, "held": native_code.held},
         )
 
     def _buffer_for(self, o: Operation, rest: tuple[int, ...]) -> str:
@@ -187,23 +190,41 @@ class RegionCode:
             if o not in sums and (self._last[o.index] > at or o.index in self._targets or o in full)
         ]
         kernel = self.library.kernel(ops, leaving, sums, self.schedule, self.flat)
-        given = [
-            (self._names.get(o.index) or self._row_name(o)) if by_row else self._whole_name(o)
+        places = [
+            self._place(self._names.get(o.index) or self._row_name(o), self._row_bytes(o))
+            if by_row
+            else self._place(self._whole_name(o))
             for o, by_row in kernel.inputs
         ]
         for o in leaving:
             if o in full:
                 self.parts.append(o)
-                k = self.folds.index(o) if o in self.folds else self.sums.index(o)
-                part = f"z{k}[a // {FOLDED}:]" if o in self.folds else f"p{k}[a:]"
-                self._names[o.index] = part
+                if o in self.folds:
+                    name, at = f"z{self.folds.index(o)}", f"a // {FOLDED}"
+                else:
+                    name, at = f"p{self.sums.index(o)}", "a"
+                places.append(self._place(name, o.size * o.dtype.itemsize, at))
                 continue
             rest = () if self.flat else o.shape[1:]
-            self._names[o.index] = self._targets.get(o.index) or self._buffer_for(o, rest)
-        given += [self._names[o.index] for o in leaving]
-        given += [f"p{self.sums.index(o)}[i:]" for o in sums]
+            name = self._targets.get(o.index) or self._buffer_for(o, rest)
+            self._names[o.index] = name
+            places.append(self._place(name, self._row_bytes(o)))
+        places += [self._place(f"p{self.sums.index(o)}", o.dtype.itemsize, "i") for o in sums]
         call = self._constant(self.library.add(kernel))
-        self._lines.append(f"{call}(m, {', '.join(given)})")
+        self._lines.append(f"{call}(m, {', '.join(places)})")
+
+    def _place(self, name: str, step: int = 0, at: str = "a") -> str:
+        """Where C finds a block of an array; step: bytes from one row, or block `at`, to the next."""
+        if name[0] == "w":  # a view of a block
+            self._lines.append(f"{name}_in, {name}_at = held({name})")
+            return f"{name}_at"
+        array = name.upper() if name[0] in "xob" else name
+        if array not in self._held:
+            self._held.append(array)
+        return f"{array}_at + {at} * {step}" if step and name[0] != "b" else f"{array}_at"
+
+    def _row_bytes(self, o: Operation) -> int:
+        return int(o.size // max(self.region.rows, 1) * o.dtype.itemsize)
 
     def _write_one(self, o: Operation, at: int) -> None:
         if o.index in self.schedule.full:
@@ -350,11 +371,14 @@ class RegionCode:
         for b in self.buffers:
             shape, dtype = self._shape("most", b.rest), self._constant(b.dtype)
             lines.append(f" {b.name.upper()} = empty(({shape}), {dtype})")
+        lines += [f" {name}_in, {name}_at = held({name})" for name in self._held]
         lines += [" while True:", "  i = take()", "  if i >= len(blocks): return"]
         lines += ["  a, b = blocks[i]", "  m = b - a"]
-        lines += [f"  x{i} = X{i}[a:b]" for i in range(len(self.rows))]
-        lines += [f"  o{i} = O{i}[a:b]" for i in range(len(self.results))]
-        lines += [f"  {b.name} = {b.name.upper()}[:m]" for b in self.buffers]
+        blocks = [(f"x{i}", f"X{i}[a:b]") for i in range(len(self.rows))]
+        blocks += [(f"o{i}", f"O{i}[a:b]") for i in range(len(self.results))]
+        blocks += [(b.name, f"{b.name.upper()}[:m]") for b in self.buffers]
+        words = set(re.findall(r"\w+", " ".join(self._lines)))
+        lines += [f"  {name} = {block}" for name, block in blocks if name in words]
         lines += [f"  {line}" for line in self._lines]
         return "\n".join(lines)
 
@@ -378,11 +402,7 @@ class RegionCode:
 
     def _row_sizes(self) -> list[int]:
         arrays = (*self.rows, *self.results)
-        rows = max(self.region.rows, 1)
-        return [
-            *[b.row_bytes() for b in self.buffers],
-            *[o.size // rows * o.dtype.itemsize for o in arrays],
-        ]
+        return [*[b.row_bytes() for b in self.buffers], *map(self._row_bytes, arrays)]
 
 
 __all__ = ["RegionCode"]
