@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gradcli.compiler import buffer_donation, native_code
+from gradcli.compiler import native_code
 from gradcli.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
 from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.compiler.region_code import RegionCode
@@ -31,6 +29,7 @@ from gradcli.system.blocked_products import (
     vector_dot,
 )
 from gradcli.system.cascaded_sums import add_reduce, tree_sum
+from gradcli.system.page_pool import room
 from gradcli.system.threads import are_ours, multiplying_alone, share
 from gradcli.tracing.numpy_program import Operation, operands
 
@@ -38,11 +37,11 @@ from gradcli.tracing.numpy_program import Operation, operands
 # of its operations take three times as long outside of it), but every call of NumPy's is a turn at the
 # interpreter's lock, and must be long beside it.
 _FEWEST, _MOST = 1 << 18, 1 << 20
+_CACHE = 1 << 20  # bytes of all arrays of a block: what a core's second-level cache has
 _MULTIPLIED = 1 << 16  # elements in a block of large products
 # Elements in a block of C, which keeps to its chunks: enough for a call, few enough to share out.
 _IN_C = 1 << 15
 SMALLEST = 32768  # elements from which on an array is worth cutting
-_PRODUCTS = (np.dot, np.matmul, rows_dot)
 # Elements that NumPy copies together before it works on them. An operand that is repeated along rows is
 # copied where two rows or more go into this, which takes longer than the work from so many columns on;
 # but a sum of numbers that are converted first, or moved to addresses that suit them, is one of sums of
@@ -59,19 +58,6 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-@functools.cache
-def core_cache() -> int:
-    """Bytes of the second-level cache of a core; 1 MiB if the system does not tell."""
-    for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
-        try:
-            level, size = ((folder / name).read_text().strip() for name in ("level", "size"))
-        except OSError:
-            continue
-        if level == "2" and size[:-1].isdigit() and size[-1:] in ("K", "M"):
-            return int(size[:-1]) << (10 if size[-1:] == "K" else 20)
-    return 1 << 20
-
-
 def _piece(region: Region) -> int:
     """The size of NumPy's ufunc buffer for a region, in elements: fewer than two long rows."""
     columns = [o.shape[-1] for o in region.body if o.ndim > 1 and o.shape[-1] >= _LONG]
@@ -80,7 +66,7 @@ def _piece(region: Region) -> int:
 
 def _rows_of_a_block(kernel: RegionCode) -> int:
     """The number of rows (or elements) in a block."""
-    found = core_cache() // max(kernel.row_bytes(), 1)
+    found = _CACHE // max(kernel.row_bytes(), 1)
     widest = max(kernel.widest(), 1)
     return max(min(max(found, _FEWEST // widest), _MOST // widest), 1)
 
@@ -133,12 +119,6 @@ class RegionStep:
         self.converts = any(o.kind == "reduce" and o.dtype != o.args[0].dtype for o in region.body)
         self.reads = [o.index for o in (*self.kernel.rows, *self.kernel.whole)]
         self.makes = region.sinks
-        self.arrays = self.kernel.results
-        self.reuse: dict[int, int] = {}
-
-    def over(self, made: Operation) -> list[int]:
-        """The operands whose rows a block no longer reads when it writes its part of the result."""
-        return self.kernel.done_before.get(made.index, [])
 
     def is_threaded(self) -> bool:
         """Whether there is enough work for a second thread."""
@@ -149,11 +129,11 @@ class RegionStep:
         parts = sum(o.size * o.dtype.itemsize for o in self.kernel.folds)
         return parts + sum(b.row_bytes() * self.most for b in self.kernel.buffers)
 
-    def run(self, values: dict[int, Any], threads: int, results: buffer_donation.Results) -> None:
+    def run(self, values: dict[int, Any], threads: int) -> None:
         """Compute the sinks of the region, into `values`."""
         kernel, region = self.kernel, self.region
         flat = region.flat
-        made = [buffer_donation.array_for(o, values, self.reuse, results) for o in kernel.results]
+        made = [room(o.shape, o.dtype) for o in kernel.results]
         given: list[Any] = [
             values[o.index].reshape(-1) if flat else values[o.index] for o in kernel.rows
         ]
@@ -229,21 +209,12 @@ class WholeStep:
         self.op = op
         self.reads = [a.index for a in operands((*op.args, *[v for _, v in op.options]))]
         self.makes = [op]
-        product = op.function in _PRODUCTS and op.ndim > 1 and not op.options
-        self.arrays = [op] if product else []
-        self.reuse: dict[int, int] = {}
 
-    def over(self, made: Operation) -> list[int]:
-        """None: the operands are read until the end."""
-        return []
-
-    def run(self, values: dict[int, Any], threads: int, results: buffer_donation.Results) -> None:
+    def run(self, values: dict[int, Any], threads: int) -> None:
         """Work it out."""
         op = self.op
         args = [_value(a, values) for a in op.args]
         options = {k: _value(v, values) for k, v in op.options}
-        if self.reuse:
-            options["out"] = buffer_donation.array_for(op, values, self.reuse, results)
         values[op.index] = op.function(*args, **options)
 
 
@@ -287,10 +258,7 @@ class Executor:
             library.build()
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
         kept = {*self.constants, *[o.index for o in self.outputs]}
-        self.dying = buffer_donation.assign_buffers(self.steps, kept)
-        written = {o.index for step in self.steps for o in step.arrays}
-        self.lasting = written & {o.index for o in self.outputs}
-        self.results = buffer_donation.Results()
+        self.dying = _dying(self.steps, kept)
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         values: dict[int, Any] = dict(self.constants)
@@ -298,7 +266,7 @@ class Executor:
             values[o.index] = array
         with np.errstate(all="ignore"):
             for step, dying in zip(self.steps, self.dying, strict=True):
-                step.run(values, self.threads, self.results)
+                step.run(values, self.threads)
                 for index in dying:
                     values.pop(index, None)
         taken = {id(a) for a in arrays} | {id(c) for c in self.constants.values()}
@@ -308,8 +276,6 @@ class Executor:
             if isinstance(value, np.ndarray):
                 if id(value) in taken or value.base is not None:
                     value = value.copy()
-                elif o.index in self.lasting:
-                    self.results.keep(o, value)
                 taken.add(id(value))
             found.append(value)
         return tuple(found)
@@ -318,6 +284,21 @@ class Executor:
     def regions(self) -> list[RegionStep]:
         """The steps that are cut into blocks."""
         return [s for s in self.steps if isinstance(s, RegionStep)]
+
+
+def _dying(steps: Sequence[WholeStep | RegionStep], kept: set[int]) -> list[list[int]]:
+    """The values that no step reads after each step; kept: those that are read in the end."""
+    last: dict[int, int] = {}
+    for at, step in enumerate(steps):
+        for index in step.reads:
+            last[index] = at
+        for o in step.makes:
+            last.setdefault(o.index, at)
+    found: list[list[int]] = [[] for _ in steps]
+    for index, at in last.items():
+        if index not in kept:
+            found[at].append(index)
+    return found
 
 
 def make(*args: Any, native: bool = False, **options: Any) -> Executor:

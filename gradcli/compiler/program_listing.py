@@ -109,7 +109,6 @@ def peak(executor: Executor) -> int:
         else:
             made = [] if step.op.kind == "view" else [step.op]
         for o in made:
-            held.pop(step.reuse.get(o.index, -1), None)
             held[o.index] = _bytes([o])
         most = max(most, sum(held.values()) + extra)
         for index in dying:

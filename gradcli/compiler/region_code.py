@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.compiler import native_code
-from gradcli.compiler.buffer_donation import aligned
 from gradcli.compiler.fusion_schedule import Region, Schedule
 from gradcli.registry.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.system.blocked_products import FOLDED, FOLDS, part_dots, vector_dot
 from gradcli.system.cascaded_sums import add_reduce
+from gradcli.system.page_pool import aligned
 from gradcli.tracing.abstract_evaluation import at_each, method_call, put_along, put_less
 from gradcli.tracing.numpy_program import Operation, cast, operands
 
@@ -53,8 +53,7 @@ class RegionCode:
 
     rows: arrays that are cut into blocks; whole: values that are not; results: the sinks that are arrays;
     sums: full reductions; folds: reductions over rows, combined from blocks.
-    done_before: result index -> indices of the `rows` that a block no longer reads when it writes the
-    result. tree: whether blocks are nodes of NumPy's pairwise sum.
+    tree: whether blocks are nodes of NumPy's pairwise sum.
     """
 
     def __init__(
@@ -74,7 +73,6 @@ class RegionCode:
             Operation
         ] = []  # sums of which each row, or each fold of rows, gives a part
         self.buffers: list[Buffer] = []
-        self.done_before: dict[int, list[int]] = {}
         self.space: dict[str, Any] = {"__builtins__": {}, "len": len}
         self._names: dict[int, str] = {}
         self._constants: dict[Any, str] = {}
@@ -164,8 +162,6 @@ class RegionCode:
             target = self._targets[s.index]
             if s.kind == "fill":
                 self._lines.append(f"copyto({target}, {self._whole_name(s.args[0])})")
-        if self.library is None:
-            self._when_written(self._last)
         self.space.update(
             **{"copyto": np.copyto, "broadcast_to": np.broadcast_to, "empty": aligned},
             **{"where": np.where, "held": native_code.held},
@@ -247,15 +243,6 @@ class RegionCode:
         name = target or self._buffer_for(o, rest)
         self._emit(o, given, name)
         self._names[o.index] = name
-
-    def _when_written(self, last: dict[int, int]) -> None:
-        """Fill `done_before`: arrays that are read when a result is written, and not needed whole."""
-        whole = {o.index for o in self.whole}
-        rows = [o.index for o in self.rows if o.index not in whole]
-        at = {o.index: k for k, o in enumerate(self.region.body)}
-        for s in self.results:
-            k = at.get(s.index, len(at)) + _may_overwrite(s)
-            self.done_before[s.index] = [row for row in rows if last[row] < k]
 
     def _last_uses(self, steps: Sequence[Sequence[Operation]]) -> dict[int, int]:
         last: dict[int, int] = {}

@@ -7,6 +7,7 @@ reference count shows that nothing else (name, view, buffer or object) refers to
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from collections.abc import Mapping
@@ -17,7 +18,8 @@ import numpy as np
 from gradcli.system import budget
 
 LARGE = 1 << 25  # bytes up to which the allocator keeps freed memory
-_COUNT = 2  # arrays kept: in a loop, a name still refers to the last iteration's
+_COUNT = 16  # arrays kept: in a loop, names still refer to the last iteration's
+_LINE = 64  # bytes of a cache line
 _SHARE = 8  # all of them take at most 1/8 of the free memory
 
 
@@ -80,8 +82,16 @@ def lends(array: Any) -> bool:
 def _remember(array: np.ndarray) -> None:
     if not _most:
         _most.append((budget.free_memory() or 0) // _SHARE)
-    others = list(_lent.items())
-    for key, _ in others[: max(len(others) - _COUNT + 1, 0)]:
-        _lent.pop(key, None)
-    if array.nbytes + sum(a.nbytes for _, a in others[1 - _COUNT :]) <= _most[0]:
-        _lent[id(array)] = array
+    if array.nbytes > _most[0]:
+        return
+    others = [(key, a.nbytes) for key, a in list(_lent.items())]
+    while others and (len(others) >= _COUNT or array.nbytes + sum(n for _, n in others) > _most[0]):
+        _lent.pop(others.pop(0)[0], None)
+    _lent[id(array)] = array
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """A new array aligned to a cache line; NumPy's loops take twice as long across lines."""
+    kind = np.dtype(dtype)
+    memory = np.empty(math.prod(shape) * kind.itemsize + _LINE, np.uint8)
+    return np.ndarray(shape, kind, memory, -memory.ctypes.data % _LINE)

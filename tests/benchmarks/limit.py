@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.compiler.buffer_donation import aligned
 from gradcli.compiler.executor import Executor, RegionStep
+from gradcli.system.page_pool import aligned
 from tests.benchmarks import libraries, native, rows, small
 from tests.benchmarks.interleave import ROOT, environment, interleaved
 from tests.benchmarks.jobs import Job, Wanted, jobs

@@ -193,7 +193,7 @@ def test_no_variable_reaches_the_value(source: str) -> None:
 
 
 def test_large_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "core_cache", lambda: 1 << 21)
+    monkeypatch.setattr(executor, "_CACHE", 1 << 21)
     f = gradcli.compile("sum(exp(-x**2)*sin(3*x))", threads=2)
     text = f.plan(x=np.zeros(1_000_000))
     assert "region of 14 operations over 1000000 elements" in text
@@ -209,7 +209,7 @@ def test_large_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     ("cache", "elements"), [(1 << 30, 1 << 17), (2_000_000, 50_000), (1 << 10, 1 << 15)]
 )
 def test_blocks_stay_in_a_core(monkeypatch: pytest.MonkeyPatch, cache: int, elements: int) -> None:
-    monkeypatch.setattr(executor, "core_cache", lambda: cache)
+    monkeypatch.setattr(executor, "_CACHE", cache)
     f = gradcli.compile("sum(exp(-x**2)*sin(3*x))")
     f.plan(x=np.zeros(1_000_000))
     (step,) = next(iter(f.plans.values())).executor.regions
@@ -218,7 +218,7 @@ def test_blocks_stay_in_a_core(monkeypatch: pytest.MonkeyPatch, cache: int, elem
 
 
 def test_blocks_are_as_near_as_halves_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "core_cache", lambda: 1 << 10)
+    monkeypatch.setattr(executor, "_CACHE", 1 << 10)
     f = gradcli.compile("sum(exp(-x**2)*sin(3*x))")
     f.plan(x=np.zeros(10_000_000))
     (step,) = next(iter(f.plans.values())).executor.regions
@@ -235,10 +235,6 @@ def test_what_is_filled_is_filled_with_the_rows_of_others() -> None:
     np.testing.assert_allclose(grads["b"], 1e-3)
     lines = f.plan(**given)
     assert "rows_sum" in lines and "float64[1, 16]" in lines  # equal columns are not all added
-
-
-def test_the_machine_says_what_a_core_has() -> None:
-    assert 1 << 16 <= executor.core_cache() <= 1 << 28
 
 
 def test_long_programs() -> None:
