@@ -195,11 +195,10 @@ class RegionCode:
         for o in leaving:
             if o in full:
                 self.parts.append(o)
-                if o in self.folds:
-                    name, at = f"z{self.folds.index(o)}", f"a // {FOLDED}"
-                else:
-                    name, at = f"p{self.sums.index(o)}", "a"
-                places.append(self._place(name, o.size * o.dtype.itemsize, at))
+                fold = o in self.folds
+                name = f"z{self.folds.index(o)}" if fold else f"p{self.sums.index(o)}"
+                first = f"a // {FOLDED}" if fold else "a"
+                places.append(self._place(name, o.size * o.dtype.itemsize, first))
                 continue
             rest = () if self.flat else o.shape[1:]
             name = self._targets.get(o.index) or self._buffer_for(o, rest)
