@@ -721,8 +721,7 @@ def binary_cross_entropy_with_logits(
         )
     raise_on_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     if not input.dtype.is_floating_point:  # whatever the target is
-        kind = scalar_name(input)
-        raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{kind}'")
+        raise dtypes.not_implemented("log_sigmoid_cpu", input)
     refuse_if(pos_weight is not None and pos_weight.array.dtype.kind == "b", BOOL_OPERAND)
     refuse_if(target.array.dtype.kind == "b", TWO_BOOLS)
     # PyTorch writes log_sigmoid(input) over with the weights, and 1 - target with the loss.

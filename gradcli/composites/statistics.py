@@ -341,7 +341,7 @@ def bincount(input: Array, weights: Array | None, minlength: int) -> Any:
     """How often each non-negative integer occurs."""
     places = data(input)
     if places.dtype.kind not in "iu":
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{scalar_name(places)}'")
+        raise dtypes.not_implemented("bincount_cpu", places)
     if places.ndim != 1 or (batched_arrays.numbers(places) < 0).any():
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
@@ -407,9 +407,7 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
         )
     meeting = np.result_type(edges, values)
     if meeting.kind in "cb" and values.size and edges.size:
-        raise NotImplementedError(
-            f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(meeting)}'"
-        )
+        raise dtypes.not_implemented("searchsorted_out_cpu", meeting)
     if edges.ndim > 1 and edges.shape[:-1] != values.shape[:-1]:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "

@@ -26,7 +26,7 @@ from gradcli.core.batched_arrays import drawing
 from gradcli.core.device import device as Device
 from gradcli.core.device import used
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.system import locks
+from gradcli.system import dtypes, locks
 from gradcli.system.dtypes import scalar_name
 from gradcli.system.fma import fma32, fma64
 
@@ -552,9 +552,7 @@ def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = Non
     elif dtype.kind in "iu":
         span = int(np.iinfo(dtype).max) + 1
     else:
-        raise NotImplementedError(
-            f"\"random_kernel_cpu\" not implemented for '{scalar_name(dtype)}'"
-        )
+        raise dtypes.not_implemented("random_kernel_cpu", dtype)
     draws = (generator or default_generator).integers(math.prod(shape), dtype.itemsize == 8)
     return (draws % np.uint64(span)).astype(dtype).reshape(shape)
 

@@ -329,8 +329,7 @@ def arange(*, end: Any, kind: Kind | None, start: Any = 0, step: Any = 1) -> Arr
         whole = all(isinstance(n, int) for n in (start, end, step))
         kind = np.dtype(np.int64) if whole else dtypes.default.real
     if kind.kind in "bc":
-        word = scalar_name(kind)
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{word}'")
+        raise dtypes.not_implemented("arange_cpu", kind)
     return _arange(start, end, step, kind)
 
 
@@ -531,8 +530,7 @@ def _triangle(name: str, indices: Callable[..., Any], doc: str) -> Any:
             refuse_if(value < 0, "{} must be non-negative, got{}", what, value)
         kind = kind or np.dtype(np.int64)
         if kind.kind not in "iu":
-            word = scalar_name(kind)
-            raise NotImplementedError(f"\"{name}\" not implemented for '{word}'")
+            raise dtypes.not_implemented(name, kind)
         return np.array(indices(rows, offset, columns), kind)
 
     triangle.__doc__ = doc

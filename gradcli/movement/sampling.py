@@ -205,8 +205,7 @@ class normal_both:
 class bernoulli_p:
     def forward(input: Array, *, generator: Any = None) -> Array:
         if input.dtype.kind != "f":
-            word = scalar_name(input)
-            raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{word}'")
+            raise dtypes.not_implemented("bernoulli_tensor_cpu_p_", input)
         return random.bernoulli(np.shape(input), input.dtype, np.asarray(input), generator)
 
     input = zeros_like
@@ -216,7 +215,7 @@ class bernoulli_p:
 class poisson_row:
     def forward(input: Array, *, generator: Any = None) -> Array:
         if input.dtype.kind != "f":
-            raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{scalar_name(input)}'")
+            raise dtypes.not_implemented("poisson_cpu", input)
         return random.poisson(np.asarray(input), generator)
 
     input = zeros_like

@@ -187,8 +187,7 @@ class div_rounded:
     def forward(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
         check_divisor(self, other)
         if self.dtype.kind in "bc":
-            name = scalar_name(self.dtype)
-            raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for '{name}'")
+            raise dtypes.not_implemented(f"div_{rounding_mode}_cpu", self.dtype)
         if rounding_mode == "floor":
             return floor_divide.kernel(self, other)
         if self.dtype.kind == "f":

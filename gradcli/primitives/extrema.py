@@ -23,8 +23,8 @@ from gradcli.registry.rule_helpers import (
 )
 from gradcli.registry.sample_calls import DIMS, REDUCED, TUPLES
 from gradcli.registry.table import Array, operator, overloads, primitive, resolve
+from gradcli.system import dtypes
 from gradcli.system.array_memory import afresh
-from gradcli.system.dtypes import scalar_name
 
 FAMILY = "reductions"
 
@@ -32,7 +32,7 @@ FAMILY = "reductions"
 # -- the largest and the smallest -----------------------------------------------------------------
 def _check_order(name: str, self: Any, kernel: str) -> None:
     if self.dtype.kind == "c":
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self)}'")
+        raise dtypes.not_implemented(kernel, self)
 
 
 def _check_some(name: str, self: Any, dims: tuple[int, ...] | None, error: Any) -> None:
@@ -235,7 +235,7 @@ class aminmax_p:
         self: Array, *, dim: int | None = None, keepdim: bool = False
     ) -> tuple[Array, Array]:
         if self.dtype.kind == "c":
-            raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(self)}'")
+            raise dtypes.not_implemented("aminmax_cpu", self)
         axis = None if dim is None else wrap_dim(dim, self.ndim)
         if not self.size:
             if axis is None:

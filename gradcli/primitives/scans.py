@@ -27,9 +27,9 @@ from gradcli.registry.rule_helpers import (
 )
 from gradcli.registry.sample_calls import ALONG
 from gradcli.registry.table import Array, operator, primitive, resolve
+from gradcli.system import dtypes
 from gradcli.system.array_memory import afresh, in_order
 from gradcli.system.cascaded_sums import add_reduce
-from gradcli.system.dtypes import scalar_name
 
 FAMILY = "reductions"
 
@@ -149,7 +149,7 @@ def _running_extrema(name: str, ufunc: Any) -> Any:
         if not self.size:
             return self.copy(), np.zeros(self.shape, np.int64)
         if self.dtype.kind == "c":
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{scalar_name(self)}'")
+            raise dtypes.not_implemented(f"{name}_cpu", self)
         values = ufunc.accumulate(self, axis=axis)
         new = self == values
         if self.dtype.kind == "f":
@@ -208,9 +208,7 @@ class logcumsumexp:
     def forward(self: Array, dim: int) -> Array:
         axis = wrap_dim(dim, self.ndim)
         if self.dtype.kind not in "fc":
-            raise NotImplementedError(
-                f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self)}'"
-            )
+            raise dtypes.not_implemented("logcumsumexp_out_cpu", self)
         if not self.ndim or not self.size:
             return self.copy()[()]
         with np.errstate(all="ignore"):

@@ -23,9 +23,9 @@ from gradcli.registry.dimensions import (
 from gradcli.registry.rule_helpers import cast, conj, total, unsqueeze_dims
 from gradcli.registry.sample_calls import DIMS, TUPLES
 from gradcli.registry.table import Array, function, primitive
+from gradcli.system import dtypes
 from gradcli.system.array_memory import afresh, donated
 from gradcli.system.cascaded_sums import add_reduce
-from gradcli.system.dtypes import scalar_name
 from gradcli.system.threads import in_runs
 
 FAMILY = "reductions"
@@ -99,7 +99,7 @@ def _check_softmax(name: str, self: Any, dim: int) -> int:
     if self.dtype.kind != "f" and self.size:
         last = at == self.ndim - 1 or not self.ndim
         kernel = f"{name}_lastdim_kernel_impl" if last else f"{name}_kernel_impl"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self)}'")
+        raise dtypes.not_implemented(kernel, self)
     return at
 
 

@@ -24,10 +24,9 @@ from gradcli.registry.named_results import named_results, results, return_type
 from gradcli.registry.rule_helpers import data, flip, implemented, narrow, refuse_if
 from gradcli.registry.sample_calls import ALONG, DIMS
 from gradcli.registry.table import Array, Primitive, function, overloads, primitive
-from gradcli.system import selection
+from gradcli.system import dtypes, selection
 from gradcli.system.array_memory import Numberless, afresh, in_its_order
 from gradcli.system.cascaded_sums import add_reduce
-from gradcli.system.dtypes import scalar_name
 
 FAMILY = "statistics"
 
@@ -223,7 +222,7 @@ def _taken(self: Any, at: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
 
 def _middle(name: str, self: Any) -> None:
     if self.dtype.kind in "cb":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(self)}'")
+        raise dtypes.not_implemented(name, self)
 
 
 def _median_of(self: Any, skip: bool) -> Any:

@@ -103,8 +103,7 @@ def implemented(name: str, array: Any, chars: str) -> None:
     """
     given = array if isinstance(array, np.dtype) else array.dtype
     if given.char not in chars:
-        kind = scalar_name(given)
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+        raise dtypes.not_implemented(name, given)
 
 
 def expect_alike(first: Any, *others: Any) -> None:

@@ -163,6 +163,11 @@ def scalar_name(of_what: Any) -> str:
     return SCALAR_NAMES[_name(of_what)]
 
 
+def not_implemented(kernel: str, value: Any) -> NotImplementedError:
+    """PyTorch's error for a value of a dtype that one of its kernels has not."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(value)}'")
+
+
 def tensor_name(of_what: Any) -> str:
     """The name of its tensors in other messages: `FloatTensor`."""
     return TYPE_NAMES[_name(of_what)]
