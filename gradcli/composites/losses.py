@@ -16,7 +16,7 @@ from gradcli.core.generated_calls import generated as compiled
 from gradcli.core.modes import no_grad
 from gradcli.core.promotion import BOOL_OPERAND, mismatch
 from gradcli.core.tensor import Tensor, wrap
-from gradcli.core.views import castable
+from gradcli.core.views import check_cast, check_size, uncastable
 from gradcli.movement.reshaping import broadcast_tensors
 from gradcli.primitives.arithmetic import (
     TWO_BOOLS,
@@ -126,23 +126,6 @@ def _spread(g: Any, reduction: int, like: Any) -> Any:
     if reduction != MEAN:
         return g
     return g / prod(like.shape)
-
-
-def _check_output(input: Any, other: Any) -> None:
-    """RuntimeError where a result of both operands cannot be cast to the dtype of the first."""
-    kind, found = input.array.dtype, other.array.dtype
-    if not castable(found.kind, kind.kind):
-        raise RuntimeError(
-            f"result type {scalar_name(found)} can't be cast to the desired output type {scalar_name(kind)}"
-        )
-
-
-def _check_shape(input: Any, shape: tuple[int, ...]) -> None:
-    """RuntimeError where a result of this shape does not fit in one like the input."""
-    if tuple(input.shape) != shape:
-        raise RuntimeError(
-            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}"
-        )
 
 
 def _number(value: float, like: Any) -> Tensor:
@@ -327,7 +310,7 @@ def huber_loss(input: Array, target: Array, number: int, delta: float, weight: A
     """Squared differences where they are small, scaled absolute ones elsewhere."""
     a, b = _beside(input, target)
     if weight is None:
-        _check_output(input, b)
+        check_cast(b.array.dtype, input.array.dtype)
         out = huber_loss_p(a, b, number, delta)
         return out if out.dtype == input.dtype else out.to(input.dtype)
     _check_weights(weight, input)
@@ -663,7 +646,7 @@ def binary_cross_entropy(input: Array, target: Array, weight: Array | None, numb
         )
     if weight is not None:
         shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
-        _check_shape(input, shape)
+        check_size(input.shape, shape)
         weight = weight.expand(shape).to(input.dtype)
     return binary_cross_entropy_p(input, target, weight, number)
 
@@ -741,9 +724,7 @@ def _refuse_narrow(kind: Any, *operands: Any) -> None:
     """Refuse to write what comes of operands over numbers of a dtype that has no room for it."""
     wide = dtypes.result_type((x.array.dtype, min(x.ndim, 1) + 1) for x in operands)
     if "biufc".index(wide.kind) > max("biufc".index(kind.kind), 2):
-        raise RuntimeError(
-            f"result type {scalar_name(wide)} can't be cast to the desired output type {scalar_name(kind)}"
-        )
+        raise uncastable(wide, kind)
 
 
 @_elementwise("SoftMarginLossBackward0", refuses={"C": "soft_margin_loss"})
@@ -766,11 +747,9 @@ def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
     raise_on_grad("soft_margin_loss", target=target)
     if input.array.dtype.kind in "biu":
         found = (-target).array.dtype
-        _check_output(
-            input, wrap(np.zeros((), found if found.kind in "fc" else dtypes.default.real))
-        )
-    _check_output(input, target)
-    _check_shape(input, np.broadcast_shapes(tuple(input.shape), tuple(target.shape)))
+        check_cast(found if found.kind in "fc" else dtypes.default.real, input.array.dtype)
+    check_cast(target.array.dtype, input.array.dtype)
+    check_size(input.shape, np.broadcast_shapes(tuple(input.shape), tuple(target.shape)))
     out = soft_margin_loss_p(input, target, number)
     return out if out.dtype == input.dtype else out.to(input.dtype)
 

@@ -212,22 +212,11 @@ def store(tensor: Tensor, values: Any) -> None:
         array[...] = values
         bump(tensor)
         return
-    if not castable(values.dtype.kind, array.dtype.kind):
-        names = [scalar_name(d) for d in (values.dtype, array.dtype)]
-        raise RuntimeError(
-            f"result type {names[0]} can't be cast to the desired output type {names[1]}"
-        )
-    if values.shape != array.shape:
-        raise RuntimeError(
-            f"output with shape {list(array.shape)} doesn't match the broadcast shape "
-            f"{list(values.shape)}"
-        )
+    check_cast(values.dtype, array.dtype)
+    check_size(array.shape, values.shape)
     if more := batched_arrays.batch_of(values) - batched_arrays.batch_of(array):
         lead = [level.size for level in sorted(more, key=lambda each: each.number)]
-        raise RuntimeError(
-            f"output with shape {list(array.shape)} doesn't match the broadcast shape "
-            f"{[*lead, *values.shape]}"
-        )
+        check_size(array.shape, (*lead, *values.shape))
     if modes.current().recorder is not None:  # the recorder traces writes to memory
         array = tensor.memory()
     if isinstance(array, np.generic):
@@ -251,6 +240,26 @@ def bump(tensor: Tensor) -> None:
 def castable(source: str, target: str) -> bool:
     order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
     return order[source] <= order[target]
+
+
+def uncastable(found: Any, wanted: Any) -> RuntimeError:
+    """PyTorch's error for numbers of one dtype that are to be written over those of another."""
+    names = scalar_name(found), scalar_name(wanted)
+    return RuntimeError("result type {} can't be cast to the desired output type {}".format(*names))
+
+
+def check_cast(found: Any, wanted: Any) -> None:
+    """RuntimeError where numbers of the first dtype may not be written over those of the second."""
+    if not castable(found.kind, wanted.kind):
+        raise uncastable(found, wanted)
+
+
+def check_size(own: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """RuntimeError where a result of a shape does not fit in one that is written over."""
+    if tuple(own) != tuple(shape):
+        raise RuntimeError(
+            f"output with shape {list(own)} doesn't match the broadcast shape {list(shape)}"
+        )
 
 
 def set_own(tensor: Tensor, level: Any, tangent: Tensor) -> None:

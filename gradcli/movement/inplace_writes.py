@@ -16,6 +16,7 @@ from gradcli.core.primitive import VjpRules
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, edge, retain_anew, wrap
 from gradcli.core.views import (
+    check_size,
     check_writable,
     inplace,
     raise_on_overlap,
@@ -45,11 +46,7 @@ def _copy(self: Array, src: Array) -> Array:
         error = mismatch([self.shape, src.shape])
         if error is not None:
             raise error
-        if np.broadcast_shapes(self.shape, src.shape) != self.shape:
-            raise RuntimeError(
-                f"output with shape {list(self.shape)} doesn't match the broadcast shape "
-                f"{list(np.broadcast_shapes(self.shape, src.shape))}"
-            )
+        check_size(self.shape, np.broadcast_shapes(self.shape, src.shape))
         src = np.broadcast_to(src, self.shape)
     return _cast(src, self.dtype)
 
