@@ -15,6 +15,7 @@ from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.language.located_errors import LanguageError, error_at
+from gradcli.optimize.spaces import Compiled, Space
 
 if TYPE_CHECKING:
     from gradcli.commands.declarations import Options
@@ -575,6 +576,78 @@ def check_by_rows(
         given = RTOL if rtol is None else rtol
         by[name] = Checked(analytical, numerical, uncertain, [], method, given, None)
     return Verdict(dict(made.shared), by, False, None)
+
+
+class PassObjective(Compiled):
+    """The value of a program over a table and its derivatives: a pass over the rows each.
+
+    space: the variables that move, none of which is a column.
+    """
+
+    def __init__(self, made: Passes, space: Space, runner: Runner) -> None:
+        super().__init__(_never, space.size)
+        self.passes, self.space, self.runner = made, space, runner
+        self.work = made.work([*space.start])
+        self.along: Work | None = None
+
+    def _grads(self, work: Work, given: Mapping[str, Any]) -> tuple[Any, Any]:
+        """The value and the gradient, where variables have these values."""
+        import numpy as np
+
+        like = self.passes.shared
+        work.shared = {
+            **work.shared,
+            **{n: a.astype(work.shared[n].dtype)[()] for n, a in given.items()},
+        }
+        value, grads = work.results(self.passes.run(work, self.runner)[0])
+        found = [
+            np.zeros(like[n].shape) if grads[n] is None else grads[n].array
+            for n in self.space.start
+        ]
+        return value, np.concatenate([np.ravel(a) for a in found]).astype(np.float64)
+
+    def _computed(self, x: Any) -> tuple[float, Any]:
+        value, gradient = self._grads(self.work, self.space.shaped(x))
+        return float(value.array), gradient
+
+    def hessian_product(self, x: Any, v: Any) -> Any:
+        """The Hessian times a vector."""
+        from gradcli.streaming.mapped_program import direction
+
+        names = [*self.space.start]
+        if self.along is None:
+            shared = {**self.passes.shared, **{direction(n): self.passes.shared[n] for n in names}}
+            self.along = self.passes.work(names, directions=names, shared=shared)
+        ways = {direction(n): a for n, a in self.space.shaped(v).items()}
+        return self._grads(self.along, {**self.space.shaped(x), **ways})[1]
+
+    def hessian(self, x: Any) -> Any:
+        """The Hessian, a row after the other."""
+        import numpy as np
+
+        return np.stack([self.hessian_product(x, row) for row in np.eye(self.size)])
+
+
+def _never(x: Any) -> Any:
+    raise NotImplementedError
+
+
+def objective_by_rows(
+    ctx: AnyContext, request: Request, table: Table, runner: Runner
+) -> tuple[Space, Compiled]:
+    """What `gradcli minimize` moves, and the value of a table that is read by rows."""
+    if request.wrt is None:
+        request.no_grad = [*request.no_grad, *table.columns]
+    made = Passes(ctx, request, table)
+    wrt = made.wrt()
+    if column := next((n for n in wrt if n in table.columns), None):
+        raise usage(f"{column} is a column of the table: its rows are not moved", hint="see --wrt")
+    if not wrt:
+        raise usage("there is no variable to move", hint="see --wrt and --no-grad")
+    space = Space(
+        {n: made.shared[n] for n in wrt}, {n: t for n, t in made.tensors.items() if n not in wrt}
+    )
+    return space, PassObjective(made, space, runner)
 
 
 def run_by_rows(

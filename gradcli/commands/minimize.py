@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.declarations import EXPRESSION, Option, Options, declare
+from gradcli.commands.compiled_evaluation import large_table, rows_wanted
+from gradcli.commands.declarations import BY_ROWS, CLUSTER, EXPRESSION, Option, Options, declare
 from gradcli.commands.fit import BOUNDS, bounds_of
 from gradcli.commands.pictures import PLOT, PLOTTED, Canvas
 from gradcli.commands.request import Request
@@ -39,11 +40,13 @@ _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SL
     ),
     Option("--max-iterations N", "Stop after N iterations.", least=1),
     Option("--trace", "Print value and norm of the gradient at each iteration."),
+    *(BY_ROWS, *CLUSTER),
     Option(PLOT, f"Draw the path to the minimum (1 or 2 variables) {PLOTTED}"),
     examples=(
         'gradcli minimize "(1-x)**2 + 100*(y-x**2)**2" --x -1 --y 2',
         "gradcli minimize \"sum((A@x - b)**2)\" --A '2,1;1,3' --b 1,2 --x 0,0 --wrt x",
         'gradcli minimize "x*y" --x 1 --y 2 --subject "x + y == 1" --bounds x=0:1',
+        'gradcli minimize "mean(log(1 + exp(-y*(X@w))))" --X @big:x1,x2 --y @big:y --w 0,0 --by-rows',
     ),
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
@@ -57,12 +60,19 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.optimize.spaces import Compiled
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
-    space = space_of(ctx, request)
+    table = large_table(request, rows_wanted(options))
+    if table is None:
+        space = space_of(ctx, request)
+        objective = Compiled(space.scalar(request.program), space.size)
+    else:
+        from gradcli.commands.large_columns import objective_by_rows, runner
+
+        runs = ctx.with_resource(runner(options))
+        space, objective = objective_by_rows(ctx, request, table, runs)
     if canvas is not None and (space.size > 2 or len(space.start) != space.size):
         raise usage("--plot draws one or two variables that are numbers", hint="leave it out")
     texts = named(options.bounds, "--bounds", 1, space.start)
     bounds = limits(space.start, {name: bounds_of(name, text) for name, text in texts.items()})
-    objective = Compiled(space.scalar(request.program), space.size)
     start = space.flat()
     value, _ = objective.value_and_gradient(start)
     if value != value or abs(value) == float("inf"):

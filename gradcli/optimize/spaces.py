@@ -150,12 +150,14 @@ class Compiled:
         """Of a scalar."""
         key = x.tobytes()
         if self._last is None or self._last[0] != key:
-            value, found = self._at("value", self.function, x)
-            gradient = found["x"]
-            zero = np.zeros(self.size)
-            self._last = (key, float(value), zero if gradient is None else np.array(gradient))
+            self._last = (key, *self._computed(x))
             self.evaluations += 1
         return self._last[1], self._last[2]
+
+    def _computed(self, x: Array) -> tuple[float, Array]:
+        value, found = self._at("value", self.function, x)
+        gradient = found["x"]
+        return float(value), np.zeros(self.size) if gradient is None else np.array(gradient)
 
     def value(self, x: Array) -> Array:
         """Of a vector function."""

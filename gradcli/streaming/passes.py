@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from time import perf_counter
 from typing import Any, Protocol
 
 from gradcli.compiler.executor import cores
 from gradcli.streaming.running_sums import Values, Work, totals
 from gradcli.tables.parts import Part
 
+Run = Callable[[Part], Any]
 Told = Callable[[int], None]  # called with a number of rows that are done
+
+
+_TRIED = 8  # parts for each thread from which on it is tried whether threads help
+_HELPS = 0.9  # of the time of one thread, what several take where they do
 
 
 class Runner(Protocol):
@@ -26,6 +33,7 @@ class Threads:
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or cores()
+        self.tries = threads is None  # whether they are left alone where one is as fast
 
     def __enter__(self) -> Threads:
         return self
@@ -36,32 +44,51 @@ class Threads:
     def sums(self, work: Work, number: int, values: Values, parts: list[Part], told: Told) -> Any:
         """The sums of all parts in a pass."""
         combine = work.combine(number)
+        run = partial(work.run_part, number, values)
         if self.threads < 2 or len(parts) < 2:
-            return totals((self._one(work, number, values, p, told) for p in parts), combine)
+            return totals(self._alone(run, parts, told), combine)
         with ThreadPoolExecutor(self.threads) as pool:
             try:
-                return totals(self._several(pool, work, number, values, parts, told), combine)
+                return totals(self._suitably(pool, run, parts, told), combine)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _one(self, work: Work, number: int, values: Values, part: Part, told: Told) -> Any:
-        found = work.run_part(number, values, part)
-        told(part.rows or 0)
-        return found
+    def _suitably(
+        self, pool: ThreadPoolExecutor, run: Run, parts: list[Part], told: Told
+    ) -> Iterator[Any]:
+        """The results of parts in order. Threads wait for each other at the interpreter's lock where rows
+        cost next to nothing: some parts tell whether they help, and the others run so."""
+        if self.tries and len(parts) >= _TRIED * self.threads:
+            self.tries = False
+            one, several = (
+                parts[1 : 1 + self.threads],
+                parts[1 + self.threads : 1 + 3 * self.threads],
+            )
+            yield from self._alone(run, parts[:1], told)  # which plans
+            begun = perf_counter()
+            yield from self._alone(run, one, told)
+            between = perf_counter()
+            yield from self._several(pool, run, several, told)
+            if perf_counter() - between > _HELPS * 2 * (between - begun):
+                self.threads = 1
+            parts = parts[1 + len(one) + len(several) :]
+        if self.threads < 2:
+            yield from self._alone(run, parts, told)
+        else:
+            yield from self._several(pool, run, parts, told)
+
+    def _alone(self, run: Run, parts: list[Part], told: Told) -> Iterator[Any]:
+        for part in parts:
+            yield run(part)
+            told(part.rows or 0)
 
     def _several(
-        self,
-        pool: ThreadPoolExecutor,
-        work: Work,
-        number: int,
-        values: Values,
-        parts: list[Part],
-        told: Told,
+        self, pool: ThreadPoolExecutor, run: Run, parts: list[Part], told: Told
     ) -> Iterator[Any]:
         """The results of parts in order; no more parts are in flight than keep the threads busy."""
         waiting: deque[tuple[Part, Future[Any]]] = deque()
         for part in parts:
-            waiting.append((part, pool.submit(work.run_part, number, values, part)))
+            waiting.append((part, pool.submit(run, part)))
             if len(waiting) >= 2 * self.threads:
                 done, future = waiting.popleft()
                 yield future.result()

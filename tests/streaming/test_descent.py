@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,8 @@ from click.testing import CliRunner
 from gradcli.cli import main
 from gradcli.commands.large_columns import Passes
 from gradcli.streaming.lazy_passes import _LazyWork
+from gradcli.streaming.passes import Threads
+from gradcli.tables.parts import Part
 from tests.streaming.test_cluster import scheduler  # noqa: F401 (a fixture)
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -170,3 +176,40 @@ def test_steps_on_a_running_cluster(scheduler: str, monkeypatch: pytest.MonkeyPa
         assert len({id(work) for work in sent}) <= 4
     argv = ["fit", "y == a*x + b", "t.parquet", "--json"]
     assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
+
+
+@pytest.mark.parametrize(
+    "program", ["mean((a*x + b - y)**2) + 0.01*a**4", "var(y - a*x) + (a*b - 1)**2"]
+)
+def test_minimize_by_rows(program: str) -> None:
+    free = [f"--{name}={VALUES[name]}" for name in "abxy"]
+    argv = ["minimize", program, *free, "--wrt", "a,b", "--json"]
+    whole, rows = (json.loads(run(*argv, how)[1]) for how in ("--whole", "--by-rows"))
+    for name in "ab":
+        assert np.isclose(whole["point"][name], rows["point"][name], rtol=1e-9)
+    assert np.allclose(whole["eigenvalues"], rows["eigenvalues"], rtol=1e-9)
+    assert (whole["kind"], whole["iterations"]) == (rows["kind"], rows["iterations"])
+    code, _, err = run("minimize", program, *free, "--wrt", "x", "--by-rows")
+    assert code == 2 and "x is a column of the table: its rows are not moved" in err
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_threads_are_left_alone_where_they_do_not_help(helps: bool) -> None:
+    lock = threading.Lock()
+
+    class Slow:
+        def combine(self, number: int) -> Any:
+            return lambda one, other: one + other
+
+        def run_part(self, number: int, values: Any, part: Any) -> Any:
+            with contextlib.nullcontext() if helps else lock:
+                time.sleep(0.003)
+            return [part.number]
+
+    runner = Threads()
+    runner.threads = 2
+    parts: Any = [Part("made", "made", k, 0, 1) for k in range(24)]
+    told: list[int] = []
+    slow: Any = Slow()
+    assert runner.sums(slow, 0, {}, parts, told.append) == list(range(24))
+    assert (runner.threads, sum(told)) == (2 if helps else 1, 24)
