@@ -103,7 +103,7 @@ def note_guesses(point: Point) -> None:
     shapes = {n: a.shape for n, a in point.arrays.items() if n not in point.given}
     said = ", ".join(f"{n} ∈ {_space(s, letters)}" for n, s in shapes.items())
     first = next(iter(point.guessed))
-    output.note(f"shapes: {said}; say others with --shape {first}=… or --{first} VALUE")
+    output.note(f"shapes: {said}; give others with --shape {first}=… or --{first} VALUE")
 
 
 LETTERS = "nmkpqrstuv"  # for sizes, in this order

@@ -328,7 +328,7 @@ def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
 def test_shapes_are_said_in_letters(argv: list[str], said: str, answer: str) -> None:
     result = run("diff", *argv)
     assert (result.exit_code, result.stdout) == (0, answer + "\n"), result.output
-    assert f"note: shapes: {said}; say others with --shape" in result.stderr
+    assert f"note: shapes: {said}; give others with --shape" in result.stderr
 
 
 def test_no_variable_of_a_formula_of_numbers_becomes_an_array() -> None:
