@@ -441,14 +441,19 @@ PLOTS = {  # by matplotlib, whose releases draw a little differently: written on
 
 
 def plots() -> None:
-    """Write docs/plots/*.png."""
+    """Write docs/plots/*: what `plot` draws, the session and the notebook."""
     import subprocess
+
+    sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
+    import pictures
 
     (FOLDER / "plots").mkdir(exist_ok=True)
     for name, words in PLOTS.items():
         path = FOLDER / "plots" / f"{name}.png"
         command = [sys.executable, "-m", "gradcli", *words, "-o", str(path)]
         subprocess.run(command, input=DECAY, text=True, check=True)
+    (FOLDER / "plots" / "repl.svg").write_text(pictures.session(), encoding="utf-8")
+    pictures.notebook(FOLDER / "plots" / "notebook.png")
 
 
 if __name__ == "__main__":
