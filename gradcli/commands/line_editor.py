@@ -5,36 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 from gradcli.commands.session import MORE, PROMPT
+
+if TYPE_CHECKING:
+    from gradcli.commands.session import Session
 
 MISSING = "colours, completion and a history need prompt_toolkit: pip install prompt_toolkit"
 
 
-class Lines(Protocol):
-    """What the editor drives."""
-
-    def feed(self, line: str, *, ahead: str | None = None) -> bool:
-        """Take a line; whether more are needed."""
-
-    def paste(self, text: str) -> bool:
-        """Take several lines; whether more are needed."""
-
-    def needs_more(self, text: str) -> bool:
-        """Whether a text is not complete yet."""
-
-    def finish(self) -> None:
-        """Run what is pending."""
-
-    def cancel(self) -> None:
-        """Forget what is pending."""
-
-    def refuse(self, message: str) -> None:
-        """Report what could not even be read, and forget what is pending."""
-
-
-def read_pipe(session: Lines, stream: IO[str]) -> None:
+def read_pipe(session: Session, stream: IO[str]) -> None:
     """Feed every line of a stream, without prompts. A line that is no text is refused; the rest is read."""
     for number, line in enumerate(getattr(stream, "buffer", stream), 1):
         try:
@@ -49,7 +30,7 @@ def read_pipe(session: Lines, stream: IO[str]) -> None:
 
 
 def read_terminal(
-    session: Lines, names: Any, note: Callable[[str], None], *, colour: bool = True
+    session: Session, names: Any, note: Callable[[str], None], *, colour: bool = True
 ) -> None:
     """Feed what is typed. names() gives the session's names, for completion.
 

@@ -12,7 +12,7 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import History
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import ColorDepth
@@ -24,7 +24,6 @@ from gradcli.commands.session import MORE, PROMPT
 
 INDENT = "    "
 HISTORY_VARIABLE = "GRADCLI_HISTORY"
-HISTORY_LENGTH = 2000
 # The terminal's own colours, which its theme makes readable on light and on dark.
 _STYLE = Style.from_dict(
     {
@@ -50,7 +49,7 @@ def prompt(
         prompt_continuation=MORE,
         lexer=PygmentsLexer(PythonLexer),
         completer=_SessionCompleter(names),
-        history=_Entries(_history_path()),
+        history=_history(),
         key_bindings=_keys(needs_more),
         bottom_toolbar=lambda: hint(_before_cursor(), names()),
         style=_STYLE,
@@ -110,52 +109,17 @@ def _keys(needs_more: Callable[[str], bool]) -> KeyBindings:
 
 
 # -- history --------------------------------------------------------------------------------------
-def _history_path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Where the history is kept; GRADCLI_HISTORY names another file, or none if it is empty."""
-    if (chosen := environment.get(HISTORY_VARIABLE)) is not None:
-        return Path(chosen).expanduser() if chosen else None
+def _history(environment: Mapping[str, str] = os.environ) -> History:
+    """The inputs of earlier sessions, in a file; GRADCLI_HISTORY names another, or none if it is empty.
+
+    A home that cannot be written has none.
+    """
+    chosen = environment.get(HISTORY_VARIABLE)
     state = environment.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "gradcli" / "history"
-
-
-class _Entries(History):
-    """The inputs of earlier sessions, in a file of one line each; a home that cannot be written has none."""
-
-    def __init__(self, path: Path | None) -> None:
-        super().__init__()
-        self.path = path
-
-    def load_history_strings(self) -> Iterable[str]:
-        """The entries, latest first."""
-        try:
-            lines = self.path.read_text(encoding="utf-8").splitlines() if self.path else []
-        except (OSError, UnicodeDecodeError):
-            lines = []
-        if len(lines) > 2 * HISTORY_LENGTH:
-            lines = lines[-HISTORY_LENGTH:]
-            self._write("".join(f"{line}\n" for line in lines), "w")
-        return map(_unescaped, reversed(lines[-HISTORY_LENGTH:]))
-
-    def append_string(self, string: str) -> None:
-        """Remember an input; what is in it twice in a row once."""
-        entry = string.strip()
-        if entry and entry != next(iter(self.get_strings()[-1:]), None):
-            super().append_string(entry)
-
-    def store_string(self, string: str) -> None:
-        """Write an entry to the file."""
-        self._write(string.replace("\\", "\\\\").replace("\n", "\\n") + "\n", "a")
-
-    def _write(self, text: str, mode: str) -> None:
-        if self.path is None:
-            return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with self.path.open(mode, encoding="utf-8") as stream:
-                stream.write(text)
-        except OSError:
-            return
-
-
-def _unescaped(line: str) -> str:
-    return "\\".join(piece.replace("\\n", "\n") for piece in line.split("\\\\"))
+    path = Path(f"{state}/gradcli/history" if chosen is None else chosen).expanduser()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.open("a").close()
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)

@@ -14,7 +14,7 @@ from gradcli.plots.pictures import Contours, Curves, Line
 # Okabe and Ito's colours, which those who are colour-blind tell apart; yellow only on dark.
 _COLOURS = {
     "light": ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"),
-    "dark": ("#56B4E9", "#E69F00", "#2CC295", "#E8A4CB", "#F0E442", "#FF7F50"),
+    "dark": ("#56B4E9", "#E69F00", "#009E73", "#E8A4CB", "#F0E442", "#FF7F50"),
 }
 _INK = {"light": ("#ffffff", "#1f2933", "#d7dde4"), "dark": ("#14181d", "#d9e0e7", "#37414c")}
 

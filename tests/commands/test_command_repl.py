@@ -160,10 +160,12 @@ def test_in_a_terminal(terminal, tmp_path):
     terminal.wait_for(">>>")  # between two lines the terminal would swallow Ctrl-D
     terminal.type("\x04")  # Ctrl-D ends the session
     assert terminal.process.wait(timeout=10) == 0
-    history = (tmp_path / "history").read_text().splitlines()
-    assert history[:3] == [
+    from prompt_toolkit.history import FileHistory
+
+    kept = [*FileHistory(tmp_path / "history").load_history_strings()][::-1]
+    assert [text.strip() for text in kept[:3]] == [
         "x = arange(4.0, requires_grad=True)",
-        "def f(a):\\n    return 2*a",
+        "def f(a):\n    return 2*a",
         "f(x)",
     ]
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a table)
 """Curves as numbers: where they bend there are points, where they break there is a gap."""
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from gradcli.language import parse
-from gradcli.plots import curves
+from gradcli.plots import curves, figures
 from gradcli.transforms.verdicts import function_of
 
 
@@ -74,3 +75,34 @@ def test_programs_with_branches_and_derivatives_of_higher_order() -> None:
 )
 def test_ticks_are_round(low: float, high: float, most: int, wanted: list[float]) -> None:
     assert curves.ticks(low, high, most) == wanted
+
+
+# How those see who lack one of the three kinds of cones: Machado, Oliveira and Fernandes, IEEE Trans. Vis.
+# Comput. Graph. 15, 1291 (2009), table 1 (severity 1), of linear sRGB.
+SEEN = {
+    "all cones": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+
+
+def lab(colour: str, seen: Any) -> Any:
+    """A colour in CIE L*a*b*, where distances are as large as they look."""
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    white = [0.95047, 1, 1.08883]
+    xyz = np.array(to_xyz) @ np.clip(np.array(seen) @ linear, 0, 1) / white
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("who", SEEN)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_are_told_apart_by_the_colour_blind(theme: str, who: str) -> None:
+    """Two of them are 15 apart at least, where one sees 2; and they stand out from the paper."""
+    paper, *_ = figures._INK[theme]
+    colours = [lab(c, SEEN[who]) for c in (*figures._COLOURS[theme], paper)]
+    apart = [np.linalg.norm(a - b) for i, a in enumerate(colours) for b in colours[:i]]
+    assert min(apart) >= 15
