@@ -199,11 +199,12 @@ def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict
 def drawn(
     rows: EquationRows, found: Fit, batch: Batch, spreads: Mapping[str, Array]
 ) -> tuple[Any, ...]:
-    """What the picture of a fit has, over the first column of the model's side: see `plots.solutions`."""
+    """(labels, x, response, curve, residuals, their bars) for a picture of a fit, over the first column of
+    the model's side; over the rows where that has vectors alone."""
     response = rows.look({n: a[0] for n, a in batch.items()})
-    inputs = [n for n, a in batch.items() if n not in response and a.ndim == 1] or [*batch]
-    name, made = inputs[0], rows.written(found.values, batch)
-    x = batch[name]
+    inputs = [n for n, a in batch.items() if n not in response and a.ndim == 1]
+    name, made = [*inputs, "row"][0], rows.written(found.values, batch)
+    x = batch[name] if inputs else np.arange(1.0, len(made["fitted"]) + 1)
     curve = x[order := np.argsort(x, kind="stable")], made["fitted"][order]
     if len(inputs) == 1 and not any(a.ndim > 1 for a in batch.values()):
         fine = np.linspace(x.min(), x.max(), _FINE)

@@ -162,9 +162,8 @@ def contours(picture: Contours, size: tuple[int, int], *, coloured: bool, plain:
 
 def surface(picture: Contours, size: tuple[int, int], *, coloured: bool, plain: bool) -> str:
     """A function of two variables as a net seen from above and the front; what lies behind is hidden."""
-    z = picture.values
-    low, high = float(np.nanmin(z)), float(np.nanmax(z))
-    height = (z - low) / ((high - low) or 1.0)
+    low, high = picture.ends()
+    height = (np.clip(picture.values, low, high) - low) / ((high - low) or 1.0)
     canvas = Canvas(size[0], max(size[1] - 1, 5), (-0.7, 0.7), (-0.66, 0.66))
     turn, tilt = np.radians(-60.0), np.radians(30.0)
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.plots.curves import limits
+
 GRID = 121  # points of a function of two variables along either
 _LEVELS = 12
 
@@ -65,11 +67,17 @@ class Contours(NamedTuple):
         """How it is drawn."""
         return "surface" if self.surface else "contours"
 
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest value that are shown; where poles tower over the rest, of the rest."""
+        finite = np.sort(self.values[np.isfinite(self.values)])
+        low, high = limits([(np.arange(len(finite)), finite)])
+        return max(low, float(finite[0])), min(high, float(finite[-1]))
+
     def levels(self) -> list[float]:
         """Where contours are drawn: evenly over what the function has there, closer below where it is a
         deep valley."""
         finite = self.values[np.isfinite(self.values)]
-        low, high = float(finite.min()), float(finite.max())
+        low, high = self.ends()
         shares = np.linspace(0, 1, _LEVELS + 2)[1:-1]
         if high > low and float(np.median(finite)) - low < 0.15 * (high - low):
             shares = shares**3

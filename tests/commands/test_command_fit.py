@@ -145,6 +145,12 @@ def test_a_picture_is_the_same_each_time(folder: Path) -> None:
         assert made[0] == made[1] and made[0].startswith(first)
 
 
+def test_a_model_of_vectors_is_drawn_over_the_rows(folder: Path) -> None:
+    options = ["--columns", "v=L,sT", "--b", "1,1", "--plot"]
+    code, out, err = run("fit", "T == dot(b, v)", "p.csv", *options)
+    assert code == 0 and out.partition("b[0]")[0].rstrip().endswith("row"), err
+
+
 def test_parameters_go_on_into_other_commands(folder: Path) -> None:
     """A value that is predicted has the uncertainty of the fitted line there: JCGM 100, H.3."""
     _, out, _ = run("fit", "T == a + b*L", "p.csv", "--json")

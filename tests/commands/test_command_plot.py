@@ -37,6 +37,13 @@ def test_pictures_on_a_terminal_are_as_they_were() -> None:
     assert drawn() == GOLDEN.read_text(encoding="utf-8")
 
 
+def test_poles_do_not_flatten_a_surface() -> None:
+    shown = run(
+        "plot", "1/(x*y)", "--x", "-1:1", "--y", "-1:1", "--surface", "--width", "60"
+    ).stdout
+    assert "inf" not in shown and len(shown.splitlines()) > 9
+
+
 def test_points_as_numbers() -> None:
     found = json.loads(run("plot", "x**2", "--x", "0:2", "--json").stdout)["points"]
     x = np.array(found["x"])
