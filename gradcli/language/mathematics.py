@@ -142,7 +142,7 @@ class _Reader:
         self.tokens, self.vectors = of_matrices(tokens(source, self.own), self.own)
         self.remarks: list[str] = []
         self._implied: set[str] = set()  # names that are factors without a sign, as y of 2y z
-        self.indices: dict[str, str] = {}  # of sums: the index, and what it stands for
+        self.indices: list[str] = []  # of the sums around
         self.bars = ""  # the bars that are open: `|` or `‖` each
         self.at = 0
 
@@ -243,7 +243,7 @@ class _Reader:
 
     def choice(self) -> _Value:
         """`a if c else b`, `c ? a : b`, a function, or what has no choice in it."""
-        if self.next.text == "lambda":
+        if self.next.kind == "name" and self.next.text == "lambda":
             start = self.take().start
             while self.next.kind == "name" or self.next.text == ",":
                 self.take()
@@ -427,8 +427,9 @@ class _Reader:
         """A power, or the inverse of a matrix."""
         if base.shape == "matrix":
             if exponent.text == "-1":
-                return _Value(f"linalg.inv({base.text})", _ATOM, "matrix")
-            return _Value(f"linalg.matrix_power({base.text}, {exponent.text})", _ATOM, "matrix")
+                return _Value(f"linalg.inv({bare(base.text)})", _ATOM, "matrix")
+            power = f"linalg.matrix_power({bare(base.text)}, {exponent.text})"
+            return _Value(power, _ATOM, "matrix")
         if exponent.text == "-1" and is_matrix(base.text):
             self.remarks.append(
                 f"{base.text} is a number; the inverse of a matrix is linalg.inv({base.text})"
@@ -592,7 +593,10 @@ class _Reader:
             return self.series(token)
         hint = _NOT_READ.get(token.text)
         name = token.text.removeprefix("var")
-        if hint is None and (is_function(name) or name in BARE or is_greek(name)):
+        if name == "lambda":
+            self.remarks.append("lam is lambda, which is a word of the language")
+            name = "lam"
+        if hint is None and (is_function(name) or name in BARE or is_greek(name) or name == "lam"):
             self.at -= 1
             self.tokens[self.at] = token._replace(kind="name", text=name)
             return self.named()
@@ -630,14 +634,17 @@ class _Reader:
         elif self.accept("**"):
             last = self.exponent().text
         start = self.at
-        self.indices[index] = ""
+        self.indices.append(index)
         body = self.product()
         inside = [t.text for t in self.tokens[start : self.at] if t.kind == "name"]
         marked = [
             name[: -len(index) - 1] for name in inside if index and name.endswith(f"_{index}")
         ]
-        self.indices.pop(index, None)
+        self.indices.pop()
         text = body.text
+        if marked and (first not in ("", "0", "1") or not (last.isidentifier() or not last)):
+            raise self.error(f"this sum is not over all elements of {marked[0]}", token,
+                             f"write sum({marked[0]}[…]), or leave the bounds out")  # fmt: skip
         if index in inside:  # the index itself is a number
             if first.isdigit() and last.isdigit():
                 stop = str(int(last) + 1)
@@ -645,9 +652,6 @@ class _Reader:
                 stop = f"len({marked[0]})" + " + 1" * (first == "1")
             else:
                 raise self.error(f"the sum over {index} has no bounds that are numbers", token)
-            if marked and last.isdigit():
-                raise self.error(f"a sum over {last} elements of {marked[0]}", token,
-                                 f"write sum({marked[0]}[…]*…), or leave the bounds out")  # fmt: skip
             text = re.sub(rf"\b{index}\b", f"arange({first}, {stop})", text)
         elif index and not marked:
             raise self.error(f"nothing of this sum depends on {index}", token)
@@ -663,6 +667,10 @@ class _Reader:
         name = self.name_of(token)
         for index in self.indices:
             if index and name.endswith(f"_{index}"):
+                if name in (self.vectors or ()):
+                    row = name[: -len(index) - 1].upper()
+                    hint = f"write the sum with the matrix of all of them: ‖{row}w - y‖^2"
+                    raise self.error(f"{name} is a vector, a row of a matrix", token, hint)
                 return _Value(name[: -len(index) - 1])
         if name not in self.own and (found := re.fullmatch(r"log_(\w+)", name)):
             return self.function("log", token, found[1])
@@ -755,9 +763,11 @@ class _Reader:
         if name in self.own or not (name.isascii() and name.isalpha() and name.islower()):
             return
         for function in ("sin", "cos", "tan", "exp", "log", "ln", "sqrt"):
-            if name.startswith(function) and len(name) == len(function) + 1:
-                hint = f"write {function} {name[-1]}; for the name say its value, --{name} VALUE"
-                raise self.asks(f"`{name}` is one name, or {function} of {name[-1]}?", token, hint)
+            before, _, after = name.partition(function)
+            if function in name and len(before + after) == 1:
+                said = f"{before} {function} {after}".strip()
+                hint = f"write {said}; for the name say its value, --{name} VALUE"
+                raise self.asks(f"`{name}` is one name, or {said}?", token, hint)
         if len(name) == 2 and not is_greek(name):
             self.remarks.append(f"{name} is one name; a product is {name[0]} {name[1]}")
 
@@ -793,7 +803,8 @@ class _Reader:
         if self.next.kind == "power":
             power = self.superscript()
         elif self.accept("**"):
-            power = self.argument() if self.next.text != "-" else self.signed()
+            simple = self.next.kind in ("name", "number")
+            power = _Value(self.take().text) if simple else self.exponent()
         if self.next.text == "(":
             values = self.arguments()
             shape = values[0].shape if len(values) == 1 else ""

@@ -20,7 +20,7 @@ _SIGNS = {
     **dict.fromkeys(("le", "leq", "≤"), "<="), **dict.fromkeys(("ge", "geq", "≥"), ">="), "lt": "<",
     "gt": ">", **dict.fromkeys(("ne", "neq", "≠"), "!="), "∑": "sum", "∏": "prod", "prime": "'", "′": "'",
     "\\{": "(", "\\}": ")", **dict.fromkeys(("top", "intercal", "⊤"), "T"), "√": "sqrt",
-    **dict.fromkeys(("tfrac", "dfrac"), "frac"),
+    **dict.fromkeys(("tfrac", "dfrac"), "frac"), "∂": "partial", "∇": "nabla", "∫": "int",
 }  # fmt: skip
 _FONTS = frozenset("mathrm mathbf mathit text operatorname boldsymbol bm mathsf vec".split())
 _MATRICES = frozenset(("‖", "tr", "Tr", "trace", "det"))  # beside these capitals are matrices
@@ -73,7 +73,7 @@ def of_matrices(found: list[Token], own: Container[str]) -> tuple[list[Token], s
         if token.kind == "transpose" and not any(is_matrix(t.text) for t in inside):
             vectors |= {t.text for t in inside if t.kind == "name"}
         if token.kind == "name":
-            if before.kind == "transpose" or is_matrix(before.text):
+            if before.kind == "transpose" or is_matrix(_base(parts, i - 1).text):
                 vectors.add(token.text)
             is_last = after[1].text in _ENDS if after[1:] else True
             if after and after[0].kind == "transpose" and is_last:
@@ -86,6 +86,17 @@ def of_matrices(found: list[Token], own: Container[str]) -> tuple[list[Token], s
     return parts, {
         n for n in vectors if n.isascii() and n.islower() and n not in BARE and not is_greek(n)
     }
+
+
+def _base(parts: list[Token], i: int) -> Token:
+    """The token whose exponent ends in a token: A of `A^2`, `A^{-1}`, `A⁻¹`; itself if that ends none."""
+    start = i
+    if parts[i].text == "}":
+        while start > 0 and parts[start].text != "{":
+            start -= 1
+    if parts[i].kind == "power":
+        return parts[i - 1]
+    return parts[start - 2] if start > 1 and parts[start - 1].text == "**" else parts[i]
 
 
 def is_derivative(found: list[Token], i: int) -> bool:
@@ -163,7 +174,11 @@ def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
         elif token.text == "**" and not named and following in (["{", "T", "}"], ["(", "T", ")"]):
             token = token._replace(kind="transpose", text="ᵀ", end=found[i + 2].end)
             i += 3
-        elif token.text == "**" and not named and re.fullmatch("T[a-z]", "".join(following[:1])):
+        elif (
+            token.text == "**"
+            and not named
+            and re.fullmatch("T([a-z]|[A-Z]\\w?)", "".join(following[:1]))
+        ):
             rest = found[i]  # x^Ty
             found[i] = rest._replace(text=rest.text[1:], start=rest.start + 1)
             token = token._replace(kind="transpose", text="ᵀ", end=rest.start + 1)
