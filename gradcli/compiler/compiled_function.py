@@ -320,9 +320,10 @@ def compile(
     `f(x=..., w=...)` gives the value, `f.value_and_grad(...)` (value, gradients by name), and `print(f)`
     shows the compiled programs made so far. Small arrays run as straight-line NumPy; large ones block by
     block, forward and backward in one sweep, on up to `threads` threads (default: the cores), with the
-    same bits as the tape. Large results that the caller drops donate their memory to the next call (two
-    at most of each, and none that would take much of the free memory). A Python function must be pure: it
-    runs once, when it is traced. wrt: the variables to differentiate by (default: all). memory: "low"
+    same bits as the tape. The memory of large results that the caller drops is used again. A Python
+    function must be pure: it runs once, when it is traced.
+
+    wrt: the variables to differentiate by (default: all). memory: "low"
     recomputes intermediates instead of keeping them for the gradient. native: large arrays run as C, compiled
     once by the machine's compiler (`CC`, else cc) with its vector functions, which are up to 4 units in the
     last place off; what has no C form, and everything where there is no compiler (a warning says so), runs
