@@ -7,7 +7,7 @@ are merged and signs move out. The few rules of functions are in tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import reduce
@@ -209,7 +209,6 @@ def product(
     again = any(  # sqrt(2)*sqrt(2)
         b.op == "number" and isinstance(e, Number) and b.data.power(e) for b, e in pairs
     )
-    coefficient, pairs = _radicals(coefficient, pairs)
     pairs, signed = _signs(pairs)
     return product(pairs, coefficient) if again or signed else collected(coefficient, pairs)
 
@@ -242,7 +241,7 @@ def _opened(
     inner, exponents = base.data
     factors = list(zip(base.args, exponents, strict=True))
     own = [(number(inner), exponent)]
-    if exponent.integer is not None or _takes(exponents, exponent):
+    if exponent.integer is not None:
         powers = [(b, _times(e, exponent)) for b, e in factors]
         folded = inner.power(exponent)
         if folded is None and inner != ONE:
@@ -253,26 +252,6 @@ def _opened(
         return None
     rest = collected(ONE, [(b, e) for b, e in factors if not _is_pi(b)])
     return ONE, [*own, *sure, (rest, exponent)]
-
-
-def _radicals(
-    coefficient: Number, pairs: list[tuple[Expression, Exponent]]
-) -> tuple[Number, list[tuple[Expression, Exponent]]]:
-    """Cancel roots of numbers with the coefficient: 2/sqrt(2) is sqrt(2), sqrt(2)/2 is 1/sqrt(2)."""
-    found: list[tuple[Expression, Exponent]] = []
-    for base, e in pairs:
-        n = value_of(base)
-        if n is not None and n.integer and n.integer > 1 and isinstance(e, Number) and e.exact:
-            while coefficient.exact and isinstance(e, Number) and abs(e.value) < 1:
-                part = coefficient.value.numerator if e.negative else coefficient.value.denominator
-                if part % n.integer:
-                    break
-                up = bool(e.negative)
-                e = e + (ONE if up else MINUS_ONE)
-                factor = Fraction(1, n.integer) if up else Fraction(n.integer)
-                coefficient = coefficient * Number(factor)
-        found.append((base, e))
-    return coefficient, found
 
 
 def _is_pi(base: Expression) -> bool:
@@ -296,16 +275,6 @@ def _signs(
                     kept = [(b, e) for b, e in pairs if b is not base and b is not other]
                     return [*kept, (call("abs", [other], other.shape), ONE)], True
     return pairs, False
-
-
-def _takes(exponents: Sequence[Exponent], outer: Number) -> bool:
-    """Whether (x**a)**outer may become x**(a*outer) for all these inner exponents `a`."""
-    return all(isinstance(e, Number) and e.integer is None and _root_first(e) for e in exponents)
-
-
-def _root_first(exponent: Number) -> bool:
-    # x**(1/2) is defined for x >= 0 alone, and there powers multiply.
-    return isinstance(exponent.value, Fraction) and exponent.value.denominator % 2 == 0
 
 
 _contents: WeakKeyDictionary[Expression, tuple[Number, Expression | None]] = WeakKeyDictionary()

@@ -44,7 +44,7 @@ from gradcli.symbolic.shortest_form import Writer, operations
 
 BUDGET = 8_000
 MOST_WRITTEN = 500  # pieces, over all readings; then no further one is tried
-SHORT = 2  # operations of an expression that is short enough
+SHORT = 1  # operations of an expression that is short enough
 HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
 MOST_TERMS = 8  # of a numerator that is written term by term

@@ -435,23 +435,18 @@ def length(expression: Expression) -> int:
 _products = gathered(length)
 _indices = rearranged(length)
 RULES = (
-    *(
-        _indices,
-        _moments,
-        _branches,
-        _gathered,
-        _outer,
-        _pulled,
-        _softmaxes,
-        _products,
-    ),
-    *(
-        _moments,
-        _constants,
-        _averages,
-        matrix_chains.transposes,
-        matrix_chains.associated,
-    ),
+    _indices,
+    _branches,
+    _gathered,
+    _outer,
+    _pulled,
+    _softmaxes,
+    _products,
+    _moments,
+    _constants,
+    _averages,
+    matrix_chains.transposes,
+    matrix_chains.associated,
 )
 
 
