@@ -36,9 +36,11 @@ class ArrowTable(Table):
         return found
 
     def data(self, column: int) -> Any:
-        """The column as an array if it holds numbers and none is missing, else as a list of its cells."""
+        """Numbers of which none is missing as an array, text as Arrow has it, else a list of the cells."""
         arrow = pyarrow(self.name)
         kind = self.data_type(column)
+        if arrow.types.is_string(kind):
+            return self.batch.column(column)
         if arrow.types.is_integer(kind) or arrow.types.is_floating(kind):
             found = self.numbers(column)
             if found.gone is None:

@@ -195,6 +195,8 @@ class Delimited(Sink):
                 return data.cast(arrow.string()).fill_null("")
             if arrow.types.is_floating(data.type) and not data.null_count:
                 data = data.to_numpy(zero_copy_only=False)
+        if isinstance(data, np.ndarray) and data.dtype.kind in "iu":
+            return arrow.array(data).cast(arrow.string())
         if not isinstance(data, np.ndarray) or data.dtype != np.float64:
             return arrow.array(self.texts(data), arrow.string())
         size = np.abs(data)

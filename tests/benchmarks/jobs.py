@@ -15,8 +15,9 @@ from tests.benchmarks.interleave import FEWEST, Facts, interleaved
 from tests.benchmarks.problems import PROBLEMS
 from tests.benchmarks.records import Measure, Record, ratio, spread
 from tests.benchmarks.rows import COMPILED, FORMULAS
+from tests.benchmarks.tables import tables
 
-GROUPS = ("cold", "parse", "tape", "replay", "large", "rows", "native", "sizes")
+GROUPS = ("cold", "parse", "tape", "replay", "large", "rows", "native", "sizes", "tables")
 PEAK = 1.25  # × (inputs + gradients), where these have
 LARGE = 16_000_000  # bytes
 SMALL_GRAPHS = ("chain", "dag")
@@ -110,6 +111,8 @@ def measure(wanted: Wanted, pythons: dict[str, str]) -> Iterator[Record]:
     commands = [name for name in COMMANDS if wanted.has("cold", name, 1, "process")]
     if commands:
         yield from cold(pythons, wanted.rounds * 5, commands)
+    if "tables" in wanted.groups:
+        yield from tables(wanted, min(1_000_000, wanted.largest))
     own = ("gradcli", "blocks", "tape", "commands", "1 MB", "lark", "ast")
     ours = dict.fromkeys(own, sys.executable)
     if "torch" in pythons:

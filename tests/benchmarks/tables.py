@@ -1,0 +1,159 @@
+"""Tables from file to file and in passes: gradcli beside a loop over pyarrow and NumPy, DuckDB and Polars.
+
+Whole processes in turns. What is compared is the processor's time: others on the machine have no part in it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.cold import entry
+from tests.benchmarks.interleave import ROOT
+from tests.benchmarks.records import Record, ratio
+
+# Source, target, and the mark against the loop.
+MAPS = {
+    ("csv", "csv"): 1.0,
+    ("quoted.csv", "csv"): 1.2,
+    ("quoted.csv", "parquet"): 1.2,
+    ("jsonl", "csv"): 1.5,
+    ("jsonl", "parquet"): 1.5,
+    ("parquet", "csv"): 1.2,
+    ("parquet", "parquet"): 0.8,
+}
+STEPS = 10
+_LOSS = "mean((a*x0 + b - x1)**2)"
+_DESCENT = f"""
+for k in range({STEPS}):
+    ga, gb = autograd.grad({_LOSS}, (a, b))
+    with no_grad():
+        a -= 0.1*ga
+        b -= 0.1*gb
+print(a, b)
+"""
+_LOOP = """
+import sys, numpy as np, pyarrow as pa, pyarrow.csv as csv, pyarrow.json as json, pyarrow.parquet as pq
+source, target = sys.argv[1:]
+ending = source.rpartition(".")[2]
+batches = (json.read_json(source).to_batches() if ending == "jsonl" else csv.open_csv(source)
+           if ending == "csv" else pq.ParquetFile(source).iter_batches())
+out = None
+for batch in batches:
+    x, y = batch["x0"].to_numpy(), batch["x1"].to_numpy()
+    made = [np.sin(x)*y, np.cos(x)*y, np.sin(x)]
+    table = pa.table([*batch.columns, *made], [*batch.schema.names, "value", "x0.grad", "x1.grad"])
+    if out is None:
+        out = (csv.CSVWriter if target.endswith("csv") else pq.ParquetWriter)(target, table.schema)
+    out.write_table(table)
+out.close()
+"""
+_DUCKDB = """
+import sys, duckdb
+source, target = sys.argv[1:]
+read = {"jsonl": "read_json"}.get(source.rpartition(".")[2], "read_" + source.rpartition(".")[2])
+duckdb.sql(f'''COPY (SELECT *, sin(x0)*x1 AS value, cos(x0)*x1 AS "x0.grad", sin(x0) AS "x1.grad"
+           FROM {read}('{source}')) TO '{target}' ''')
+"""
+_POLARS = """
+import sys, polars as pl
+source, target = sys.argv[1:]
+ending = source.rpartition(".")[2]
+x, y = pl.col("x0"), pl.col("x1")
+scan = {"jsonl": pl.scan_ndjson, "csv": pl.scan_csv, "parquet": pl.scan_parquet}[ending]
+made = scan(source).with_columns(
+    (x.sin()*y).alias("value"), (x.cos()*y).alias("x0.grad"), x.sin().alias("x1.grad"))
+getattr(made, "sink_" + target.rpartition(".")[2])(target)
+"""
+_PASSES = """
+import sys, numpy as np, pyarrow.parquet as pq
+a, b = 1.0, 0.5
+for k in range(int(sys.argv[2])):
+    ga = gb = n = 0
+    for batch in pq.ParquetFile(sys.argv[1]).iter_batches(columns=["x0", "x1"]):
+        x, y = batch["x0"].to_numpy(), batch["x1"].to_numpy()
+        r = a*x + b - y
+        ga, gb, n = ga + 2*(r*x).sum(), gb + 2*r.sum(), n + len(x)
+    a, b = a - 0.1*ga/n, b - 0.1*gb/n
+print(a, b)
+"""
+PEERS = {"loop": _LOOP, "duckdb": _DUCKDB, "polars": _POLARS}
+
+
+def files(folder: Path, rows: int) -> None:
+    """The same table in each format: a count, a word, two numbers."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as parquet
+
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(rows).round(6) for _ in range(2))
+    words = [f"r{k % 1000}" for k in range(rows)]
+    table = pa.table({"k": np.arange(rows), "name": words, "x0": x, "x1": y})
+    parquet.write_table(table, folder / "t.parquet", row_group_size=1 << 17)
+    csv.write_csv(table, folder / "t.quoted.csv")
+    (folder / "t.csv").write_text((folder / "t.quoted.csv").read_text().replace('"', ""))
+    with open(folder / "t.jsonl", "w") as stream:
+        for k, (word, a, b) in enumerate(zip(words, x.tolist(), y.tolist(), strict=True)):
+            stream.write(f'{{"k": {k}, "name": "{word}", "x0": {a!r}, "x1": {b!r}}}\n')
+    (folder / "descent.py").write_text(_DESCENT)
+
+
+def processor(command: list[str], folder: Path) -> float:
+    """The processor's seconds of a process and those that it starts."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    null = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    line = ["/usr/bin/env", "-C", str(folder), *command]
+    _, status, used = os.wait4(os.posix_spawn(line[0], line, environment, file_actions=null), 0)
+    if status:
+        raise RuntimeError(f"{' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
+    return used.ru_utime + used.ru_stime
+
+
+def works(rows: int) -> Iterator[tuple[str, float, dict[str, list[str]]]]:
+    """A name, the mark against the loop, and the command lines."""
+    for (source, target), mark in MAPS.items():
+        ends = [f"t.{source}", f"o.{target}"]
+        lines = {p: [sys.executable, "-c", code, *ends] for p, code in PEERS.items()}
+        own = [*entry(), "map", "sin(x0)*x1", ends[0], "-o", ends[1]]
+        yield f"{source} to {target}", mark, {"gradcli": own, **lines}
+    given = ["--x0", "@t.parquet:x0", "--x1", "@t.parquet:x1", "--a", "1", "--b", "0.5"]
+    given += ["--wrt", "a,b", "--by-rows"]
+    for name, steps, own in (
+        ("grad by rows", 1, ["grad", _LOSS]),
+        ("steps of descent", STEPS, ["run", "descent.py"]),
+    ):
+        loop = [sys.executable, "-c", _PASSES, "t.parquet", str(steps)]
+        yield name, 1.1, {"gradcli": [*entry(), *own, *given], "loop": loop}
+
+
+def tables(wanted: Any, rows: int) -> Iterator[Record]:
+    """The group's records; `wanted` says of which names, and in how many turns."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        files(folder, rows)
+        for name, mark, lines in works(rows):
+            if not wanted.has("tables", name, rows, "rows"):
+                continue
+            skipped = {
+                p: "not installed"
+                for p in ("duckdb", "polars")
+                if p in lines and importlib.util.find_spec(p) is None
+            }
+            seconds: dict[str, list[float]] = {p: [] for p in lines if p not in skipped}
+            for turn in range(-1, wanted.rounds):
+                for peer, found in seconds.items():
+                    taken = processor(lines[peer], folder)
+                    found += [taken] if turn >= 0 else []
+            mine = seconds.pop("gradcli")
+            measures = {
+                p: ratio(mine, s, mark if p == "loop" else None) for p, s in seconds.items()
+            }
+            yield Record("tables", name, rows, "rows", measures, skipped=skipped)
