@@ -25,10 +25,7 @@ SILU = "(sigmoid(A@B@C)*(A@B@C*(1 - sigmoid(A@B@C)) + 1))"
 FLIPS = "sum(flip(cumsum(flip(ones(2*x.shape[0]), (0,)), 0), (0,)).reshape(x.shape[0], 2), 1)"
 C = {"c": (4,), "x": (4,)}
 HEADS = {"q": (2, 2, 2), "k": (2, 2, 2), "v": (2, 2, 2)}
-HEAD = (
-    "permute(softmax(q@permute(k, (0, 2, 1))/sqrt(q.shape[2]), 2), (0, 2, 1))"
-    "@ones(v.shape[0], q.shape[1], v.shape[2])"
-)
+HEAD = "softmax(q@k.mT/sqrt(q.shape[2]), 2).mT@ones(v.shape[0], q.shape[1], v.shape[2])"
 
 # (program, shapes, variable, derivative)
 TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
