@@ -36,6 +36,7 @@ def _paths(*keys: str) -> tuple[str, ...]:
 
 _STANDARD = _paths("stdlib", "platstdlib")
 _INSTALLED = _paths("purelib", "platlib")
+MASKS = ("MaskedFill", "Where", "Triu", "Tril")  # infinities of theirs are meant
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -174,6 +175,8 @@ class Watch:
         if self.first is not None or tensor._is_view() or not tensor.is_floating_point():
             return
         total = sum(part.detach().sum().item() for part in dense_parts(tensor))
+        if math.isinf(total) and class_name(node).startswith(MASKS):
+            return
         if not math.isfinite(total) and (found := value_text.stats_of(tensor)).bad:
             self._odd(node, found, operands)
 
@@ -182,14 +185,14 @@ class Watch:
         nan = nonfinite.wrong(result) == "nan"
         if not nan and self.first_inf is not None:
             return
-        note = node.metadata[KEY]
+        name, note = class_name(node), node.metadata[KEY]
+        if not nan and name.startswith(MASKS):
+            return
         given = [(f"operand {k + 1}", t) for k, t in enumerate(self._tensors(operands))]
         named = [(self._called(t) or label, t) for label, t in given]
-        name, former = class_name(node), self.first_inf
+        former = self.first_inf
         found = in_forward(name, result, named, note.place, note.call)
         found.when = self._when(result)
-        if not nan and name.startswith(("MaskedFill", "Where", "Triu", "Tril")):
-            return  # masks are meant
         if nan and not found.computed and former is not None and former.computed:
             former.when += (
                 f"; {note.place} makes NaN of it"  # 0 * log(0): the product is not to blame
