@@ -20,8 +20,15 @@ GUIDE = "\n".join(
 
 def examples(text: str) -> list[tuple[str, str]]:
     """(command, what it prints) of every console block."""
-    blocks = re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S)
-    return [pair for block in blocks for pair in typed(block)]
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S):
+        silent = ""  # commands that print nothing, as those that write a file: run with the next
+        for command, shown in typed(block):
+            silent += command
+            if shown:
+                found.append((silent, shown))
+            silent = "" if shown else f"{silent}\n"
+    return found
 
 
 TABLES = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
