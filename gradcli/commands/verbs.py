@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gradcli.symbolic.composed_derivatives import Asked
     from gradcli.symbolic.differentiate import Derivatives
     from gradcli.symbolic.printed_text import Formula, Printed
+    from gradcli.transforms.tolerances import Comparison
     from gradcli.transforms.verdicts import Verdict
 
 # pytest shows the line of the test, not these frames.
@@ -539,13 +540,18 @@ def check(
     *,
     wrt: Names = None,
     second_order: bool = False,
+    against: str | None = None,
+    order: int = 1,
+    jacobian: bool = False,
     rtol: float | None = None,
     atol: float | None = None,
     **variables: Any,
-) -> Check:
+) -> Check | Comparison:
     """Compare the gradients of an expression with numerical ones, in float64, at the given point.
 
-    `assert check("sum(sin(x))", x=[1, 2])`. rtol: relative to each element (1e-6 if None). atol:
+    `assert check("sum(sin(x))", x=[1, 2])`. against: a formula for the derivative by `wrt`, of this `order`
+    or the `jacobian`, which is compared with the true one instead: `check("x**2", against="2*x", x=3)`; what
+    differs has a likely `mistake`. rtol: relative to each element (1e-6 if None, 1e-9 with against). atol:
     absolute (at most 1e-8 of the largest element if None). In tests
     `gradcli.transforms.assertions.assert_gradients`
     says more, and takes functions. Raises LanguageError.
@@ -563,6 +569,8 @@ def check(
         arrays = {n: double(t.detach().array) for n, t in call.tensors.items()}
         how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second_order}
         try:
+            if against is not None:
+                return _compared(call, arrays, against, order, jacobian, rtol, atol)
             with np.errstate(all="ignore"):
                 found = verdicts(call.program, arrays, call.wanted, call.names, **how)
         except NotFinite as error:
@@ -570,6 +578,29 @@ def check(
         except _ENGINE_ERRORS as error:
             raise call.error_for(error) from error
     return Check(found)
+
+
+def _compared(
+    call: Call,
+    arrays: Mapping[str, Any],
+    against: str,
+    order: int,
+    jacobian: bool,
+    rtol: float | None,
+    atol: float | None,
+) -> Comparison:
+    """The derivative by the one wanted variable against a formula."""
+    from gradcli.symbolic.formula_check import compare_formula
+    from gradcli.transforms.tolerances import RTOL
+
+    if len(call.wanted) != 1:
+        several = ", ".join(call.wanted)
+        said = f"against is a formula for one derivative, and there are those by {several}"
+        raise LanguageError(said, kind="usage", hint=f'choose one: wrt="{call.wanted[0]}"')
+    how: dict[str, Any] = {"order": order, "jacobian": jacobian, "atol": atol, "says": True}
+    how["rtol"] = RTOL if rtol is None else rtol
+    with np.errstate(all="ignore"):
+        return compare_formula(call.program, against, arrays, call.wanted[0], call.names, **how)
 
 
 @verb

@@ -40,8 +40,9 @@ class NotFinite(ArithmeticError):
 
 
 class Comparison:
-    """Both gradients, and the largest relative error. derivative: the true one as an expression. mistake:
-    what is likely to be wrong, in words.
+    """Both gradients, and the largest relative error; true where they agree.
+
+    derivative: the true one as an expression. mistake: what is likely to be wrong, in words.
     """
 
     __slots__ = ("derivative", "error", "given", "index", "mistake", "ok", "true")
@@ -57,3 +58,13 @@ class Comparison:
         self.index, self.error = worst(relative)
         self.derivative: str | None = None
         self.mistake: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        if self.ok:
+            return f"ok: max error {self.error:.1e}"
+        said = [f"wrong: given {self.given}, true {self.true}"]
+        said += [f"  the derivative is {self.derivative}"] if self.derivative else []
+        return "\n".join([*said, *([f"  {self.mistake}"] if self.mistake else [])])

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import gradcli
 from gradcli.cli import main
+from gradcli.language.located_errors import LanguageError
 from tests.commands.running import run
 from tests.sweep import sweep
 
@@ -245,3 +246,13 @@ def test_numbers_of_single_precision_are_exact() -> None:
     assert gradcli.diff("sum(x*sqrt(tensor(2.)))", x=x) == "sqrt(2)*ones_like(x)"
     assert gradcli.diff("sum(x*tensor([0.1, 0.2]))", x=x) == "tensor([0.1, 0.2])"
     assert gradcli.get_default_dtype() is gradcli.float32
+
+
+def test_a_formula_is_checked_from_python() -> None:
+    assert gradcli.check("sum(x**2)", against="2*x", x=[1.0, 2.0])
+    assert gradcli.check("x**3", against="6*x", order=2, x=2.0)
+    assert gradcli.check("A@x", against="A", jacobian=True, wrt="x", A=[[1.0, 2.0]], x=[3.0, 4.0])
+    wrong = gradcli.check("sin(2*x)", against="cos(2*x)", x=0.3)
+    assert not wrong and wrong.mistake is not None and "2*cos(2*x)" in repr(wrong)
+    with pytest.raises(LanguageError, match="one derivative"):
+        gradcli.check("x*y", against="y", x=1.0, y=2.0)
