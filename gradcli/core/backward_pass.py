@@ -20,6 +20,7 @@ from gradcli.core.batched_arrays import BatchedArray, BatchLevel, opened
 from gradcli.core.node import AccumulateGrad, Edge, Node, Port
 from gradcli.core.plain_pass import by_sequence
 from gradcli.core.tensor import Tensor, edge, wrap
+from gradcli.system.array_memory import Numberless
 
 if TYPE_CHECKING:
     from gradcli.core.watched_pass import Captured
@@ -427,6 +428,6 @@ def _implicit_seed(root: Tensor) -> Tensor:
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
             )
-    if isinstance(array, BatchedArray):
+    if isinstance(array, BatchedArray | Numberless):
         return wrap(np.ones_like(array))
     return wrap(np.ones(array.shape, dtype) if array.ndim else dtype.type(1))

@@ -119,7 +119,8 @@ def test_a_program_prints_what_it_prints_of_columns_in_memory(
 
     monkeypatch.setattr(Passes, "run", watched)
     assert run(*argv, "--by-rows") == expected
-    if passes is not None:
+    if passes is not None:  # nothing that has the rows is a number that is kept, or sent to workers
+        assert all(np.asarray(v).size < ROWS for work in made for v in work.given.values())
         counted = [work for work in made if any(work.partition.passes)]
         assert (len(counted), len({id(w) for w in counted})) == (passes, plans)
 
@@ -173,7 +174,7 @@ def test_steps_on_a_running_cluster(scheduler: str, monkeypatch: pytest.MonkeyPa
         argv = program(text, steps)
         sent.clear()
         assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
-        assert len({id(work) for work in sent}) <= 4
+        assert len({id(work) for work in sent}) <= 6
     argv = ["fit", "y == a*x + b", "t.parquet", "--json"]
     assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
 
