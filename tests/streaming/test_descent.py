@@ -170,11 +170,12 @@ def test_steps_on_a_running_cluster(scheduler: str, monkeypatch: pytest.MonkeyPa
         return as_ever(self)
 
     monkeypatch.setattr(_LazyWork, "__getstate__", watched)
-    for text, steps, *_ in PROGRAMS[2:]:
+    for text, steps, _, plans in PROGRAMS[2:]:
         argv = program(text, steps)
         sent.clear()
         assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
-        assert len({id(work) for work in sent}) <= 6
+        if plans is not None:
+            assert len({id(work) for work in sent}) <= plans
     argv = ["fit", "y == a*x + b", "t.parquet", "--json"]
     assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
 
