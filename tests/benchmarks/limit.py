@@ -26,10 +26,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from gradcli.compiler.executor import Executor, RegionStep
+from gradcli.system import page_pool
 from gradcli.system.page_pool import aligned
 from tests.benchmarks import libraries, native, rows, small
 from tests.benchmarks.interleave import ROOT, environment, interleaved
@@ -271,11 +273,9 @@ def parts(call: Callable[[], Any]) -> dict[str, float]:
         return {}
     call()  # a result of this one, too, is taken in turn
     whole = best(call)
+    with patch.object(page_pool, "taken", lambda kept, kind: None):
+        fresh = best(call) - whole
     for plan in plans:
-        plan.results.take = lambda o: None  # type: ignore[method-assign]
-    fresh = best(call) - whole
-    for plan in plans:
-        del plan.results.take
         plan.threads = 1
     count = threads()
     alone = cached = best(call, clock=time.thread_time)
