@@ -16,7 +16,7 @@ from tests.benchmarks.rows import COMPILED, FORMULAS
 
 ROOT = Path(__file__).parents[2]
 PAGE, README = ROOT / "docs" / "speed.md", ROOT / "README.md"
-START_ROW = "time from start to answer, in multiples of `import numpy`"
+START_ROW = "time of a command, as a multiple of that of `import numpy`"
 NOT_EVERYWHERE = "†"
 START, END = "<!-- benchmarks -->\n", "<!-- end of benchmarks -->\n"
 SPELLED = {
