@@ -175,7 +175,7 @@ def test_steps_on_a_running_cluster(scheduler: str, monkeypatch: pytest.MonkeyPa
         sent.clear()
         assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
         if plans is not None:
-            assert len({id(work) for work in sent}) <= plans
+            assert len({id(work) for work in sent}) <= 2 * plans  # Dask may pickle twice
     argv = ["fit", "y == a*x + b", "t.parquet", "--json"]
     assert run(*argv, "--cluster", scheduler) == run(*argv, "--by-rows")
 
