@@ -349,6 +349,7 @@ def _formula(
     from gradcli.symbolic.printed_text import printed
     from gradcli.symbolic.proof import Unproved, proved
     from gradcli.symbolic.shape_inference import made_up
+    from gradcli.system import dtypes
 
     if form not in ("text", "latex", "python", "numpy", "torch"):
         raise ValueError(
@@ -368,7 +369,15 @@ def _formula(
             found = find(program, arrays, wanted, follow=known, names=names)
             return found, printed(found, form)
         how = {**way, "find": find, "form": form, "names": names}
-        found, made, _ = proved(program, arrays, wanted, given=known, lettered=bool(guessed), **how)
+        before = dtypes.get_default_dtype()
+        dtypes.set_default_dtype(
+            dtypes.float64
+        )  # so that sqrt(3) has all digits, as in the command
+        try:
+            how["lettered"] = bool(guessed)
+            found, made, _ = proved(program, arrays, wanted, given=known, **how)
+        finally:
+            dtypes.set_default_dtype(before)
     except NoExpression as error:
         raise call.error_for(error) from error
     except Unproved as error:

@@ -49,8 +49,8 @@ HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
 MOST_TERMS = 8  # of a numerator that is written term by term
 LARGE = (TooLarge, ZeroDivisionError, OverflowError)  # what ends a reading
-FAR = 1.7  # times as long as the best: a reading that may lengthen ends with such a first form
-LONGER = frozenset(["exponentials", "sums"])
+# How many times as long as the best a first form may be, of a reading that may lengthen.
+LONGER = {"exponentials": 1.3, "sums": 1.7}
 GROWING = frozenset("exp sinh cosh".split())
 SINES = frozenset("sin cos tan".split())
 CIRCULAR = SINES | {"sinh", "cosh", "tanh"}
@@ -134,7 +134,7 @@ def candidates(expression: Expression) -> Iterator[Expression]:
             return
         _set({**PLAIN, **changes})
         writer.made.clear()
-        long: float = FAR * best if LONGER & changes.keys() else 0
+        long = best * max((LONGER.get(c, 0.0) for c in changes), default=0.0)
         with suppress(*LARGE):
             if CIRCULAR & words:
                 read(nodes, whole, inside)  # the first reading collects the multiples of angles
@@ -144,7 +144,7 @@ def candidates(expression: Expression) -> Iterator[Expression]:
                 best = min(best, operations(form))
                 if 0 < long < operations(form):
                     break
-                long = 0
+                long = 0.0
         if expression.weight > HEAVIEST:
             return
 
