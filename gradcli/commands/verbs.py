@@ -369,15 +369,9 @@ def _formula(
             found = find(program, arrays, wanted, follow=known, names=names)
             return found, printed(found, form)
         how = {**way, "find": find, "form": form, "names": names}
-        before = dtypes.get_default_dtype()
-        dtypes.set_default_dtype(
-            dtypes.float64
-        )  # so that sqrt(3) has all digits, as in the command
-        try:
-            how["lettered"] = bool(guessed)
-            found, made, _ = proved(program, arrays, wanted, given=known, **how)
-        finally:
-            dtypes.set_default_dtype(before)
+        how = {**how, "given": known, "lettered": bool(guessed)}
+        with dtypes.as_default(dtypes.float64):  # sqrt(3) has all digits, as in the command
+            found, made, _ = proved(program, arrays, wanted, **how)
     except NoExpression as error:
         raise call.error_for(error) from error
     except Unproved as error:
