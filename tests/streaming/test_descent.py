@@ -205,7 +205,7 @@ def test_threads_are_left_alone_where_they_do_not_help(helps: bool) -> None:
 
         def run_part(self, number: int, values: Any, part: Any) -> Any:
             with contextlib.nullcontext() if helps else lock:
-                time.sleep(0.003)
+                time.sleep(0.01)
             return [part.number]
 
     runner = Threads()
