@@ -12,6 +12,7 @@ import os
 import sys
 import sysconfig
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
@@ -38,6 +39,7 @@ _STANDARD = _paths("stdlib", "platstdlib")
 _INSTALLED = _paths("purelib", "platlib")
 MASKS = ("MaskedFill", "Where", "Triu", "Tril")  # infinities of theirs are meant
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+__warningregistry__ = None  # warnings are remembered where `_warned` shows them, not here
 
 
 class Watch:
@@ -95,6 +97,8 @@ class Watch:
             apply = function.__dict__["apply"]
             undo.callback(setattr, function, "apply", apply)
             function.apply = classmethod(self._custom(apply.__func__))
+            undo.callback(setattr, warnings, "showwarning", warnings.showwarning)
+            warnings.showwarning = self._warned(warnings.showwarning)
             if self.program:
                 for end in self.facts.hooks():
                     undo.callback(end)
@@ -262,12 +266,27 @@ class Watch:
 
     def _where(self, frame: FrameType | None) -> tuple[str | None, int]:
         """The innermost line that is the user's (or, if asked for, that is not PyTorch's own)."""
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if self._is_users(file):
-                return file, frame.f_lineno
+        found = self._users(frame)
+        return (None, 0) if found is None else (found.f_code.co_filename, found.f_lineno)
+
+    def _users(self, frame: FrameType | None) -> FrameType | None:
+        while frame is not None and not self._is_users(frame.f_code.co_filename):
             frame = frame.f_back
-        return None, 0
+        return frame
+
+    def _warned(self, show: Any) -> Any:
+        """Show PyTorch's warnings about a call at the user's line; Python takes ours for the caller."""
+
+        def shown(message: Any, category: Any, file: str, *rest: Any, **kwargs: Any) -> None:
+            frame = self._users(sys._getframe(1)) if file == __file__ else None
+            if frame is None:
+                show(message, category, file, *rest, **kwargs)
+            else:
+                known, place = frame.f_globals, (frame.f_code.co_filename, frame.f_lineno)
+                registry = known.setdefault("__warningregistry__", {})
+                warnings.warn_explicit(message, category, *place, known["__name__"], registry)
+
+        return shown
 
     def _is_users(self, file: str) -> bool:
         found = self._user.get(file)
@@ -366,8 +385,7 @@ class Watch:
 
     def _remember(self, roots: list[Any], frame: FrameType | None) -> None:
         self.last = roots[-1] if roots else None
-        while frame is not None and not self._is_users(frame.f_code.co_filename):
-            frame = frame.f_back
+        frame = self._users(frame)
         for name, value in {} if frame is None else frame.f_locals.items():
             if any(value is root for root in roots):
                 self.roots[name] = value

@@ -174,6 +174,57 @@ def test_looking_changes_nothing(name: str, options: str, tmp_path: Path) -> Non
     assert done.exit_code == 0 and "Error" not in done.stderr
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name, leaves", [("bert", 40), ("gcn", 4)])
+def test_whole_programs_run_and_nothing_is_found_wrong(name: str, leaves: int) -> None:
+    path = Path(__file__).with_name("programs") / f"{name}.py"
+    nodes = json.loads(gradcli("graph", "--torch", str(path), "--json").stdout)["nodes"]
+    assert sum(node["name"] == "AccumulateGrad" for node in nodes) == leaves
+    for options in ("--norms", "--grads --saved --values", "--detect-anomaly", "--by module"):
+        done = gradcli("graph", "--torch", str(path), *options.split())
+        assert done.exit_code == 0 and "Error" not in done.stderr and "\n! " not in done.stdout
+    found = json.loads(gradcli("graph", "--torch", str(path), "--diagnose", "--json").stdout)
+    assert [one for one in found["diagnosis"] if one["fault"]] == []
+
+
+def test_lines_of_the_program_or_of_the_library_that_it_calls(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages" / "lib.py"
+    library.parent.mkdir()
+    library.write_text(
+        "import torch\n\ndef block(x):\n    y = torch.relu(x * 2)\n    return y.sum()\n"
+    )
+    path = tmp_path / "uses.py"
+    path.write_text(
+        f"import sys\nsys.path.insert(0, {str(library.parent)!r})\nimport lib\nimport torch\n"
+        "loss = lib.block(torch.ones(3, requires_grad=True))\n"
+    )
+    for lines, expected in (
+        ("own", ["uses.py:5"] * 3),
+        ("library", ["lib.py:5", *["lib.py:4"] * 2]),
+    ):
+        done = gradcli("graph", "--torch", str(path), "--lines", lines, "--json")
+        nodes = [node for node in json.loads(done.stdout)["nodes"] if node["next"]]
+        assert [f"{Path(n['file']).name}:{n['line']}" for n in nodes] == expected
+
+
+@pytest.mark.long
+def test_warnings_of_pytorchs_name_the_users_line_each_once(tmp_path: Path) -> None:
+    path = tmp_path / "warns.py"
+    path.write_text(
+        "import torch, warnings\nx = torch.ones(3, 4, requires_grad=True)\n"
+        "for _ in range(2):\n    a = torch.nn.functional.mse_loss(x, torch.ones(4))\n"
+        "    b = x[None].T\nwarnings.simplefilter('ignore')\nc = x[None].T\nloss = a + b.sum()\n"
+    )
+    alone = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+    watched = subprocess.run(
+        [sys.executable, "-m", "gradcli", "graph", "--torch", str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert alone.stderr == watched.stderr and alone.stderr.count("UserWarning") == 2
+
+
 def test_the_root_is_what_backward_was_called_on_last(tmp_path: Path) -> None:
     path = tmp_path / "accumulated.py"
     path.write_text(
