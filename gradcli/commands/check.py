@@ -56,14 +56,11 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
     against, samples = options.against, options.samples
     rtol, atol = options.rtol, options.atol
     if (table := large_table(request, options.by_rows)) is not None:
-        others = {"--shape": request.shapes, "--samples": options.samples, "--against": against}
-        for option, given in {
-            **others,
-            "--second-order": options.second_order,
-            "--atol": atol,
-        }.items():
-            if given:
-                raise usage(f"{option} does not go with --by-rows", hint="leave out one of them")
+        given = {"shape": request.shapes, **vars(options)}
+        for option in ("shape", "samples", "against", "second_order", "atol"):
+            if given[option]:
+                words = f"--{option.replace('_', '-')} does not go with --by-rows"
+                raise usage(words, hint="leave out one of them")
         from gradcli.commands.large_columns import check_by_rows
         from gradcli.streaming.passes import Threads
 
@@ -107,18 +104,14 @@ def _checked(request: Request, arrays: dict[str, Any]) -> Iterator[None]:
         with np.errstate(all="ignore"), apart(request):
             yield
     except NotFinite as error:
-        raise _outside(error, arrays, request) from None
+        where = _values(arrays, request)
+        raise error_at(
+            RuntimeError(f"{error}: no gradient can be checked at {where}"),
+            source=request.source,
+            hint="take a point inside the domain",
+        ) from None
     except ENGINE_ERRORS as error:
         raise error_at(error, source=request.source) from error
-
-
-def _outside(error: ArithmeticError, arrays: dict[str, Any], request: Request) -> Exception:
-    """The refusal to check a gradient where the value itself is not finite."""
-    return error_at(
-        RuntimeError(f"{error}: no gradient can be checked at {_values(arrays, request)}"),
-        source=request.source,
-        hint="take a point inside the domain",
-    )
 
 
 # -- what it says ---------------------------------------------------------------------------------
@@ -175,11 +168,10 @@ def _variable_lines(
             f"{name}{_at(kink.index)} stands on a {place}: slope {kink.left:.6g} to the left, "
             f"{kink.right:.6g} to the right; the gradient takes {taken}"
         )
-    shown = what if what != "gradient" else ""
     if checked.ok:
         if checked.triangular:
             yield f"{name}: one triangle of it is read; the gradient is that of symmetric changes"
-        suffix = f" {shown}" if shown else ""
+        suffix = f" {what}" if report.second else ""
         size = checked.analytical.size
         sample = (
             "" if checked.seen == size else f"; {checked.seen} of {size} elements, and all together"
@@ -200,10 +192,7 @@ def _variable_lines(
 
 
 def _blame_lines(request: Request, part: Any) -> Iterator[str]:
-    where = ""
-    if part.span is not None:
-        start, end = part.span
-        where = f" in `{request.source[start:end]}`"
+    where = "" if part.span is None else f" in `{request.source[slice(*part.span)]}`"
     yield (
         f"  to blame: {part.name}{where}: its own gradient is {part.analytical:.6g}, "
         f"by differences {part.numerical:.6g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output, request_evaluation
@@ -59,16 +59,11 @@ def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.transforms import traced_matrices
 
     _check_sparse(request, options, "--mode forward" * (options.mode == "forward"))
-    run, precision = _Run(ctx, request, "Jacobian"), request.style.precision
+    run = _Run(ctx, request, "Jacobian")
     if options.vector:
         vectors = _vectors(options.vector, run)
         _, product = run.again(traced_matrices.jvp, vectors)
-        keys = lambda: {  # noqa: E731
-            **output.described(run.value, precision),
-            "jvp": output.to_json(product, precision),
-            "wrt": {n: {"vector": output.to_json(v, precision)} for n, v in vectors.items()},
-        }
-        _write(request, [("jvp", product)], keys)
+        run.write([("jvp", product)], {"jvp": product, "wrt": _each("vector", vectors)})
         return
     if options.sparse:
         found = run.again(traced_matrices.sparse_jacobian, run.wanted)
@@ -76,12 +71,8 @@ def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
         mode = None if options.mode == "auto" else options.mode
         found = run.again(traced_matrices.jacobian, run.wanted, mode)
     _note_slow(found.slow)
-    keys = lambda: {  # noqa: E731
-        **output.described(run.value, precision),
-        "wrt": {n: {"jacobian": _matrix_json(j, precision)} for n, j in found.by.items()},
-        "method": found.method,
-    }
-    _write(request, [(f"{n}.jacobian", j) for n, j in found.by.items()], keys)
+    keys = {"wrt": _each("jacobian", found.by), "method": found.method}
+    run.write([(f"{n}.jacobian", j) for n, j in found.by.items()], keys)
 
 
 @declare(
@@ -103,34 +94,21 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.transforms import traced_matrices
 
     _check_sparse(request, options)
-    run, precision = _Run(ctx, request, "Hessian", scalar=True), request.style.precision
+    run = _Run(ctx, request, "Hessian", scalar=True)
     if options.vector:
         products = run.again(traced_matrices.hvp, _vectors(options.vector, run))
-
-        def products_keys() -> dict[str, Any]:
-            shown = {n: output.to_json(v, precision) for n, v in products.items()}
-            by = {n: {"hvp": v} for n, v in shown.items()}
-            # hvp: the name of 0.1.0
-            return {**output.described(run.value, precision), "wrt": by, "hvp": shown}
-
-        _write(request, [(f"{n}.hvp", v) for n, v in products.items()], products_keys)
+        keys = {"wrt": _each("hvp", products), "hvp": products}  # hvp: the name of 0.1.0
+        run.write([(f"{n}.hvp", v) for n, v in products.items()], keys)
         return
     found = run.again(traced_matrices.hessian, run.wanted, options.sparse)
     _note_slow(name for row in found.values() for name in row.slow)
-
-    def keys() -> dict[str, Any]:
-        form = _matrix_json
-        blocks = {n: {m: form(b, precision) for m, b in r.by.items()} for n, r in found.items()}
-        by = {n: {"hessian": row} for n, row in blocks.items()}
-        # blocks: the name of 0.1.0
-        return {**output.described(run.value, precision), "wrt": by, "blocks": blocks}
-
+    blocks = {n: row.by for n, row in found.items()}  # the name of 0.1.0
     results = [
         (f"{n}.hessian" if len(found) == 1 else f"{n}.{m}.hessian", block)
-        for n, row in found.items()
-        for m, block in row.by.items()
+        for n, row in blocks.items()
+        for m, block in row.items()
     ]
-    _write(request, results, keys)
+    run.write(results, {"wrt": _each("hessian", blocks), "blocks": blocks})
 
 
 @declare(
@@ -156,22 +134,14 @@ def jvp(ctx: AnyContext, request: Request, options: Options) -> None:
         return
     from gradcli.transforms import traced_matrices
 
-    run, precision = _Run(ctx, request, "derivative"), request.style.precision
+    run = _Run(ctx, request, "derivative")
     if not options.vector:
         raise no_direction(run.wanted)
     vectors = _vectors(options.vector, run)
     value, product = run.again(traced_matrices.jvp, vectors)
-
-    def keys() -> dict[str, Any]:
-        directions = {n: output.to_json(v, precision) for n, v in vectors.items()}
-        return {
-            **output.described(value, precision),
-            "jvp": output.to_json(product, precision),
-            "wrt": {n: {"vector": v} for n, v in directions.items()},
-            "vector": directions,  # the name of 0.1.0
-        }
-
-    _write(request, [*[("value", value)] * options.value, ("jvp", product)], keys)
+    # vector: the name of 0.1.0
+    keys = {"jvp": product, "wrt": _each("vector", vectors), "vector": vectors}
+    run.write([*[("value", value)] * options.value, ("jvp", product)], keys)
 
 
 class _Run:
@@ -209,6 +179,26 @@ class _Run:
                 return derivative(request.program, self.tensors, by, request.loaded, *how)
         except ENGINE_ERRORS as error:
             raise self.evaluation.error_for(error) from error
+
+    def write(self, results: list[tuple[str, Any]], keys: Mapping[str, Any]) -> None:
+        """The results as text or plain lines, or as an object with these keys."""
+        request = self.evaluation.request
+        precision = request.style.precision
+        if request.style.form == "json":
+            found = {"expression": request.source, **output.described(self.value, precision)}
+            output.write_json(found | {n: _to_json(v, precision) for n, v in keys.items()})
+        elif request.style.form in FORMATS:
+            from gradcli.commands.array_output import draw_matrices
+
+            arrays = {n: a if hasattr(a, "indices") else output.as_array(a) for n, a in results}
+            draw_matrices(arrays, request.style)
+        else:
+            every = [one for name, matrix in results for one in _elements(name, matrix)]
+            output.write_results(every, request.style)
+
+
+def _each(key: str, found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: {key: value} for name, value in found.items()}
 
 
 def _check_sparse(request: Request, options: Options, other: str = "") -> None:
@@ -259,8 +249,10 @@ def _elements(name: str, found: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _matrix_json(matrix: Any, precision: int | None) -> Any:
-    """A matrix in JSON; of a sparse one its shape, the places of its elements, and they."""
+def _to_json(matrix: Any, precision: int | None) -> Any:
+    """Matrices in JSON; of a sparse one its shape, the places of its elements, and they."""
+    if isinstance(matrix, dict):
+        return {name: _to_json(one, precision) for name, one in matrix.items()}
     if not hasattr(matrix, "indices"):
         return output.to_json(matrix, precision)
     values = output.to_json(matrix.values, precision)
@@ -271,19 +263,3 @@ def _note_slow(names: Iterable[str]) -> None:
     """Say which operators ran entry by entry, where all could have been done at once."""
     for name in dict.fromkeys(names):
         output.note(f"{name} has no form for many seeds at once: it ran once for each")
-
-
-def _write(
-    request: Request, results: list[tuple[str, Any]], keys: Callable[[], dict[str, Any]]
-) -> None:
-    """The results as text or plain lines, or as an object, whose keys are made only then."""
-    if request.style.form == "json":
-        output.write_json({"expression": request.source, **keys()})
-    elif request.style.form in FORMATS:
-        from gradcli.commands.array_output import draw_matrices
-
-        arrays = {n: a if hasattr(a, "indices") else output.as_array(a) for n, a in results}
-        draw_matrices(arrays, request.style)
-    else:
-        every = [one for name, matrix in results for one in _elements(name, matrix)]
-        output.write_results(every, request.style)

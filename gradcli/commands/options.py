@@ -196,7 +196,10 @@ class ExpressionCommand(HelpfulCommand):
         helps = {declared[name].name for name in names_of_help if name in declared}
         lenient = ctx.resilient_parsing or not helps.isdisjoint(found.given)
         if found.missing in declared and not lenient:
-            raise _no_value(str(found.missing), declared)
+            raise usage(
+                f"{found.missing} needs a value",
+                hint=f"write {found.missing} {declared[found.missing].metavar or 'VALUE'}",
+            )
         text = _source(found, lenient, self.declaration)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found)
@@ -209,7 +212,7 @@ class ExpressionCommand(HelpfulCommand):
             names = [name for name in names if name not in reading.functions]
         ctx.meta["gradcli.program"] = program
         if found.missing is not None and not lenient and found.missing[2:] in names:
-            raise _no_value(found.missing, declared)
+            raise usage(f"{found.missing} needs a value", hint=f"write {found.missing} VALUE")
         bound = found.bound() | (ctx.obj.tensors.keys() if ctx.obj is not None else set())
         known_by = _looks_known if lenient else is_known
         shown = [
@@ -241,8 +244,8 @@ class ExpressionCommand(HelpfulCommand):
             if name not in names:
                 known = [*(f"--{n}" for n in shown if n not in bound), *declared]
                 raise _no_variable(shown, known, f"--{name}", self.operand)
-        from_file = ["file" in found.given and self.operand == "EXPR"]
-        positionals = [""] * sum(from_file) + found.positionals
+        from_file = "file" in found.given and self.operand == "EXPR"
+        positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(ctx, found, program, names, shown, declared)
         if reading is not None:
@@ -342,12 +345,6 @@ def _options_for(names: list[str], declared: dict[str, click.Option]) -> list[cl
 
 
 # -- what may be wrong ----------------------------------------------------------------------------
-def _no_value(option: str, declared: dict[str, click.Option]) -> Exception:
-    """The error for an option that ends the line."""
-    shape = declared[option].metavar if option in declared else None
-    return usage(f"{option} needs a value", hint=f"write {option} {shape or 'VALUE'}")
-
-
 def _check_spelling(found: Split, options: set[str]) -> None:
     """Refuse an option whose value is another option."""
     for option, value in found.taken:
@@ -411,11 +408,9 @@ def _check_names(
         return
     from gradcli.language import foreign_names
 
-    for name in missing:
-        if is_called(program, name) or name in foreign_names.CONSTANTS:
-            raise _unbound(program, name, declared, bound)
-    if foreign_names.PREFIXED.intersection(missing):
-        raise _unbound(program, missing[0], declared, bound)
+    wrong = [n for n in missing if is_called(program, n) or n in foreign_names.CONSTANTS]
+    if wrong or foreign_names.PREFIXED.intersection(missing):
+        raise _unbound(program, [*wrong, *missing][0], declared, bound)
 
 
 def _no_variable(names: list[str], known: list[str], written: str, operand: str) -> Exception:
@@ -469,12 +464,11 @@ def _request(
         if not ctx.command.may_stay_open(program, name):
             raise _unbound(program, name, declared, set(texts))
     style = _style(params)
-    params.pop("expression", None)
-    params.pop("math", None)
-    params.pop("file", None)
+    for name in ("expression", "math", "file"):
+        params.pop(name, None)
     return Request(
         program,
-        texts=texts,
+        texts,
         options=options,
         wrt=wrt,
         no_grad=name_list(params.pop("no_grad"), "--no-grad", shown, every=True) or [],
@@ -648,6 +642,6 @@ def _style(params: dict[str, Any]) -> Style:
         if precision is not None and form != "csv":
             hint = "the file holds the numbers themselves"
             raise usage(f"--precision does not go with -o {path}", hint=hint)
-    style = Style.of(form, precision, colour, path)
+    style = Style.of(form, precision, colour, path=path)
     style.arrays = write_arrays
     return style

@@ -56,12 +56,11 @@ class Style:
         form: str,
         precision: int | None,
         colour: str,
-        path: str | None = None,
-        names: bool = True,
+        **facts: Any,
     ) -> Style:
         """The style for standard output as it is now."""
         coloured = colour_wanted(sys.stdout, colour)
-        return cls(form, precision, is_terminal(sys.stdout), coloured, path, names)
+        return cls(form, precision, is_terminal(sys.stdout), coloured, **facts)
 
 
 # -- numbers --------------------------------------------------------------------------------------
@@ -494,15 +493,8 @@ def write_file(path: str, text: str | bytes) -> None:
         else:
             write(text.removesuffix("\n"))
         return
-    from gradcli.commands.command_errors import without_name
-
-    if not path:
-        raise without_name()
-    try:
-        with held():
-            _replace_file(os.path.realpath(os.path.expanduser(path)), text)
-    except (OSError, ValueError) as error:  # ValueError: a name with a null in it
-        raise unwritable(path, error) from None
+    with held(), Replacement(path) as stream:
+        stream.write(text.encode("utf-8") if isinstance(text, str) else text)
 
 
 def unwritable(path: str, error: Exception, *, usage: bool = True) -> Exception:
@@ -635,28 +627,6 @@ class Folder:
             hint="remove it, or choose another name",
             kind="file",
         )
-
-
-def _replace_file(path: str, text: str | bytes) -> None:
-    content = text.encode("utf-8") if isinstance(text, str) else text
-    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe; a folder refuses
-        with open(path, "wb") as stream:
-            stream.write(content)
-        return
-    import tempfile
-
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".gradcli-")
-    begin(temporary)
-    try:
-        with open(handle, "wb") as stream:
-            stream.write(content)
-        os.chmod(temporary, _mode(path))
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    finally:
-        unfinished.discard(temporary)
 
 
 def _mode(path: str) -> int:

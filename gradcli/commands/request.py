@@ -53,56 +53,26 @@ class Request:
     takes formulas, how it read this one.
     """
 
-    __slots__ = (
-        *(
-            "dtype",
-            "files",
-            "loaded",
-            "manual_seed",
-            "missing",
-            "names",
-            "native",
-            "no_grad",
-            "open_variables",
-        ),
-        "options",
-        "program",
-        "covariances",
-        *("reading", "shapes", "style", "tensors", "texts", "uncertainties", "wrt"),
-    )
+    options: dict[str, str]
+    dtype: str
+    style: Style
+    missing = "error"
+    native = False
+    wrt: list[str] | None = None
+    manual_seed: int | None = None
+    shapes: Sequence[str] = ()
+    files: Reader | None = None
+    reading: Reading | None = None
 
-    def __init__(
-        self,
-        program: Program,
-        *,
-        texts: dict[str, str],
-        options: dict[str, str],
-        wrt: list[str] | None,
-        no_grad: list[str],
-        dtype: str,
-        manual_seed: int | None,
-        loaded: dict[str, Any],
-        style: Style,
-        missing: str = "error",
-        native: bool = False,
-        uncertainties: dict[str, Any] | None = None,
-        covariances: Mapping[tuple[str, str], Any] | None = None,
-        tensors: dict[str, Any] | None = None,
-        open_variables: Sequence[str] = (),
-        shapes: Sequence[str] = (),
-    ) -> None:
-        self.program, self.names = program, list(texts)
-        self.texts, self.options = texts, options
-        self.wrt, self.no_grad = wrt, no_grad
-        self.dtype, self.manual_seed = dtype, manual_seed
-        self.loaded, self.style, self.missing = loaded, style, missing
-        self.uncertainties, self.covariances = uncertainties or {}, dict(covariances or {})
-        self.native = native
-        self.uncertainties = uncertainties or {}
-        self.tensors = tensors or {}
-        self.open_variables, self.shapes = list(open_variables), shapes
-        self.files: Reader | None = None
-        self.reading: Reading | None = None
+    def __init__(self, program: Program, texts: dict[str, str], **facts: Any) -> None:
+        self.program, self.texts, self.names = program, texts, list(texts)
+        self.no_grad: list[str] = []
+        self.open_variables: list[str] = []
+        self.loaded: dict[str, Any] = {}
+        self.tensors: dict[str, Any] = {}
+        self.uncertainties: dict[str, Any] = {}
+        self.covariances: dict[tuple[str, str], Any] = {}
+        vars(self).update(facts)
 
     @property
     def source(self) -> str:

@@ -139,7 +139,8 @@ class Session:
             line = self._mathematics(line)
         if not self.pending and self._command(line):
             return False
-        if self.pending and self._ends_before(line):
+        ends = line.strip() and not _goes_on(line)
+        if self.pending and ends and self._parsed() is not None:
             self.finish()
             return self.feed(line, ahead=ahead)
         if not line.strip():
@@ -207,10 +208,6 @@ class Session:
             self._error = error
             return None
 
-    def _ends_before(self, line: str) -> bool:
-        """Whether a line that is not indented ends the block that is pending."""
-        return bool(line.strip()) and not _goes_on(line) and self._parsed() is not None
-
     def _mathematics(self, line: str) -> str:
         """The line as the language writes it, which is said where it differs."""
         from gradcli.language.mathematics import read_mathematics
@@ -224,7 +221,7 @@ class Session:
         try:
             read = read_mathematics(text, parses, bound)
         except LanguageError as error:
-            if _goes_further(line):
+            if self.needs_more(line):
                 return line
             self.report(error)
             return ""
@@ -360,7 +357,9 @@ class Session:
         if word == "help" or not word:
             self.help(argument or None)
         elif word == "names":
-            self._list_names()
+            names = self.machine.names.items()
+            if listed := [described(n, v) for n, v in names if not n.startswith("_")]:
+                self.frontend.write("\n".join(listed))
         elif word == "reset":
             self.reset()
         elif word == "math":
@@ -463,12 +462,6 @@ class Session:
             doc = (method.__doc__ or "").strip().partition("\n")[0]
             self.frontend.write(f"x.{word}(…)\n  {doc}" if doc else f"x.{word}(…)")
 
-    def _list_names(self) -> None:
-        names = self.machine.names
-        lines = [described(n, v) for n, v in names.items() if not n.startswith("_")]
-        if lines:
-            self.frontend.write("\n".join(lines))
-
     def graph(self, text: str, options: list[str]) -> None:
         """Draw the backward graph of an expression's value."""
         from gradcli.graphs import inspect
@@ -503,17 +496,6 @@ def _is_same(one: Any, two: Any) -> bool:
     import numpy as np
 
     return one.dtype is two.dtype and np.array_equal(one.array, two.array, equal_nan=True)
-
-
-def _goes_further(line: str) -> bool:
-    """Whether the language reads a line as the beginning of several."""
-    from gradcli.language.parser import parse
-
-    try:
-        parse(line)
-    except LanguageError as error:
-        return error.incomplete
-    return False
 
 
 def _goes_on(line: str) -> bool:

@@ -68,13 +68,9 @@ def plain_request(words: list[str]) -> Request | None:
         return None
     return Request(
         program,
-        texts=texts,
+        texts,
         options={name: f"--{name}" for name in texts},
-        wrt=None,
-        no_grad=[],
         dtype="float64",
-        manual_seed=None,
-        loaded={},
         style=Style.of("text", None, "auto"),
     )
 

@@ -21,20 +21,6 @@ DIGITS = 2  # of an uncertainty that are shown
 _LARGEST, _SMALLEST = 15, -5  # powers of ten between which numbers are written out
 
 
-class Share:
-    """What one input, or a pair that is correlated, adds to the square of the uncertainty."""
-
-    __slots__ = ("name", "square")
-
-    def __init__(self, name: str, square: float) -> None:
-        self.name, self.square = name, square
-
-    @property
-    def contribution(self) -> float:
-        """Its root; negative where a correlation takes away."""
-        return math.copysign(math.sqrt(abs(self.square)), self.square)
-
-
 def named(items: Iterable[str], option: str, count: int, known: Iterable[str]) -> dict[Any, str]:
     """`x=VALUE` or `x,y=VALUE` as names to text."""
     from gradcli.language.located_errors import did_you_mean, suggest
@@ -153,12 +139,10 @@ def all_uncertainties(
 
     cells: the variables whose cells have some.
     """
-    found = dict(request.uncertainties)
-    for name, text in named(items, "--uncertainty", 1, known).items():
-        if name in found or name in cells:
-            raise usage(f"--uncertainty: {name} has one already, behind its value")
-        found[name] = text
-    return found
+    given = named(items, "--uncertainty", 1, known)
+    if twice := given.keys() & {*request.uncertainties, *cells}:
+        raise usage(f"--uncertainty: {min(twice)} has one already, behind its value")
+    return {**request.uncertainties, **given}
 
 
 class Uncertainties:
@@ -167,8 +151,6 @@ class Uncertainties:
     altered: the options that were given and change what the gradient is.
     hidden: the variables whose gradients are needed for it and were not asked for.
     """
-
-    __slots__ = ("budget", "covariances", "error", "hidden", "parts", "request", "texts", "value")
 
     def __init__(
         self,
@@ -204,7 +186,7 @@ class Uncertainties:
         request.no_grad = [name for name in request.no_grad if name not in self.hidden]
         if request.wrt is not None:
             request.wrt = [*request.wrt, *self.hidden]
-        self.parts: list[Share] = []
+        self.squares: dict[str, float] = {}
         self.value = self.error = 0.0
 
     def propagate(self, evaluation: Evaluation) -> None:
@@ -240,29 +222,29 @@ class Uncertainties:
         parts = squares(gradients, errors, covariances)
         if impossible(errors, covariances, parts).any():
             raise too_strong()
-        self.parts = [Share(name, float(square[0])) for name, square in parts.items()]
+        self.squares = {name: float(square[0]) for name, square in parts.items()}
         self.value, self.error = float(value.item()), float(total(parts)[0])
 
     def results(self, style: Style) -> list[tuple[str | None, Any]]:
         """The lines: the value, then what each input contributes."""
-        if style.form == "plain":
-            found: list[tuple[str | None, Any]] = [("value", to_plain(self.value, self.error))]
-            if self.budget:
-                found += [(f"{part.name}.contribution", part.contribution) for part in self.parts]
-            return found
-        found = [("value", with_uncertainty(self.value, self.error))]
-        if self.budget:
-            found += [
-                (
-                    f"{part.name}.contribution",
-                    f"{two_digits(part.contribution)} ({self._share(part):.1%})",
-                )
-                for part in self.parts
-            ]
+        plain = style.form == "plain"
+        written = to_plain if plain else with_uncertainty
+        found: list[tuple[str | None, Any]] = [("value", written(self.value, self.error))]
+        for name, (root, share) in self._budget().items():
+            said = root if plain else f"{two_digits(root)} ({share:.1%})"
+            found.append((f"{name}.contribution", said))
         return found
 
-    def _share(self, part: Share) -> float:
-        return part.square / self.error**2 if self.error else 0.0
+    def _budget(self) -> dict[str, tuple[float, float]]:
+        """(contribution, share) by name, if it is asked for; negative where a correlation takes away."""
+        return {
+            name: (
+                math.copysign(math.sqrt(abs(square)), square),
+                square / self.error**2 if self.error else 0.0,
+            )
+            for name, square in self.squares.items()
+            if self.budget
+        }
 
     def to_json(self, found: dict[str, Any]) -> dict[str, Any]:
         """The object of `grad` with the uncertainty, and with the budget if it is asked for."""
@@ -272,11 +254,8 @@ class Uncertainties:
         made = {**found, "wrt": grads, "grads": grads, "uncertainty": output.to_json(self.error)}
         if self.budget:
             made["budget"] = {
-                part.name: {
-                    "contribution": output.to_json(part.contribution),
-                    "share": output.to_json(self._share(part)),
-                }
-                for part in self.parts
+                name: {"contribution": output.to_json(root), "share": output.to_json(share)}
+                for name, (root, share) in self._budget().items()
             }
         return made
 

@@ -85,16 +85,12 @@ def fit_rows(
             upper=upper,
             absolute=deviation is not None,
             loss=loss,
-            size=float(np.linalg.norm(_response(rows, start, batch, r) / data.deviation)),
+            size=float(np.linalg.norm(rows.written(start, batch)["fitted"] + r / data.deviation)),
             limit=limit,
         )
     except ValueError as error:  # of SciPy's, about what is not finite
         raise _failed(str(error)) from error
     return found, _shares(rows, data, found, own, spreads)
-
-
-def _response(rows: EquationRows, x: Array, batch: Batch, r: Array) -> Array:
-    return rows.written(x, batch)["fitted"] + r
 
 
 def check_start(r: Array, jac: Array, rows: EquationRows) -> None:

@@ -20,7 +20,6 @@ Array = Any
 Bounds = Mapping[str, tuple[float, float]]
 At = Callable[[Array], tuple[Array, Array]]  # point -> (residuals, Jacobian)
 
-LOSSES = ("linear", "soft_l1", "huber", "arctan")
 TOLERANCE = 1e-15  # of every kind, relative: SciPy's methods end where doubles do
 _PASSES = 1e-10  # the same of sums over many rows: what is left is nothing beside standard errors
 _STEP = 1e-3  # of a standard error: a step of Gauss and Newton that is smaller is none
@@ -140,40 +139,30 @@ def fit(
     free = bool(np.isinf(lower).all() and np.isinf(upper).all()) and loss == "linear"
     ways = ["trf"] if loss != "linear" else ["lm", "trf", "dogbox"][not free :]
     ways = ways[:1] if sums else ways
-    tolerance = _PASSES if sums else TOLERANCE
-    limits, scale = (lower, upper), 1.0
+    tolerances = dict.fromkeys(("ftol", "xtol", "gtol"), _PASSES if sums else TOLERANCE)
+    options = {"bounds": (lower, upper), "max_nfev": limit, **tolerances}
+    scale = 1.0
     if loss != "linear" and not absolute:  # what an outlier is, the residuals tell, time and again
-        best = _least(point, start, ways, limits, tolerance, limit, "linear", scale)
+        best = _least(point, ways, start, **options)
         for _ in range(_SCALES):
             scale = _MAD * float(np.median(np.abs(best.fun))) or 1.0
-            best = _least(point, best.x, ways, limits, tolerance, limit, loss, scale)
+            best = _least(point, ways, best.x, loss=loss, f_scale=scale, **options)
     else:
-        best = _least(point, start, ways, limits, tolerance, limit, loss, scale)
+        best = _least(point, ways, start, loss=loss, **options)
     precision = float(np.sqrt(_EPS) if sums else _EPS)
     return _described(best, point, rows, absolute, (loss, scale), size, precision)
 
 
-def _least(
-    point: _Point,
-    start: Array,
-    ways: Sequence[str],
-    bounds: tuple[Array, Array],
-    tolerance: float,
-    limit: int,
-    loss: str,
-    scale: float,
-) -> Any:
+def _least(point: _Point, ways: Sequence[str], start: Array, **options: Any) -> Any:
     """The result of the method that came lowest; of equals, the first."""
     found = []
     for way in ways:
         try:
             found.append(
                 scipy("optimize").least_squares(
-                    point.residuals, start, point.jacobian, bounds, way,
-                    x_scale="jac", loss=loss, f_scale=scale, max_nfev=limit,
-                    ftol=tolerance, xtol=tolerance, gtol=tolerance,
+                    point.residuals, start, point.jacobian, method=way, x_scale="jac", **options
                 )
-            )  # fmt: skip
+            )
         except ValueError:  # a method that lost itself
             if way == ways[-1] and not found:
                 raise
