@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradcli.commands.session import COLON_COMMANDS, WORDS
 from gradcli.language import names as known
@@ -22,16 +22,11 @@ KEYWORDS = tuple(
 )
 
 
-class Candidate:
+class Candidate(NamedTuple):
     """A text that may be inserted, and what is said about it."""
 
-    __slots__ = ("meta", "text")
-
-    def __init__(self, text: str, meta: str = "") -> None:
-        self.text, self.meta = text, meta
-
-    def __repr__(self) -> str:
-        return f"Candidate({self.text!r}, {self.meta!r})"
+    text: str
+    meta: str = ""
 
 
 def complete(before: str, names: Mapping[str, Any]) -> tuple[int, list[Candidate]]:

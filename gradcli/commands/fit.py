@@ -160,16 +160,11 @@ class Asked:
         still = [n for n in parameters if n in fixed or n in request.no_grad]
         if request.wrt is not None:
             still += [n for n in parameters if n not in request.wrt and n not in still]
-        start, constant, guessed = {}, {}, []
-        for name in parameters:
-            if name in still:
-                constant[name] = values[name].detach().array
-            elif name in values:
-                start[name] = values[name].detach().array
-            else:
-                start[name] = 1.0
-                guessed.append(name)
-        if guessed:
+        if unknown := next((n for n in still if n not in values), None):
+            raise usage(f"no value for {unknown}, which stays", hint=f"add --{unknown} VALUE")
+        start = {n: values[n].detach().array if n in values else 1.0 for n in parameters}
+        constant = {n: start.pop(n) for n in still}
+        if guessed := [n for n in start if n not in values]:
             self._note_start(guessed)
         if not start:
             raise usage("there is no parameter to fit", hint="every name is a column, or fixed")
@@ -279,10 +274,9 @@ class Asked:
         """The fit, and what every source of uncertainty shares in it."""
         from gradcli.optimize.fits import fit_rows
 
-        spreads = dict(self.spreads)
         with Bar(None, "evaluations") as bar:
             return fit_rows(
-                self.rows, self.batch, deviation=spreads.pop("", None), spreads=spreads,
+                self.rows, self.batch, self.spreads,
                 bounds=self.bounds, loss=loss, limit=limit, told=bar.advance,
             )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -97,12 +96,16 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         write_higher(ctx, request, options.order, options.seed, options.value, others)
         return
     names, every = _names_to_retain(request, options.retain)
-    register_hooks = _hooks(request, options.hook)
+    hooks = []
+    if options.hook:  # read before anything runs
+        from gradcli.commands.hook_option import register_hooks, split_hooks
+
+        hooks = split_hooks(request, options.hook)
     planned, values = _evaluated(ctx, request, options)
     evaluation = planned.evaluation
     evaluation.tensor("gradient")
-    if register_hooks is not None:
-        register_hooks(evaluation)
+    if hooks:
+        register_hooks(evaluation, hooks)
     intermediates = retained(evaluation, names, every)
     gradient = cotangent_of(evaluation, options.seed)
     trace = None if planned.differentiated else _passed(evaluation, gradient, options, values)
@@ -161,9 +164,8 @@ def _of_one_tape(options: Options) -> list[str]:
 
 
 def _uncertain(request: Request, options: Options) -> bool:
-    """Whether anything is said of uncertainties."""
-    said = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
-    return any(said)
+    given = (request.uncertainties, options.uncertainty, options.covariance, options.budget)
+    return any(given)
 
 
 def _is_by_rows(ctx: AnyContext, request: Request, options: Options) -> bool:
@@ -187,9 +189,8 @@ def _uncertainties(request: Request, options: Options) -> Uncertainties | None:
         return None
     from gradcli.commands.uncertainty import Uncertainties
 
-    altering = {"--passes", "--order", "--hook"}.intersection(_of_one_tape(options))
-    altered = [*["--seed"] * (options.seed is not None), *altering]
-    return Uncertainties(request, options.uncertainty, options.covariance, options.budget, altered)
+    altered = {"--passes", "--order", "--hook"}.intersection(_of_one_tape(options))
+    return Uncertainties(request, options, ["--seed"] * (options.seed is not None) + [*altered])
 
 
 def _evaluated(
@@ -280,17 +281,6 @@ def _grad_json(tensor: Any, precision: int | None) -> dict[str, Any]:
     grad = tensor.grad
     found = output.described(tensor if grad is None else grad, precision, "grad")
     return {**found, "grad": None} if grad is None else found
-
-
-def _hooks(request: Request, texts: tuple[str, ...]) -> Callable[[Evaluation], None] | None:
-    """What registers the hooks of --hook, which are read before anything runs."""
-    if not texts:
-        return None
-    from functools import partial
-
-    from gradcli.commands.hook_option import register_hooks, split_hooks
-
-    return partial(register_hooks, hooks=split_hooks(request, texts))
 
 
 def _names_to_retain(request: Request, texts: tuple[str, ...]) -> tuple[list[str], bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from gradcli.commands.session import MORE, PROMPT
@@ -36,7 +37,13 @@ def read_terminal(
 
     Ctrl-C ends an input or a computation, Ctrl-D the session.
     """
-    read = _reader(session.needs_more, names, note, colour)
+    read: Callable[[], str] = partial(_plain, session.needs_more)
+    try:
+        from gradcli.commands.prompt import prompt
+
+        read = prompt(session.needs_more, names, colour)
+    except ImportError:
+        note(f"note: {MISSING}")
     while True:
         try:
             text = read()
@@ -53,18 +60,6 @@ def read_terminal(
             session.cancel()
             print("interrupted", file=sys.stderr)
         sys.stdout.flush()
-
-
-def _reader(
-    needs_more: Callable[[str], bool], names: Any, note: Callable[[str], None], colour: bool
-) -> Callable[[], str]:
-    """What reads one input, of one line or several."""
-    try:
-        from gradcli.commands.prompt import prompt
-    except ImportError:
-        note(f"note: {MISSING}")
-        return lambda: _plain(needs_more)
-    return prompt(needs_more, names, colour)
 
 
 def _plain(needs_more: Callable[[str], bool]) -> str:

@@ -30,7 +30,6 @@ from gradcli.commands.request import (
     SessionNames,
     is_called,
     is_known,
-    is_namespace,
     name_list,
     normal,
     read_text,
@@ -186,6 +185,8 @@ class ExpressionCommand(HelpfulCommand):
 
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put argv in order, find the variables, and let click parse."""
+        from gradcli.language.names import is_namespace
+
         declared = self.declared(ctx)
         found = split(args, declared)
         ctx.meta["gradcli.json"] = "json" in found.given
@@ -247,7 +248,7 @@ class ExpressionCommand(HelpfulCommand):
         from_file = "file" in found.given and self.operand == "EXPR"
         positionals = [*[""] * from_file, *found.positionals]
         out = super().read(ctx, [*found.options, "--", *positionals])
-        ctx.params["request"] = _request(ctx, found, program, names, shown, declared)
+        ctx.params["request"] = _request(self, ctx, found, program, names, shown)
         if reading is not None:
             _take_reading(ctx.params["request"], reading)
         return out
@@ -427,16 +428,14 @@ def _no_variable(names: list[str], known: list[str], written: str, operand: str)
 
 
 def _request(
+    command: ExpressionCommand,
     ctx: click.Context,
     found: Split,
     program: Program,
     names: list[str],
     shown: list[str],
-    declared: dict[str, click.Option],
 ) -> Request:
-    params = ctx.params
-    assert isinstance(ctx.command, ExpressionCommand)
-    operand, declaration = ctx.command.operand, ctx.command.declaration
+    params, operand, declaration = ctx.params, command.operand, command.declaration
     texts, options = _texts(found, params.pop("let"), names, shown, operand)
     _check_standard_input(found, texts, options, operand)
     uncertainties = _uncertainties(texts, options, declaration.propagates)
@@ -461,8 +460,8 @@ def _request(
         _draw(shapes, shown, texts, options)
     open_variables = [name for name in shown if name not in texts]
     for name in open_variables:
-        if not ctx.command.may_stay_open(program, name):
-            raise _unbound(program, name, declared, set(texts))
+        if not command.may_stay_open(program, name):
+            raise _unbound(program, name, command.declared(ctx), set(texts))
     style = _style(params)
     for name in ("expression", "math", "file"):
         params.pop(name, None)
@@ -510,7 +509,6 @@ def _texts(
 
 
 def _loaded(ctx: click.Context, paths: Iterable[str]) -> dict[str, Any]:
-    """The names that the files of --load bring."""
     if not paths:
         return {}
     from gradcli.commands.load import load_files

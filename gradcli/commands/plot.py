@@ -99,9 +99,7 @@ class Plot:
                 self.runs[name] = _UNSAID
                 output.note(f"{name} runs from -10 to 10; --{name} FROM:TO says otherwise")
         if not self.runs:
-            hint = "as in --x -10:10"
-            if request.names:
-                hint = f"as in --{request.names[0]} -10:10"
+            hint = f"as in --{[*request.names, 'x'][0]} -10:10"
             raise usage("no variable runs: there is nothing to draw", hint=hint)
         if len(self.runs) > 2:
             raise usage(
@@ -208,6 +206,8 @@ class Plot:
 
     # -- one variable --------------------------------------------------------------------------------
     def _curves(self) -> None:
+        import numpy as np
+
         from gradcli.plots import curves
         from gradcli.plots.pictures import Curves, Line
 
@@ -222,7 +222,7 @@ class Plot:
                 lines.append(Line(x, y, _derivative(label, name, k), _DASHES[min(k, 3)]))
             if self.options.at is not None:
                 lines.append(self._tangent(columns, name, (low, high), label))
-        if all(not _finite(line.y).any() for line in lines):
+        if not any(np.isfinite(line.y).any() for line in lines):
             raise LanguageError(
                 f"there is no number to draw for {name} from {low:g} to {high:g}",
                 kind="value", usage=False, hint=f"--{name} FROM:TO says where",
@@ -234,8 +234,6 @@ class Plot:
         shown = [(line.x, line.y) for line in lines if len(line.x) > 2]
         residuals, points = None, ()
         if self.data is not None:
-            import numpy as np
-
             left, where, values = self.data
             lines.append(Line(where, values, left, points=True))
             points = values
@@ -338,7 +336,6 @@ class Plot:
         return found
 
     def _descent(self, function: Any, names: tuple[str, str]) -> Any:
-        """The points of gradient descent."""
         import numpy as np
 
         point = np.array(self._point(list(names)))
@@ -383,9 +380,3 @@ def _derivative(label: str, name: str, order: int) -> str:
         return label
     power = "" if order == 1 else str(order).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"d{power}/d{name}{power} {label}" if len(label) < 30 else f"d{power}/d{name}{power}"
-
-
-def _finite(y: Any) -> Any:
-    import numpy as np
-
-    return np.isfinite(y)

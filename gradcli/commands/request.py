@@ -138,13 +138,6 @@ def is_called(program: Program | None, name: str) -> bool:
     return program is not None and program.uses.get(name, (0, 0, 0))[1] > 0
 
 
-def is_namespace(name: str) -> bool:
-    """Whether the language has names under this one: `torch`, `F`, `linalg`."""
-    from gradcli.language import names
-
-    return names.is_namespace(name)
-
-
 def name_list(
     texts: Iterable[str] | None,
     option: str,

@@ -492,7 +492,6 @@ class Session:
 
 
 def _is_same(one: Any, two: Any) -> bool:
-    """Whether two tensors hold the same numbers."""
     import numpy as np
 
     return one.dtype is two.dtype and np.array_equal(one.array, two.array, equal_nan=True)

@@ -90,16 +90,11 @@ def fit(
     wanted = [n for n in free if n not in batch and n not in fixed]
     wanted = [n for n in wanted if n in given or n in program.free_variables()]
     begin = {n: np.asarray(given.get(n, 1.0), np.float64) for n in wanted}
-    spreads = {
-        n: np.broadcast_to(np.asarray(s, np.float64), batch[n].shape)
-        for n, s in (sigma.items() if isinstance(sigma, Mapping) else ())
-    }
+    if not isinstance(sigma, Mapping):
+        sigma = {} if sigma is None else {"": np.asarray(sigma, np.float64)}
     rows = EquationRows(source, {}, begin, fixed)
     with _double():
-        found, _ = fit_rows(
-            rows, batch, spreads=spreads, bounds=bounds, loss=robust,
-            deviation=None if spreads or sigma is None else np.asarray(sigma, np.float64),
-        )  # fmt: skip
+        found, _ = fit_rows(rows, batch, sigma, bounds=bounds, loss=robust)
         return Fitted(rows, found, rows.written(found.values, batch))
 
 

@@ -36,19 +36,21 @@ class Ran:
         from gradcli.graphs.inspection import torch_graph
 
         found = self._tensors(wanted)
-        names = {n: v for n, v in self.names.items() if not n.startswith("__")}
-        names = {**self.watch.roots, **names}
-        for (
-            name,
-            tensor,
-        ) in self.watch.roots.items():  # a function's `loss` beside the program's own
-            if any(tensor is one for one in found):
-                names[name] = tensor
+        roots = self.watch.roots
+        names = roots | {n: v for n, v in self.names.items() if not n.startswith("__")}
+        # a function's `loss` beside the program's own
+        names |= {n: t for n, t in roots.items() if any(t is one for one in found)}
         graph = torch_graph(tuple(found), names=names, calls=self.watch.calls)
         graph.facts, graph.error = self.watch.facts, self.error
         graph.facts.nonfinite = self._not_finite()
         if not found and not graph.diagnosis().findings:
-            raise self._nothing()
+            raise LanguageError(
+                f"{self.path} has made no tensor with a graph",
+                kind="runtime",
+                hint="name the tensor: --torch FILE.py:NAME; a function's own is found if it runs "
+                "backward",
+                usage=False,
+            )
         return graph
 
     def anomaly(self) -> LanguageError | None:
@@ -114,14 +116,6 @@ class Ran:
                 usage=False,
             )
         return value
-
-    def _nothing(self) -> LanguageError:
-        return LanguageError(
-            f"{self.path} has made no tensor with a graph",
-            kind="runtime",
-            hint="name the tensor: --torch FILE.py:NAME; a function's own is found if it runs backward",
-            usage=False,
-        )
 
 
 def _requires_grad(value: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands.command_errors import usage
 
 if TYPE_CHECKING:
+    from gradcli.commands.declarations import Options
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
@@ -152,17 +153,10 @@ class Uncertainties:
     hidden: the variables whose gradients are needed for it and were not asked for.
     """
 
-    def __init__(
-        self,
-        request: Request,
-        uncertainties: Iterable[str],
-        covariances: Iterable[str],
-        budget: bool,
-        altered: Iterable[str],
-    ) -> None:
-        self.request, self.budget = request, budget
-        self.texts = all_uncertainties(request, uncertainties, request.names)
-        self.covariances = all_covariances(request, covariances, request.names)
+    def __init__(self, request: Request, options: Options, altered: Iterable[str]) -> None:
+        self.request, self.budget = request, options.budget
+        self.texts = all_uncertainties(request, options.uncertainty, request.names)
+        self.covariances = all_covariances(request, options.covariance, request.names)
         if not self.texts:
             what = "--covariance" if self.covariances else "--budget"
             raise usage(

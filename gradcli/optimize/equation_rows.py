@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import sub
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from gradcli.language import parse, run
 from gradcli.language.equations import sides
 from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.optimize.least_squares import Array, At
+from gradcli.optimize.spaces import Space
 from gradcli.primitives import lapack
 from gradcli.registry import table
 from gradcli.streaming.mapped_program import Rows
@@ -25,7 +27,7 @@ _CORRECTIONS = 100  # times that the corrections of the data are improved at a p
 _SETTLED = 1e-13  # of their uncertainties, a change of theirs that is none
 
 
-class EquationRows:
+class EquationRows(Space):
     """The residuals `response - model` of an equation, whose program is that of one row.
 
     start: the parameters, numbers or arrays. fixed: the arrays that are the same for all rows and are no
@@ -39,9 +41,8 @@ class EquationRows:
         start: Mapping[str, Array],
         fixed: Mapping[str, Array],
     ) -> None:
+        super().__init__(start, fixed)
         self.source, self.loaded = source, dict(loaded)
-        self.start = {n: np.asarray(a, np.float64) for n, a in start.items()}
-        self.fixed = dict(fixed)
         self.turned = False  # whether the right side is the response
         self.split = False  # whether a side has no parameters
         self.native = False  # whether batches run as C
@@ -58,18 +59,6 @@ class EquationRows:
             for name, array in self.start.items()
             for at in np.ndindex(array.shape)
         ]
-
-    def flat(self, arrays: Mapping[str, Array]) -> Array:
-        """Parameters as one vector."""
-        return np.concatenate([np.ravel(arrays[n]) for n in self.start])
-
-    def shaped(self, x: Array) -> dict[str, Array]:
-        """The vector as parameters by name."""
-        found, at = {}, 0
-        for name, array in self.start.items():
-            found[name] = x[at : at + array.size].reshape(array.shape)[()]
-            at += array.size
-        return found
 
     def look(self, row: Batch) -> set[str]:
         """Tell the sides apart by a row; return the columns that are on the response's side alone."""
@@ -145,7 +134,7 @@ class EquationRows:
         self, x: Array, batch: Batch, also: Sequence[str] = ()
     ) -> tuple[Array, Array, dict[str, Array]]:
         """(the residuals of rows, their Jacobian by the parameters, and by the columns `also`)."""
-        found = self._run(_difference, x, [*self.start, *also], batch)
+        found = self._run(sub, x, [*self.start, *also], batch)
         rows = len(found.values[""])
         blocks = [found.gradients[n].reshape(rows, -1) for n in self.start]
         return found.values[""], np.hstack(blocks), {n: found.gradients[n] for n in also}
@@ -158,10 +147,6 @@ class EquationRows:
     def both(self, **tensors: Any) -> Any:
         """The same of one row, as a function of tensors."""
         return self._function(_both)(**tensors)
-
-
-def _difference(response: Any, model: Any) -> Any:
-    return response - model
 
 
 def _both(response: Any, model: Any) -> Any:

@@ -22,9 +22,8 @@ STRONG = 0.9  # a correlation that is worth a line
 def fit_rows(
     rows: EquationRows,
     batch: Batch,
+    sigma: Mapping[str, Any],
     *,
-    spreads: Mapping[str, Array],
-    deviation: Any = None,
     bounds: Bounds | None = None,
     loss: str = "linear",
     limit: int = 5000,
@@ -32,15 +31,19 @@ def fit_rows(
 ) -> tuple[Fit, dict[str, Array]]:
     """(the fit of an equation to the rows of `batch`, the share of each source in every variance).
 
-    spreads: the standard uncertainties of columns, an array of the rows for each. Those on the response's
-    side alone make its deviation; the others are corrected too. deviation: that of the response, where
-    it is given as such. told: is called with 1 whenever residuals are computed. Raises LanguageError.
+    sigma: the standard uncertainties of columns, and of the response as "". Those of columns on the
+    response's side alone make its deviation; the others are corrected too. told: is called with 1 whenever
+    residuals are computed. Raises LanguageError.
     """
     count = len(next(iter(batch.values())))
+    deviation = sigma.get("")
+    spreads = {
+        n: np.broadcast_to(np.asarray(s, np.float64), (count,)) for n, s in sigma.items() if n
+    }
     response = rows.look({n: a[0] for n, a in batch.items()})
     inputs = {n: s for n, s in spreads.items() if n not in response}
     own = [n for n in spreads if n in response]
-    start = rows.flat(rows.start)
+    start = rows.flat()
     if count < len(start):
         raise _usage(
             f"{count} rows do not tell {len(start)} parameters", "keep some fixed, as in --fix b=1"
@@ -145,7 +148,7 @@ def fit_in_passes(
 ) -> Fit:
     """The fit of a table that need not fit into memory: a pass over its rows for every point."""
     rows = sums.rows
-    start = rows.flat(rows.start)
+    start = rows.flat()
     first, _ = next((b for part in parts for b in sums.batches(part)), ({}, None))
     if not first:
         raise _usage("the table has no rows")

@@ -120,7 +120,6 @@ def minimize(
 
 
 def _constraint(relation: str, c: Compiled) -> dict[str, Any]:
-    """A constraint as SciPy has it."""
     sign = _sign(relation)
     return {
         "type": "eq" if relation == "eq" else "ineq",

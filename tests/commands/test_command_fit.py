@@ -130,7 +130,7 @@ def test_workers_give_the_bits_of_one_process(folder: Path) -> None:
         rows.look({"L": 1.0, "T": 2.0})
         sums = PassSums(rows, parts.names, {"L": [0], "T": [1]}, set(), None, "error")
         at = by_passes(sums, parts.parts, Threads(threads), lambda n: None)
-        found.append([a.tobytes() for a in at(rows.flat(rows.start))])
+        found.append([a.tobytes() for a in at(rows.flat())])
     assert found[0] == found[1] == found[2]
 
 

@@ -21,7 +21,7 @@ QUICK = {"Misra1a", "DanWood", "Gauss3", "Hahn1", "Nelson", "Thurber"}
 def fit(equation: str, start: dict[str, float], columns: dict[str, Any], **given: Any) -> Any:
     data = {name: np.asarray(column, float) for name, column in columns.items()}
     rows = EquationRows(equation, {}, {n: np.asarray(v) for n, v in start.items()}, {})
-    return fit_rows(rows, data, **{"spreads": {}, **given})[0]
+    return fit_rows(rows, data, **{"sigma": {}, **given})[0]
 
 
 def digits(found: Any, certified: dict[str, float]) -> float:
@@ -65,7 +65,7 @@ WEIGHTS = {
 def test_uncertainties_of_both_axes(turned: bool) -> None:
     spreads = {n: np.array(w, float) ** -0.5 for n, w in WEIGHTS.items()}
     equation = "a + b*x == y" if turned else "y == a + b*x"
-    found = fit(equation, {"a": 5.0, "b": -0.5}, PEARSON, spreads=spreads)
+    found = fit(equation, {"a": 5.0, "b": -0.5}, PEARSON, sigma=spreads)
     assert found.values == pytest.approx([5.47991022, -0.480533407], rel=1e-7)
     assert found.errors == pytest.approx([0.29497, 0.057985], rel=2e-2)
     assert found.chi2 == pytest.approx(11.8663532, rel=1e-7)
@@ -75,8 +75,8 @@ def test_a_weight_of_the_response_is_that_of_its_side() -> None:
     """`log(y)` has the uncertainty of y divided by y."""
     columns = {"x": [0.0, 1, 2, 3], "y": [8.0, 4.2, 1.9, 1.1]}
     dy = np.array([0.3, 0.2, 0.1, 0.1])
-    one = fit("log(y) == a - k*x", {"a": 1, "k": 1}, columns, spreads={"y": dy})
-    other = fit("log(y) == a - k*x", {"a": 1, "k": 1}, columns, deviation=dy / columns["y"])
+    one = fit("log(y) == a - k*x", {"a": 1, "k": 1}, columns, sigma={"y": dy})
+    other = fit("log(y) == a - k*x", {"a": 1, "k": 1}, columns, sigma={"": dy / columns["y"]})
     assert one.values == pytest.approx(other.values, rel=1e-12)
     a = np.stack([np.ones(4), -np.arange(4.0)], 1) / (dy / columns["y"])[:, None]
     assert one.covariance == pytest.approx(np.linalg.inv(a.T @ a), rel=1e-10)  # nothing is scaled
@@ -104,8 +104,8 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("y + a*x", {"a": 1}, {}, "this is no equation"),
     ("y == a*stack([x, x])", {"a": 1}, {}, "one real number, and here shape (2,)"),
     ("y == a + b*x + c*x**2 + d*x**3 + k*x**4", dict.fromkeys("abcdk", 1), {}, "4 rows do not tell 5"),
-    ("y == a*x", {"a": 1}, {"spreads": {"x": np.ones(4)}}, "and the response has none"),
-    ("y == a*x", {"a": 1}, {"deviation": np.array([1.0, 0, 1, 1])}, "uncertainty of the response is 0"),
+    ("y == a*x", {"a": 1}, {"sigma": {"x": np.ones(4)}}, "and the response has none"),
+    ("y == a*x", {"a": 1}, {"sigma": {"": np.array([1.0, 0, 1, 1])}}, "uncertainty of the response is 0"),
     ("y == a*sqrt(x*(-1+0j))", {"a": 1}, {}, "here a complex number"),
 ]  # fmt: skip
 
@@ -136,7 +136,7 @@ def test_vectors_are_parameters() -> None:
     row = NIST["Misra1a"]
     columns = {n: np.asarray(c) for n, c in row["columns"].items()}
     rows = EquationRows("y == w[0]*(1 - exp(-w[1]*x))", {}, {"w": np.array([250, 5e-4])}, {})
-    found, _ = fit_rows(rows, columns, spreads={})
+    found, _ = fit_rows(rows, columns, {})
     assert rows.labels == ["w[0]", "w[1]"]
     assert digits(found.values, row["parameters"]) >= 6
 
@@ -144,6 +144,6 @@ def test_vectors_are_parameters() -> None:
 def test_shares_of_the_variance_sum_to_one() -> None:
     spreads = {n: np.array(w, float) ** -0.5 for n, w in WEIGHTS.items()}
     rows = EquationRows("y == a + b*x", {}, {"a": np.array(5.0), "b": np.array(-0.5)}, {})
-    _, shares = fit_rows(rows, {n: np.array(c) for n, c in PEARSON.items()}, spreads=spreads)
+    _, shares = fit_rows(rows, {n: np.array(c) for n, c in PEARSON.items()}, spreads)
     assert set(shares) == {"x", "y"}
     assert sum(shares.values()) == pytest.approx([1, 1])
