@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.terminal import echo, painted
+from gradcli.commands.terminal import echo, painted, wrapped
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 from gradcli.system.budget import TooMany, out_of_memory
 from gradcli.system.visible import visible
@@ -151,16 +151,7 @@ def _wrapped(line: str, columns: int) -> str:
     """A line of prose broken between words; source and caret, which are indented, stay as they are."""
     if len(line) <= columns or line.startswith("    "):
         return line
-    import textwrap
-
-    indent = "  " if line.startswith("  ") else ""
-    return textwrap.fill(
-        line,
-        columns,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(line, columns, rest="    " if line.startswith("  ") else "  ")
 
 
 def _bold(text: str, colour: str) -> str:

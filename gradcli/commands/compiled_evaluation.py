@@ -47,8 +47,6 @@ def rows_wanted(options: Options) -> bool | None:
 class Planned:
     """An evaluation, whether its gradients are there already, and its plan as text (None: no plan)."""
 
-    __slots__ = ("differentiated", "evaluation", "lines")
-
     def __init__(
         self, evaluation: Evaluation, differentiated: bool, lines: list[str] | None
     ) -> None:

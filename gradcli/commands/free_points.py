@@ -22,8 +22,6 @@ class Point:
     the sizes that stand for them.
     """
 
-    __slots__ = ("arrays", "given", "guessed", "letters", "tensors")
-
     def __init__(
         self,
         arrays: dict[str, Any],

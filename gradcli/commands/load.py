@@ -113,16 +113,14 @@ def _defined(module: ModuleType) -> dict[str, Any]:
     return {
         name: value
         for name, value in names.items()
-        if not name.startswith("_") and not _is_imported(value, name, module)
+        if not name.startswith("_")
+        and not isinstance(value, ModuleType)
+        # what is another module's has its own name
+        and (
+            getattr(value, "__name__", None) != name
+            or getattr(value, "__module__", None) == module.__name__
+        )
     }
-
-
-def _is_imported(value: Any, name: str, module: ModuleType) -> bool:
-    """Whether the value is a module, or something of another module's under its own name."""
-    if isinstance(value, ModuleType):
-        return True
-    own = getattr(value, "__name__", None)
-    return own == name and getattr(value, "__module__", None) != module.__name__
 
 
 # -- errors ---------------------------------------------------------------------------------------

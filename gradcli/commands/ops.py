@@ -12,6 +12,7 @@ from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import STYLE, Argument, Options, declare
 from gradcli.commands.options import chosen_form
+from gradcli.commands.terminal import width, wrapped
 
 if TYPE_CHECKING:
     from gradcli.registry.table import Function
@@ -65,7 +66,8 @@ def _list(style: output.Style) -> None:
         return
     lines = []
     for family, listed in families.items():
-        text = _wrapped(" ".join(entry.name for entry in listed))
+        names = " ".join(entry.name for entry in listed)
+        text = wrapped(names, width(sys.stdout), first="  ", rest="  ")
         title = click.style(family, fg="cyan", bold=True) if style.colour else family
         lines.append(f"{title}:\n{text}\n")
     output.write("\n".join(lines).rstrip("\n"), styled=True)
@@ -79,8 +81,6 @@ def _write_found(found: list[Function], style: output.Style) -> None:
     if style.form == "plain":
         output.write("\n".join(f"{e.name}\t{e.family}\t{e.signature}" for e in found))
         return
-    from gradcli.commands.terminal import width
-
     room = max(len(entry.name) for entry in found)
     lines = []
     for entry in found:
@@ -117,22 +117,6 @@ def _names(entry: Function) -> list[str]:
     return [
         name for full in (entry.name, *entry.aliases) for name in (full, full.rpartition(".")[2])
     ]
-
-
-def _wrapped(text: str) -> str:
-    import textwrap
-
-    from gradcli.commands.terminal import width
-
-    indent = "  "
-    return textwrap.fill(
-        text,
-        width(sys.stdout),
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def summary(entry: Function) -> dict[str, Any]:

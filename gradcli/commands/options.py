@@ -68,8 +68,6 @@ class Split:
     its value.
     """
 
-    __slots__ = ("bindings", "given", "missing", "options", "positionals", "taken")
-
     def __init__(self) -> None:
         self.options: list[str] = []
         self.bindings: list[tuple[str, str]] = []
@@ -143,13 +141,6 @@ class ExpressionCommand(HelpfulCommand):
             for name in (*option.opts, *option.secondary_opts)
         }
 
-    def is_variable(self, program: Program | None, name: str) -> bool:
-        """Whether a name that the language knows is a variable all the same."""
-        from gradcli.language.scope_checks import may_be_variable
-
-        open_variables = self.declaration.open_variables
-        return open_variables and program is not None and may_be_variable(program, name)
-
     def may_stay_open(self, program: Program, name: str) -> bool:
         """Whether the command can do without a value of this variable.
 
@@ -186,6 +177,7 @@ class ExpressionCommand(HelpfulCommand):
     def read(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put argv in order, find the variables, and let click parse."""
         from gradcli.language.names import is_namespace
+        from gradcli.language.scope_checks import may_be_variable
 
         declared = self.declared(ctx)
         found = split(args, declared)
@@ -216,6 +208,7 @@ class ExpressionCommand(HelpfulCommand):
             raise usage(f"{found.missing} needs a value", hint=f"write {found.missing} VALUE")
         bound = found.bound() | (ctx.obj.tensors.keys() if ctx.obj is not None else set())
         known_by = _looks_known if lenient else is_known
+        opens = self.declaration.open_variables and not lenient
         shown = [
             name
             for name in names
@@ -224,7 +217,7 @@ class ExpressionCommand(HelpfulCommand):
             # `seed*2`: the name of an option and of a function, and not called; in `torch.exp(x)`
             # the name of `graph --torch` is the namespace
             or (f"--{name}" in declared and not is_called(program, name) and not is_namespace(name))
-            or (not lenient and self.is_variable(program, name))
+            or (opens and program is not None and may_be_variable(program, name))
         ]
         ctx.meta["gradcli.variables"] = _options_for(shown, declared)
         if lenient:

@@ -47,22 +47,16 @@ class Bar:
         self.bar.update(self.task, completed=self.done, said=said)
 
     def _start(self) -> None:
+        from rich import progress
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
 
         from gradcli.system import interrupts
 
-        columns = [TextColumn("{task.fields[said]}"), SpinnerColumn(), TimeElapsedColumn()]
+        columns: list[Any] = [progress.SpinnerColumn(), progress.TimeElapsedColumn()]
         if self.total:
-            columns[1:] = [BarColumn(), TimeRemainingColumn()]
-        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            columns = [progress.BarColumn(), progress.TimeRemainingColumn()]
+        said = progress.TextColumn("{task.fields[said]}")
+        bar = progress.Progress(said, *columns, console=Console(stderr=True), transient=True)
         self.task = bar.add_task("", total=self.total, said="")
         bar.tasks[0].start_time = self.begun
         interrupts.drawing = "\x1b[?25h"  # the cursor, which rich hides

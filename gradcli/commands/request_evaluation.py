@@ -29,8 +29,6 @@ class Evaluation:
     to require grad, if their dtype could.
     """
 
-    __slots__ = ("integers", "names", "request", "value", "variables")
-
     def __init__(
         self,
         request: Request,
@@ -70,7 +68,8 @@ class Evaluation:
         if value is None and self.span is None:
             what, hint = "the program has no value", "end it with an expression"
         else:
-            kind = "None" if value is None else _article(type(value).__name__)
+            noun = type(value).__name__
+            kind = "None" if value is None else f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
             what = f"the value is {kind}, not a tensor"
             hint = "nothing in it depends on a variable; gradcli eval prints the value"
             if value is None:
@@ -104,11 +103,7 @@ def read_variables(ctx: AnyContext, request: Request) -> tuple[dict[str, Any], l
     set_up(ctx, request)
     files = files_of(request)
     variables = {name: read_variable(request, name, files) for name in request.names}
-    integers = []
-    for name, tensor in variables.items():
-        if not require_grad(request, name, tensor):
-            integers.append(name)
-    return variables, integers
+    return variables, [n for n, t in variables.items() if not require_grad(request, n, t)]
 
 
 def machine(ctx: AnyContext, request: Request, *, max_steps: int | None = None) -> Machine:
@@ -239,19 +234,14 @@ def require_grad(request: Request, name: str, tensor: Any) -> bool:
 def cannot_require_grad(request: Request, name: str, tensor: Any) -> LanguageError:
     """The error for a variable of an integer or bool dtype."""
     text = request.texts[name]
-    found = error_at(
+    return error_at(
         RuntimeError(NO_GRAD_DTYPES),
         source=text,
         span=(0, len(text)),
         hint=f"{name} has dtype {tensor.dtype.name}; write it as plain numbers (1,2) or with a "
         f"floating dtype= to differentiate with respect to it",
     )
-    return found
 
 
 def _is_tracked_leaf(value: Any) -> bool:
     return getattr(value, "requires_grad", False) is True and value.is_leaf
-
-
-def _article(noun: str) -> str:
-    return f"an {noun}" if noun[:1] in "aeiou" else f"a {noun}"

@@ -271,7 +271,11 @@ class Session:
         try:
             return program, self.machine.run(program)
         except LanguageError as error:
-            raise _local(error, text, offset) from error.__cause__
+            if error.span is not None and error.span[0] >= offset and not error.calls:
+                # a place in the last input's text rather than in the session's
+                start, end = error.span
+                error.source, error.span = text, (start - offset, end - offset)
+            raise
 
     def report(self, error: LanguageError) -> None:
         """Show an error, and remember that there was one."""
@@ -505,14 +509,6 @@ def _goes_on(line: str) -> bool:
 def _is_block(program: Program) -> bool:
     """Whether the last statement may have more lines."""
     return len(program) > 1 and program.kinds[-2] in _COMPOUND
-
-
-def _local(error: LanguageError, text: str, offset: int) -> LanguageError:
-    """The error with a place in the last input's text rather than in the session's."""
-    if error.span is not None and error.span[0] >= offset and not error.calls:
-        error.source = text
-        error.span = (error.span[0] - offset, error.span[1] - offset)
-    return error
 
 
 def described(name: str, value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gradcli.commands import output
 from gradcli.commands.declarations import Options, declare
@@ -45,15 +45,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     (text,) = made.by.values() if made.by else ("",)
     if options.format == "json":
         shapes = {n: list(a.shape) for n, a in where.arrays.items()}
-        report: dict[str, Any] = {
-            "expression": request.source,
-            "simplified": text,
-            "shapes": shapes,
-        }
-        report |= {
-            "general": made.general,
-            **({"shared": dict(made.shared)} if made.shared else {}),
-        }
-        output.write_json(report)
+        report = {"expression": request.source, "simplified": text, "shapes": shapes}
+        shared = {"shared": dict(made.shared)} if made.shared else {}
+        output.write_json({**report, "general": made.general, **shared})
     else:
         output.write(made.code or "\n".join([*made.lines, text]))

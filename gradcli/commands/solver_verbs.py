@@ -25,11 +25,6 @@ class Fitted:
     residual are those of the rows.
     """
 
-    __slots__ = (
-        *("chi2", "converged", "covariance", "dof", "errors", "fitted", "iterations", "names"),
-        *("parameters", "residual", "residual_deviation", "undetermined", "values"),
-    )
-
     def __init__(self, rows: Any, found: Any, written: Mapping[str, Any]) -> None:
         self.names, self.values, self.errors = rows.labels, found.values, found.errors
         self.parameters = dict(

@@ -22,6 +22,14 @@ def echo(text: str, stream: Any) -> None:
     stream.flush()
 
 
+def wrapped(text: str, columns: int, *, first: str = "", rest: str = "") -> str:
+    """Prose in lines, broken between words. first, rest: what the lines begin with."""
+    from textwrap import TextWrapper
+
+    whole = TextWrapper(columns, first, rest, break_long_words=False, break_on_hyphens=False)
+    return whole.fill(text)
+
+
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "grey": 90}
 
 

@@ -64,6 +64,7 @@ SAID = [
      "g = 9.783 ± 0.055\ng.share.response = 94.9%\ng.share.L = 5.1%\n", ""),
     ([G, "cells.csv", "--g", "10"], 0, "g = 9.781 ± 0.054\n", ""),
     ([G, "p.csv", "--fix", "g=9.81"], 2, "", "there is no parameter to fit"),
+    (["T == a*sqrt(L) + c", "p.csv", "--no-grad", "c"], 2, "", "no value for c, which stays"),
     (["T == a*sqrt(L) + c", "p.csv", "--fix", "c=0"], 0, "a = 2.0090 ± 0.0026\n", ""),
     (["T == a*sqrt(L) + c", "p.csv", "--c", "0", "--wrt", "a", "--a", "1"], 0, "a = 2.0090 ± 0.0026\n", ""),
     (["T == a*sqrt(L)", "p.csv", "--bounds", "a=:1.5"], 0, "a = 1.5\n", "at a bound"),
