@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -61,12 +60,9 @@ def write_arrays(results: list[Result], style: output.Style) -> None:
         return
     columns = _columns(found, option) if style.form in TABLES else []
     if style.path is None:
-        if sys.stdout is None:
-            from gradcli.language.located_errors import LanguageError
-
-            raise LanguageError("standard output is closed", kind="file", usage=False)
-        sys.stdout.flush()
-        _write(sys.stdout.buffer, found, columns, style)
+        stream = output.standard_output()
+        stream.flush()
+        _write(stream.buffer, found, columns, style)
         return
     with output.Replacement(style.path) as stream:
         _write(stream, found, columns, style)

@@ -84,7 +84,13 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
 
     `meta` is the context's: what the command line said of --json and --color before it went wrong.
     """
-    _flush()
+    try:  # what was printed before an error comes before it
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:  # a full disk, which is likely what the error says
+        pass
     if sys.stderr is None:  # closed by the caller; click would write to standard output instead
         return 2 if as_report(error).usage else 1
     import click
@@ -103,17 +109,6 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
         text = to_text(report, meta.get("gradcli.color", "auto"))
     echo(text, sys.stderr)
     return 2 if report.usage else 1
-
-
-def _flush() -> None:
-    """What was printed before an error comes before it."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError:  # a full disk, which is likely what the error says
-        pass
 
 
 def to_json(report: LanguageError) -> str:

@@ -127,11 +127,7 @@ def report(request: Request, space: Space, found: Minimum, trace: bool) -> None:
     point = space.shaped(found.x)
     norm = float(np.linalg.norm(found.gradient))
     numbers = {"gradient_norm": norm, "kind": found.kind}
-    ends = {
-        "method": found.method,
-        "iterations": found.iterations,
-        "evaluations": found.evaluations,
-    }
+    ends = {n: getattr(found, n) for n in ("method", "iterations", "evaluations")}
     if request.style.form == "json":
         gradient = {n: output.to_json(g) for n, g in space.shaped(found.gradient).items()}
         made: dict[str, Any] = {

@@ -407,10 +407,11 @@ def write(text: str, *, styled: bool = False) -> None:
 
     styled: the text has passed it before it was coloured.
     """
-    echo(text if styled else visible(text), _standard_output())
+    echo(text if styled else visible(text), standard_output())
 
 
-def _standard_output() -> Any:
+def standard_output() -> Any:
+    """The stream. Raises LanguageError where the caller has closed it."""
     if sys.stdout is None:
         from gradcli.language.located_errors import LanguageError
 
@@ -447,7 +448,7 @@ def write_drawing(drawing: Any, style: Style) -> None:
         return
     from gradcli.commands.terminal import width
 
-    stream = _standard_output()
+    stream = standard_output()
     coloured = style.colour and os.environ.get("TERM", "").lower() != "unknown"
     lines = drawing.fitted(
         # Without a terminal (--color always in a pipe) nothing is cut.

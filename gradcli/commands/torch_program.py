@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -153,8 +152,14 @@ def run_torch(target: str, arguments: list[str], **watched: Any) -> tuple[Ran, s
     watch = Watch(program=True, **watched)
     module = ModuleType("__main__")
     module.__dict__.update(__file__=full, __builtins__=__builtins__)
-    with _as_main(module, full, arguments), redirect_stdout(sys.stderr):
-        error_text = _run(source, full, path, module, watch)
+    before, argv = sys.modules["__main__"], sys.argv
+    sys.modules["__main__"], sys.argv = module, [full, *arguments]
+    sys.path.insert(0, os.path.dirname(full))
+    try:
+        with redirect_stdout(sys.stderr):
+            error_text = _run(source, full, path, module, watch)
+    finally:
+        sys.modules["__main__"], sys.argv = before, argv
     return Ran(path, dict(module.__dict__), watch, error_text), wanted
 
 
@@ -164,19 +169,6 @@ def _split(target: str) -> tuple[str, str | None]:
     if colon and all(part.strip().isidentifier() for part in name.split(",")):
         return path, name
     return target, None
-
-
-@contextmanager
-def _as_main(module: ModuleType, full: str, arguments: list[str]) -> Iterator[None]:
-    before, argv = sys.modules.get("__main__"), sys.argv
-    sys.modules["__main__"], sys.argv = module, [full, *arguments]
-    sys.path.insert(0, os.path.dirname(full))
-    try:
-        yield
-    finally:
-        sys.argv = argv
-        if before is not None:
-            sys.modules["__main__"] = before
 
 
 def _run(source: bytes, full: str, path: str, module: ModuleType, watch: Watch) -> str | None:
