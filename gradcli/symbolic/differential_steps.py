@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.array_algebra import transposed
 from gradcli.symbolic.differentiate import (
     differentiate,
     own_names,
@@ -23,12 +25,14 @@ from gradcli.symbolic.differentiate import (
     released,
     slope,
 )
-from gradcli.symbolic.expressions import Expression, name, order
+from gradcli.symbolic.exact_numbers import ONE
+from gradcli.symbolic.expressions import Expression, call, is_call, name, order
 from gradcli.symbolic.latex import symbol
 from gradcli.symbolic.lifting import Lifter
 from gradcli.symbolic.printed_text import spelled_out
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.simplify import simplify
+from gradcli.symbolic.symbolic_shapes import GENERIC, REPEATED, Terms, alike_sizes, unified
 from gradcli.tracing.calls import Value, calls, operands_of
 from gradcli.transforms.traced_run import traced_run
 
@@ -72,8 +76,36 @@ def steps(
     """The differentials of a program's value and of what has a name in it, then of its lower derivatives.
 
     variables: their values. wrt: the variables to differentiate by. follow: whether branches may depend
-    on the values. Raises NoExpression.
+    on the values. Numbers that came from sizes are written as sizes. Raises NoExpression.
     """
+    at = partial(_at, program, wrt=wrt, order=order, follow=follow, names=names)
+    found = at(variables)
+    if not any(map(np.ndim, variables.values())):
+        return found
+    points = [variables]
+    for _ in range(2):
+        points.append(alike_sizes(points[-1], REPEATED if follow else GENERIC).arrays)
+        try:
+            one, two = (found if p is variables else at(p) for p in points[-2:])
+            terms = Terms(*({n: np.shape(v) for n, v in p.items()} for p in points[-2:]), wrt)
+            return [
+                Step(a.name, *(unified(x, y, terms) for x, y in zip(a[1:], b[1:], strict=True)))
+                for a, b in zip(one, two, strict=True)
+            ]
+        except Exception:  # a number is 1 by chance, or no size; or the program runs in no others
+            continue
+    return found
+
+
+def _at(
+    program: Program,
+    variables: Mapping[str, Any],
+    wrt: Sequence[str],
+    order: int,
+    follow: bool,
+    names: Mapping[str, Any] | None,
+) -> list[Step]:
+    """The steps in the sizes of these values."""
     with reading(program, variables, wrt) as (arrays, wanted), np.errstate(all="ignore"):
         result, trace = traced_run(program, arrays, wanted, follow, names or {}, True)
         value, places = trace.value_of(result), positions(program)
@@ -123,6 +155,10 @@ def differential(
     terms = []
     for rank, word in enumerate(w for w in wrt if w in read):
         size = np.shape(arrays[word])
+        if not shape and len(size) == 2:
+            gradient, _ = slope(expression, arrays, word, places, more=True)
+            terms += _along(simplify(gradient), name(f"d{word}", size, 10**6 + rank))
+            continue
         points = {**arrays, SEED: _ramp(shape), f"d{word}": _ramp(size)}
         ranks = {**places, SEED: len(arrays), f"d{word}": 10**6 + rank}
         product = alg.multiply(expression, name(SEED, shape, len(arrays)))
@@ -130,6 +166,24 @@ def differential(
         along = alg.multiply(turned, name(f"d{word}", size, 10**6 + rank))
         terms.append(slope(along, points, SEED, ranks)[0])
     return simplify(alg.add(*terms))
+
+
+def _along(gradient: Expression, change: Expression) -> list[Expression]:
+    """The terms of a number's differential by a matrix: x@dA@y of outer(x, y), trace(M.T@dA) of others."""
+    found = []
+    for factor, term in alg.terms_of(alg.full(gradient, change.shape)):
+        numbers, core = alg.scalars_out(alg.full(term, change.shape))
+        if is_call(core, "outer"):
+            one, two = core.args
+            left = call("matmul", [one, change], change.shape[1:])
+            made = call("matmul", [left, two], ())
+        else:
+            own = transposed(alg.full(core, change.shape))
+            n = change.shape[1]
+            whole = change if is_call(own, "eye") else call("matmul", [own, change], (n, n))
+            made = call("trace", [whole], ())
+        found.append(alg.scale(factor, alg.product([*numbers, (made, ONE)])))
+    return found
 
 
 def _ramp(shape: tuple[int, ...]) -> Any:

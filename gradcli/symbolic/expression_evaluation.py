@@ -54,7 +54,7 @@ class _Lines(Printer):
         if word == "full_like":
             return f"zeros({node.shape}) + {args[1][0]}", SUM
         if word == "tensor" and not is_call(node.args[0], "[]", "float"):
-            return args[0]
+            return f"zeros(()) + {args[0][0]}", SUM
         return super().make_call(node)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def in_a_shell(command: str, folder: Path, scripts: Path) -> str:
     """What a command prints, both streams; `scripts` is a folder that gets the `gradcli` of this checkout."""
     scripts.mkdir(exist_ok=True)
     warm.script(scripts)
-    path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(scripts), str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", "-c", command],
         env=environment(PATH=path, PYTHONPATH=str(ROOT)),

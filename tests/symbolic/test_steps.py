@@ -28,6 +28,11 @@ PRINTED = [
         ["x@A@x", "--wrt", "x", "--order", "2", "--shape", "A=3,3", "--shape", "x=3"],
         ["d(x@A@x) = x@A@dx + A@x@dx", "d((A + A.T)@x) = (A + A.T)@dx"],
     ),
+    (["x@A@y"], ["d(x@A@y) = A@y@dx + x@dA@y + x@A@dy"]),
+    (["trace(X.T@A@X)"], ["d(trace(X.T@A@X)) = trace(X.T@(A + A.T)@dX) + trace(X@X.T@dA)"]),
+    (["var(x)"], ["d(var(x)) = 2*(x - mean(x))@dx/(x.shape[0] - 1)"]),
+    (["mean((X@w-y)**2)"], ["u = X@w - y;  du = dX@w + X@dw - dy",
+                            "d(mean(u**2)) = 2*u@du/X.shape[0]"]),
     (["a = x*w; b = sin(a); b + a"],
      ["a = x*w;  da = w*dx + x*dw", "b = sin(a);  db = cos(a)*da", "d(b + a) = da + db"]),
 ]  # fmt: skip
