@@ -82,12 +82,13 @@ def steps(
     found = at(variables)
     if not any(map(np.ndim, variables.values())):
         return found
-    points = [variables]
+    points: list[Mapping[str, Any]] = [variables]
     for _ in range(2):
         points.append(alike_sizes(points[-1], REPEATED if follow else GENERIC).arrays)
         try:
             one, two = (found if p is variables else at(p) for p in points[-2:])
-            terms = Terms(*({n: np.shape(v) for n, v in p.items()} for p in points[-2:]), wrt)
+            first, second = ({n: np.shape(v) for n, v in p.items()} for p in points[-2:])
+            terms = Terms(first, second, wrt)
             return [
                 Step(a.name, *(unified(x, y, terms) for x, y in zip(a[1:], b[1:], strict=True)))
                 for a, b in zip(one, two, strict=True)
