@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +39,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     frame.to_parquet("t.parquet", row_group_size=GROUP)
     frame[:100].to_csv("t.csv", index=False)
     return tmp_path
-
-
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """A running scheduler with two workers, as somebody else starts it."""
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as found:
-        yield found.scheduler_address
 
 
 # -- what needs no workers --------------------------------------------------------------------------

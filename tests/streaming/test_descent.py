@@ -20,7 +20,6 @@ from gradcli.commands.large_columns import Passes
 from gradcli.streaming.lazy_passes import _LazyWork
 from gradcli.streaming.passes import Threads
 from gradcli.tables.parts import Part
-from tests.streaming.test_cluster import scheduler  # noqa: F401 (a fixture)
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet: Any = pytest.importorskip("pyarrow.parquet")
@@ -160,7 +159,8 @@ def test_a_table_that_changes_gives_no_number() -> None:
 
 
 @pytest.mark.long
-def test_steps_on_a_running_cluster(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+@pytest.mark.needs("distributed")
+def test_steps_on_a_running_cluster(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bits of one process; the plan goes to the workers once."""
     sent: list[Any] = []
     as_ever = _LazyWork.__getstate__
