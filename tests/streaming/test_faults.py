@@ -26,6 +26,7 @@ from gradcli.tables.parts import Part, Parts
 pyarrow = pytest.importorskip("pyarrow")
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 GRADCLI = [sys.executable, "-m", "gradcli"]
+DASK = pytest.mark.needs("distributed")
 
 
 def run(*argv: str) -> tuple[int, str, str]:
@@ -173,19 +174,13 @@ def test_a_full_device_is_named(form: str) -> None:
             "-o",
             "disk/o.parquet",
         ],
-        ["map", "x", "t.parquet", "-o", "disk/o.parquet", "--workers", "1"],
-        [
-            "grad",
-            "sum(x**2)",
-            "--x",
-            "@t.parquet:x",
-            "--wrt",
-            "x",
-            "--workers",
-            "1",
-            "-o",
-            "disk/o.parquet",
-        ],
+        pytest.param(
+            ["map", "x", "t.parquet", "-o", "disk/o.parquet", "--workers", "1"], marks=DASK
+        ),
+        pytest.param(
+            "grad sum(x**2) --x @t.parquet:x --wrt x --workers 1 -o disk/o.parquet".split(),
+            marks=DASK,
+        ),
     ],
 )
 def test_a_full_disk_keeps_nothing(argv: list[str]) -> None:
