@@ -674,7 +674,7 @@ class _Reader:
                 return _Value(name[: -len(index) - 1])
         if name not in self.own and (found := re.fullmatch(r"log_(\w+)", name)):
             return self.function("log", token, found[1])
-        if name not in self.own and name in CONSTANTS and self.next.text != "(":
+        if name not in self.own and name in CONSTANTS:
             return _Value(CONSTANTS[name])
         primes = 0
         while self.next.text == "'" and is_derivative(self.tokens, self.at):
