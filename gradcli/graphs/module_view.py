@@ -74,7 +74,7 @@ class Modules:
 
     def rows(self, opened: Iterable[str] = ()) -> list[Part]:
         """The parts with runs of siblings, but for the opened, in place of what they stand for."""
-        opens = {one for name in opened for box in self._called(name) for one in self._above(box)}
+        opens = self._opened(opened)
         runs = self.runs.keys() - opens
         parts = self._parts(runs)
         hidden = {self.title(box)[1] for box in runs}
@@ -167,12 +167,7 @@ class Modules:
         }
         callers = set(self.calls.parents)
         kept = {box for name in names_of(options.fold) for box in self._called(name)}
-        opens = {
-            one
-            for name in names_of(options.open)
-            for box in self._called(name)
-            for one in self._above(box)
-        }
+        opens = self._opened(names_of(options.open))
         if depth is not None:
             above = ([c for c in chain if c in callers][: depth - 1] for chain in chains.values())
             return _closed(chains, (opens | {one for calls in above for one in calls}) - kept)
@@ -192,6 +187,10 @@ class Modules:
             opens.add(box)
             chosen = _closed(chains, opens)
         return chosen
+
+    def _opened(self, names: Iterable[str]) -> set[int]:
+        """The boxes that these names mean, and those around them."""
+        return {one for name in names for box in self._called(name) for one in self._above(box)}
 
     def _above(self, box: int) -> list[int]:
         """A box, and those that it is in."""

@@ -684,7 +684,7 @@ class _Reader:
             return _Value("func.grad(" * primes + name + ")" * primes + f"({self.listed()})")
         if name in ("if", "IF") and self.next.text == "(":
             return _Value(f"where({self.listed()})")
-        if name not in self.own and self.is_function(name):
+        if name not in self.own and self.takes_argument(name):
             return self.function(name, token)
         variable, _, attribute = name.rpartition(".")
         if variable and not names.is_known(name):
@@ -721,7 +721,7 @@ class _Reader:
     def listed(self) -> str:
         return ", ".join(value.text for value in self.arguments())
 
-    def is_function(self, name: str) -> bool:
+    def takes_argument(self, name: str) -> bool:
         """Whether a name is a function's, with its argument in brackets; of a few also without."""
         root = name.partition(".")[0]
         if (

@@ -32,7 +32,14 @@ from gradcli.symbolic.lifting import Lifter
 from gradcli.symbolic.printed_text import spelled_out
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.simplify import simplify
-from gradcli.symbolic.symbolic_shapes import GENERIC, REPEATED, Terms, alike_sizes, unified
+from gradcli.symbolic.symbolic_shapes import (
+    GENERIC,
+    REPEATED,
+    NoSymbolicShape,
+    Terms,
+    alike_sizes,
+    unified,
+)
 from gradcli.tracing.calls import Value, calls, operands_of
 from gradcli.transforms.traced_run import traced_run
 
@@ -79,22 +86,25 @@ def steps(
     on the values. Numbers that came from sizes are written as sizes. Raises NoExpression.
     """
     at = partial(_at, program, wrt=wrt, order=order, follow=follow, names=names)
-    found = at(variables)
+    found = one = at(variables)
     if not any(map(np.ndim, variables.values())):
         return found
-    points: list[Mapping[str, Any]] = [variables]
+    here = variables
     for _ in range(2):
-        points.append(alike_sizes(points[-1], REPEATED if follow else GENERIC).arrays)
+        there = alike_sizes(here, REPEATED if follow else GENERIC).arrays
         try:
-            one, two = (found if p is variables else at(p) for p in points[-2:])
-            first, second = ({n: np.shape(v) for n, v in p.items()} for p in points[-2:])
-            terms = Terms(first, second, wrt)
+            two = at(there)
+        except Exception:  # the program runs in no other sizes
+            return found
+        first, second = ({n: np.shape(v) for n, v in p.items()} for p in (here, there))
+        terms = Terms(first, second, wrt)
+        try:
             return [
                 Step(a.name, *(unified(x, y, terms) for x, y in zip(a[1:], b[1:], strict=True)))
                 for a, b in zip(one, two, strict=True)
             ]
-        except Exception:  # a number is 1 by chance, or no size; or the program runs in no others
-            continue
+        except (NoSymbolicShape, ValueError):  # a number is 1 by chance, or no size
+            here, one = there, two
     return found
 
 
