@@ -417,6 +417,39 @@ def _at_zero(value: int) -> Callable[[Expression], Expression | None]:
     return lambda u: number(value) if is_number(u, 0) else None
 
 
+_SQUARED_SINES = {
+    Fraction(0): 0,
+    Fraction(1, 6): 1,
+    Fraction(1, 4): 2,
+    Fraction(1, 3): 3,
+    HALF.value: 4,
+}
+
+
+def _sine(u: Expression, turn: Number = ZERO) -> Expression | None:
+    """sin(u + turn*pi) for u = 0, pi/6, pi/4 and so on; None for others."""
+    multiple, rest = split(u)
+    if not ((_is_pi(rest) and multiple.exact) or is_number(u, 0)):
+        return None
+    q = multiple.value + turn.value
+    square = _SQUARED_SINES.get(min(q % 1, 1 - q % 1))
+    if square is None:
+        return None
+    value = scale(HALF, root(number(square)))
+    return negate(value) if q % 2 > 1 else value
+
+
+def _cosine(u: Expression) -> Expression | None:
+    return _sine(u, HALF)
+
+
+def _tangent(u: Expression) -> Expression | None:
+    above, below = _sine(u), _cosine(u)
+    if above is None or below is None or is_number(below, 0):
+        return None
+    return divide(above, below)
+
+
 def _exp(u: Expression) -> Expression | None:
     if is_number(u, 0):
         return one
@@ -510,11 +543,11 @@ FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
     "abs": _abs,
     "sign": _sign,
     "sgn": _sign,
-    "sin": _at_zero(0),
-    "tan": _at_zero(0),
+    "sin": _sine,
+    "tan": _tangent,
     "tanh": _at_zero(0),
     "sinh": _at_zero(0),
-    "cos": _at_zero(1),
+    "cos": _cosine,
     "cosh": _at_zero(1),
     "bitwise_and": _both,
     "logical_and": _both,

@@ -41,9 +41,17 @@ HALF = Fraction(1, 2)
 MOST_SQUARED = 60  # terms of a power that is multiplied out
 MOST_BELOW = 8  # terms of a denominator that is multiplied out
 LARGEST_PRIME = 2000
-ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf sign".split())
-EVEN = frozenset("cos cosh abs".split())
+ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf".split())
+EVEN = frozenset("cos cosh".split())
 POSITIVE = frozenset("cosh sigmoid abs".split())
+# (m, a, b, n): the function of the inverse function of u is u**m*(a + b*u**2)**n.
+OF_INVERSES: dict[tuple[str, str], tuple[int, int, int, Rational]] = {
+    ("sin", "asin"): (1, 1, -1, 0), ("sin", "acos"): (0, 1, -1, HALF), ("sin", "atan"): (1, 1, 1, -HALF),
+    ("cos", "asin"): (0, 1, -1, HALF), ("cos", "acos"): (1, 1, -1, 0), ("cos", "atan"): (0, 1, 1, -HALF),
+    ("sinh", "asinh"): (1, 1, 1, 0), ("sinh", "acosh"): (0, -1, 1, HALF),
+    ("sinh", "atanh"): (1, 1, -1, -HALF), ("cosh", "asinh"): (0, 1, 1, HALF),
+    ("cosh", "acosh"): (1, 1, 1, 0), ("cosh", "atanh"): (0, 1, -1, -HALF),
+}  # fmt: skip
 # The square of a function by another: sin(u)**2 is 1 - cos(u)**2.
 SQUARES = {"sin": ("cos", 1, -1), "cos": ("sin", 1, -1), "cosh": ("sinh", 1, 1)}
 
@@ -137,6 +145,9 @@ class Product:
         if entry[0] == "prime":
             self.number = small(self.number * Fraction(entry[1]) ** int(e // 1))
             e = small(e % 1)
+        if entry[:2] == ("call", "abs"):  # abs(u)**2 is u**2
+            self.put(_inside(k), e // 2 * 2)
+            e = small(e % 2)
         if e:
             self.powers[k] = e
         else:
@@ -158,6 +169,8 @@ class Product:
         for k, e in self.powers.items():
             if positive(k):
                 found.put(k, e * n)
+            elif e % 2 == 0:  # sqrt(u**2) is abs(u)
+                found.put(absolute(k), e * n)
             else:
                 loose[k] = e
         inside = Product(-1 if self.number < 0 else 1, loose)
@@ -183,6 +196,20 @@ def positive(k: Factor) -> bool:
     """Whether a factor is positive wherever it is real."""
     entry = entry_of(k)
     return entry[0] in ("prime", "exp", "pi") or word_of(k) in POSITIVE
+
+
+def absolute(k: Factor) -> int:
+    """The generator of the absolute value of a factor."""
+    if not isinstance(k, int) and content(dict(k)) < 0:
+        k = minus(k)
+    return generator("call", "abs", (Product(1, {k: 1}).key,))
+
+
+def _inside(k: Factor) -> Factor:
+    """The factor of which a generator is the absolute value."""
+    ((_, powers),) = entry_of(k)[2]
+    ((own, _),) = powers
+    return own  # type: ignore[no-any-return]
 
 
 def primes(n: int) -> dict[int, int]:
@@ -216,6 +243,8 @@ def relation(g: int) -> tuple[int, Polynomial] | None:
         return 1, dict(rest[0])
     if kind == "root" and all(e > 0 and e.denominator == 1 for _, e in rest[0][1]):
         return 1, fraction(thawed(rest[0]))[0]
+    if kind == "call" and rest[0] == "abs":
+        return 2, as_polynomial(_inside(g), 2)
     if kind == "call" and rest[0] in reading.squares:
         other, a, b = SQUARES[rest[0]]
         return 2, {UNIT: a, ((generator("call", other, *rest[1:]), 2),): b}
@@ -440,9 +469,11 @@ def applied(word: str, args: list[Product]) -> Product:
     p = args[0]
     if word in ("exp", "log"):
         return exp(p) if word == "exp" else log(p)
+    if word in ("abs", "sign"):
+        return _sized(p, word == "sign")
     if word in ODD | EVEN:
         if not p.number:
-            return Product(0 if word in ODD or word == "abs" else 1)
+            return Product(0 if word in ODD else 1)
         if _leads_negative(p):
             found = applied(word, [p.scaled(-1)])
             return found.scaled(-1) if word in ODD else found
@@ -454,6 +485,9 @@ def applied(word: str, args: list[Product]) -> Product:
     if reading.tangents and word in ("tan", "tanh"):
         tail = word[3:]
         return applied("sin" + tail, [p]).times(applied("cos" + tail, [p]).power(-1))
+    known = turned(word, p) or _of_inverse(word, p)
+    if known is not None:
+        return known
     if reading.multiples and word in ("sin", "cos", "sinh", "cosh"):
         own = word[3:], frozenset(p.powers.items())
         unit = reading.units.get(own, p.number)
@@ -468,6 +502,48 @@ def applied(word: str, args: list[Product]) -> Product:
             )
             return _multiple(word, int(k), sine, cosine)
     return Product(1, {generator("call", word, tuple(a.key for a in args)): 1})
+
+
+def _sized(p: Product, sign: bool) -> Product:
+    """The absolute value of a product, or its sign, by factors: that of u is u/abs(u)."""
+    found = Product(-p.number if p.number < 0 else p.number)
+    if sign and p.number:
+        found.number = 1 if p.number > 0 else -1
+    for k, e in p.powers.items():
+        if positive(k) or e % 2 != 1:
+            found.put(k, 0 if sign else e)
+        else:
+            found.put(absolute(k), -1 if sign else e)
+            found.put(k, int(sign))
+    return found
+
+
+def turned(word: str, p: Product) -> Product | None:
+    """sin(u + k*pi/2) and cos(u + k*pi/2) by those of u; None of another argument."""
+    k, e = next(iter(p.powers.items()), (0, 0))
+    if word not in ("sin", "cos") or len(p.powers) != 1 or e != 1:
+        return None
+    terms: Polynomial = {((k, 1),): 1} if isinstance(k, int) else dict(k)
+    pi = next((m for m in terms if len(m) == 1 and entry_of(m[0][0])[0] == "pi"), None)
+    turn = 2 * terms.pop(pi, 0) * p.number if pi is not None and pi[0][1] == 1 else 0
+    if not turn or turn.denominator != 1:
+        return None
+    quarters = int(turn) + (word == "cos")
+    rest = applied(("sin", "cos")[quarters % 2], [collected(terms).scaled(p.number)])
+    return rest.scaled(1 if quarters % 4 < 2 else -1)
+
+
+def _of_inverse(word: str, p: Product) -> Product | None:
+    """sin(asin(u)), cos(asin(u)) and so on without these functions; None of another argument."""
+    if p.number != 1 or len(p.powers) != 1:
+        return None
+    ((k, e),) = p.powers.items()
+    rule = OF_INVERSES.get((word, word_of(k)))
+    if rule is None or e != 1:
+        return None
+    m, a, b, n = rule
+    u = thawed(entry_of(k)[2][0])
+    return u.power(m).times(add([Product(a), u.power(2).scaled(b)]).power(n))
 
 
 def _leads_negative(p: Product) -> bool:

@@ -40,7 +40,7 @@ from gradcli.symbolic.products import (
     shifted_roots,
     terms_of,
 )
-from gradcli.symbolic.shortest_form import Writer, operations
+from gradcli.symbolic.shortest_form import GROWING, Writer, operations
 
 BUDGET = 8_000
 MOST_WRITTEN = 500  # pieces, over all readings; then no further one is tried
@@ -51,7 +51,6 @@ MOST_TERMS = 8  # of a numerator that is written term by term
 LARGE = (TooLarge, ZeroDivisionError, OverflowError)  # what ends a reading
 # How many times as long as the best a first form may be, of a reading that may lengthen.
 LONGER = {"exponentials": 1.3, "sums": 1.7}
-GROWING = frozenset("exp sinh cosh".split())
 SINES = frozenset("sin cos tan".split())
 CIRCULAR = SINES | {"sinh", "cosh", "tanh"}
 EXPONENTIAL = frozenset("sinh cosh tanh sigmoid".split())
@@ -86,21 +85,17 @@ def shortest(expression: Expression) -> Expression:
     least = operations(expression)
     if least <= SHORT:
         return expression
-    known = _words(expression)
-
-    def size(form: Expression) -> int:
-        """Its operations; a function that may overflow counts twice where the given one has none."""
-        return operations(form) + len(_words(form) & GROWING - known)
-
     found = {c: None for c in candidates(expression) if c.shape == expression.shape}
-    shorter = [c for c in found if size(c) < least]
-    shorter.sort(key=lambda c: (size(c), len(to_text(c))))
+    shorter = [c for c in found if operations(c) < least]
+    if not _may_overflow(expression):
+        shorter = [c for c in shorter if not _may_overflow(c)]
+    shorter.sort(key=lambda c: (operations(c), len(to_text(c))))
     check = Check(expression)
     return next((c for c in shorter if check.accepts(c)), expression)
 
 
-def _words(expression: Expression) -> set[str]:
-    return {n.data[0] for n in order([expression], is_leaf) if n.op == "call"}
+def _may_overflow(expression: Expression) -> bool:
+    return any(n.op == "call" and n.data[0] in GROWING for n in order([expression], is_leaf))
 
 
 def candidates(expression: Expression) -> Iterator[Expression]:

@@ -34,13 +34,16 @@ from gradcli.symbolic.products import (
     add,
     collected,
     entry_of,
+    exp,
     factored,
     generator,
     reduced,
     thawed,
+    turned,
     word_of,
 )
 
+GROWING = frozenset("exp sinh cosh".split())
 MOST_GROUPED = 30  # terms of a sum that is searched for common factors
 MOST_DOUBLED = 12  # terms of a sum that is tried with double angles
 Pairs = list[tuple[Expression, Any]]
@@ -49,7 +52,7 @@ _counts: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
 
 
 def operations(expression: Expression) -> int:
-    """How many operators and calls its text has."""
+    """How many operators and calls its text has; a function that may overflow counts twice."""
     found = _counts.get(expression)
     if found is None:
         for node in order([expression], _counts.__contains__):
@@ -69,7 +72,8 @@ def _count(node: Expression) -> int:
         return found + int(all(c.negative for c in (*coefficients, constant) if c != ZERO))
     if node.op == "product":
         return _scaled(node, node.data[0]) + int(node.data[0].negative)
-    return sum(_counts[a] for a in node.args) + (node.op == "call")
+    own = 0 if node.op != "call" else 2 if node.data[0] in GROWING else 1
+    return sum(_counts[a] for a in node.args) + own
 
 
 def abs_(n: Number) -> Number:
@@ -142,9 +146,12 @@ class Writer:
                 powers[k], number = e - 1, number * rest[0]
         if number != p.number:
             yield self._plain(number, powers)
+        yield from self._hyperbolic(p)
         for k in own:
             if word_of(k) in ("sin", "sinh"):
                 yield from self._angles(p, k)
+            elif word_of(k) == "abs":
+                yield from self._signs(p, k)
             elif not isinstance(k, int) and len(k) == 2:
                 yield from self._sigmoids(p, k) if own[k] < 0 else self._halves(p, k)
             if (
@@ -167,10 +174,11 @@ class Writer:
             yield self._plain(p.number, {k: e for k, e in made.items() if e})
         if a * b > 0 and a.denominator == b.denominator == 1:
             ((number, own),) = args
-            double = generator("call", word, ((number * 2, own),))
-            made = {**p.powers, sine: a - least, cosine: b - least, double: least}
-            half = p.number / Fraction(2) ** int(least)
-            yield self.product(Product(half, {k: e for k, e in made.items() if e}))
+            key = number * 2, own
+            double = turned(word, thawed(key)) or Product(1, {generator("call", word, (key,)): 1})
+            made = {**p.powers, sine: a - least, cosine: b - least}
+            rest = Product(p.number, {k: e for k, e in made.items() if e})
+            yield self.product(rest.times(double.scaled(HALF).power(least)))
 
     def _halves(self, p: Product, k: Key) -> Iterator[Expression]:
         """1 - cos(2*u) as 2*sin(u)**2, 1 + cos(2*u) as 2*cos(u)**2."""
@@ -188,25 +196,47 @@ class Writer:
         found.put(half, 2 * n)
         yield self._plain(found.number, found.powers)
 
+    def _signs(self, p: Product, k: Factor) -> Iterator[Expression]:
+        """With sign(u) for u/abs(u), and abs(u) for u*sign(u)."""
+        ((_, inside),) = entry_of(k)[2]
+        ((own, _),) = inside
+        sign = generator("call", "sign", entry_of(k)[2])
+        a = p.powers.get(own, 0)
+        for n in (-2, -1, 1, a):  # u**n is (sign(u)*abs(u))**n
+            if n and n.denominator == 1:
+                powers = {**p.powers, own: a - n, k: p.powers[k] + n, sign: n % 2}
+                yield self._plain(p.number, {f: e for f, e in powers.items() if e})
+
+    def _hyperbolic(self, p: Product) -> Iterator[Expression]:
+        """exp(u) + 1 as 2*exp(u/2)*cosh(u/2), exp(u) - 1 as 2*exp(u/2)*sinh(u/2), all of them at once."""
+        found, changed = Product(p.number), False
+        for k, e in p.powers.items():
+            growth = _growth(k) if e.denominator == 1 else None
+            if growth is None:
+                found.put(k, e)
+                continue
+            a, first, sign, u = growth
+            half = u.scaled(HALF if u.number > 0 else -HALF)
+            made = Product(2 * a if sign > 0 or u.number < 0 else -2 * a, first)
+            made = made.times(exp(u.scaled(HALF)))
+            made.put(generator("call", "cosh" if sign > 0 else "sinh", (half.key,)), 1)
+            found, changed = found.times(made.power(e)), True
+        if changed and not any(entry_of(k)[0] == "exp" for k in found.powers):
+            yield self.product(found)
+
     def _sigmoids(self, p: Product, k: Key) -> Iterator[Expression]:
         """exp(u)**j/(1 + exp(u))**n as sigmoid(u)**j*sigmoid(-u)**(n - j), which cannot overflow."""
-        (first, a), (second, b) = sorted(k, key=lambda x: len(x[0]))
-        ratio = dict(joined(second, tuple((g, -e) for g, e in first)))
-        n = -p.powers[k]
-        if a != b or n.denominator > 1 or any(entry_of(g)[0] != "exp" for g in ratio):
+        growth, n = _growth(k), -p.powers[k]
+        if growth is None or growth[2] < 0 or n.denominator > 1:
             return
-        g, e = next(iter(ratio.items()))
+        a, first, _, u = growth
+        ratio = exp(u)
+        g, e = next(iter(ratio.powers.items()))
         j = min(max(p.powers.get(g, 0) / Fraction(e), Fraction(0)), n)
-        u = add([Product(e, entry_of(g)[1]) for g, e in ratio.items()])
-        found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
-        found = found.times(Product(a, first).power(-n)).times(Product(1, ratio).power(-j))
-        if 2 * j == n and (j.denominator > 1 or u.number % 2 == 0):  # exp(u)/(1 + exp(2*u))
-            other = found.scaled(Fraction(1, 2 ** int(n)))
-            inside = u.scaled(HALF if u.number > 0 else -HALF)
-            other.put(generator("call", "cosh", (inside.key,)), -n)
-            yield self._plain(other.number, other.powers)
         if j.denominator > 1:
             return
+        found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
+        found = found.times(Product(a, first).power(-n)).times(ratio.power(-j))
         for sign, power in ((1, j), (-1, n - j)):
             found.put(generator("call", "sigmoid", (u.scaled(sign).key,)), power)
         yield self._plain(found.number, found.powers)
@@ -233,6 +263,15 @@ class Writer:
                 inside = thawed(entry[1]) if entry[0] == "root" else Product(1, {k: 1})
                 base = self.product(inside.scaled(n))
             pairs.append((base, Number.of(e)))
+        sizes: dict[Rational, Product] = {}
+        for k, e in list(powers.items()):
+            if word_of(k) == "abs":  # abs(u)*abs(v) is abs(u*v)
+                inside = thawed(entry_of(k)[2][0])
+                sizes[e] = sizes.get(e, Product()).times(inside)
+                del powers[k]
+        for e, inside in sizes.items():
+            own_size = self.product(inside)
+            pairs.append((call("abs", [own_size], own_size.shape), Number.of(e)))
         for k, e in powers.items():
             base = self._factor(k)
             if not isinstance(k, int) and e.denominator == 1:  # the sign with fewer operations
@@ -377,6 +416,18 @@ class Writer:
             k = rest[0] if kind == "base" else g
             powers[k] = powers.get(k, 0) + e
         return self.product(Product(1, powers))
+
+
+def _growth(k: Factor) -> tuple[Rational, Monomial, Rational, Product] | None:
+    """(a, m, s, u) of a factor a*m*(1 + s*exp(u)), where s is 1 or -1; None of others."""
+    if isinstance(k, int) or len(k) != 2:
+        return None
+    (first, a), (second, b) = sorted(k, key=lambda x: (len(x[0]), x))
+    ratio = dict(joined(second, tuple((g, -e) for g, e in first)))
+    if abs(a) != abs(b) or any(entry_of(g)[0] != "exp" for g in ratio):
+        return None
+    u = add([Product(e, entry_of(g)[1]) for g, e in ratio.items()])
+    return a, first, Fraction(b) / a, u
 
 
 def negative(key: Frozen) -> Frozen:

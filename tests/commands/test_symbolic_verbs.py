@@ -75,6 +75,13 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["f(x)", "--order", "2"], ["func.grad(func.grad(f))(x)"]),
         (["u(x, t) == 0", "--of", "x", "--wrt", "t"],
          ["-func.grad(u, 1)(x, t)/func.grad(u, 0)(x, t)"]),
+        # real numbers: their signs, and functions of inverse functions
+        (["sqrt((x - 1)**2)"], ["sign(x - 1)"]),
+        (["-x**2*log(abs(x))"], ["-2*x*log(abs(x)) - x"]),
+        (["abs(x)**3"], ["3*x*abs(x)"]),
+        (["acos(x/sqrt(x**2 + y**2))", "--wrt", "x"], ["-abs(y)/(x**2 + y**2)"]),
+        (["tan(atan(x))"], ["1"]),
+        (["log(tan(pi/4 + p/2))"], ["1/cos(p)"]),
         # expressions put in
         (["x*y", *AREA, "--wrt", "r"], ["r*sin(2*t)"]),
         (["x - y", "--x", "y", "--y", "x"], ["y.grad = 1", "x.grad = -1"]),  # at once
@@ -96,6 +103,12 @@ def test_diff(argv: list[str], expected: list[str]) -> None:
         (["log(x**3)", "--assume", "x > 0", "--format", "latex"],
          [r"3 \log\left(x\right)"]),
         (["x@A.T@y", "--assume", "A symmetric"], ["x@A@y"]),
+        (["sqrt(x**2)"], ["abs(x)"]),
+        (["abs(x*y)/abs(y)"], ["abs(x)"]),
+        (["cos(x - 3*pi/2) + sin(5*pi/6)"], ["1/2 - sin(x)"]),
+        (["y/(exp(u) + 1)"], ["y*sigmoid(-u)"]),
+        (["(exp(x) - exp(-x))/(exp(x) + exp(-x))"], ["tanh(x)"]),
+        (["t**2*exp(t)/(exp(t) - 1)**2"], ["t**2/(4*sinh(t/2)**2)"]),
         (["x*x*x + y", "--format", "python"],
          ["def value(x, y):", "    \"\"\"'x*x*x + y'.\"\"\"", "    return x**3 + y"]),
     ],
