@@ -127,6 +127,11 @@ class Command:
         self.puts_in: str | None = None
         self.arguments: Callable[..., list[str]] | None = None
 
+    @property
+    def draws(self) -> bool:
+        """Whether --shape fills a variable with random numbers."""
+        return DRAWN[-1] in self.options
+
     def own_options(self) -> list[Option]:
         """Those that its function is given, beside the request."""
         return [option for option in self.options if option.section == "Options"]

@@ -149,6 +149,7 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
         'gradcli graph "sum(tanh(x)**2)" --x 1,2 --forward --values -o graph.png',
         "gradcli graph --torch train.py:loss --by module --grads -- --epochs 1",
     ),
+    open_variables=True,
     arguments=_torch_arguments,
 )
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
@@ -179,7 +180,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         if shown["by"] is not None or options.places is not None:
             name = "--lines" if shown["by"] is None else "--by module"
             raise usage(f"{name} is for programs of PyTorch's", hint="see --torch FILE.py")
-        values = shown["values"] or chosen == "html" or norms or anomalies or options.diagnose
+        values = shown["values"] or norms or anomalies or options.diagnose
+        if request.open_variables:
+            _work_out_shapes(ctx, request, values or wants_gradients)
+        elif chosen == "html":
+            values = True
         graph = _graph(ctx, request, values, wants_gradients, seed, anomalies)
     if options.diagnose:
         _write_diagnosis(graph, chosen, path, request.style)
@@ -416,6 +421,26 @@ def _graph(
     if anomalies:
         raise_anomaly(evaluation, graph, watched, graph.recorder)
     return graph
+
+
+def _work_out_shapes(ctx: AnyContext, request: Request, numbers: bool) -> None:
+    """Give the variables without a value a shape with which the program runs, and say which.
+
+    numbers: whether numbers are shown that depend on the values; then there must be some.
+    """
+    from gradcli.commands.free_points import note_guesses, point
+    from gradcli.core.tensor import wrap
+
+    if numbers:
+        from gradcli.commands.options import unbound
+
+        command: Any = ctx.command
+        bound = set(request.names)
+        raise unbound(request.program, request.open_variables[0], command.declared(ctx), bound)
+    where = point(ctx, request)
+    note_guesses(where)
+    request.tensors |= {name: wrap(where.arrays[name]) for name in request.open_variables}
+    request.names = list(where.arrays)
 
 
 def _tensors(evaluation: Evaluation) -> Any:

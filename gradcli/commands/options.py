@@ -376,6 +376,12 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
         hint = f"a variable is bound by an option: --{match[1]} {quoted(match[2])}"
         raise usage(f"unexpected argument {extra!r}", hint=hint)
     hint = "quote the expression, so that the shell passes it as one word"
+    if os.path.isfile(extra):
+        program, names = variables(found.positionals[0], lenient=True)
+        first = next((n for n in names if not is_known(program, n)), "x")
+        hint = f"a column of a table is a variable's value: --{first} @{extra}:COLUMN"
+    elif "--against" in declared and variables(extra, lenient=True)[0]:
+        hint = f"to compare with your own formula for the derivative, write --against '{extra}'"
     if "--wrt" in declared and extra in variables(found.positionals[0], lenient=True)[1]:
         hint = (
             f"to differentiate by {extra}, write --wrt {extra}; to give it a value, --{extra} VALUE"
@@ -404,7 +410,7 @@ def _check_names(
 
     wrong = [n for n in missing if is_called(program, n) or n in foreign_names.CONSTANTS]
     if wrong or foreign_names.PREFIXED.intersection(missing):
-        raise _unbound(program, [*wrong, *missing][0], declared, bound)
+        raise unbound(program, [*wrong, *missing][0], declared, bound)
 
 
 def _no_variable(names: list[str], known: list[str], written: str, operand: str) -> Exception:
@@ -449,12 +455,13 @@ def _request(
     if wrt is None and any(t.requires_grad for t in tensors.values()):
         wrt = [n for n in shown if n not in tensors or tensors[n].requires_grad]
     shapes = params.pop("shape", ())
-    if not declaration.open_variables:
+    if declaration.draws:
         _draw(shapes, shown, texts, options)
+        shapes = ()
     open_variables = [name for name in shown if name not in texts]
     for name in open_variables:
         if not command.may_stay_open(program, name):
-            raise _unbound(program, name, command.declared(ctx), set(texts))
+            raise unbound(program, name, command.declared(ctx), set(texts))
     style = _style(params)
     for name in ("expression", "math", "file"):
         params.pop(name, None)
@@ -572,7 +579,7 @@ def _check_standard_input(
         )
 
 
-def _unbound(
+def unbound(
     program: Program, name: str, declared: dict[str, click.Option], bound: set[str]
 ) -> Exception:
     """The error for a variable without a value; what is called is a function that nobody knows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 
 from gradcli.language import tree_kinds
@@ -11,6 +12,15 @@ from gradcli.language.program import Program
 EQUATION = ("eq",)
 RELATIONS = ("eq", "le", "ge", "lt", "gt")
 _EXPRESSION, _TUPLE = tree_kinds.KIND["expression"], tree_kinds.KIND["tuple"]
+
+
+def is_value(program: Program) -> bool:
+    """Whether a program ends with an expression that is neither an equation nor an inequality."""
+    last = len(program) - 2  # behind the last statement stands the block
+    rows = program.rows
+    if last <= 0 or rows[4 * last] != _EXPRESSION:
+        return False
+    return tree_kinds.KINDS[rows[4 * last - 4]] not in RELATIONS
 
 
 def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program, list[str]]:
@@ -27,11 +37,15 @@ def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program,
         relations.append(end)
         end = program.subtree(end) - 1
     if not relations:
+        more = ", left <= right or left >= right" * (kinds != EQUATION)
+        assigned = re.fullmatch(r"\s*([^=;\n]+?)\s*=\s*([^=;\n]+?)\s*", program.source)
         raise LanguageError(
             f"this is no {'equation' if kinds == EQUATION else 'equation or inequality'}",
             source=program.source,
             span=program.value_span,
-            hint="write left == right" + ", left <= right or left >= right" * (kinds != EQUATION),
+            hint=f"write {assigned[1]} == {assigned[2]}"
+            if assigned
+            else f"write left == right{more}",
         )
     relations.reverse()
     words = [tree_kinds.KINDS[program.rows[4 * row - 4]] for row in relations]

@@ -423,4 +423,5 @@ def _operator_missing(
         return _error(source, (start, end), message, hint)
     if text == ",":
         return _error(source, (start, end), "`,` cannot stand here")
-    return _error(source, (start, end), f"`{text}` cannot follow `{last}`")
+    hint = "an equation is written `left == right`" if text == "~" else None
+    return _error(source, (start, end), f"`{text}` cannot follow `{last}`", hint)

@@ -12,7 +12,7 @@ from gradcli import func
 from gradcli.compiler.compiled_function import CompiledFunction
 from gradcli.core.tensor import Tensor
 from gradcli.language import as_tensor, parse, run
-from gradcli.language.equations import EQUATION, RELATIONS, sides
+from gradcli.language.equations import EQUATION, RELATIONS, is_value, sides
 from gradcli.language.located_errors import LanguageError, error_at
 from gradcli.language.program import Program
 from gradcli.optimize.least_squares import Array
@@ -55,7 +55,9 @@ class Space:
         return function
 
     def differences(self, program: Program, kinds: tuple[str, ...] = EQUATION) -> Differences:
-        """The sides of a program's equations."""
+        """The sides of a program's equations; any other value, the `x**2 - 2` of a root, is to be 0."""
+        if kinds == EQUATION and is_value(program):
+            return Differences(self, program, [])
         return Differences(self, *sides(program, kinds))
 
     def relations(self, texts: Iterable[str]) -> list[tuple[str, Compiled]]:
@@ -77,7 +79,7 @@ class Space:
 
 
 class Differences:
-    """`left - right` of all equations, one after the other, as a vector."""
+    """`left - right` of all equations, one after the other, as a vector; without one, the value."""
 
     def __init__(self, space: Space, program: Program, relations: list[str]) -> None:
         self.space, self.program, self.relations = space, program, relations
@@ -94,6 +96,8 @@ class Differences:
         """Those of each equation."""
         space = self.space
         value = run(self.program, {**space.fixed, **space.shaped(x)}, write=_silent).value
+        if not self.relations:
+            return [_tensor(value).reshape((-1,))]
         found = []
         for left, right in zip(value[::2], value[1::2], strict=True):
             one, other = _tensor(left), _tensor(right)

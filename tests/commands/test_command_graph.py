@@ -36,6 +36,29 @@ def test_the_schema():
     assert all("grad" in node for node in with_grads["nodes"])
 
 
+@pytest.mark.parametrize(
+    "argv, shapes, note",
+    [
+        (["sin(x)*exp(y)"], {"x": [], "y": []}, ""),
+        (["sum(A@x)"], {"A": [4, 5], "x": [5]}, "shapes: A ∈ Rᵐˣⁿ, x ∈ Rⁿ"),
+        (["sum(A@x)", "--A", "[[1,2]]"], {"A": [1, 2], "x": [2]}, "shapes: x ∈ R²"),
+        (["sum(A@x)", "--shape", "A=3,2"], {"A": [3, 2], "x": [2]}, "A is randn(3, 2)"),
+    ],
+)
+def test_variables_without_a_value_have_a_shape(argv, shapes, note):
+    result = run(*argv, "--json")
+    leaves = {
+        n["variable"]: n["shape"] for n in json.loads(result.stdout)["nodes"] if n["variable"]
+    }
+    assert leaves == shapes and note in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--values", "--grads", "--diagnose", "--norms"])
+def test_numbers_need_values(option):
+    result = run("x*y", "--y", "2", option)
+    assert result.exit_code == 2 and "no value for x" in result.stderr and not result.stdout
+
+
 def test_json_is_one_line_and_the_same_by_both_names():
     by_json, by_format = (
         re.sub(r'"sequence_nr": \d+', "", out(*PRODUCT, *form))
@@ -102,7 +125,7 @@ def test_nodes_of_a_map_show_the_numbers_of_all_its_entries(options):
 def test_the_namespace_torch_is_not_the_option():
     assert out("torch.exp(x)", "--x", "1").startswith("ExpBackward0")
     assert out("torch*x", "--x", "1", "--let", "torch=2").startswith("MulBackward0")
-    assert "which has the name of an option" in run("torch*x", "--x", "1").output
+    assert "which has the name of an option" in run("torch*x", "--x", "1", "--values").output
 
 
 def test_precision():

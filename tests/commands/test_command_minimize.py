@@ -43,7 +43,10 @@ SAID = [
     (["root", "1/x == 0", "--x", "-1:1", "--all"], 1, "", "no root was found: in this interval"),
     (["root", "x == 1", "--x", "3", "--all"], 2, "", "--all wants an interval of one variable"),
     (["root", "x == 1", "--x", "3:1", "--all"], 2, "", "is no interval"),
-    (["root", "cos(x)", "--x", "1"], 2, "", "this is no equation"),
+    (["root", "cos(x)", "--x", "1"], 0, "x = 1.57079632679489", ""),
+    (["root", "x+y-3, x*y-2", "--x", "0", "--y", "5"], 0, "x = 1\ny = 2\n", ""),
+    (["root", "x < 1", "--x", "3"], 2, "", "this is no equation"),
+    (["root", "y = cos(x)", "--x", "1"], 2, "", "hint: write y == cos(x)"),
     (["root", "x@x == 1", "--x", "1,2"], 1, "", "1 equation for 2 unknown numbers"),
     (["root", "x == z", "--x", "1"], 2, "", "no value for z"),
 ]  # fmt: skip

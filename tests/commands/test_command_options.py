@@ -148,6 +148,7 @@ BAD = [
      "hint: bind it with --let seed=VALUE"),
     (["2*json", "--json", "3"], "a variable of that name is bound with --let json=VALUE"),
     (["2*x", "--x", "1", "extra"], "unexpected argument 'extra'"),
+    (["sum(x)", "pyproject.toml"], "a column of a table is a variable's value: --x @pyproject.toml:COLUMN"),
     (["2*x", "--x", "1", "-ofile"], "a short option's value stands apart: -o file"),
     (["2*x", "--x", "1", "--no-such", "1"], "no such option --no-such"),
     (["2*x", "--x", "1", "--no-grd", "x"], "did you mean `--no-grad`"),

@@ -58,7 +58,7 @@ def test_minima_and_roots() -> None:
     for words, call in [
         ("no value for y", lambda: gradcli.minimize("x*y", x=1)),
         ("q is no variable", lambda: gradcli.minimize("x**2", x=1, subject="q > 0")),
-        ("this is no equation", lambda: gradcli.root("x", x=1)),
+        ("this is no equation", lambda: gradcli.root("x < 2", x=1)),
         (
             "knows no bounds",
             lambda: gradcli.minimize("x", x=1, bounds={"x": (0, 2)}, method="BFGS"),
