@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
 from gradcli.commands.backward_passes import NO_GRAPH, cotangent_of, explained
@@ -434,9 +434,8 @@ def _work_out_shapes(ctx: AnyContext, request: Request, numbers: bool) -> None:
     if numbers:
         from gradcli.commands.options import unbound
 
-        command: Any = ctx.command
-        bound = set(request.names)
-        raise unbound(request.program, request.open_variables[0], command.declared(ctx), bound)
+        declared = cast(Any, ctx).command.declared(ctx)
+        raise unbound(request.program, request.open_variables[0], declared, set(request.names))
     where = point(ctx, request)
     note_guesses(where)
     request.tensors |= {name: wrap(where.arrays[name]) for name in request.open_variables}

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Find values of the variables with which the equations of EXPR, `left == right`, hold.
 
-    An expression that is no equation is to be 0: `x**2 - 2`. Give as many equations as there are unknown numbers, separated by `;`. An equation of vectors counts
-    once for each element. --let "f=[…]" gives an expression a name.
+    An expression that is no equation is to be 0: `x**2 - 2`. Give as many equations as there are unknown
+    numbers, separated by `;`. An equation of vectors counts once for each element. --let "f=[…]" gives an
+    expression a name.
     """
     from gradcli.optimize.roots import all_roots, root
     from gradcli.optimize.spaces import Compiled
