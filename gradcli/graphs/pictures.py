@@ -243,7 +243,9 @@ class Picture:
             size = (18 + columns(self.far(wire.target)) * DETAIL_SIZE * DETAIL_EM, 24.0)
             made.reference_width, made.reference_height = size[::-1] if sideways else size
             wires.append(made)
-        found = layered_layout.layout(boxes, wires)
+        width, height = layered_layout.SLIDE
+        window = (height, width) if sideways else (width, height)
+        found = layered_layout.layout(boxes, wires, window)
         return layered_layout.turned(found, sideways=sideways, mirrored=self.options.forward)
 
     def far(self, k: int) -> str:

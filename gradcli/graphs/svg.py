@@ -147,7 +147,7 @@ class _Svg:
 
     def wires(self) -> Iterator[str]:
         for made, wire in zip(self.picture.wires, self.found.wires, strict=True):
-            path = layered_layout.curve(wire.points, sideways=self.sideways)
+            path = layered_layout.curve(wire, self.sideways)
             kind, tip, width = "wire", "tip", 1.4
             if self.frame is not None:
                 members = self.picture.cards[made.source].members

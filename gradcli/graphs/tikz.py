@@ -48,7 +48,7 @@ def _lines(picture: Picture) -> Iterator[str]:
     for made, wire in zip(picture.wires, found.wires, strict=True):
         x, y = wire.points[0]
         path = f"({x:.1f},{y:.1f})"
-        for x1, y1, x2, y2, x, y in layered_layout.bends(wire.points, sideways=sideways):
+        for x1, y1, x2, y2, x, y in layered_layout.bends(wire, sideways):
             path += f" .. controls ({x1:.1f},{y1:.1f}) and ({x2:.1f},{y2:.1f}) .. ({x:.1f},{y:.1f})"
         yield f"  \\draw[gc-wire, ->, >=latex] {path};"
         if made.text:

@@ -18,6 +18,7 @@ from inspected import describer, picture, picture_of
 
 from gradcli.graphs import layered_layout
 from gradcli.graphs.dot import picture_to_dot
+from gradcli.graphs.layered_layout import SLIDE
 from gradcli.graphs.mermaid import escaped, picture_to_mermaid
 from gradcli.graphs.raster import svg_to_png
 from gradcli.graphs.svg import Frame, picture_to_svg
@@ -213,7 +214,7 @@ def test_tikz_escapes_what_tex_reads() -> None:
     assert text.isascii()
 
 
-def lay_out(root: fakes.Node) -> layered_layout.Layout:
+def lay_out(root: fakes.Node, window: tuple[float, float] = SLIDE) -> layered_layout.Layout:
     nodes = list(records(Describer(walk([root]))))
     boxes = [layered_layout.Box(record.id, 100.0 + 10 * (record.id % 3), 50.0) for record in nodes]
     wires = [
@@ -222,28 +223,52 @@ def lay_out(root: fakes.Node) -> layered_layout.Layout:
         for i, edge in enumerate(record.next)
         if edge is not None
     ]
-    return layered_layout.layout(boxes, wires)
+    return layered_layout.layout(boxes, wires, window)
 
 
 def everything(found: layered_layout.Layout) -> list[layered_layout.Box]:
     return found.boxes + [w.reference for w in found.wires if w.reference is not None]
 
 
+def apart(a: layered_layout.Box, b: layered_layout.Box) -> float:
+    """How far two boxes are from each other, across or upright."""
+    across = abs(a.x - b.x) - (a.width + b.width) / 2
+    return max(across, abs(a.y - b.y) - (a.height + b.height) / 2)
+
+
 @sweep("name", fakes.GRAPHS, parts=1)
-def test_no_two_boxes_overlap_and_edges_go_down(name: str) -> None:
-    found = lay_out(fakes.build(name)[0])
-    rows: dict[int, list[layered_layout.Box]] = {}
-    for box in everything(found):
-        rows.setdefault(box.layer, []).append(box)
-    for row in rows.values():
-        row.sort(key=lambda box: box.x)
-        for a, b in pairwise(row):
-            assert b.x - a.x >= (a.width + b.width) / 2 + layered_layout.GAP - 1e-6
-    for wire in found.wires:
-        assert all(b[1] >= a[1] for a, b in pairwise(wire.points))
-    for box in everything(found):
-        assert box.x - box.width / 2 >= -1e-6
-        assert box.x + box.width / 2 <= found.width + 1e-6
+def test_no_two_boxes_overlap_and_edges_run_between_them(name: str) -> None:
+    for window in (SLIDE, (400.0, 400.0)):
+        found = lay_out(fakes.build(name)[0], window)
+        boxes = everything(found)
+        for k, box in enumerate(boxes):
+            assert all(apart(box, other) >= layered_layout.GAP - 1e-6 for other in boxes[:k])
+            for place, size, whole in (
+                (box.x, box.width, found.width),
+                (box.y, box.height, found.height),
+            ):
+                assert place - size / 2 >= -1e-6 and place + size / 2 <= whole + 1e-6
+        for wire in found.wires:
+            start, end = found.boxes[wire.source], wire.reference or found.boxes[wire.target]
+            for box, (x, y) in ((start, wire.points[0]), (end, wire.points[-1])):
+                assert abs(x - box.x) < box.width / 2
+                assert abs(y - box.y) == pytest.approx(box.height / 2)
+            way = [y for _, y in wire.points]
+            if not wire.square:
+                assert way == sorted(way, reverse=start.column % 2 == 1)
+                continue
+            for (x, y), (to_x, to_y) in pairwise(wire.points):
+                assert x == to_x or y == to_y
+                middle, size = ((x + to_x) / 2, (y + to_y) / 2), (abs(x - to_x), abs(y - to_y))
+                line = layered_layout.Box(-1, *size, x=middle[0], y=middle[1])
+                assert all(apart(line, box) >= 0 for box in boxes)
+
+
+def test_what_is_tall_stands_in_columns_as_wide_as_a_slide() -> None:
+    for size in (20, 100, 500):
+        found = lay_out(fakes.additions(size)[0])
+        assert found.columns > 1 and 1 < found.width / found.height < 2.5
+    assert lay_out(fakes.additions(4)[0]).columns == 1
 
 
 def test_a_tree_has_no_crossing() -> None:
@@ -264,7 +289,7 @@ def test_a_tree_has_no_crossing() -> None:
 
 
 def test_long_chains_do_not_drift_sideways() -> None:
-    assert lay_out(fakes.additions(500)[0]).width < 3_000
+    assert lay_out(fakes.additions(500)[0], (1e9, 1e9)).width < 3_000
 
 
 def test_pooling_keeps_what_fits_and_spreads_what_does_not() -> None:
