@@ -193,11 +193,12 @@ class euclidean_dist:
         if not 0 < columns <= _COLUMNS:
             return _distances(_differences(x1, x2), 2)
         squares: Any = None
+        turned_x2 = fresh(x2.swapaxes(-1, -2))  # whose rows lie in one piece
         for c in range(columns):  # what all columns give at once would not stay in the cache
-            apart = x1[..., :, None, c] - x2[..., None, :, c]
+            apart = x1[..., :, None, c] - turned_x2[..., c, None, :]
             own = donated(np.multiply, apart, apart, apart)
             squares = own if squares is None else donated(np.add, squares, squares, own)
-        return np.sqrt(squares)
+        return donated(np.sqrt, squares, squares)
 
     def x1__x2(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any]:
         ratio = over(g, result, result)

@@ -366,8 +366,11 @@ def _all_count(self: Any, target: Any, ignore_index: int) -> bool:
     plain = type(self) is type(target) is np.ndarray and self.ndim == 2 and target.size > 0
     if not plain or target.dtype != np.int64 or self.dtype.itemsize == 2:
         return False
-    classes = self.shape[1]  # as numbers without sign negative ones are large
-    return not 0 <= ignore_index < classes and bool(target.view(np.uint64).max() < classes)
+    classes = self.shape[1]
+    if 0 <= ignore_index < classes:
+        return False
+    target = target.reshape(-1).view(np.uint64)  # without sign negative numbers are large
+    return bool(target[target.argmax()] < classes)
 
 
 def _nll(
@@ -377,7 +380,8 @@ def _nll(
     implemented("nll_loss_out_frame", self, "efd")
     expect_alike(self, weight)
     if weight is None and _all_count(self, target, ignore_index):
-        losses = -self[np.arange(len(target)), target]
+        rows, classes = self.shape
+        losses = -self.reshape(-1).take(np.arange(0, rows * classes, classes) + target)
         if reduction == NONE:
             return losses, self.dtype.type(0)
         whole = self.dtype.type(target.size)

@@ -414,7 +414,10 @@ def is_batched(value: Any) -> bool:
     if kind in _UNBATCHED:
         return False
     if kind is list or kind is tuple:
-        return any(map(is_batched, value))
+        for each in value:  # noqa: SIM110 - faster than `any`
+            if each.__class__ not in _UNBATCHED and is_batched(each):
+                return True
+        return False
     array = getattr(value, "array", value)
     return array.__class__ is not np.ndarray and isinstance(array, BatchedArray)
 

@@ -183,6 +183,10 @@ class Generator:
 
     def words(self, count: int) -> NDArray[np.uint32]:
         """The next `count` 32-bit draws."""
+        return self._words(count).astype(np.uint32, copy=False)
+
+    def _words(self, count: int) -> NDArray[Any]:
+        """The next `count` 32-bit draws, as numbers of 32 bits or more."""
         with self.lock:
             source = self._twister()
             if count:
@@ -190,18 +194,19 @@ class Generator:
                 _tell()
             if count < 1000:
                 # Both branches give the same draws; this one is faster for a few.
-                few: NDArray[np.uint32] = self._raw(count).astype(np.uint32)
-                return few
+                return self._raw(count)  # type: ignore[no-any-return]
             return source.randint(0, 1 << 32, count, np.uint32)
 
     def double_words(self, count: int) -> NDArray[np.uint64]:
         """The next `count` 64-bit draws, each made of two words, the high one first."""
-        words = self.words(2 * count).astype(np.uint64)
+        words = self._words(2 * count).astype(np.uint64, copy=False)
         return (words[0::2] << np.uint64(32)) | words[1::2]
 
     def integers(self, count: int, wide: bool) -> NDArray[np.uint64]:
         """The next `count` draws, of 64 bits (wide) or 32."""
-        return self.double_words(count) if wide else self.words(count).astype(np.uint64)
+        if wide:
+            return self.double_words(count)
+        return self._words(count).astype(np.uint64, copy=False)
 
     def floats(self, count: int) -> NDArray[np.float32]:
         """The next `count` uniform values in [0, 1), one word each."""
@@ -538,8 +543,10 @@ def randint(
     _check_bound("to - 1", high - 1, dtype)
     span, count = stop - start, math.prod(shape)
     draws = (generator or default_generator).integers(count, span >= _WIDE)
-    values = (draws % np.uint64(span) + np.uint64(start % 2**64)).view(np.int64)
-    return values.astype(dtype).reshape(shape)
+    draws %= np.uint64(span)
+    if start:
+        draws += np.uint64(start % 2**64)
+    return draws.view(np.int64).astype(dtype, copy=False).reshape(shape)
 
 
 @drawing

@@ -15,6 +15,15 @@ def _integer(i: int, n: Any) -> int:
     return int(n.__index__())
 
 
+_new: Any = tuple.__new__
+_item: Any = tuple.__getitem__
+
+
+def of(shape: tuple[int, ...]) -> Size:
+    """The Size of an array's shape."""
+    return _new(Size, shape)  # type: ignore[no-any-return]
+
+
 class Size(tuple[int, ...]):
     """A tuple of sizes; its slices and concatenations are Sizes too."""
 
@@ -32,8 +41,8 @@ class Size(tuple[int, ...]):
         return prod(self)
 
     def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return Size(found) if isinstance(index, slice) else found
+        found = _item(self, index)
+        return found if found.__class__ is int else _new(Size, found)
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, tuple):

@@ -21,6 +21,7 @@ from gradcli.core.batched_arrays import NO_STORAGE, BatchedArray
 from gradcli.core.hooks import RARE, add, node_hooks
 from gradcli.core.node import OWN, Meta, Node, Port, accumulator, meta, new
 from gradcli.core.size import Size
+from gradcli.core.size import of as size_of
 from gradcli.core.versions import Versions
 from gradcli.system import dtypes, locks
 from gradcli.system.array_memory import ARRAYS, address, copied, element_strides, follows, memory_of
@@ -462,12 +463,12 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of each dimension."""
-        return Size(self.array.shape)
+        return size_of(self.array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
         if dim is None:
-            return Size(self.array.shape)
+            return size_of(self.array.shape)
         return self.array.shape[sized_dim(dim, self.array.ndim)]
 
     @property

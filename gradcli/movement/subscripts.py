@@ -34,12 +34,12 @@ _SEQUENCE = (
 def getitem(input: Any, key: Any) -> Any:
     """`input[key]`; IndexError and TypeError in PyTorch's words for what is no index."""
     kind = type(key)
-    if kind is int:
-        return _select(input, key, 0, 0)
-    if kind is tuple and is_plain(input) and _is_place(key, input.array.shape):
-        out = wrap(input.array[(*key, ...)])
+    if kind in _SIMPLE and is_plain(input) and (part := _part(input.array, key)) is not None:
+        out = wrap(part)
         track(out, input)
         return out
+    if kind is int:
+        return _select(input, key, 0, 0)
     if kind is slice:
         return _slice(input, key, 0, keep=True)
     if key is None:
@@ -64,10 +64,13 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     if key is False:
         return
     kind = type(key)
-    if kind is tuple and is_plain(input) and _puts(key, value, input.array):
-        input.array[key] = value.array if type(value) is Tensor else value
+    place = _part(input.array, key) if kind in _SIMPLE and is_plain(input) else None
+    if place is not None and _fits(value, place):
+        place[...] = value.array if type(value) is Tensor else value
         bump(input)
         return
+    if not isinstance(value, Tensor):
+        value = _constant(value, input)
     indices: list[Any] = []
     part: Any = input
     if kind is int:
@@ -80,8 +83,6 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         pass
     else:
         part, indices = _basic(input, _as_tuple(key))
-    if not isinstance(value, Tensor):
-        value = _constant(value, input)
     if not indices:
         _copy_to(part, value)
         return
@@ -93,31 +94,48 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
 _NUMBERS = (bool, int, float, complex)
 
 
-def _is_place(key: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a key has an integer within bounds for the first dims, two or more."""
-    if not 1 < len(key) <= len(shape):
-        return False
-    pairs = zip(key, shape, strict=False)
-    return all(type(k) is int and -n <= k < n for k, n in pairs)
+_SIMPLE = frozenset([int, slice, tuple])
+_WHOLE = frozenset([int, type(None)])
 
 
-def _puts(key: tuple[Any, ...], value: Any, array: Any) -> bool:
-    """Whether a key is an element's place, and the value a number for it, or a 0-d tensor without history."""
-    if len(key) != array.ndim or not _is_place(key, array.shape):
-        return False
-    dtype = array.dtype
+def _part(array: Any, key: Any) -> Any:
+    """The view that integers and slices give of an array in one step; None where steps must be told."""
+    keys = key if type(key) is tuple else (key,)
+    for k in keys:
+        if type(k) is slice:
+            step = k.step
+            if not (step is None or (type(step) is int and step > 0)):
+                return None
+            if not (type(k.start) in _WHOLE and type(k.stop) in _WHOLE):
+                return None
+        elif type(k) is not int:
+            return None
+    try:
+        found = array[(*keys, ...)]
+    except IndexError:
+        return None
+    return found if found.size else None  # PyTorch and NumPy differ in where nothing lies
+
+
+def _fits(value: Any, place: Any) -> bool:
+    """Whether a value can be written as it is: a number, or a tensor without history in memory of its own."""
+    dtype = place.dtype
     if type(value) is Tensor:
         array = value.array
-        flat = isinstance(array, ARRAYS) and not array.shape and array.dtype is dtype
-        return flat and value.node is None and not value.inference and not value.tangents
+        if not isinstance(array, ARRAYS) or array.dtype is not dtype or value.node is not None:
+            return False
+        if value.inference or value.tangents or (array.shape and array.shape != place.shape):
+            return False
+        return not place.shape or not np.may_share_memory(array, place)
     least = {float: -1e38, int: -(2**53)}.get(type(value))
-    return least is not None and dtype.char in "fd" and least < value < -least
+    kinds = "fdl" if type(value) is int else "fd"
+    return least is not None and dtype.char in kinds and least < value < -least
 
 
 def _constant(value: Any, like: Tensor) -> Tensor:
     """A number as PyTorch assigns it: cast to the tensor's dtype at once."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise OverflowError("Overflow when unpacking long long")
+        raise ValueError("Overflow when unpacking long long")
     kind = like.array.dtype
     if kind.itemsize == 2 and kind.kind == "f":  # beyond its largest number, infinite
         return wrap(np.asarray(dtypes.constant(dtypes.checked(value, np.dtype(np.float64)), kind)))

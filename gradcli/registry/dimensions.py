@@ -21,13 +21,15 @@ class _Absent:
 
 ABSENT: Any = _Absent()
 
+_SMALL = 4096  # elements that NumPy's own order is fast enough for
+
 # The ufunc's reduce is faster than np.prod and the method.
 multiply_reduce: Any = np.multiply.reduce
 
 
 def are_few(array: Any, axis: Any) -> bool:
     """Whether `axis` is the last one of a large array and has 2 to 16 elements."""
-    if type(array) is not np.ndarray or array.size <= 4096 or array.ndim < 2:
+    if array.__class__ is not np.ndarray or array.size <= _SMALL or array.ndim < 2:
         return False
     last = array.ndim - 1
     return 1 < array.shape[-1] <= 16 and axis in (last, -1, (last,), (-1,))
@@ -49,6 +51,8 @@ def _over_few(ufunc: Any) -> Any:
             np.add(out, rest, out=out)
 
     def call(array: Any, axis: Any = None, **options: Any) -> Any:
+        if array.size <= _SMALL:
+            return reduce(array, axis=axis, **options)
         out = options.get("out")
         if not are_few(array, axis) or options.keys() - {"keepdims", "out"}:
             return reduce(array, axis=axis, **options)

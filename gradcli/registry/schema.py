@@ -147,6 +147,7 @@ _QUICK = {  # the usual classes, as an expression over a value
     "str": "{0}.__class__ is str",
     "ScalarType": "{0}.__class__ is dtype_class",
     "int[]": "({0}.__class__ is tuple and ints({0}))",
+    **{k: f"takes[{k!r}]({{0}})" for k in ("Device", "Generator", "Layout", "MemoryFormat")},
 }
 
 
@@ -164,7 +165,7 @@ def _tensors(values: Any) -> bool:
 _CLASSES: dict[str, Any] = {
     **{"Tensor": Tensor, "numbers": _REAL | {complex}, "arrays": _ARRAYS},
     **{"sequences": frozenset([tuple, list]), "tensors": _tensors},
-    **{"dtype_class": dtypes.dtype, "real": _REAL, "ints": _ints},
+    **{"dtype_class": dtypes.dtype, "real": _REAL, "ints": _ints, "takes": _TAKES},
 }
 
 

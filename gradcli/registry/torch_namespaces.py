@@ -22,7 +22,10 @@ def filled(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[],
         found = table.resolve(f"{prefix}.{name}")
         if found is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return found.call if isinstance(found, table.Function) else found
+        found = found.call if isinstance(found, table.Function) else found
+        if module in modules:  # found at once from now on
+            setattr(modules[module], name, found)
+        return found
 
     def listed() -> list[str]:
         table = import_module("gradcli.registry.table")
