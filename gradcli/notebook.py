@@ -72,7 +72,7 @@ def _line(shell: Any, verb: str, line: str) -> Shown | None:
             return Shown(str(found), verb, found.to_svg)
         for name, value in names.items():
             if verb in _OF_VALUES and getattr(value, "grad_fn", None) is not None:
-                note(f"{name} as it is: what it was made of is no variable here")
+                note(f"{name} as it is: what it was made of is not a variable here")
         if verb not in (*_FORMULAS, *_PICTURES) or any(map(_OWN_FORM.match, words)):
             _run(verb, words, names)
             return None

@@ -91,7 +91,7 @@ def _write(
 def _named(results: list[Result], option: str) -> dict[str, Any]:
     """The arrays of the results; those without a name are `value`, or `value_i` if they are several."""
     if not results:
-        raise usage(f"{option}: there is no value", kind="value")
+        raise usage(f"{option}: there is no value to write", kind="value")
     found = {}
     for k, (name, value) in enumerate(results):
         word = name or ("value" if len(results) == 1 else f"value_{k}")

@@ -165,12 +165,12 @@ def _variable_lines(
         taken = _number(kink.analytical, request)
         place = "jump" if kink.jump else "kink"
         yield (
-            f"{name}{_at(kink.index)} stands on a {place}: slope {kink.left:.6g} to the left, "
+            f"{name}{_at(kink.index)} is at a {place}: slope {kink.left:.6g} to the left, "
             f"{kink.right:.6g} to the right; the gradient takes {taken}"
         )
     if checked.ok:
         if checked.triangular:
-            yield f"{name}: one triangle of it is read; the gradient is that of symmetric changes"
+            yield f"only one triangle of {name} is read: the gradient is for symmetric changes of it"
         suffix = f" {what}" if report.second else ""
         size = checked.analytical.size
         sample = (
@@ -203,11 +203,11 @@ def _detached_lines(request: Request) -> Iterator[str]:
     words = {w for _, w, _, _ in request.program.walk() if isinstance(w, str)}
     found = sorted(words & KEEP_OUT)
     if found:
-        yield f"  every operation is right by itself; {', '.join(found)} keeps gradients out"
+        yield f"  each operation alone is right; {', '.join(found)} stops gradients"
     elif words & {"grad", "backward"} and "create_graph" not in request.source:
-        yield "  every operation is right by itself; without create_graph=True slopes are constants"
+        yield "  each operation alone is right; without create_graph=True gradients are constants"
     else:
-        yield "  every operation is right by itself"
+        yield "  each operation alone is right"
 
 
 def _to_json(request: Request, reports: list[Verdict], ok: bool) -> dict[str, Any]:

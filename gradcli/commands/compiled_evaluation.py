@@ -105,9 +105,9 @@ def _planned(
     if not {"print", "display"}.isdisjoint(request.program.words):
         raise Untraceable("the program prints")
     if seed is not None and seed.strip() == "-":
-        raise Untraceable("the seed comes from standard input")
+        raise Untraceable("the seed is read from standard input")
     if request.loaded:
-        raise Untraceable("what --load brings may do anything")
+        raise Untraceable("functions of --load cannot be planned")
     # Integers are no variables of the recording: what indexes an array is known.
     known = {n: t for n, t in variables.items() if t.array.dtype.kind not in "fc"}
     arrays = {n: t.array for n, t in variables.items() if n not in known}

@@ -219,7 +219,7 @@ EXPRESSION = (
     *VARIABLES,
     _input(
         "--math",
-        "Read EXPR as mathematics is written, and show how it is read: x^2, 2x, ln x, x'Ax, LaTeX.",
+        "Read EXPR as mathematics, and show how it is read: x^2, 2x, ln x, x'Ax, LaTeX.",
     ),
     _input("-f FILE", "Read EXPR from a file (- for stdin).", name="file"),
     *STYLE,

@@ -268,13 +268,13 @@ def write_notes(found: Derivatives, made: Printed, where: Point) -> None:
         output.note(made.alone(where.arrays))
     if found.branched:
         output.note(
-            "the program asks for the truth of a value: this holds on the path of these values"
+            "the program branches on a value: this is the formula of the branch taken with these values"
         )
     if skipped := getattr(found, "skipped", ()):
         several = "have" if len(skipped) > 1 else "has"
         output.note(f"{', '.join(skipped)} {several} no formula: gradcli hessian has the numbers")
     if found.shape and found.kind == "Hessian":
-        output.note("the value is no scalar: this is the Hessian of its sum")
+        output.note("the value is not a scalar: this is the Hessian of its sum")
     if (
         found.shape
         and found.kind == "gradient"
@@ -282,7 +282,7 @@ def write_notes(found: Derivatives, made: Printed, where: Point) -> None:
         and found.value.data[0] in ("matmul", "stack", "cat")
     ):
         output.note(
-            "the value is no scalar: this is the derivative of its sum; --jacobian prints the matrix"
+            "the value is not a scalar: this is the derivative of its sum; --jacobian prints the matrix"
         )
 
 

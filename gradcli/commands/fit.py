@@ -83,7 +83,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         raise usage("no table", hint="write gradcli fit EQUATION FILE, or - for standard input")
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     if path in output.STANDARD_OUTPUT:
-        raise usage("-o: standard output has the parameters", hint="name a file: -o FILE.csv")
+        raise usage(
+            "-o: the parameters go to standard output already", hint="name a file: -o FILE.csv"
+        )
     set_up(ctx, request)
     with reading_table(table):
         asked = Asked(request, table, options)
@@ -138,7 +140,7 @@ class Asked:
         opened = request.open_variables
         bound = bound_columns(table, self.names, options.columns)
         if wrong := next((n for n in bound if n not in free), None):
-            raise usage(f"--columns: {wrong!r} is no variable of the equation", kind="name")
+            raise usage(f"--columns: {wrong!r} is not a variable of the equation", kind="name")
         self.columns = {n: found.columns for n, found in bound.items()}
         self.vectors = {n for n, found in bound.items() if found.is_matrix}
         fixed = named(options.fix, "--fix", 1, [*request.names, *opened])
@@ -161,7 +163,9 @@ class Asked:
         if request.wrt is not None:
             still += [n for n in parameters if n not in request.wrt and n not in still]
         if unknown := next((n for n in still if n not in values), None):
-            raise usage(f"no value for {unknown}, which stays", hint=f"add --{unknown} VALUE")
+            raise usage(
+                f"no value for {unknown}, which is held constant", hint=f"add --{unknown} VALUE"
+            )
         start = {n: values[n].detach().array if n in values else 1.0 for n in parameters}
         constant = {n: start.pop(n) for n in still}
         if guessed := [n for n in start if n not in values]:
@@ -213,7 +217,7 @@ class Asked:
                 )
             if name is not None and name not in self.columns:
                 raise usage(
-                    f"--sigma: {name!r} is no column of the equation",
+                    f"--sigma: {name!r} is not a column of the equation",
                     hint=f"there are {', '.join(self.columns)}",
                     kind="name",
                 )
@@ -365,14 +369,14 @@ def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str
         output.write_results(_lines(request, labels, found, shares), request.style)
     if found.bounded:
         names = ", ".join(labels[k] for k in found.bounded)
-        output.note(f"at a bound, and held there for the errors of the others: {names}")
+        output.note(f"at a bound; the errors of the others take it as fixed: {names}")
     if found.dof == 0:
         output.note("as many parameters as rows: their errors are unknown")
     message = hint = None
     if found.undetermined:
         names = ", ".join(labels[k] for k in found.undetermined)
-        message = f"the data do not determine {names}: other values give the same residuals"
-        hint = f"keep one as it is, as in --fix {labels[found.undetermined[0]]}=VALUE"
+        message = f"the data do not determine {names}: other values fit equally well"
+        hint = f"hold one fixed, as in --fix {labels[found.undetermined[0]]}=VALUE"
     elif not found.converged:
         message = f"no minimum after {found.iterations} iterations: these are the last values"
         hint = f"start elsewhere, as in --{next(iter(rows.start))} VALUE; see --max-iterations"

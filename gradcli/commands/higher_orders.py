@@ -19,7 +19,7 @@ def note_of_sums(arrays: Sequence[str]) -> None:
     """Say what higher derivatives by variables that are no scalars are."""
     if arrays:
         output.note(
-            f"{arrays[0]} is no scalar: each order is the derivative of the sum of the one before; "
+            f"{arrays[0]} is not a scalar: each order is the derivative of the sum of the one before; "
             "gradcli hessian has the matrix of second derivatives"
         )
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LARGE = 1 << 24  # bytes of files from which on it is asked whether memory has room
 _TIMES = 4  # what a column takes in memory: itself, its gradient, and what is between
-_SUMS = "sums over rows can be cut: sum, mean, dot, norm, var, logsumexp, max, X.T @ X, …"
+_SUMS = "possible by rows: sum, mean, dot, norm, var, logsumexp, max, X.T @ X, …"
 _WHOLE = "--whole reads the table into memory"
 _SHARE = 2  # of the memory that is free, what columns may take
 
@@ -641,9 +641,9 @@ def objective_by_rows(
     made = Passes(ctx, request, table)
     wrt = made.wrt()
     if column := next((n for n in wrt if n in table.columns), None):
-        raise usage(f"{column} is a column of the table: its rows are not moved", hint="see --wrt")
+        raise usage(f"{column} is a column of the table: data is not varied", hint="see --wrt")
     if not wrt:
-        raise usage("there is no variable to move", hint="see --wrt and --no-grad")
+        raise usage("there is no variable to vary", hint="see --wrt and --no-grad")
     space = Space(
         {n: made.shared[n] for n in wrt}, {n: t for n, t in made.tensors.items() if n not in wrt}
     )

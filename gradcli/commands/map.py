@@ -234,7 +234,7 @@ class Asked:
             is_function = is_plain_function(name)
             if meaning(name) is not None and not is_function:
                 return None
-            message = f"{name} is no column of {self.table_name}, and has no value"
+            message = f"{name} is not a column of {self.table_name}, and has no value"
             if is_function:
                 message = f"{name} is a function, and no column of {self.table_name}"
             close = did_you_mean(suggest(name, self.names))
@@ -319,9 +319,9 @@ class Asked:
                 if name not in self.columns and name not in self.shared:
                     known = ", ".join([*self.columns, *self.shared])
                     hint = f"there are {known}"
-                    raise usage(f"--second: {name!r} is no variable", hint=hint, kind="name")
+                    raise usage(f"--second: {name!r} is not a variable", hint=hint, kind="name")
                 if job.shape(name):
-                    raise usage(f"--second: {name} is no number but has shape {job.shape(name)}")
+                    raise usage(f"--second: {name} is not a number but has shape {job.shape(name)}")
                 if name in self.shared:
                     self._differentiable(name)
             if (one, other) not in job.second:
@@ -353,7 +353,7 @@ class Asked:
             if self.job.shape(name):
                 numbers = ",".join(n for n in self.job.wrt if not self.job.shape(n))
                 raise usage(
-                    f"--order: {name} is no number but has shape {self.job.shape(name)}",
+                    f"--order: {name} is not a number but has shape {self.job.shape(name)}",
                     hint=f"choose numbers, as in --wrt {numbers or 'x'}; or give --jvp a direction",
                 )
         if not self.job.wrt:

@@ -53,7 +53,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Find a minimum of EXPR near the values of its variables.
 
     The gradients and Hessians are exact, not finite differences. The eigenvalues of the Hessian tell
-    whether the point is a minimum, a saddle point or flat; the exit code is 1 if it is no minimum.
+    whether the point is a minimum, a saddle point or flat; the exit code is 1 if it is not a minimum.
     """
     from gradcli.optimize.least_squares import limits
     from gradcli.optimize.minima import minimize
@@ -93,7 +93,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if not found.converged:
         words = f"no minimum after {found.iterations} iterations: this is the last point"
         if found.kind != "no minimum":
-            words = f"this is no minimum ({found.kind.removeprefix('no minimum: ')})"
+            words = f"this is not a minimum ({found.kind.removeprefix('no minimum: ')})"
         hint = "start elsewhere; if there may be none, see --bounds; see also --method"
         raise LanguageError(words, kind="value", usage=False, hint=hint)
 
@@ -107,7 +107,7 @@ def space_of(ctx: AnyContext, request: Request) -> Space:
         raise cannot_require_grad(request, name, variables[name])
     moved = [n for n, t in variables.items() if t.requires_grad]
     if not moved:
-        raise usage("there is no variable to move", hint="see --wrt and --no-grad")
+        raise usage("there is no variable to vary", hint="see --wrt and --no-grad")
     for name in moved:
         if variables[name].is_complex():
             raise usage(f"{name} is complex: its parts are to be variables of their own")

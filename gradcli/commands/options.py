@@ -417,7 +417,7 @@ def _no_variable(names: list[str], known: list[str], written: str, operand: str)
     from gradcli.language.located_errors import did_you_mean, suggest
 
     variables = ", ".join(names) if names else "none"
-    what = "is neither an option nor a variable" if written[:2] == "--" else "is no variable"
+    what = "is neither an option nor a variable" if written[:2] == "--" else "is not a variable"
     of = "expression" if operand == "EXPR" else "program"
     return usage(
         f"{written} {what} of the {of} (variables: {variables})",

@@ -97,13 +97,13 @@ class Plot:
         for name in request.open_variables:
             if name not in self.runs and name not in request.loaded:
                 self.runs[name] = _UNSAID
-                output.note(f"{name} runs from -10 to 10; --{name} FROM:TO says otherwise")
+                output.note(f"{name} goes from -10 to 10; another range: --{name} FROM:TO")
         if not self.runs:
             hint = f"as in --{[*request.names, 'x'][0]} -10:10"
-            raise usage("no variable runs: there is nothing to draw", hint=hint)
+            raise usage("no variable has a range to draw over", hint=hint)
         if len(self.runs) > 2:
             raise usage(
-                f"{len(self.runs)} variables run ({', '.join(self.runs)}), and a picture has room for two",
+                f"{len(self.runs)} variables have ranges ({', '.join(self.runs)}): draw over two at most",
                 hint=f"give one a value, as in --{next(iter(self.runs))} 1",
             )
 

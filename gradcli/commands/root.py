@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def command(ctx: AnyContext, request: Request, options: Options) -> None:
     """Find values of the variables with which the equations of EXPR, `left == right`, hold.
 
-    An expression that is no equation is to be 0: `x**2 - 2`. Give as many equations as there are unknown
+    An expression that is not an equation is to be 0: `x**2 - 2`. Give as many equations as there are unknown
     numbers, separated by `;`. An equation of vectors counts once for each element. --let "f=[…]" gives an
     expression a name.
     """
@@ -86,7 +86,9 @@ def _interval(request: Request) -> tuple[float, float]:
     name = wanted[0]
     low, high = bounds_of(name, request.texts[name])
     if not -float("inf") < low < high < float("inf"):
-        raise usage(f"--{name} {request.texts[name]} is no interval", hint=f"as in --{name} 0:10")
+        raise usage(
+            f"--{name} {request.texts[name]} is not an interval", hint=f"as in --{name} 0:10"
+        )
     request.texts[name] = repr(low)
     return low, high
 

@@ -368,7 +368,7 @@ class Session:
             self.reset()
         elif word == "math":
             self.math = not self.math
-            how = "as mathematics is written" if self.math else "as the language is"
+            how = "as mathematics" if self.math else "as programs"
             self.frontend.note(f"note: lines are read {how}")
         elif word == "clear":
             self.frontend.clear()

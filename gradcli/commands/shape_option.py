@@ -30,6 +30,6 @@ def shapes_of(
             raise usage(f"--shape: {name} has a value, which has a shape", hint="leave out one")
         if name not in names:
             known = ", ".join(names) if names else "none"
-            raise usage(f"--shape: {name!r} is no variable (there are: {known})", kind="name")
+            raise usage(f"--shape: {name!r} is not a variable (there are: {known})", kind="name")
         found[name] = tuple(int(n) if n.isdigit() else n for n in listed if n)
     return found

@@ -81,7 +81,7 @@ def fit(
     fixed = {n: np.asarray(as_tensor(v).detach().array) for n, v in (fix or {}).items()}
     for name in (*given, *fixed, *(bounds or {})):
         if name not in free or name in batch:
-            raise LanguageError(f"{name} is no parameter of {source!r}", kind="name")
+            raise LanguageError(f"{name} is not a parameter of {source!r}", kind="name")
     wanted = [n for n in free if n not in batch and n not in fixed]
     wanted = [n for n in wanted if n in given or n in program.free_variables()]
     begin = {n: np.asarray(given.get(n, 1.0), np.float64) for n in wanted}

@@ -39,7 +39,7 @@ def named(items: Iterable[str], option: str, count: int, known: Iterable[str]) -
         for word in words:
             if word not in names:
                 raise usage(
-                    f"{option}: {word!r} is no variable (there are: {', '.join(names) or 'none'})",
+                    f"{option}: {word!r} is not a variable (there are: {', '.join(names) or 'none'})",
                     hint=did_you_mean(suggest(word, names)),
                     kind="name",
                 )
@@ -96,7 +96,7 @@ def take_from_fit(
         related = found["covariance"]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise usage(
-            f"--params: {path} is no fit", hint="write one: gradcli fit … --json > fit.json"
+            f"--params: {path} is not a fit", hint="write one: gradcli fit … --json > fit.json"
         ) from None
     taken: dict[str, list[str]] = {}
     for name in sorted(names):
@@ -190,7 +190,7 @@ class Uncertainties:
         value = evaluation.value
         if value.is_complex():
             raise evaluation.error_for(
-                TypeError("the uncertainty of a complex number is no number")
+                TypeError("the uncertainty of a complex number is not a number")
             )
         from gradcli.streaming.uncertainty_law import impossible, squares, too_strong, total
 

@@ -36,9 +36,9 @@ def no_direction(wanted: Sequence[str]) -> LanguageError:
 
 
 def no_variable(name: str, wanted: Iterable[str]) -> LanguageError:
-    """The error for a --vector of what is no variable to differentiate by."""
+    """The error for a --vector of what is not a variable to differentiate by."""
     known = ", ".join(wanted)
-    return usage(f"--vector: {name!r} is no variable (there are: {known})", kind="name")
+    return usage(f"--vector: {name!r} is not a variable (there are: {known})", kind="name")
 
 
 def nothing_to_differentiate_by() -> LanguageError:

@@ -199,7 +199,7 @@ def _stands_open(program: Program, name: str) -> bool:
 
 def _no_variable(name: str, known: Sequence[str], source: str) -> LanguageError:
     return LanguageError(
-        f"{name} is no variable of {source!r} (variables: {', '.join(known) or 'none'})",
+        f"{name} is not a variable of {source!r} (variables: {', '.join(known) or 'none'})",
         kind="name",
         hint=did_you_mean(suggest(name, known)),
     )
@@ -220,7 +220,7 @@ def grad(
 
     Returns a tensor of the variable's shape and dtype (None where nothing depends on it), or with
     several variables a dict of them. seed: the gradient to start from, of the value's shape; a value
-    that is no scalar needs one. order: how often to differentiate; from the second time on the gradient
+    that is not a scalar needs one. order: how often to differentiate; from the second time on the gradient
     is summed up first. No `.grad` of a tensor that was given changes. Raises LanguageError.
     """
     from gradcli.transforms.higher_orders import gradients

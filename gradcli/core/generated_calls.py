@@ -191,7 +191,7 @@ def record(primitive: Declaration) -> Callable[[list[Any], tuple[Any, ...], tupl
 
 @cache
 def option(primitive: Declaration, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
-    """`option(values, results)`: what a rule asks for of a call that is no tensor."""
+    """`option(values, results)`: what a rule asks for of a call that is not a tensor."""
     body = [*_unpacked(primitive), f"return {_option(primitive, field)}"]
     return generated("option", "values, results", body, _RUNTIME)  # type: ignore[no-any-return]
 
@@ -469,7 +469,7 @@ def measured(field: str) -> tuple[str, str]:
 
 
 def _option(primitive: Declaration, field: str) -> str:
-    """The expression for what a rule asks for that is no tensor."""
+    """The expression for what a rule asks for that is not a tensor."""
     if field in primitive.position:
         return _variable(primitive, field)
     name, text = measured(field)

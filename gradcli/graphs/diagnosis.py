@@ -34,7 +34,7 @@ CUTS = {
     "detach": ("detach() ends the graph", "leave out detach() where the gradient is to pass"),
     "data": (".data ends the graph", "use the tensor itself, without .data"),
     "tensor": ("torch.tensor(…) copies numbers", "torch.stack or torch.cat of the tensors themselves"),
-    "numpy": ("NumPy knows of no graph", "compute it with PyTorch's functions"),
+    "numpy": ("NumPy records no graph", "compute it with PyTorch's functions"),
     "item": ("item() makes a number", "compute with the tensor itself; item() is for printing"),
     "tolist": ("tolist() makes numbers", "compute with the tensor itself"),
 }  # fmt: skip
@@ -108,7 +108,7 @@ class Diagnosis:
         """Every finding, with an empty line before it; that there is no fault, if so."""
         arrow = (ASCII if ascii or self.ascii else UNICODE).to
         if not self.faults:
-            yield [("nothing is found to be wrong", "note")]
+            yield [("nothing wrong was found", "note")]
         for finding in self.findings:
             yield []
             for line in finding.lines(arrow):

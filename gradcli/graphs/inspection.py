@@ -272,7 +272,7 @@ def inspect(
 
     source: the text that the nodes' spans refer to. names: what to call tensors without a label.
     values: results by node, from `watching()`. grads, seed: backpropagate at once. model: a module of
-    PyTorch's (or several), whose parameters have names. Raises TypeError for what is no tensor.
+    PyTorch's (or several), whose parameters have names. Raises TypeError for what is not a tensor.
     """
     tensors = tuple(tensor) if isinstance(tensor, tuple | list) else (tensor,)
     for one in tensors:

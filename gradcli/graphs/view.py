@@ -87,7 +87,7 @@ class View:
             return self._tops(set(self._inside))
         found = matching(self.skeleton, wanted, labels)
         if not found:
-            known = ", ".join(dict.fromkeys(labels.values())) or "none has a name"
+            known = ", ".join(dict.fromkeys(labels.values())) or "none"
             raise ValueError(f"no node is called {wanted!r} (named nodes: {known})")
         if self.depth is None and len(found) > 1:
             self.depth = 1

@@ -40,7 +40,7 @@ def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program,
         more = ", left <= right or left >= right" * (kinds != EQUATION)
         assigned = re.fullmatch(r"\s*([^=;\n]+?)\s*=\s*([^=;\n]+?)\s*", program.source)
         raise LanguageError(
-            f"this is no {'equation' if kinds == EQUATION else 'equation or inequality'}",
+            f"this is not an {'equation' if kinds == EQUATION else 'equation or inequality'}",
             source=program.source,
             span=program.value_span,
             hint=f"write {assigned[1]} == {assigned[2]}"

@@ -322,7 +322,7 @@ class _Reader:
             elif self.begins_operand():
                 self.check_product(self.tokens[self.at - 1], self.next)
                 if quotient:
-                    self.remarks.append("what follows a quotient multiplies it, as in (a/b)c")
+                    self.remarks.append("a/b c is read as (a/b)*c; write a/(b*c) for the other")
                 value = self.multiplied(value, "*", self.power())
             else:
                 return value
@@ -362,7 +362,7 @@ class _Reader:
         if operation not in ("*", "@") or not all(pair):
             if operation == "/" and right.shape:
                 raise self.error(
-                    "one does not divide by a vector or a matrix", hint="as in A^{-1}b"
+                    "a vector or a matrix cannot be a denominator", hint="as in A^{-1}b"
                 )
             text = (
                 f"{left.at(_PRODUCT)}{operation}{right.at(_SIGN if operation == '*' else _POWER)}"
@@ -370,7 +370,7 @@ class _Reader:
             return _Value(text, _PRODUCT, left.shape or right.shape)
         shape = _PRODUCTS.get(pair)
         if shape is None:
-            raise self.error(f"a {pair[0]} times a {pair[1]} is none", self.tokens[self.at - 1],
+            raise self.error(f"a {pair[0]} times a {pair[1]} is not a product", self.tokens[self.at - 1],
                              "transpose one of them: x^T y, or x y^T")  # fmt: skip
         if pair == ("column", "row"):
             return _Value(f"outer({left.text}, {right.text})", _ATOM, shape)

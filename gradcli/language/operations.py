@@ -171,7 +171,7 @@ def _check_arguments(args: list[Any]) -> None:
 
 def _check_nested(value: Any) -> None:
     if budget.is_cyclic(value):
-        raise ValueError("a list that holds itself is no tensor")
+        raise ValueError("a list that holds itself is not a tensor")
     budget.nested(value)
 
 
@@ -323,7 +323,7 @@ def rectangular(values: Any, where: tuple[str, Span] | None) -> Any:
         size = len(level[0])
         for item in level:
             if not isinstance(item, (list, tuple)) or len(item) != size:
-                hint = "all rows of a matrix are equally long"
+                hint = "give every row of a matrix the same length"
                 raise refused("the rows of this list are not equally long", hint=hint)
         if not size:
             return values

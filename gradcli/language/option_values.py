@@ -234,7 +234,7 @@ def _matrix(text: str, rows: list[Span], dtype: Any) -> Tensor:
                 f"row {len(values) + 1} has {_count(len(items))}, and row 1 has {len(values[0])}",
                 text,
                 (start + first, max(start + first + 1, start + len(text[start:end].rstrip()))),
-                "all rows of a matrix are equally long",
+                "give every row of a matrix the same length",
                 kind="shape",
             )
         values.append(items)

@@ -383,7 +383,7 @@ class _Lexicon:
         return kind, index, size
 
     def _read(self, bare: str) -> tuple[int, int]:
-        """(number of the terminal, index of its value) of a token that is no number."""
+        """(number of the terminal, index of its value) of a token that is not a number."""
         first = bare[0]
         if first.isidentifier() or first in "'\"":
             if "'" in bare or '"' in bare:

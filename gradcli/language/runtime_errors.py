@@ -296,13 +296,13 @@ _LEFT_OUT = (
     (r"attribute '(?:mps|xpu)'", "gradcli computes on the CPU"),
     (
         r"attribute '(?:jit|compile|onnx|export)'",
-        "there is none here: gradcli.compile is in Python",
+        "not in programs: gradcli.compile does it in Python",
     ),
     (
         r"attribute '(?:load|save)'",
-        "programs reach no file: gradcli.save and gradcli.load are in Python",
+        "programs cannot use files: gradcli.save and gradcli.load do in Python",
     ),
-    (r"attribute '(?:hub|distributed)'", "gradcli is a calculator: see gradcli ops"),
+    (r"attribute '(?:hub|distributed)'", "gradcli does not have it; gradcli ops lists what it has"),
 )
 
 

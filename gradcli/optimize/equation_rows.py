@@ -67,7 +67,7 @@ class EquationRows(Space):
         one, other = (right, left) if self.turned else (left, right)
         self.split = not one & self.start.keys()
         if not (one | other) & self.start.keys():
-            raise self._refused("no parameter reaches the equation", "it has nothing to fit")
+            raise self._refused("the equation depends on no parameter", "it has nothing to fit")
         return one - other if self.split else set()
 
     def response_text(self) -> str:
@@ -82,7 +82,7 @@ class EquationRows(Space):
         tensors = {n: wrap(np.asarray(a, np.float64)[()], True) for n, a in given.items()}
         program, relations = sides(parse(self.source))
         if len(relations) > 1:
-            raise self._refused("a fit is of one equation", "put all of it into one")
+            raise self._refused("fit takes one equation", "put all of it into one")
         fixed = {n: wrap(np.asarray(a)[()]) for n, a in self.fixed.items()}
         value = run(program, {**self.loaded, **fixed, **tensors}, write=lambda text: None).value
         found = value[side]

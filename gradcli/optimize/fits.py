@@ -46,7 +46,8 @@ def fit_rows(
     start = rows.flat()
     if count < len(start):
         raise _usage(
-            f"{count} rows do not tell {len(start)} parameters", "keep some fixed, as in --fix b=1"
+            f"{count} rows cannot determine {len(start)} parameters",
+            "hold some fixed, as in --fix b=1",
         )
     if own and deviation is not None:
         raise _usage(f"the response has two uncertainties: --sigma, and that of {own[0]}")

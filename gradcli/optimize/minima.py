@@ -81,7 +81,7 @@ def minimize(
         held = "constraints" if constraints else "bounds"
         methods = ", ".join(_BOUNDED[2:] if constraints else _BOUNDED)
         raise LanguageError(
-            f"--method {method} knows no {held}", kind="usage", hint=f"there are {methods}"
+            f"--method {method} cannot use {held}", kind="usage", hint=f"there are {methods}"
         )
     path: list[tuple[Array, float, float]] = []
 
@@ -188,7 +188,7 @@ def _described(
         for move in moves if len(normals) == 1 else ():
             ahead = np.clip(x + tangent @ move, *bounds)  # where a minimum is higher again
             if not objective.value_and_gradient(ahead)[0] >= value - rounding:
-                kind = "no minimum: it falls further on"
+                kind = "no minimum: it still falls in some direction"
         if kind == "minimum" and not len(rows):  # a last step of Newton's, where it leads lower
             value, x, rest = min(
                 (value, x, rest), _there(objective, x + moves[0] / 10), key=lambda one: one[0]

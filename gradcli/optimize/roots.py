@@ -89,7 +89,7 @@ def all_roots(system: Compiled, low: float, high: float) -> tuple[list[float], f
     """(the roots of one equation of one number in an interval, how close two may be to be told apart).
 
     Where the sides' difference changes its sign, and where its derivative does beside zero: a grid finds
-    them, Brent's method makes them exact. A change of sign at a pole is no root.
+    them, Brent's method makes them exact. A change of sign at a pole is not a root.
     """
     x = np.linspace(low, high, GRID + 1)
     found = Rows(lambda x: system.function(x.reshape((1,))).reshape(()), {}, ["x"])(

@@ -68,7 +68,7 @@ class Space:
             for name in program.free_variables():
                 if name not in self.start and name not in self.fixed:
                     raise LanguageError(
-                        f"--subject: {name} is no variable of the expression",
+                        f"--subject: {name} is not a variable of the expression",
                         kind="name",
                         hint=f"there are {', '.join(self.start)}",
                     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gradcli.tables.writing import Column
 
 _INTEGER = re.compile(r"\s*(?:0|-?[1-9][0-9]{0,300})\s*")
-_LABEL = re.compile(r"\s*[-+]?0[0-9]+\s*")  # 007 is no number, but somebody's name
+_LABEL = re.compile(r"\s*[-+]?0[0-9]+\s*")  # 007 is not a number, but somebody's name
 _EXACT = 1 << 53  # the integers up to it are floats
 TYPED = ("jsonl", "parquet", "feather", "npy")  # formats in which a column of numbers is no text
 

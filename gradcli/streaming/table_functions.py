@@ -49,7 +49,7 @@ class CompiledFunction(plan.CompiledFunction):
         has `__arrow_c_stream__`, which give a `pyarrow.Table`; a dataset of pyarrow or a
         `RecordBatchReader`, which give a `RecordBatchReader` that reads as it is read; or a frame of Dask,
         which gives a lazy one. Raises LanguageError for rows that are refused, with PyTorch's words and
-        the row, and TypeError and ValueError for what cannot be a table or is no column of it.
+        the row, and TypeError and ValueError for what cannot be a table or is not a column of it.
         """
         arrow = pyarrow("to map over a table")
         for name, value, known in (
@@ -89,7 +89,7 @@ class CompiledFunction(plan.CompiledFunction):
                 close = did_you_mean(suggest(name, names))
                 found = f"the columns are {listed(names)}"
                 raise ValueError(
-                    f"{name!r} is no column of the table, and has no value ({close or found})"
+                    f"{name!r} is not a column of the table, and has no value ({close or found})"
                 )
             try:
                 return column("the table", names, name)

@@ -129,12 +129,12 @@ def read(texts: Iterable[str], arrays: Mapping[str, Any], given: Iterable[str]) 
         word, kind = _split(text)
         if kind not in KINDS:
             raise BadAssumption(
-                f"{kind!r} is no assumption (there are: {', '.join(KINDS)})",
+                f"{kind!r} is not an assumption (there are: {', '.join(KINDS)})",
                 "as in --assume 'B symmetric', 'x > 0', 'n integer'",
             )
         if word not in arrays:
             known = ", ".join(arrays) if arrays else "none"
-            raise BadAssumption(f"{word!r} is no variable (there are: {known})")
+            raise BadAssumption(f"{word!r} is not a variable (there are: {known})")
         value = np.asarray(arrays[word])
         if value.dtype.kind == "c":
             raise BadAssumption(f"{word} is complex, and assumptions are about real numbers")

@@ -209,7 +209,7 @@ class Asked(NamedTuple):
         if self.of:
             if self.of not in arrays:
                 known = ", ".join(arrays)
-                raise LanguageError(f"--of: {self.of!r} is no variable (there are: {known})")
+                raise LanguageError(f"--of: {self.of!r} is not a variable (there are: {known})")
             return implicit(arrays, self.of, [n for n in wanted if n != self.of], self.order, shape)
         if self.along:
             return along(arrays, [*self.along], [*self.along.values()], shape)

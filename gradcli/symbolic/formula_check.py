@@ -34,7 +34,7 @@ def compare_formula(
     """Compare a derivative of a program by a variable with a formula, at a point.
 
     order: of the derivative; the second of an array is the Hessian. jacobian: the matrix of a value that
-    is no scalar, which otherwise is summed first, as in `gradcli diff`. says: whether the program's
+    is not a scalar, which otherwise is summed first, as in `gradcli diff`. says: whether the program's
     `print` writes. Raises NotFinite if the value is not finite.
     """
     formula, others = parse(text), names or {}

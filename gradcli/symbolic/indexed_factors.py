@@ -301,7 +301,9 @@ class IndexedFactors:
         spelled = list(zip(operands, inner.split(","), strict=True))
         bound = [pair for pair in spelled if self.depends(pair[0])]
         if len(bound) > 1:
-            raise NoExpression("the matrix of this derivative has no formula: it is no linear map")
+            raise NoExpression(
+                "the matrix of this derivative has no formula: it is not a linear map"
+            )
         bound = bound or spelled[:1]
         own, word = bound[0]
         rest = [pair for pair in spelled if pair is not bound[0]]

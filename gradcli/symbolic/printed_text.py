@@ -52,7 +52,7 @@ class Printed:
     def alone(self, arrays: Mapping[str, Any]) -> str:
         """A sentence that says that it is not general."""
         if self.wrong is None:
-            return f"this is for {sizes_said(arrays)}: in other sizes it is not proved"
+            return f"this is checked for {sizes_said(arrays)} only"
         return f"this is {self.where(arrays)}: for {sizes_said(self.wrong)} it is wrong"
 
 

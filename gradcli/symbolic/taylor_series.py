@@ -66,13 +66,11 @@ def taylor(
     NoExpression where there is no such polynomial, and LanguageError if a text is none of a number.
     """
     if shaped := [n for n, a in arrays.items() if np.ndim(a)]:
-        raise NoExpression(f"a Taylor polynomial is by numbers: {shaped[0]} is an array")
+        raise NoExpression(f"taylor expands in numbers: {shaped[0]} is an array")
     with reading(program, arrays, ()) as (values, _):
         first = first_order(program, values, [], False, names, False, False)
         if first.shape:
-            raise NoExpression(
-                f"a Taylor polynomial is of a number: the value has shape {first.shape}"
-            )
+            raise NoExpression(f"taylor expands a number: the value has shape {first.shape}")
         places = positions(program)
         at = {
             x: first_order(parse(t), {}, [], False, {}, False, False).value
@@ -90,9 +88,7 @@ def taylor(
             found.by = {VALUE: alg.add(*found.terms)}
             if is_right(program, parse(found.text()), values, degree, texts, names):
                 return found
-    raise NoExpression(
-        "the value is not smooth there: no polynomial comes as near to it as it should"
-    )
+    raise NoExpression("the value is not smooth there: no Taylor polynomial approximates it")
 
 
 class _Expansion:

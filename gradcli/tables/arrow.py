@@ -166,7 +166,7 @@ def _feather(file: Opened, arrow: Any) -> Any:
 
 
 class TextTable(Table):
-    """Text that Arrow has cut. `slowly` makes the same table cell by cell, for what is no number.
+    """Text that Arrow has cut. `slowly` makes the same table cell by cell, for what is not a number.
 
     written: whether cells are text for want of types, as in CSV; in JSON a column may be of numbers.
     """

@@ -37,7 +37,7 @@ class Expression(str):
 
 
 class Json:
-    """A value of JSON that is no table."""
+    """A value of JSON that is not a table."""
 
     __slots__ = ("value",)
 

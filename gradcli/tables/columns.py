@@ -31,7 +31,7 @@ def select(name: str, names: Sequence[str], wanted: str, tell: Tell | None = Non
     if not names:
         raise TableError(
             f"{name} has no names of columns",
-            hint="its first line must name them, if they are to be chosen by name",
+            hint="to choose columns by name, put their names into the first line",
         )
     whole, asked = wanted.strip(), words(wanted)
     if whole in names:
@@ -39,7 +39,7 @@ def select(name: str, names: Sequence[str], wanted: str, tell: Tell | None = Non
             one, others = quoted(whole), ",".join(quoted(word) for word, _ in asked)
             raise TableError(
                 f"{name}: {whole!r} is the name of a column, and names of several",
-                hint=f"names in quotes are what they are: {one} or {others}",
+                hint=f"put the name in quotes: {one} or {others}",
             )
         asked = [(whole, True)]
     found: list[int] = []

@@ -210,7 +210,7 @@ def fitted(row: Row, dialect: Dialect, name: str, begins: int) -> list[str]:
         return fields[:-1]
     raise TableError(
         f"{name}, line {number}: {counted(len(fields))}, and line {begins} has {width}",
-        hint="all lines of a table have equally many",
+        hint="give every line of the table the same number of values",
     )
 
 

@@ -57,7 +57,7 @@ class Table:
         raise NotImplementedError
 
     def numbers(self, column: int) -> Cells:
-        """The same of a column without a cell that is no number, for which TableError is raised."""
+        """The same of a column without a cell that is not a number, for which TableError is raised."""
         found = self.readable(column)
         if found.problems:
             raise found.problems[min(found.problems)]
@@ -142,7 +142,7 @@ class CellTable(Table):
         return Cells(found)
 
     def _slowly(self, column: int) -> Cells:
-        """Cell by cell: complex numbers, uncertainties, cells without a value, and what is no number."""
+        """Cell by cell: complex numbers, uncertainties, cells without a value, and what is not a number."""
         import numpy as np
 
         cells = self.columns[column]

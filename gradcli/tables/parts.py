@@ -182,7 +182,7 @@ def _parts(file: Opened, path: str) -> tuple[list[str], int, list[Part]]:
     if kind == "npy":
         shape, dtype, _, _ = npy_header(file.path or path)
         if len(shape) not in (1, 2) or (dtype.names and len(shape) != 1):
-            raise TableError(f"{path}: an array of shape {shape} is no table of rows")
+            raise TableError(f"{path}: an array of shape {shape} is not a table of rows")
         runs = range(0, max(shape[0], 1), _RUN)
         found = [
             Part(path, kind, k, first, min(_RUN, shape[0] - first)) for k, first in enumerate(runs)

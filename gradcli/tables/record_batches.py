@@ -37,7 +37,7 @@ class Stream:
         if self._first is None or not self._first.names:
             raise TableError(
                 f"{pattern} has no names of columns",
-                hint="its first line must name them: the expression's variables are columns",
+                hint="put their names into the first line: variables are columns by name",
             )
         self.name, self.names = self._first.name, self._first.names
 

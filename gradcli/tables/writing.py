@@ -89,7 +89,7 @@ class Sink:
 
 
 def _spelled(cell: Any) -> str:
-    """A cell that is no column's number as text."""
+    """A cell that is not a column's number as text."""
     if type(cell) is str:
         return cell
     if cell is None:

@@ -119,7 +119,7 @@ def _run(found: NumpyTracer, function: Any, cotangent: Any, backward: bool, nest
             found.value, *found.more = [_operation(found.graph, v.array) for v in leaves]
             return
     if not isinstance(result, Tensor):
-        raise Untraceable(f"the value is no tensor but {type(result).__name__}")
+        raise Untraceable(f"the value is not a tensor but {type(result).__name__}")
     graph = found.graph
     found.result = result
     found.value = _operation(graph, result.array)

@@ -40,7 +40,7 @@ def assert_gradients(
     variables: their values, in float64. wrt: the variables to differentiate by; all floating ones if
     None. expected: name -> the gradient, as an array or as an expression of the variables (without the
     name where there is one variable); where nothing is expected, gradients are compared with
-    numerical differences. second_order: the second derivatives too. A value that is no scalar is summed
+    numerical differences. second_order: the second derivatives too. A value that is not a scalar is summed
     up for `expected`. rtol, atol: relative to each element, and absolute (None: relative to the
     largest element).
     """

@@ -35,7 +35,7 @@ def traced_run(
     wrt: the variables that require grad. follow: whether conditions may go by the values. again:
     whether the gradients are to be differentiated again. said: whether what the program prints is
     printed. path: the branches to take, whatever the values. numbers: other constants that keep their
-    names. Raises LanguageError where the value is no tensor.
+    names. Raises LanguageError where the value is not a tensor.
     """
     own = {n: v for n, v in names.items() if n not in arrays}
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays} | dict(numbers or {})

@@ -58,7 +58,7 @@ def test_wrong_names_the_culprit(wrong: str) -> None:
 def test_detached() -> None:
     result = run("check", "x*detach(x)", "--x", "3")
     assert result.exit_code == 1
-    assert "detach keeps gradients out" in result.stdout
+    assert "detach stops gradients" in result.stdout
 
 
 SLOPES = "g, = autograd.grad((x**3).sum(), x{}); (g**2).sum() + x.sum()"
@@ -68,7 +68,7 @@ SLOPES = "g, = autograd.grad((x**3).sum(), x{}); (g**2).sum() + x.sum()"
     ("source", "code", "words"),
     [
         (SLOPES.format(", create_graph=True"), 0, "ok: x"),
-        (SLOPES.format(""), 1, "without create_graph=True slopes are constants"),
+        (SLOPES.format(""), 1, "without create_graph=True gradients are constants"),
         ("y = x**2; z = y*3; y.retain_grad(); z.sum()", 0, "ok: x"),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_program_that_asks_for_gradients_on_its_way(source: str, code: int, wo
 def test_a_kink() -> None:
     result = run("check", "sum(abs(x))", "--x", "0,2")
     assert result.exit_code == 0, result.output
-    assert "x[0] stands on a kink: slope -1 to the left, 1 to the right" in result.stdout
+    assert "x[0] is at a kink: slope -1 to the left, 1 to the right" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_jump_is_no_kink(text: str, x: str, words: str) -> None:
 def test_a_wrong_gradient_at_a_jump_is_found() -> None:
     result = run("check", "where(x >= 2, x**2 + 3*(x - x.detach()), 0)", "--x", "2")
     assert result.exit_code == 1
-    assert result.stdout.startswith("x stands on a jump: slope 0 to the left, 4 to the right")
+    assert result.stdout.startswith("x is at a jump: slope 0 to the left, 4 to the right")
 
 
 def test_random_points() -> None:

@@ -64,12 +64,12 @@ SAID = [
      "g = 9.783 ± 0.055\ng.share.response = 94.9%\ng.share.L = 5.1%\n", ""),
     ([G, "cells.csv", "--g", "10"], 0, "g = 9.781 ± 0.054\n", ""),
     ([G, "p.csv", "--fix", "g=9.81"], 2, "", "there is no parameter to fit"),
-    (["T == a*sqrt(L) + c", "p.csv", "--no-grad", "c"], 2, "", "no value for c, which stays"),
+    (["T == a*sqrt(L) + c", "p.csv", "--no-grad", "c"], 2, "", "no value for c, which is held constant"),
     (["T == a*sqrt(L) + c", "p.csv", "--fix", "c=0"], 0, "a = 2.0090 ± 0.0026\n", ""),
     (["T == a*sqrt(L) + c", "p.csv", "--c", "0", "--wrt", "a", "--a", "1"], 0, "a = 2.0090 ± 0.0026\n", ""),
     (["T == a*sqrt(L)", "p.csv", "--bounds", "a=:1.5"], 0, "a = 1.5\n", "at a bound"),
     (["T == a*sqrt(L)", "p.csv", "--bounds", "a=2:3"], 2, "", "a starts at 1.0, outside of its bounds 2:3"),
-    (["T == a*sqrt(L)", "p.csv", "--bounds", "b=2:3"], 2, "", "'b' is no variable (there are: a)"),
+    (["T == a*sqrt(L)", "p.csv", "--bounds", "b=2:3"], 2, "", "'b' is not a variable (there are: a)"),
     (["T == a*sqrt(L)", "p.csv", "--bounds", "a=2"], 2, "", "--bounds wants a=LOW:HIGH"),
     (["T == a*sqrt(L)", "p.csv", "--robust", "huber"], 0, "a = 2.00", ""),
     (["T == a*b*sqrt(L)", "p.csv"], 1, "a = ", "the data do not determine a, b: other values"),
@@ -77,15 +77,15 @@ SAID = [
     (["T == a*sqrt(L)", "p.csv", "--max-iterations", "1"], 0, "a = 2.009", ""),
     (["log(T) == a + b*log(L)", "p.csv", "--a", "0", "--plain"], 0, "a\t0.697", ""),
     (["T == dot(w, v)", "p.csv", "--columns", "v=L,sT", "--w", "1,1"], 0, "w[0] = 1.", ""),
-    (["T - a*sqrt(L)", "p.csv"], 2, "", "this is no equation"),
+    (["T - a*sqrt(L)", "p.csv"], 2, "", "this is not an equation"),
     (["T == a*sqrt(L)", "nope.csv"], 2, "", "cannot read nope.csv"),
     (["T == a*sqrt(L)"], 2, "", "no table"),
     (["Q == a*sqrt(R)", "p.csv"], 2, "", "no variable of the equation is a column of p.csv"),
     (["T == a*L", "p.csv", "--sigma", "nn"], 2, "", "'nn' is neither a column of p.csv nor a number"),
-    (["T == a*L", "p.csv", "--sigma", "q=1"], 2, "", "'q' is no column of the equation"),
+    (["T == a*L", "p.csv", "--sigma", "q=1"], 2, "", "'q' is not a column of the equation"),
     (["T == sigma*L", "p.csv", "--sigma", "1"], 2, "", "and sigma a parameter, too"),
     (["T == a*L", "p.csv", "--plot", "x.bmp"], 2, "", "no picture has the ending of x.bmp"),
-    (["T == a*L", "p.csv", "-o", "-"], 2, "", "standard output has the parameters"),
+    (["T == a*L", "p.csv", "-o", "-"], 2, "", "the parameters go to standard output already"),
     (["T == a*L", "p.csv", "--by-rows", "--robust", "huber"], 2, "", "--robust does not go with --by-rows"),
     (["T == a*L", "p.csv", "--by-rows", "--sigma", "L=1"], 2, "", "--sigma L=… does not go with --by-rows"),
     (["T == a*log(L-1)", "p.csv"], 1, "", "at the start the residual of row 1 is nan"),
@@ -170,7 +170,7 @@ def test_parameters_go_on_into_other_commands(folder: Path) -> None:
     ].splitlines()
     assert header == "L,T,sT,value,value.uncertainty" and len(rows) == 5
     assert run("eval", "a", "--params", "fit.json", "--a", "3")[1] == "3\n"
-    assert "p.csv is no fit" in run("eval", "a", "--params", "p.csv")[2]
+    assert "p.csv is not a fit" in run("eval", "a", "--params", "p.csv")[2]
     assert "no value for q" in run("eval", "a + q", "--params", "fit.json")[2]
 
 

@@ -157,7 +157,7 @@ BAD = [
     (["x^2", "--x", "1"], "`^` is not a power here\n    x^2\n     ^\nhint: here it is written x**2"),
     (["x", "--let", "x"], "--let wants NAME=VALUE, not 'x'"),
     (["x", "--let", "=1"], "--let wants NAME=VALUE, not '=1'"),
-    (["x", "--let", "y=1", "--x", "1"], "y is no variable of the expression (variables: x)"),
+    (["x", "--let", "y=1", "--x", "1"], "y is not a variable of the expression (variables: x)"),
     (["x*y", "--x", "-", "--y", "-"], "only one of --x and --y can be read from standard input"),
     (["-", "--x", "-"], "only one of EXPR and --x can be read from standard input"),
     (["x", "--x", "-", "--seed", "-"], "only one of --x and --seed can be read from standard"),
@@ -347,7 +347,7 @@ def test_variables_of_shape_are_drawn(argv, out):
 def test_a_shape_goes_to_a_variable_without_a_value():
     for argv, words in (
         (["grad", "x", "--x", "1", "--shape", "x=2"], "x has a value, which has a shape"),
-        (["grad", "x", "--x", "1", "--shape", "y=2"], "'y' is no variable"),
+        (["grad", "x", "--x", "1", "--shape", "y=2"], "'y' is not a variable"),
         (["grad", "2*shape", "--shape", "3"], "hint: --let shape=3"),
     ):
         result = CliRunner().invoke(main, argv, prog_name="gradcli")

@@ -89,8 +89,8 @@ def test_tables_surfaces_and_matrices(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "plot x --x 3": "no variable runs",
-    "plot x*y*z": "3 variables run (x, y, z)",
+    "plot x --x 3": "no variable has a range",
+    "plot x*y*z": "3 variables have ranges (x, y, z)",
     "plot x --x 2:1": "--x 1:2",
     "plot x -o p.gif": "there are .svg, .png, .pdf",
     "plot log(-x**2) --x 1:2": "there is no number to draw",

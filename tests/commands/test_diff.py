@@ -236,7 +236,7 @@ def test_notes_go_to_standard_error() -> None:
         (["x[x > 0].sum()", "--shape", "x=3"], 1, "how many elements there are"),
         (["x**2", "--wrt", "y"], 2, "'y' is not a variable"),
         (["x**2", "--shape", "x"], 2, "--shape wants NAME=SIZES"),
-        (["x**2", "--shape", "y=3"], 2, "'y' is no variable"),
+        (["x**2", "--shape", "y=3"], 2, "'y' is not a variable"),
         (["x@y", "--shape", "x=3", "--shape", "y=4"], 1, "size"),
         (["x*a", "--a", "tensor([1,2])", "--wrt", "a"], 1, "can require gradients"),
         (["x*2", "--x", "tensor([1,2])"], 1, "can require gradients"),
@@ -389,7 +389,7 @@ def test_what_is_not_proved_in_other_sizes_says_so(source: str, options: str) ->
     result = run("diff", source, "--wrt", "x", *options.split(), "--json")
     found = json.loads(result.stdout)
     assert found["general"] is False
-    assert "this is for x of shape (3,): in other sizes it is not proved" in found["notes"]
+    assert "this is checked for x of shape (3,) only" in found["notes"]
 
 
 @pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])

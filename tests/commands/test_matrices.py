@@ -189,7 +189,7 @@ def test_grad_of_higher_order() -> None:
         (["jvp", "x", "--x", "1"], 2, "no direction"),
         (["jvp", "x", "--x", "1,2", "--vector", "1,2,3"], 2, "x has shape (2,)"),
         (["jvp", "x*y", "--x", "1", "--y", "2", "--vector", "1"], 2, "of which variable"),
-        (["jvp", "x", "--x", "1", "--vector", "y=1"], 2, "'y' is no variable"),
+        (["jvp", "x", "--x", "1", "--vector", "y=1"], 2, "'y' is not a variable"),
         (
             ["jvp", "x*y", "--x", "tensor([1,2])", "--y", "2", "--vector", "x=1,1"],
             1,

@@ -347,7 +347,7 @@ def test_files_that_others_wrote(name, folder):
     assert code == 2 and "L" in err
 
 
-PARTITIONS = [  # (folders, what each column of theirs holds: None where it is no number)
+PARTITIONS = [  # (folders, what each column of theirs holds: None where it is not a number)
     (["k=1", "k=2"], {"k": "[1, 1, 2, 2]"}),
     (["k=1.5", "k=2"], {"k": "[1.5, 1.5, 2, 2]"}),
     (["k=a%20b", "k=2"], {"k": None}),

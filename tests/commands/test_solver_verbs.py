@@ -38,7 +38,7 @@ def test_tables_of_others_are_read() -> None:
 def test_what_is_wrong_says_so() -> None:
     for words, table, start in [
         ("no variable of", {"q": [1.0]}, {}),
-        ("c is no parameter", ROW["columns"], {"c": 1}),
+        ("c is not a parameter", ROW["columns"], {"c": 1}),
         ("at the start the residual", ROW["columns"], {"b1": np.nan}),
     ]:
         with pytest.raises(LanguageError, match=words):
@@ -57,10 +57,10 @@ def test_minima_and_roots() -> None:
     assert not gradcli.root("x**2 == -1", x=1)
     for words, call in [
         ("no value for y", lambda: gradcli.minimize("x*y", x=1)),
-        ("q is no variable", lambda: gradcli.minimize("x**2", x=1, subject="q > 0")),
-        ("this is no equation", lambda: gradcli.root("x < 2", x=1)),
+        ("q is not a variable", lambda: gradcli.minimize("x**2", x=1, subject="q > 0")),
+        ("this is not an equation", lambda: gradcli.root("x < 2", x=1)),
         (
-            "knows no bounds",
+            "cannot use bounds",
             lambda: gradcli.minimize("x", x=1, bounds={"x": (0, 2)}, method="BFGS"),
         ),
     ]:

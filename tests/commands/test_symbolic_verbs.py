@@ -141,7 +141,7 @@ def test_taylor(argv: list[str], expected: list[str]) -> None:
         (["1/x", "--x", "0"], "is not smooth there"),
         (["sqrt(x)", "--x", "0"], "a root of zero has no series"),
         (["x*y"], "at which point?"),
-        (["sum(x)", "--x", "1,2"], "by numbers: x is an array"),
+        (["sum(x)", "--x", "1,2"], "expands in numbers: x is an array"),
     ],
 )
 def test_what_has_no_taylor_polynomial(argv: list[str], words: str) -> None:
@@ -165,8 +165,8 @@ def test_json() -> None:
     ("argv", "words"),
     [
         (["x**2 + y**2 == 1"], "say it with --of NAME"),
-        (["x**2", "--of", "x"], "this is no equation"),
-        (["x**2 == 1", "--of", "y"], "'y' is no variable (there are: x)"),
+        (["x**2", "--of", "x"], "this is not an equation"),
+        (["x**2 == 1", "--of", "y"], "'y' is not a variable (there are: x)"),
         ([*CIRCLE, "--jacobian"], "--jacobian and --of do not go together"),
         ([*CIRCLE, "--order", "3"], "a first derivative, and a second one"),
         (["x*y", "--wrt", "z[0]"], "'z' is not a variable of the expression"),

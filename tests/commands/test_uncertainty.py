@@ -155,7 +155,7 @@ REFUSED = [
     (["grad", *PENDULUM, "--order", "2"], "--order and uncertainties"),
     (["grad", *PENDULUM, "--hook", "L: 2*grad"], "--hook and uncertainties"),
     (["grad", *PENDULUM, "--uncertainty", "L=1"], "L has one already"),
-    (["grad", *PENDULUM, "--uncertainty", "Q=1"], "'Q' is no variable"),
+    (["grad", *PENDULUM, "--uncertainty", "Q=1"], "'Q' is not a variable"),
     (["grad", *PENDULUM, "--covariance", "L,T=1"], "correlated so strongly"),
     (["grad", *PENDULUM, "--covariance", "L=1"], "--covariance wants x,y=VALUE"),
     (["grad", "x*x", "--x", "1", "--budget"], "--budget: no variable has an uncertainty"),

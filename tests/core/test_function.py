@@ -41,7 +41,7 @@ class Exponential(Function):  # saves its result, and takes no context in forwar
         return g * y
 
 
-class Scaled(Function):  # an argument that is no tensor
+class Scaled(Function):  # an argument that is not a tensor
     @staticmethod
     def forward(ctx, x, factor):
         ctx.factor = factor

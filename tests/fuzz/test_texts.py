@@ -159,7 +159,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("set_grad_enabled(False); c = x[1:]; set_grad_enabled(True); c*y", {"x": (3,), "y": (2,)}),
         ("set_grad_enabled(False); c = X.T; set_grad_enabled(True); sum(c@X)", {"X": (2, 2)}),
     ],
-    "a value of shape is no number of Python's": [("s.expand(2, 3)", {"s": 0.36})],
+    "a value of shape is not a number of Python's": [("s.expand(2, 3)", {"s": 0.36})],
     "ones of one element have a row": [
         ("h = X.T @ x % y; h.mul_(y); h", {"X": (2, 1), "x": (2,), "y": [0.35, -0.27, -0.15]}),
     ],
@@ -173,7 +173,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sum(where((X > 0).reshape(6)[1:5], x, x**2))", {"X": (2, 3), "x": (4,)}),
         ("where((X > 0)[:, 1], x, x**3)", {"X": (2, 3), "x": (2,)}),
     ],
-    "one row of one element is no column": [
+    "one row of one element is not a column": [
         ("x*(sigmoid(x - Y).T @ b)", {"x": (1,), "Y": (2, 1), "b": (2,)}),
     ],
     "a number seen as a pair is both of its parts": [

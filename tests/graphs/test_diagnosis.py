@@ -199,7 +199,7 @@ def test_a_finding_is_its_line_the_code_and_the_advice() -> None:
         [Finding("in place", "a → b", Place("/home/me/net.py", 3, "h[0] = 0"), "clone")]
     )
     assert found.plain() == "! net.py:3  a → b\n    h[0] = 0\n  clone"
-    assert Diagnosis([]).plain() == "nothing is found to be wrong"
+    assert Diagnosis([]).plain() == "nothing wrong was found"
     narrow = ["".join(text for text, _ in line) for line in found.fitted(20, ascii=True)]
     assert max(map(len, narrow)) <= 20 and "->" in "".join(narrow)
 

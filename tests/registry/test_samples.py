@@ -33,7 +33,7 @@ STEPS = (
     ),
     *("log_normal_", "geometric_", "mode(", "unique", "padding_idx", "remainder(", "fmod("),
     *("floor_divide", "heaviside", "resize_", "empty", "set_", "nan_to_num"),
-    # Defined for symmetric or triangular matrices only, or by a target that is no variable.
+    # Defined for symmetric or triangular matrices only, or by a target that is not a variable.
     *("cholesky", "eigh", "eigvalsh", "quantile(", "soft_margin_loss"),
     # A gradient that takes the input for normalised, and random numbers.
     *("ctc_loss", "gumbel"),

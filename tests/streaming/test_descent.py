@@ -192,7 +192,7 @@ def test_minimize_by_rows(program: str) -> None:
     assert np.allclose(whole["eigenvalues"], rows["eigenvalues"], rtol=1e-9)
     assert (whole["kind"], whole["iterations"]) == (rows["kind"], rows["iterations"])
     code, _, err = run("minimize", program, *free, "--wrt", "x", "--by-rows")
-    assert code == 2 and "x is a column of the table: its rows are not moved" in err
+    assert code == 2 and "x is a column of the table: data is not varied" in err
 
 
 @pytest.mark.parametrize("helps", [True, False])

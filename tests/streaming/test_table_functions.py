@@ -135,16 +135,16 @@ def test_missing_and_bad_rows() -> None:
 
 
 @sweep(("error", "words", "options"), [
-        (ValueError, "'T' is no column of the table", {"table": pa.table({"L": [1.0]})}),
+        (ValueError, "'T' is not a column of the table", {"table": pa.table({"L": [1.0]})}),
         (TypeError, "a table of pyarrow, pandas, polars or Dask is wanted, not int", {"table": 3}),
         (TypeError, "a table of .* is wanted, not ChunkedArray", {"table": pa.table(COLUMNS)["L"]}),
         (TypeError, "has no variable 'z'", {"z": 1}),
         (ValueError, "missing is one of error, nan, skip, not 'no'", {"missing": "no"}),
         (ValueError, "bad_rows is one of stop, skip, nan, not 'no'", {"bad_rows": "no"}),
-        (ValueError, "'nothing' is no column", {"keep": "nothing"}),
+        (ValueError, "'nothing' is not a column", {"keep": "nothing"}),
         (ValueError, "wrt: .* has no variable 'LT'", {"wrt": "LT"}),
         (ValueError, "wrt: .* has no variable 'q'", {"wrt": ["q"]}),
-        (ValueError, "'q' is no column", {"keep": ["q"]}),
+        (ValueError, "'q' is not a column", {"keep": ["q"]}),
         (LanguageError, "column name: holds string, not numbers", {"columns": {"L": ["name"]}}),
     ], parts=1)  # fmt: skip
 def test_refusals(error: type[Exception], words: str, options: dict[str, Any]) -> None:
