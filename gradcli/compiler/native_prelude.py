@@ -56,7 +56,7 @@ _EXTREME = """static T NAME_T(const T *a, long n) {
 # glibc's vector tanh looks numbers up in a table, an element at a time. This is e/(e + 2), e = exp(2|x|) - 1
 # = 2^k (exp(r) - 1) + 2^k - 1 with 2|x| = k log 2 + r, and exp(r) = 1 + r + r² q(r): q is a polynomial of
 # least error on |r| <= log(2)/2. It is at most 3 units in the last place off.
-_TANH = """static inline T tanh_T(T x) {
+_TANH = """static inline __attribute__((always_inline)) T tanh_T(T x) {
   T z = fabs(x) > FAR ? 2 * FAR : 2 * fabs(x);
   union { T value; I bits; } n, s;
   n.value = FMA_T(z, (T)0x1.71547652b82fep+0, ROUND);

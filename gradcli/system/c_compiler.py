@@ -23,11 +23,13 @@ from typing import Any
 from gradcli.system import locks
 
 # glibc declares its vector functions where __FAST_MATH__ is defined; no option that changes a value is on.
-_FLAGS = "-std=gnu99 -O3 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv"
+_FLAGS = "-std=gnu99 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv"
 _FLAGS += " -D__FAST_MATH__ -shared -fPIC -w"
 _FLAGS += "".join(f" -fno-builtin-{name}" for name in ("sin", "cos", "sinf", "cosf"))
 # Libraries of vector functions, tried in turn: gcc finds glibc's in its header, clang has to be told.
-_GCC, _CLANG, _APPLE = "-lmvec", "-fveclib=libmvec -lmvec", "-fveclib=Darwin_libsystem_m"
+# gcc's first level with vectors makes code as fast as the third in half the time.
+_GCC = "-O1 -ftree-vectorize -fvect-cost-model=dynamic -lmvec"
+_CLANG, _APPLE = "-O3 -fveclib=libmvec -lmvec", "-O3 -fveclib=Darwin_libsystem_m"
 _SECONDS = 120  # after which a compiler is given up
 _lock = locks.lock()
 _loaded: dict[str, Any] = {}
@@ -82,7 +84,7 @@ def _compile(source: str, folder: Path) -> Path:
     text.write_text(source)
     words, said = command(), ""
     ways = [_APPLE] if sys.platform == "darwin" else [_CLANG] if "clang" in words[0] else [_GCC]
-    for vectors in _vectors or [*ways, ""]:
+    for vectors in _vectors or [*ways, "-O3"]:
         line = [*words, *_FLAGS.split(), str(text), "-o", str(made), *vectors.split(), "-lm"]
         try:
             done = subprocess.run(line, capture_output=True, timeout=_SECONDS, cwd=folder)
