@@ -86,6 +86,9 @@ class Facts:
     axes: Any = None  # the options that are dims; default: `dim`, if the kernel has one
     sizes = ""  # the option that is a shape
     index = ""  # the subscripts of the operand, as of einsum, where they repeat
+    full_rank = (
+        False  # the derivative exists where the first operand has full rank, and not elsewhere
+    )
     dynamic = ""  # the result's shape depends on values: "always", or "masks" if an operand is one
     # An operand that only one of several rules reads is saved only if that rule will run; False for
     # derivatives, where PyTorch saves all.

@@ -15,6 +15,7 @@ from gradcli.registry.rule_helpers import (
     cat,
     conj,
     constant,
+    data,
     diag_embed,
     dtype_of,
     expand,
@@ -134,7 +135,7 @@ CHOLESKY_FAILED = (
 )
 
 
-@primitive("LinalgInvExBackward0", "leading", outputs="inverse | info")
+@primitive("LinalgInvExBackward0", "leading", outputs="inverse | info", full_rank=True)
 class inv_ex:
     def forward(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
         name = "linalg.inv_ex" if check_errors else "linalg.inv"
@@ -158,7 +159,12 @@ def is_vector(A: Any, B: Any) -> bool:
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
-@primitive("LinalgSolveExBackward0", outputs="result | LU pivots info", batching="solved")
+@primitive(
+    "LinalgSolveExBackward0",
+    outputs="result | LU pivots info",
+    batching="solved",
+    full_rank=True,
+)
 class solve_ex:
     def forward(
         A: Array, B: Array, *, left: bool = True, check_errors: bool = False
@@ -344,7 +350,13 @@ def _without(s: Any, i: int) -> Any:
     return out if s.shape[-1] > 1 else s[..., 0] * 0 + 1
 
 
-@primitive("LinalgDetBackward0", "leading", outputs="result | LU pivots", symbolic="det[0]:")
+@primitive(
+    "LinalgDetBackward0",
+    "leading",
+    outputs="result | LU pivots",
+    symbolic="det[0]:",
+    full_rank=True,
+)
 class det_p:
     def forward(A: Array) -> tuple[Array, Array, Array]:
         check_inputs("linalg.det", A)
@@ -365,7 +377,7 @@ class det_p:
             return lapack.solve_adjoint(A, LU, pivots, d)
         d = _scaled_identity(g * conj(result), pivots)
         small = np.abs(numbers(result)) < 100 * np.finfo(_real(numbers(A))).eps
-        if not anywhere(small):
+        if not anywhere(small) or hasattr(data(A), "trace"):  # a formula is one of regular matrices
             return solve_ex(mH(A), d)[0]
         singular = _det_backward_singular(g, A)
         if not anywhere(~small):
@@ -388,6 +400,7 @@ def _units(values: Any, size: Any) -> Any:
     "leading",
     outputs="sign logabsdet | LU pivots",
     symbolic="linalg.slogdet:",
+    full_rank=True,
 )
 class slogdet_p:
     def forward(A: Array) -> tuple[Array, Array, Array, Array]:
@@ -428,7 +441,7 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     return solve_triangular(lower, phi, upper=False, left=False)
 
 
-@primitive("LinalgCholeskyExBackward0", "leading", outputs="L | info")
+@primitive("LinalgCholeskyExBackward0", "leading", outputs="L | info", full_rank=True)
 class cholesky_ex_p:
     def forward(
         A: Array, *, upper: bool = False, check_errors: bool = False
@@ -446,6 +459,7 @@ class cholesky_ex_p:
 @operator(
     "CholeskyBackward0",
     "leading",
+    full_rank=True,
     samples="(randn(3,3) * 0.1 + eye(3) * 2); (2*eye(3), upper=True)",
     signature="cholesky(Tensor input, bool upper=False, *, Tensor out=None)",
 )

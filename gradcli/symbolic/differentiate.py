@@ -24,6 +24,7 @@ from gradcli.symbolic.exact_numbers import ONE
 from gradcli.symbolic.expression_evaluation import constants, evaluate
 from gradcli.symbolic.expressions import Expression, call, is_call, name, number, value_of
 from gradcli.symbolic.formulas import exact_constants
+from gradcli.symbolic.full_rank import asks_for_rank, singular, singular_said
 from gradcli.symbolic.generic_points import as_exact_as
 from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
@@ -45,6 +46,7 @@ class Derivatives:
     variable. branched: whether the program branched on a value, so that the derivatives hold on this
     path only. lower: the derivatives of all lower orders, the first order first. kind: "gradient",
     "Jacobian" and so on. beyond: whether as_strided read outside of its operand (`Tracer.beyond`).
+    ranked: whether a matrix in the program must have full rank (`symbolic.full_rank`).
     named: (the program's own names in order, with their expressions; the derivatives over these), where
     the program has some. assumed: the assumptions under which they hold (`symbolic.assumptions`).
     alone: the only shapes for which they hold, in words ("for x of shape (3,) alone"); "" if no others
@@ -55,7 +57,7 @@ class Derivatives:
 
     __slots__ = (
         *("alone", "assumed", "beyond", "branched", "by", "lower"),
-        *("named", "program", "shape", "value", "variables"),
+        *("named", "program", "ranked", "shape", "value", "variables"),
     )
 
     def __init__(
@@ -72,7 +74,7 @@ class Derivatives:
         self.by, self.shape, self.branched, self.lower = by, shape, branched, lower
         self.assumed: Any = None
         self.named: tuple[dict[str, Expression], dict[str, Expression]] | None = None
-        self.beyond = False
+        self.beyond = self.ranked = False
         self.alone = ""
 
     @property
@@ -170,7 +172,7 @@ def _differentiated(
         }
     value = rewrite(first.value, released)
     found = Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
-    found.named = None if lower else first.named
+    found.named, found.ranked = None if lower else first.named, first.ranked
     return found
 
 
@@ -374,6 +376,9 @@ def _on_path(
         value = trace.value_of(result)
         forward = calls([value])
         given = {id(c) for c in forward}
+        ranked = asks_for_rank(forward)
+        if ranked and (operand := singular(program, arrays, names)) is not None:
+            raise NoExpression(singular_said(operand, program, arrays))
         with _worded(program):
             grads = trace.gradients(result, [trace.variables[n] for n in wanted])
         places = positions(program)
@@ -393,7 +398,7 @@ def _on_path(
     if more and not known and not alg.is_bare(whole):  # the whole value is held constant
         whole = call("detach", [whole], whole.shape)
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
-    found.beyond = trace.beyond
+    found.beyond, found.ranked = trace.beyond, ranked
     if named is not None:
         definitions, made = named
         pairs = zip(wanted, made, strict=True)

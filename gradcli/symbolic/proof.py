@@ -21,6 +21,7 @@ from gradcli.language.program import Program
 from gradcli.symbolic.differentiate import Derivatives, differentiate
 from gradcli.symbolic.expression_evaluation import evaluate
 from gradcli.symbolic.expressions import Expression, is_size, name, order
+from gradcli.symbolic.full_rank import singular
 from gradcli.symbolic.generic_points import (
     Arrays,
     Generic,
@@ -116,17 +117,17 @@ class Claim:
             try:
                 pairs = self.pairs(arrays, expected, given)
             except (ArithmeticError, ValueError, LanguageError, RuntimeError) as error:
-                if not given and not all(np.isfinite(e).all() for e in expected.values()):
-                    return False  # such as the inverse of a singular matrix
-                if isinstance(error, (LanguageError, RuntimeError)):
-                    raise
-                if not says:
-                    return False
-                if "math." not in self.made.code:
-                    raise
-                if given:
+                if (
+                    given and says
+                ):  # there it has no value: such as the inverse of a singular matrix
                     name, value = next(iter(expected.items()))
                     raise Difference(name, np.asarray(np.nan), value) from error
+                if not all(np.isfinite(e).all() for e in expected.values()):
+                    return False
+                if isinstance(error, (LanguageError, RuntimeError)):
+                    raise
+                if "math." not in self.made.code and says:
+                    raise
                 return False
             nan = _nan_of_sign(pairs) if "np.sign(" in self.made.code else None
             if nan is not None:
@@ -201,6 +202,8 @@ class Claim:
     def runs(self, arrays: Arrays) -> bool:
         """Whether the program runs at a point whose shapes fit the assumptions."""
         if self.found.assumed is not None and not self.found.assumed.fit(arrays):
+            return False
+        if self.found.ranked and singular(self.found.program, arrays, self.names) is not None:
             return False
         try:
             names = {**self.names, **_leaves(arrays, ())}

@@ -10,13 +10,15 @@ A variable is a scalar unless one of these requires more:
 3. a sum with an array that only one size fits: the `b` of `A@x - b`.
 
 Then dimensions that need not be equal are made different. Those that have the same letter in an operator's
-`index` (`ii` of `trace`) are equal. No rule looks at values: NaN depends on the point, not on the shape.
+`index` (`ii` of `trace`) are equal. They get sizes with which what is inverted or factorised has full rank:
+the X of `inv(X.T@X)` is tall. No other rule looks at values: the rank at a generic point is a property of the
+shapes, and NaN is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import chain, islice, permutations, product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -25,6 +27,7 @@ import numpy as np
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
+from gradcli.symbolic.full_rank import asks_for_rank, singular
 from gradcli.symbolic.generic_points import quiet, sample
 from gradcli.system import dtypes
 from gradcli.tracing.calls import Call, Value, calls, operands_of
@@ -186,7 +189,29 @@ class Inference:
                 return shapes  # all equal: nothing is won by another size
             current, size = trial, size + 1
             left = [a for a in others if a not in group]
-        return current if _count(current) <= MOST else shapes
+        return self._of_full_rank(current, shapes) if _count(current) <= MOST else shapes
+
+    def _of_full_rank(self, shapes: Shapes, alike: Shapes) -> Shapes:
+        """The shapes with their sizes permuted so that no matrix that needs full rank is singular.
+
+        alike: those with all sizes equal, for programs such as `det(X.T@X) + det(X@X.T)`.
+        """
+        sizes = sorted({k for s in shapes.values() for k in s})
+        smaller = permutations([*sizes, SIZE - 1], len(sizes))
+        for order in islice(chain(permutations(sizes), smaller), MOST_TRIES):
+            new = dict(zip(sizes, order, strict=True))
+            found = {n: tuple(new[k] for k in s) for n, s in shapes.items()}
+            if self.trial(found) and self.has_full_rank(found):
+                return found
+        return alike if self.has_full_rank(alike) else shapes
+
+    def has_full_rank(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether no matrix that needs full rank is singular wherever the variables have these shapes."""
+        trial = self.trial(shapes)
+        if trial is None or not asks_for_rank(trial.calls):
+            return trial is not None
+        drawn = {n: sample(s) for n, s in {**self.declared, **shapes}.items()}
+        return singular(self.program, {**self.arrays, **drawn}, self.names) is None
 
     def _fitted(self, sizes: list[int]) -> Shapes | None:
         """Shapes composed of the sizes of variables whose shape is known."""
@@ -359,12 +384,16 @@ def made_up(
     """
     free = [n for n in names if n not in declared]
     lettered = {n for n, s in declared.items() if any(isinstance(k, str) for k in s)}
+    first: tuple[Shapes, Shapes] | None = None
     for shapes in _numbered(declared, arrays):
         guessed = infer(program, arrays, shapes, free, known, *suits)
-        if not lettered or Inference(program, arrays, {**shapes, **guessed}, [], known).trial({}):
+        whole = Inference(program, arrays, {**shapes, **guessed}, [], known)
+        if not lettered or whole.has_full_rank({}):
             break
+        if first is None and whole.trial({}):
+            first = shapes, guessed
     else:  # no sizes work, and the program says why
-        shapes = next(_numbered(declared, arrays))
+        shapes, guessed = first or (next(_numbered(declared, arrays)), guessed)
     shapes |= guessed
     guessed |= {n: shapes[n] for n in lettered}
     dtype = dtypes.get_default_dtype().dtype
@@ -386,9 +415,12 @@ def _numbered(declared: Mapping[str, Sizes], arrays: Mapping[str, Any]) -> Itera
     letters = list(dict.fromkeys(k for s in declared.values() for k in s if isinstance(k, str)))
     there = {n for a in arrays.values() for n in a.shape}
     there |= {k for s in declared.values() for k in s if isinstance(k, int)}
-    own = (n for n in range(SIZE, SIZE + len(there) + len(letters)) if n not in there)
-    choices = [(next(own), *sorted(there)) for _ in letters]
-    for sizes in islice(product(*choices), MOST_TRIES):
+    new = [n for n in range(SIZE, SIZE + len(there) + len(letters)) if n not in there][
+        : len(letters)
+    ]
+    choices = [(own, *sorted(there)) for own in new]
+    orders = permutations([*new, SIZE - 1], len(letters))  # for what must have full rank
+    for sizes in islice(chain(product(*choices), orders), MOST_TRIES):
         number = dict(zip(letters, sizes, strict=True))
         yield {n: tuple(number.get(k, k) for k in s) for n, s in declared.items()}  # type: ignore[arg-type]
 

@@ -152,6 +152,17 @@ def test_is_proved(argv: list[str], part: str) -> None:
     assert part in result.stdout
 
 
+@pytest.mark.parametrize("sizes", ["--shape=X=m,n", "--shape=X=m,3", "--X=1,2;3,4;5,6"])
+def test_lettered_sizes_give_full_rank(sizes: str) -> None:
+    assert lines("diff", "det(X.T@X)", sizes)[-1] == "2*det(X.T@X)*X@linalg.inv(X.T@X)"
+
+
+def test_at_a_singular_matrix_the_formula_of_regular_ones_is_noted() -> None:
+    result = run("diff", "det(A)", "--A=1,2;2,4")
+    assert result.stdout == "det(A)*linalg.inv(A).T\n"
+    assert "at this point the expression does not give what grad gives: nan" in result.stderr
+
+
 def test_json_of_second_derivatives() -> None:
     found = json.loads(lines("diff", "x**2*y", "--order=2", "--x=3", "--y=4", "--at", "--json")[0])
     assert found["wrt"] == {
@@ -173,6 +184,11 @@ def test_json_of_second_derivatives() -> None:
             ["sum(logcumsumexp(x, 0))", "--order=2", "--shape=x=2"],
             "the matrix of this derivative has no formula: it goes through gt",
             "gradcli hessian has its value, without an expression",
+        ),
+        (
+            ["logdet(X.T@X)", "--shape=X=3,5"],
+            "X.T@X is singular for every X of shape (3, 5)",
+            "gradcli grad has its value, without an expression",
         ),
     ],
 )

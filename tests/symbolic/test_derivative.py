@@ -274,6 +274,11 @@ def test_every_sample_of_the_table(text: str) -> None:
         ("trace(X)", {"X": (3, 3)}),
         ("trace(A@X)", {"A": (4, 5), "X": (5, 4)}),
         ("trace(X.T@A@X)", {"X": (4, 5), "A": (4, 4)}),
+        # what is inverted has full rank: in this order of the sizes
+        ("logdet(X.T@X)", {"X": (5, 4)}),
+        ("logdet(X@X.T)", {"X": (4, 5)}),
+        ("trace(linalg.inv(B.T@A@B))", {"B": (5, 4), "A": (5, 5)}),
+        ("det(X.T@X) + det(X@X.T)", {"X": (3, 3)}),
         ("a = sin(s); b = a[None]; b[0]", {"s": ()}),
         ("1/sqrt(x - 5) + log(y - 20)", {"x": (), "y": ()}),
         ("log(det(A))", {"A": (3, 3)}),
