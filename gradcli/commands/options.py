@@ -306,10 +306,18 @@ def _take_reading(request: Request, reading: Reading) -> None:
     """How the text was read, and the functions in it that nobody knows."""
     request.reading = reading
     if functions := [name for name in reading.functions if name not in request.loaded]:
+        from gradcli.language import names
         from gradcli.symbolic.unknown_functions import unknowns
 
         request.loaded |= unknowns(functions)
-        note(f"{', '.join(functions)}: read as functions of numbers that are not known")
+        known = [
+            f"{m}.{n}"
+            for n in functions
+            for m in ("special", "linalg")
+            if names.is_known(f"{m}.{n}")
+        ]
+        meant = f"; did you mean {', '.join(known)}?" if known else ""
+        note(f"{', '.join(functions)}: read as functions of numbers that are not known{meant}")
 
 
 def _looks_known(program: Program | None, name: str) -> bool:

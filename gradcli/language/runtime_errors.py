@@ -126,8 +126,9 @@ def explained(
         hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
     if isinstance(error, NameError | AttributeError | TypeError) and program.source:
         hint = _translation(program, visible) or hint
-    if "Dimension out of range" in message:
-        hint = _extremum_hint(program, row) or hint
+    if "Dimension out of range" in message or re.search(r"\b(max|min)\b", message):
+        places = [row, *program.children(row)]  # max(x, 1), and what takes the pair of max(x, 0)
+        hint = next(filter(None, (_extremum_hint(program, at) for at in places)), hint)
     if re.search(_INTEGERS, message):
         hint = _integers_hint(program, row, operands, message) or hint
     if kind in ("shape", "index") or (kind == "type" and "Tensor" in message):

@@ -7,7 +7,7 @@ A series may begin with a negative power, so that x/(exp(x) - 1) is divided as i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import takewhile
+from itertools import chain, takewhile
 from math import factorial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import Derivatives, first_order, positions, reading, slope
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, is_number, name, number, order, value_of
-from gradcli.symbolic.generic_points import Arrays, quiet, sample
+from gradcli.symbolic.generic_points import Arrays, points, quiet
 from gradcli.symbolic.printed_text import spelled_out
 from gradcli.symbolic.proof import VALUE
 from gradcli.symbolic.rewriting import rewrite
@@ -28,6 +28,7 @@ from gradcli.symbolic.simplify import simplify
 from gradcli.symbolic.spelling import NoExpression
 
 _POINT = "#c"  # where a function is expanded; no valid name of the language
+FIRST = 4  # the first step at which the value must be real is 1/16
 LOST = (0, 1, 2, 4, 8)  # powers of t that may cancel in divisions; in turn
 
 
@@ -53,8 +54,13 @@ class Polynomial(Derivatives):
         return self.by[VALUE]
 
     def text(self, form: str = "text") -> str:
-        """The sum of the terms, in their order."""
-        return " + ".join(str(spelled_out(t, form)) for t in self.terms).replace("+ -", "- ")
+        """The sum of the terms, in their order; one that is a sum itself is in brackets."""
+        first, *rest = (str(spelled_out(t, form)) for t in self.terms)
+        brackets = r"\left({}\right)" if form == "latex" else "({})"
+        for term, text in zip(self.terms[1:], rest, strict=True):
+            own = brackets.format(text) if term.op == "sum" else text
+            first += f" - {own[1:]}" if own[0] == "-" else f" + {own}"
+        return first
 
 
 def taylor(
@@ -84,7 +90,7 @@ def taylor(
             if series.first < 0 and not is_number(series.terms[0], 0):
                 continue
             terms = map(simplify, series.terms[: max(degree + 1 - series.first, 0)])
-            found.terms = [t for t in terms if not is_number(t, 0)] or [alg.zero]
+            found.terms = [_with_factor(t) for t in terms if not is_number(t, 0)] or [alg.zero]
             found.by = {VALUE: alg.add(*found.terms)}
             if is_right(program, parse(found.text()), values, degree, texts, names):
                 return found
@@ -250,6 +256,14 @@ def _put(expression: Expression, values: Mapping[Expression, Expression]) -> Exp
     return rewrite(expression, folded)
 
 
+def _with_factor(term: Expression) -> Expression:
+    """2*(x - 1) for 2*x - 2."""
+    if term.op != "sum":
+        return term
+    factor, rest = alg.content_of(term)
+    return alg.product([(rest, ONE)], factor)
+
+
 def _is_infinite(expression: Expression) -> bool:
     parts = order([expression])
     zero = any(n.op == "product" and any(is_number(b, 0) for b in n.args) for n in parts)
@@ -270,7 +284,7 @@ def is_right(
 
     It is looked at on lines through the point, on both sides, at steps t that halve until they round.
     """
-    others = {n: sample((), k) for k, n in enumerate(arrays)}
+    others: dict[str, Any] = {}
     at = {n: np.asarray(run(parse(text)).value, np.float64) for n, text in texts.items()}
 
     def left(step: float) -> tuple[float, float]:
@@ -281,6 +295,12 @@ def is_right(
         return abs(float(value)), abs(float(value) - float(shown))
 
     with quiet():
+        for point in chain(*(points(arrays, seed) for seed in range(8))):
+            others.update(point)
+            if all(np.isfinite(left(sign * 0.5**FIRST)[0]) for sign in (1, -1)):
+                break
+        else:
+            raise NoExpression("the value is no real number on both sides of that point")
         return all(
             _vanishes([left(sign * 0.5**k) for k in range(1, 25)], degree) for sign in (1, -1)
         )
@@ -289,7 +309,7 @@ def is_right(
 def _vanishes(left: list[tuple[float, float]], degree: int) -> bool:
     """Whether rests at halved steps fall with a power above the degree, as far as they do not round."""
     rests = [rest for _, rest in takewhile(lambda pair: pair[1] > 1e-12 * max(1.0, pair[0]), left)]
-    if not all(np.isfinite(rest) for _, rest in left[3:]):
+    if not all(np.isfinite(rest) for _, rest in left[FIRST - 1 :]):
         return False
     return len(rests) < 2 or bool(np.log2(rests[-2] / rests[-1]) > degree + 0.4)
 

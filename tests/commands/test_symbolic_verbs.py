@@ -128,6 +128,9 @@ def test_simplify(argv: list[str], expected: list[str]) -> None:
         (["exp(x)", "--x", "0", "--order", "1", "--format", "python"],
          ["def value(x):", "    \"\"\"'exp(x)'.\"\"\"", "    return x + 1"]),
         (["(1 + x)**n", "--x", "0", "--order", "2"], ["1 + x*n + x**2*n*(n - 1)/2"]),
+        (["x**2", "--x", "1"], ["1 + 2*(x - 1) + (x - 1)**2"]),
+        (["log(x - a)", "--x", "1/4", "--order", "1"],  # real only where a is less
+         ["log(1/4 - a) + (4*x - 1)/(1 - 4*a)"]),
     ],
 )  # fmt: skip
 def test_taylor(argv: list[str], expected: list[str]) -> None:
@@ -140,6 +143,7 @@ def test_taylor(argv: list[str], expected: list[str]) -> None:
         (["abs(x)", "--x", "0"], "is not smooth there"),
         (["1/x", "--x", "0"], "is not smooth there"),
         (["sqrt(x)", "--x", "0"], "a root of zero has no series"),
+        (["log(-x)", "--x", "1"], "no real number on both sides"),
         (["x*y"], "at which point?"),
         (["sum(x)", "--x", "1,2"], "expands in numbers: x is an array"),
     ],
