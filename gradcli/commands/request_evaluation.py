@@ -62,34 +62,11 @@ class Evaluation:
 
     def tensor(self, purpose: str) -> Any:
         """The value, if it is a tensor; else the error that says why there is no `purpose`."""
-        value = self.value
-        if hasattr(value, "requires_grad"):
-            return value
-        if value is None and self.span is None:
-            what, hint = "the program has no value", "end it with an expression"
-        else:
-            noun = type(value).__name__
-            kind = "None" if value is None else f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
-            what = f"the value is {kind}, not a tensor"
-            hint = "nothing in it depends on a variable; gradcli eval prints the value"
-            if value is None:
-                hint = "end with the expression that is meant: what comes last is the value"
-            elif callable(value):
-                hint = "call it, as in f(x)"
-            if isinstance(value, tuple | list):
-                fields = getattr(value, "_fields", None) or getattr(value, "fields", None)
-                if fields:
-                    what = f"the value is a tuple of {' and '.join(fields)}, not a tensor"
-                hint = self._elementwise() or "choose one of its items: (…)[0]"
-        raise self.error_for(TypeError(f"{what}: there is no {purpose}"), hint)
+        if hasattr(self.value, "requires_grad"):
+            return self.value
+        from gradcli.language.runtime_errors import no_tensor
 
-    def _elementwise(self) -> str | None:
-        """What `max(x, 0)` is, where its pairs are not what was meant."""
-        from gradcli.language import translations
-        from gradcli.language.parser import parses
-
-        bound = dict.fromkeys(self.request.names, False)
-        return translations.hint(self.request.source, parses, bound, elementwise=True)
+        raise no_tensor(self.request.program, self.value, purpose)
 
 
 def evaluate(ctx: AnyContext, request: Request) -> Evaluation:

@@ -125,10 +125,9 @@ def explained(
     else:
         hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
     if isinstance(error, NameError | AttributeError | TypeError) and program.source:
-        hint = _translation(program, visible) or hint
-    if "Dimension out of range" in message or re.search(r"\b(max|min)\b", message):
-        places = [row, *program.children(row)]  # max(x, 1), and what takes the pair of max(x, 0)
-        hint = next(filter(None, (_extremum_hint(program, at) for at in places)), hint)
+        hint = _translation(program, visible, bool(_PAIRS.search(message))) or hint
+    if "Dimension out of range" in message:
+        hint = _extremum_hint(program, row) or hint
     if re.search(_INTEGERS, message):
         hint = _integers_hint(program, row, operands, message) or hint
     if kind in ("shape", "index") or (kind == "type" and "Tensor" in message):
@@ -140,6 +139,8 @@ def explained(
     )
 
 
+# How Python and the engine call the pairs that `max(x, 0)` gives.
+_PAIRS = re.compile(r"torch\.return_types|'(?:max|min)'")
 # How Python and the engine call a function that they are given for a value.
 _IS_FUNCTION = re.compile(r"builtin_function_or_method|'(?:type|function)'|\bnot type\b")
 
@@ -260,7 +261,35 @@ def _integers_hint(
     return None
 
 
-def _translation(program: Program, visible: Mapping[str, Any]) -> str | None:
+def no_tensor(program: Program, value: Any, purpose: str) -> LanguageError:
+    """The error where a value is no tensor, so that there is no `purpose`: no gradient, no graph."""
+    span = program.value_span
+    if value is None and span is None:
+        what, hint = "the program has no value", "end it with an expression"
+    elif value is None:
+        what = "the value is None, not a tensor"
+        hint = "end with the expression that is meant: what comes last is the value"
+    else:
+        noun = type(value).__name__
+        what = f"the value is {'an' if noun[0] in 'aeiou' else 'a'} {noun}, not a tensor"
+        hint = "nothing in it depends on a variable; gradcli eval prints the value"
+        if callable(value):
+            hint = "call it, as in f(x)"
+        if isinstance(value, tuple | list):
+            fields = getattr(value, "_fields", None) or getattr(value, "fields", None)
+            if fields:
+                what = f"the value is a tuple of {' and '.join(fields)}, not a tensor"
+            bound = dict.fromkeys(program.free_variables())
+            hint = _translation(program, bound, True) or "choose one of its items: (…)[0]"
+    message = f"{what}: there is no {purpose}"
+    return LanguageError(
+        message, kind="type", source=program.source, span=span, hint=hint, usage=False
+    )
+
+
+def _translation(
+    program: Program, visible: Mapping[str, Any], elementwise: bool = False
+) -> str | None:
     """What the program is in this language, if its functions have the names they have elsewhere."""
     from gradcli.language import translations
     from gradcli.language.parser import parses
@@ -269,7 +298,7 @@ def _translation(program: Program, visible: Mapping[str, Any]) -> str | None:
     start, _ = program.span(
         len(program) - 1
     )  # of a session the source has all texts up to this one
-    return translations.hint(program.source[start:], parses, bound)
+    return translations.hint(program.source[start:], parses, bound, elementwise=elementwise)
 
 
 def _unknown_hint(word: str, visible: Mapping[str, Any], called: bool) -> str | None:

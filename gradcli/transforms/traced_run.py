@@ -76,7 +76,9 @@ def traced_run(
     if isinstance(value, (bool, int, float, complex)):
         value = wrap(np.asarray(value, np.float64)[()])
     if not isinstance(value, Tensor):
-        raise _no_tensor(program, value)
+        from gradcli.language.runtime_errors import no_tensor
+
+        raise no_tensor(program, value, "derivative")
     return value, trace
 
 
@@ -93,16 +95,3 @@ def _worded(program: Program) -> Iterator[None]:
             span=getattr(error, "span", None),
             usage=False,
         ) from error
-
-
-def _no_tensor(program: Program, value: Any) -> LanguageError:
-    what = "the program has no value" if value is None else "the value is not a tensor"
-    hint = "end it with an expression" if value is None else "choose one of its items: (…)[0]"
-    return LanguageError(
-        f"{what}: there is no derivative",
-        kind="type",
-        source=program.source,
-        span=program.value_span,
-        hint=hint,
-        usage=False,
-    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 
+import pytest
+
 from gradcli.commands import COMMANDS
 from tests.commands.running import run
 from tests.commands.terminal import GRADCLI, environment, in_terminal, piped
@@ -91,6 +93,15 @@ def test_a_stream_without_an_ellipsis():
 def test_a_tuple_is_told_by_its_fields():
     result = run("grad", "max(x, dim=0)", "--x", "1,2")
     assert "the value is a tuple of values and indices, not a tensor" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["grad", "max(x, 0)", "--x", "1"], ["diff", "max(x, 0)"], ["diff", "sum(max(x, 0))"]],
+    ids=str,
+)
+def test_the_larger_of_two_is_not_the_largest_along_a_dimension(argv):
+    assert "clamp(x, min=0)" in run(*argv).stderr.splitlines()[-1]
 
 
 def test_a_complex_result_has_a_remedy():

@@ -55,7 +55,7 @@ def test_one_step(line: str, works: str, first: str) -> None:
         # As in PyTorch a number beside a tensor, or in place of one, is a dimension: no Python's max.
         (["eval", "z[:, t]", "--z", "1,2;3,4", "--t", "0,1"], "integers: --t 'tensor([0,1])'"),
         (["eval", "max(1, 2)"], "`2` is a dimension here; the larger of two is `maximum(1, 2)`"),
-        (["eval", "max(x, 0)**2", "--x", "3"], "the larger of two is `maximum(x, 0)`"),
+        (["eval", "max(x, 0)**2", "--x", "3"], "here it is written clamp(x, min=0)**2"),
         (["eval", "min(x, 3)", "--x", "1,2"], "the smaller of two is `minimum(x, 3)`"),
         # Numbers of Python's that overflow, modules of functions, values that are none.
         (["grad", "1e200**2*x", "--x", "1"], "error: Numerical result out of range\n"),
