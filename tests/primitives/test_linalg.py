@@ -69,6 +69,13 @@ def test_gradient(torch: Any, expression: str, x: Any, expected: Any) -> None:
     same(gradient(torch, expression, x), expected, 1e-6)
 
 
+def test_a_singular_determinant_with_its_own_graph(torch: Any) -> None:
+    x = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(torch.linalg.det(x), x, create_graph=True)
+    same(slope.tolist(), [[4.0, -2.0], [-2.0, 1.0]], 1e-12)
+    same(torch.autograd.grad(slope.sum(), x)[0].tolist(), [[1.0, -1.0], [-1.0, 1.0]], 1e-12)
+
+
 def test_beta_zero_ignores_nan(torch: Any) -> None:
     nothing = torch.full((2, 2), float("nan"), dtype=torch.float64)
     x = torch.tensor(MATRIX, dtype=torch.float64)
