@@ -18,7 +18,7 @@ import numpy as np
 
 from gradcli.compiler import native_prelude
 from gradcli.system import c_compiler
-from gradcli.system.blocked_products import FOLDED, FOLDS, rows_sum
+from gradcli.system.blocked_products import FOLDED, FOLDS, rows_dot, rows_sum
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.tracing.abstract_evaluation import method_call, put_along, put_less
 from gradcli.tracing.numpy_program import Operation, cast, operands
@@ -72,6 +72,7 @@ _FEWEST = 128  # elements of a chunk, however many its arrays are
 _LANES, _WIDE_LANES = 64, 16
 _NARROW = 8  # columns from which the innermost loop runs along a row
 _FEW = 256  # terms that are added one after the other (as in `cascaded_sums`)
+_SHORT = 16  # elements of a row, up to which a reduction takes many rows at once, a vector of each column
 
 
 def c_type(dtype: Any) -> str | None:
@@ -137,6 +138,9 @@ def has_form(o: Operation, flat: bool, full: bool) -> bool:
         return _has_along(o) and not any(map(_is_repeated, given))
     if o.function is rows_sum:
         return True
+    if o.function is rows_dot:
+        short = o.ndim == 1 and o.args[0].shape[1] <= _SHORT
+        return short and not any(map(_is_repeated, given))
     if o.kind == "reduce":
         return not _is_repeated(given[0]) and _reduced(o, flat, full) is not None
     found = form(o) if o.kind == "elementwise" or o.function is np.broadcast_to else None
@@ -514,6 +518,9 @@ class Kernel:
             found = _reduced(o, self.flat, o.index in self.schedule.full)
             assert found is not None
             outer, terms, inner = found
+            if inner == 1 and terms <= _SHORT:
+                parts = [f"{first}[r * {terms} + {k}]" for k in range(terms)]
+                return [_short(n, f"m * {outer}", _REDUCTIONS[o.function], parts)]
             if inner == 1:
                 call = f"{_REDUCTIONS[o.function]}_{n.type}({first} + r * {terms}, {terms})"
                 return [f"for (long r = 0; r < m * {outer}; r++) {n.name}[r] = {call};"]
@@ -527,6 +534,10 @@ class Kernel:
             ]
         if o.function is rows_sum:
             return self._fold(n, first)
+        if o.function is rows_dot:
+            terms = o.args[0].shape[1]
+            parts = [f"{first}[r * {terms} + {k}] * {more[0]}[{k}]" for k in range(terms)]
+            return [_short(n, "m", "sum", parts)]
         wide, few = n.args[0].shape[0], n.args[1].shape[0]
         put = {put_along: f"{n.name}[at] = {more[-1]}[r * {few} + j];"}
         put[put_less] = f"{n.name}[at] = {more[-1]}[r * {few} + j] - (0 - {n.name}[at]);"
@@ -696,6 +707,23 @@ def _index(own: Any, shape: Any, is_row: bool) -> str:
     if is_row:
         terms.append(f"r * {step}")
     return f"[{' + '.join(reversed(terms)) or '0'}]"
+
+
+def _short(n: _Node, rows: str, word: str, parts: list[str]) -> str:
+    """A loop over rows that reduces few elements of each, in NumPy's order."""
+    first, *more = parts
+    if word == "sum":
+        if whole := len(parts) // 8 * 8:
+            a, b, c, d, e, f, g, h = (f"({' + '.join(parts[j:whole:8])})" for j in range(8))
+            first, more = (
+                f"((({a} + {b}) + ({c} + {d})) + (({e} + {f}) + ({g} + {h})))",
+                parts[whole:],
+            )
+        lines = [f"{n.type} s = {' + '.join([first, *more])};"]
+    else:
+        text = _MORE if word == "max" else _LESS
+        lines = [f"{n.type} s = {first};", *[f"s = {text.format('s', part)};" for part in more]]
+    return f"for (long r = 0; r < {rows}; r++) {{ {' '.join(lines)} {n.name}[r] = s; }}"
 
 
 def _nest(shape: Any, rows: str, lines: Iterable[str]) -> str:

@@ -12,7 +12,19 @@ from gradcli.registry import table
 
 table.base()
 UNARY = ("sin", "cos", "exp", "tanh", "neg", "square", "sigmoid", "relu", "abs")
-OTHER = ("root", "log1p", "cube", "power", "soft", "log_soft", "cumsum", "T", "reshape", "product")
+OTHER = (
+    "root",
+    "log1p",
+    "cube",
+    "power",
+    "soft",
+    "log_soft",
+    "cumsum",
+    "T",
+    "reshape",
+    "product",
+    "dots",
+)
 BINARY = ("add", "sub", "mul", "div", "maximum", "where", "scaled")
 REDUCED = ("sum0", "sum1", "mean1", "max1", "sum", "mean", "logsumexp", "kept")
 SHAPES = ((7, 5), (40, 40), (300, 17), (3, 1000), (1000, 3), (129, 130))
@@ -61,6 +73,8 @@ def apply(kind: str, x: Any, y: Any, choice: float, shape: tuple[int, int]) -> A
         )
     if kind == "product" and not (matrix and y.dim() == 2 and tuple(y.shape) == shape):
         return None
+    if kind == "dots" and not (matrix and y.dim() == 1):
+        return None
     if kind in ("cumsum", "sum1") and not matrix:
         return None
     simple = {
@@ -70,6 +84,7 @@ def apply(kind: str, x: Any, y: Any, choice: float, shape: tuple[int, int]) -> A
         "power": lambda: (x * x + 1) ** 0.5,
         "cumsum": lambda: gradcli.cumsum(x, 1) * 0.01,
         "product": lambda: (x @ y.T) @ y * 1e-3,
+        "dots": lambda: (x @ y).unsqueeze(1),
         "div": lambda: x / (y * y + 1),
         "where": lambda: gradcli.where(x > y, x, y * 2),
         "scaled": lambda: x * (y.sum() * 1e-3),

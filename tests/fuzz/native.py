@@ -17,6 +17,7 @@ from tests.compiler import programs
 from tests.compiler.same import by_tape
 
 SHAPES = [(1, 1), (7, 5), (3, 1000), (1000, 3), (129, 130), (513, 1), (1, 515), (31, 17), (97, 8)]
+SHAPES += [(300, 11), (400, 16)]
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-310, 700.0, -745.0, 1e300, -1e-3]
 # Of these the C library's functions are rounded by themselves: the tape's differ in the last places.
 FLAT = (
