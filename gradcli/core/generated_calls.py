@@ -61,8 +61,15 @@ def call(primitive: Declaration, fallback: Callable[..., Any] | None = None) -> 
     at = len(local) - primitive.keyword_only
     given_ = ", ".join(list(local.values())[:at])
     named = ", ".join(f"{n!r}: {v}" for n, v in list(local.items())[at:])
-    body = _operands(primitive, f"return general(({given_},), {{{named}}})")
-    return _made(primitive, ", ".join(spec), body, general, primitive.plain, {})
+    otherwise = f"return general(({given_},), {{{named}}})"
+
+    def make(silent: str) -> Callable[..., Any]:
+        body = _operands(primitive, otherwise, silent)
+        return _made(
+            primitive, ", ".join(spec), body, general, primitive.plain, _later(make, silent)
+        )
+
+    return make(", ".join(local.values()))
 
 
 def _general(primitive: Declaration) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
@@ -112,7 +119,7 @@ def _straight(
     local = _local(primitive)
     slots = list(local.values())[: len(local) - keyword_only]
     otherwise = f"return general(({''.join(f'{v}, ' for v in slots)}*more), named)"
-    body = _operands(primitive, otherwise, " or more or named", numbers)
+    body = []
     for i, (name, variable) in enumerate(local.items()):
         test, default = tests.get(i), f"{variable} = defaults[{name!r}]"
         if variable not in slots:
@@ -125,7 +132,19 @@ def _straight(
         if i in lone:
             body.append(f"if {variable}.__class__ is int: {variable} = ({variable},)")
     spec = ", ".join([*(f"{v}=missing" for v in slots), "/", "*more", "**named"])
-    return _made(primitive, spec, body, unusual, None, space or {})
+
+    def make(silent: str) -> Callable[..., Any]:
+        operands = _operands(primitive, otherwise, silent, " or more or named", numbers)
+        globals_ = (space or {}) | _later(make, silent)
+        return _made(primitive, spec, [*operands, *body], unusual, None, globals_)
+
+    return make(f"{', '.join(slots)}, *more, **named")
+
+
+def _later(make: Callable[[str], Any], silent: str) -> dict[str, Any]:
+    """What the code calls where gradients are not recorded: the same without the recording."""
+    made = cache(make)
+    return {"silently": lambda *args, **named: made("")(*args, **named)} if silent else {}
 
 
 def _local(primitive: Declaration) -> dict[str, str]:
@@ -150,15 +169,18 @@ def _made(
     plain: str | None,
     space: dict[str, Any],
 ) -> Callable[..., Any]:
+    """The code of a call; space: with `silently`, or it records nothing."""
     count = len(primitive.names)
     again = f"ordered(({''.join(f'{v}, ' for v in _local(primitive).values())}), {count})"
-    slowly = [*_promotion(primitive), *_result(primitive, plain), *_admit(primitive, again)]
+    slowly = [*_promotion(primitive), *_result(primitive, plain)]
+    if recorded := "silently" in space:
+        slowly += _admit(primitive, again)
     if "C" in primitive.refuses:  # whether it is recorded is for `ordered` to look at
         slowly.insert(0, f"if a0.dtype.kind == 'c': return {again}")
     body = [
         *operands,
-        *(_quickly(primitive, plain, slowly) if primitive.real else slowly),
-        *_record(primitive, "n = out.node = Node()"),
+        *(_quickly(primitive, plain, slowly) if primitive.real and recorded else slowly),
+        *(_record(primitive, "n = out.node = Node()") if recorded else ["out.node = None"]),
         "return out",
     ]
     values = {"Node": primitive.node_type, "defaults": primitive.defaults, "general": general}
@@ -233,21 +255,27 @@ def given(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 # -- the parts of the code -------------------------------------------------------------------------
 def _operands(
-    primitive: Declaration, unusual: str, more: str = "", numbers: bool = True
+    primitive: Declaration, unusual: str, silent: str, more: str = "", numbers: bool = True
 ) -> list[str]:
-    """From the arguments to arrays; numbers become operands, all else is unusual."""
+    """From the arguments to arrays; numbers become operands, all else is unusual.
+
+    silent: the arguments of the same code without recording; "" in that code.
+    """
     strange = " or ".join(f"t{i}.__class__ is not Tensor" for i in primitive.tensors)
     # While a rule runs, tensors are recorded as ever; numbers select primitives of their own.
-    special = f"(special and (s := local.state) is not None and not s.ordinary){more}"
+    body = ["if special and (s := local.state) is not None and not s.ordinary:"] if silent else []
+    if silent and not primitive.view:
+        body.append(f" if s.silent and not within: return silently({silent})")
+    body += [f" {unusual}"] if silent else []
     if primitive.tensors != (0, 1) or not numbers:
-        body = [f"if {strange} or {special}: {unusual}"]
+        body += [f"if {strange}{more}: {unusual}"]
     else:
         # Differences refuse bools, in words that are `general`'s.
         numbers_ = "strict_numbers" if primitive.types == "numbers" else "numbers"
-        body = [
-            f"if {special}: {unusual}",
+        body += [f"if {more.removeprefix(' or ')}: {unusual}"] if more else []
+        body += [
             f"if {strange}:",
-            f" if special and local.state is not None: {unusual}",
+            *([f" if special and local.state is not None: {unusual}"] if silent else []),
             f" if t1.__class__ in {numbers_} and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
             f" elif t0.__class__ in {numbers_} and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
             f" else: {unusual}",

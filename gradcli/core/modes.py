@@ -57,11 +57,6 @@ class TraceHooks(Protocol):
 class State:
     """The modes of this thread. Immutable: `change` replaces it as a whole."""
 
-    __slots__ = (
-        *("anomaly", "batched", "before_write", "check_nan", "enabled", "inference", "intercept"),
-        *("levels", "observer", "ordinary", "pack", "recorder", "rules"),
-    )
-
     def __init__(self) -> None:
         self.enabled = True  # gradients are recorded
         self.inference = False  # results can never be recorded
@@ -82,10 +77,11 @@ class State:
             None  # runs primitives instead of the engine, and records them
         )
         self.ordinary = True  # nothing is unusual, but that a rule may be running
+        self.silent = False  # nothing is unusual, but that gradients are not recorded
 
-    def is_ordinary(self) -> bool:
-        """True if no mode is set; a VJP rule may be running."""
-        return self.enabled and not (
+    def settle(self) -> None:
+        """Work out the fields that follow from the others."""
+        plain = not (
             self.inference
             or self.anomaly
             or self.pack
@@ -96,6 +92,8 @@ class State:
             or self.levels
             or self.batched
         )
+        self.ordinary = plain and self.enabled
+        self.silent = plain and not self.enabled and not self.rules
 
 
 # One item for each thread that has a State. While it is empty, operators skip looking for theirs.
@@ -117,9 +115,9 @@ def change(**values: Any) -> State | None:
     before = local.state
     source = before or _PLAIN
     state = object.__new__(State)
-    for field in State.__slots__:
-        setattr(state, field, values.get(field, getattr(source, field)))
-    state.ordinary = state.is_ordinary()
+    vars(state).update(vars(source))
+    vars(state).update(values)
+    state.settle()
     restore(None if state.ordinary and not state.rules else state)
     return before
 

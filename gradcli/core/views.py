@@ -124,11 +124,18 @@ def is_plain(tensor: Any) -> bool:
 
     Nor do elements of it share memory.
     """
+    return not modes.unusual and type(tensor) is Tensor and tensor.node is None and _lies(tensor)
+
+
+def _is_quiet(tensor: Any) -> bool:
+    """As `is_plain`, where gradients are not recorded: then it may have a history."""
+    silent = modes.unusual and modes.current().silent and type(tensor) is Tensor
+    return _lies(tensor) if silent else is_plain(tensor)
+
+
+def _lies(tensor: Tensor) -> bool:
     return (
-        not modes.unusual
-        and not modes.differentiating
-        and type(tensor) is Tensor
-        and tensor.node is None
+        not modes.differentiating
         and not tensor.inference
         and tensor.tangents is None
         and type(tensor.array) is np.ndarray
@@ -207,7 +214,7 @@ def store(tensor: Tensor, values: Any) -> None:
     """
     array = tensor.array
     if (values.dtype is array.dtype and values.shape == array.shape) and (
-        isinstance(values, ARRAYS) and is_plain(tensor)
+        isinstance(values, ARRAYS) and _is_quiet(tensor)
     ):
         array[...] = values
         bump(tensor)
@@ -342,7 +349,7 @@ def inplace(primitive: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs:
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
     operands = (*args, *kwargs.values())
     numbers = not kwargs and not getattr(primitive, "writes", "")
-    if numbers and is_plain(tensor) and all(type(a) in _NUMBERS for a in args):
+    if numbers and _is_quiet(tensor) and all(_is_apart(a, tensor.array) for a in args):
         same = wrap(tensor.array)
         same.wrapped = tensor.wrapped
         store(tensor, primitive(same, *args).array)
@@ -385,6 +392,13 @@ def inplace(primitive: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs:
             node._result_tick = versions.tick()
         rebase(tensor, node)
     return tensor
+
+
+def _is_apart(operand: Any, array: Any) -> bool:
+    """Whether an operand is a number, or memory that is not that of an array which is to be written."""
+    if type(operand) in _NUMBERS:
+        return True
+    return _is_quiet(operand) and not np.may_share_memory(operand.array, array)
 
 
 def _cloned(before: Tensor) -> Tensor:

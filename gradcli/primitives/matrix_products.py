@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, sized_dim, wrap_dim
+from gradcli.core.views import is_plain
 from gradcli.registry.binder import Parser
 from gradcli.registry.rule_helpers import (
     conj,
@@ -607,10 +608,23 @@ def _folded(a: Any, b: Any) -> Any:
 
 
 def _broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if a == b:
+        return a
     refusal = mismatch([a, b])
     if refusal is not None:
         raise refusal
     return np.broadcast_shapes(a, b)
+
+
+def _merged(x: Any, batch: tuple[int, ...], tail: tuple[int, ...]) -> Any:
+    """An operand expanded to a batch of all shapes, whose dims become one."""
+    size, own = (prod(batch), *tail), tuple(x.shape)
+    if is_plain(x):  # nobody sees the views
+        if own == size:
+            return x
+        if own == (*batch, *tail):
+            return x.reshape(size)
+    return x.expand((*batch, *tail)).reshape(size)
 
 
 def _batched(a: Any, b: Any) -> Any:
@@ -623,14 +637,9 @@ def _batched(a: Any, b: Any) -> Any:
         if batch_b == (1,) and getattr(b, "requires_grad", False):
             return matmul(a, b.squeeze(0))
     shape = _broadcast_shapes(batch_a, batch_b)
-    total = prod(shape)
-    left = a.expand(*shape, n, a.shape[-1]).reshape(total, n, a.shape[-1])
-    if b.ndim == 1:
-        right = b.expand(*shape, b.shape[0]).reshape(total, b.shape[0]).unsqueeze(2)
-        out = bmm(left, right).squeeze(-1)
-    else:
-        right = b.expand(*shape, *b.shape[-2:]).reshape(total, *b.shape[-2:])
-        out = bmm(left, right)
+    left = _merged(a, shape, (n, a.shape[-1]))
+    right = _merged(b, shape, tuple(b.shape[-2:]))
+    out = bmm(left, right.unsqueeze(2)).squeeze(-1) if b.ndim == 1 else bmm(left, right)
     shape += (n,) if a.ndim > 1 else ()
     return unsafe_view(out, shape + ((b.shape[-1],) if b.ndim > 1 else ()))
 
