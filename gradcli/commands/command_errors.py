@@ -209,11 +209,16 @@ def _from_click(error: click.ClickException) -> LanguageError:
 
 
 def _nearest_choice(error: click.ClickException) -> str | None:
-    """The choice that a misspelt value of an option is closest to."""
+    """The choice that a misspelt value is closest to; all of them where the value is missing."""
     import click
 
+    if "unexpected extra argument" in error.message:
+        return "put several words in quotes, as one argument"
     kind = getattr(getattr(error, "param", None), "type", None)
-    found = re.match(r"'(.*)' is not one of ", getattr(error, "message", ""), re.S)
-    if not isinstance(kind, click.Choice) or found is None:
+    if not isinstance(kind, click.Choice):
         return None
-    return did_you_mean(suggest(found[1], [str(choice) for choice in kind.choices]))
+    choices = [str(choice) for choice in kind.choices]
+    if isinstance(error, click.MissingParameter):
+        return f"there are {', '.join(choices)}"
+    found = re.match(r"'(.*)' is not one of ", error.message, re.S)
+    return did_you_mean(suggest(found[1], choices)) if found else None

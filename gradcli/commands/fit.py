@@ -201,7 +201,7 @@ class Asked:
             for n in names
         ]
         start = "starts" if len(names) == 1 else "start"
-        output.note(f"{', '.join(said)} {start} at 1; another start is given as --{names[0]} VALUE")
+        output.note(f"{', '.join(said)} {start} at 1; to start elsewhere, add --{names[0]} VALUE")
 
     def _sigma(self, items: Iterable[str]) -> dict[str | None, int | float]:
         """--sigma by column; None is the response. A column's place, or a number."""

@@ -258,6 +258,12 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
             raise usage("no program", hint="write gradcli run FILE, or - for standard input")
         path = found.positionals[0]
         if declaration.operand == "EXPR" and path != "-":
+            second = (
+                found.positionals[1] if declaration.operands > 1 < len(found.positionals) else path
+            )
+            if os.path.isfile(path) and not os.path.exists(second) and not lenient:
+                command = f"gradcli {declaration.name} {quoted(second)} {quoted(path)}"
+                raise usage("the table comes after the expression", hint=f"write {command}")
             return path
     elif len(found.positionals) >= declaration.operands and not lenient:
         raise usage(
@@ -605,10 +611,10 @@ def unbound(
         message = f"no value for {name}, which has the name of an option"
         return error(message, f"bind it with --let {name}=VALUE")
     if is_called(program, name):
-        from gradcli.language.located_errors import did_you_mean, suggest
-        from gradcli.language.names import LEFT_OUT, suggestions
+        from gradcli.language.located_errors import did_you_mean
+        from gradcli.language.names import LEFT_OUT, close
 
-        hint = LEFT_OUT.get(name) or translated or did_you_mean(suggest(name, suggestions()))
+        hint = LEFT_OUT.get(name) or translated or did_you_mean(close(name))
         hint = hint or "gradcli ops lists the functions"
         return error(f"no function is called `{name}`", hint)
     if is_plain_function(name):

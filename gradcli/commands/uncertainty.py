@@ -32,7 +32,8 @@ def named(items: Iterable[str], option: str, count: int, known: Iterable[str]) -
         left, equals, text = item.partition("=")
         words = tuple(word.strip() for word in left.split(","))
         if not equals or len(words) != count or not text.strip():
-            shape = "x" if count == 1 else "x,y"
+            said = [word for word in words if word in names]
+            shape = ",".join([*dict.fromkeys([*said, *names, "x", "y"])][:count])
             raise usage(
                 f"{option} wants {shape}=VALUE, not {item!r}", hint=f"as in {option} {shape}=0.1"
             )

@@ -250,7 +250,7 @@ class CannotAssign(LanguageError):
             "call": "a call", "call_keywords": "a call", "constant": "a constant", "lambda": "a function",
             "joined": "a string", "concatenate": "a string", "conditional": "a conditional expression",
         }.get(kind, "an expression")  # fmt: skip
-        hint = "to compare, write `==`"
+        hint = "write `==` for an equation or a comparison"
         super().__init__(f"cannot assign to {what}", source=source, span=span, hint=hint)
 
 

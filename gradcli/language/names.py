@@ -406,6 +406,15 @@ def suggestions() -> list[str]:
     return [*known, *(name for name in bare if functional(name) is not None)]
 
 
+def close(word: str, more: Iterable[str] = ()) -> list[str]:
+    """Names that a misspelt or a short one may mean: `mse` is a part of `nn.functional.mse_loss`."""
+    from gradcli.language.located_errors import suggest
+
+    found = suggest(word, [*more, *suggestions()])
+    parts = [name for name in all_names() if word in re.split(r"[._]", name)]
+    return found or parts[: 2 * (len(parts) < 4)]
+
+
 # -- attributes -----------------------------------------------------------------------------------
 TENSOR_ATTRIBUTES = words(
     "shape T mT H mH real imag grad data grad_fn requires_grad is_leaf dtype device ndim layout ",

@@ -41,8 +41,8 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"The size of tensor a \(\d+\) must match the size of tensor b",
-        "shapes are compared from the right: sizes must be equal, or one of them 1; "
-        "see `unsqueeze`, `reshape`, `T`",
+        "sizes are compared from the last dimension on, and must be equal or 1; "
+        "`unsqueeze`, `reshape` and `T` change a shape",
     ),
     (
         r"1D tensors expected",
@@ -52,14 +52,14 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"Thing passed to transform API must be Tensor",
         "`grad`, `vjp` and `jacrev` differentiate by tensors, not by Python's numbers: `tensor(3.0)` for `3`",
     ),
-    (r"inconsistent tensor size", "both vectors of `dot` are equally long"),
+    (r"inconsistent tensor size", "give both vectors the same length"),
     (
         r"mat1 and mat2 shapes cannot be multiplied|size mismatch",
-        "the columns of the left must be the rows of the right; a transpose is `x.T`",
+        "the left side needs as many columns as the right side has rows; `x.T` transposes",
     ),
     (
         r"Boolean value of Tensor with more than one value",
-        "use `.all()` or `.any()`; masks are joined with `&`, `|`, `~`, not with `and`, `or`, `not`",
+        "use `.all()` or `.any()`; combine masks with `&`, `|`, `~` instead of `and`, `or`, `not`",
     ),
     (
         r"modified by an inplace operation",
@@ -71,24 +71,27 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ),
     (r"Only Tensors of floating point and complex dtype", "give it a `dtype`, such as `float64`"),
     (r"only Tensors of floating point", "give it a `dtype`, such as `float64`"),
-    (r"division by zero|modulo by zero", "tensors give inf or nan instead: write `tensor(0.)`"),
-    (r"maximum recursion depth exceeded", "give the function a case that ends it, or write a loop"),
+    (r"division by zero|modulo by zero", "a tensor gives inf or nan instead: write `tensor(0.)`"),
+    (
+        r"maximum recursion depth exceeded",
+        "add a case in which the function does not call itself, or write a loop",
+    ),
     (
         r"^No module named",
         "only torch and numpy can be imported; for a Python file use --load FILE.py",
     ),
     (
         r"^only the constants of (math|numpy)",
-        "functions are known without a module: exp(x), not math.exp(x)",
+        "write functions without a module: exp(x), not math.exp(x)",
     ),
     (
         r"out of range$|int too (big|large) to convert",
-        "numbers overflow where tensors give inf: write `tensor(1e200)`",
+        "a tensor gives inf instead: write `tensor(1e200)`",
     ),
     (r"Index put requires|item assignment", "only tensors, lists and dicts can be written to"),
     (
         r"is an integer of more than",
-        "with a decimal point, as in `9.0**9`, the numbers are floats",
+        "write a decimal point for a float, as in `9.0**9`",
     ),
 )
 
@@ -304,12 +307,8 @@ def _translation(
 def _unknown_hint(word: str, visible: Mapping[str, Any], called: bool) -> str | None:
     if word in known.LEFT_OUT:
         return known.LEFT_OUT[word]
-    close = suggest(word, [*visible, *known.suggestions()])
-    if close:
+    if close := known.close(word, visible):
         return did_you_mean(close)
-    dotted = [name for name in known.all_names() if name.rpartition(".")[2] == word and "." in name]
-    if dotted:
-        return did_you_mean(dotted[:2])
     return "`gradcli ops` lists the functions" if called else f"give it a value: --{word} VALUE"
 
 

@@ -358,7 +358,10 @@ def _value_missing(source: str, text: str, start: int, end: int, last: str) -> L
         )
     whole = text not in tk.KEYWORDS and (last[-1:].isalnum() or last[-1:] in ")]}'\"")
     if not last or last[-1] in "\r\n;" or (whole and _begins_line(source, start)):
-        return _error(source, (start, end), f"a statement cannot begin with `{text}`")
+        lost = None
+        if not last and text[0] in "*/%@.=<>":
+            lost = "in double quotes a shell replaces $x: leave out the $"
+        return _error(source, (start, end), f"a statement cannot begin with `{text}`", lost)
     if text in tk.KEYWORDS:
         return _error(source, (start, end), f"`{text}` cannot follow `{last}`")
     hint = None

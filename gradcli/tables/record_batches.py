@@ -37,7 +37,7 @@ class Stream:
         if self._first is None or not self._first.names:
             raise TableError(
                 f"{pattern} has no names of columns",
-                hint="put their names into the first line: variables are columns by name",
+                hint="write the names of its columns into its first line, as in x,y",
             )
         self.name, self.names = self._first.name, self._first.names
 

@@ -192,6 +192,8 @@ def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
         raise TableError(
             f"{name}: a Feather file of version 1", hint="write it anew, as version 2 or Parquet"
         )
+    if path.lower().endswith((".xlsx", ".xls", ".ods")):
+        raise TableError(f"{name}: spreadsheets are not read", hint="save it as CSV there")
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
     told = kind_of(path)[0]
     if not kind and told in ("npy", "npz", "parquet", "feather", "arrows"):

@@ -56,7 +56,7 @@ def test_json_has_full_precision(how: list[str]) -> None:
 # -- (arguments, exit code, what standard output begins with, a piece of standard error) -------------
 G = "T == 2*pi*sqrt(L/g)"
 SAID = [
-    ([G, "p.csv"], 0, "g = 9.781 ± 0.025\n", "note: g starts at 1; another start is given as --g VALUE"),
+    ([G, "p.csv"], 0, "g = 9.781 ± 0.025\n", "note: g starts at 1; to start elsewhere, add --g VALUE"),
     ([G, "p.csv", "--g", "10", "--sigma", "sT"], 0, "g = 9.783 ± 0.054\n", ""),
     (["T**2 == 4*pi**2*L/g", "p.csv", "--g", "10", "--sigma", "T=sT"], 0, "g = 9.784 ± 0.054\n", ""),
     (["T**2 == 4*pi**2*L/g", "p.csv", "--g", "10", "--sigma", "T=0.01"], 0, "g = 9.781 ± 0.052\n", ""),

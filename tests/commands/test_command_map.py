@@ -569,7 +569,7 @@ REFUSED = [
     (["L*T", "p.csv", "--order", "2", "--no-grad", "all"], "--order: no variable requires grad"),
     (["L*sum(x)", "p.csv", "--columns", "x=L,T", "--order", "2"], "--order: x is not a number but has shape (2,)"),
     (["L*w", "p.csv", "--w", "1,2", "--order", "2"], "grad can be implicitly created only for scalar outputs"),
-    (["L*T", "p.csv", "--jvp", "L"], "--jvp wants x=VALUE, not 'L'"),
+    (["L*T", "p.csv", "--jvp", "L"], "--jvp wants L=VALUE, not 'L'"),
     (["L*T", "p.csv", "--jvp", "Q=1"], "--jvp: 'Q' is not a variable (there are: L, T)"),
     (["L*T", "p.csv", "--jvp", "L=s"], "a value, or one of the columns: name, L, T, sT"),
     (["L*T", "p.csv", "--jvp", "L=1", "--jvp", "L=2"], "--jvp: L is given twice"),

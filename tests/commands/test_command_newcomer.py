@@ -32,7 +32,11 @@ from tests.sweep import sweep
         (["eval", "sinn(x)", "--x", "1"], "did you mean `sin` or"),
         (["eval", "logg(x)", "--x", "1"], "did you mean `log` or"),
         (["grad", "x*y", "y=1,2;3,4", "--x", "1"], "bound by an option: --y '1,2;3,4'"),
-        (["completion"], "missing argument 'SHELL'\n"),
+        (["completion"], "missing argument 'SHELL'\nhint: there are bash, zsh, powershell, fish"),
+        (["ops", "normal", "cdf"], "put several words in quotes"),
+        (["eval", "**2 + x", "--x", "1"], "a shell replaces $x: leave out the $"),
+        (["eval", "mse(x, y)", "--x", "1", "--y", "2"], "did you mean `nn.functional.mse_loss`?"),
+        (["fit", __file__, "T == a*L", "--a", "1"], f"fit 'T == a*L' {__file__}"),
         (["ops", "x.sin"], "did you mean `sin`?"),
         (["ops", "sin(x)"], "did you mean `sin`?"),
     ],
@@ -43,6 +47,15 @@ def test_the_hint_helps(argv, words):
     assert result.exit_code == 2
     assert words in result.stderr
     assert result.stdout == ""
+
+
+def test_spreadsheets_are_refused(tmp_path):
+    (tmp_path / "d.xlsx").write_bytes(b"PK\x03\x04 and so on")
+    for argv in (
+        ["map", "x", str(tmp_path / "d.xlsx")],
+        ["eval", "x", "--x", f"@{tmp_path}/d.xlsx:x"],
+    ):
+        assert "spreadsheets are not read\n" in run(*argv).stderr
 
 
 def test_a_closed_pipe_under_a_program_s_own_print(tmp_path):

@@ -103,8 +103,8 @@ def test_errors_show_the_calls_that_led_there():
         "  line 2:\n"
         "        return v + ones(3)\n"
         "               ^^^^^^^^^^^\n"
-        "hint: shapes are compared from the right: sizes must be equal, or one of them 1; see "
-        "`unsqueeze`, `reshape`, `T`\n"
+        "hint: sizes are compared from the last dimension on, and must be equal or 1; "
+        "`unsqueeze`, `reshape` and `T` change a shape\n"
     )
 
 

@@ -59,8 +59,8 @@ def test_one_step(line: str, works: str, first: str) -> None:
         (["eval", "min(x, 3)", "--x", "1,2"], "the smaller of two is `minimum(x, 3)`"),
         # Numbers of Python's that overflow, modules of functions, values that are none.
         (["grad", "1e200**2*x", "--x", "1"], "error: Numerical result out of range\n"),
-        (["grad", "1e200**2*x", "--x", "1"], "tensors give inf: write `tensor(1e200)`"),
-        (["grad", "from math import exp; exp(x)", "--x", "1"], "functions are known without a module"),
+        (["grad", "1e200**2*x", "--x", "1"], "a tensor gives inf instead: write `tensor(1e200)`"),
+        (["grad", "from math import exp; exp(x)", "--x", "1"], "write functions without a module"),
         (["grad", "print(x)", "--x", "1"], "end with the expression that is meant"),
         (["grad", "lambda: x", "--x", "1"], "call it, as in f(x)"),
     ], parts=1)  # fmt: skip

@@ -157,7 +157,7 @@ REFUSED = [
     (["grad", *PENDULUM, "--uncertainty", "L=1"], "L has one already"),
     (["grad", *PENDULUM, "--uncertainty", "Q=1"], "'Q' is not a variable"),
     (["grad", *PENDULUM, "--covariance", "L,T=1"], "correlated so strongly"),
-    (["grad", *PENDULUM, "--covariance", "L=1"], "--covariance wants x,y=VALUE"),
+    (["grad", *PENDULUM, "--covariance", "L=1"], "--covariance wants L,T=VALUE"),
     (["grad", "x*x", "--x", "1", "--budget"], "--budget: no variable has an uncertainty"),
     (["grad", "x*x", "--x", "1", "--uncertainty", "x=-1"], "an uncertainty is not negative"),
     (["grad", "sum(x)", "--x", "1,2", "--uncertainty", "x=1,2,3"], "has shape (3,), and its variable (2,)"),
