@@ -28,7 +28,10 @@ SHOWN = 5  # tracebacks; the names are told of all that fail
 
 @contextmanager
 def as_it_was() -> Iterator[None]:
-    """Put back the default dtype and grad mode, and torch's default dtype where a test asks torch."""
+    """Put back the default dtype and grad mode; where a test asks torch, also its default device.
+
+    A default device of torch's is a mode that sees every later call.
+    """
     before, state = dtypes.get_default_dtype(), modes.local.state
     torch = sys.modules.get("torch")
     torchs = torch.get_default_dtype() if torch else None
@@ -39,6 +42,7 @@ def as_it_was() -> Iterator[None]:
         modes.restore(state)
         if torch := sys.modules.get("torch"):
             torch.set_default_dtype(torchs or torch.float32)
+            torch.set_default_device(None)
 
 
 def sweep(

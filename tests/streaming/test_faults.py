@@ -117,8 +117,9 @@ def test_a_refusal_comes_before_anything_is_read(
         raise AssertionError("it was read")
 
     monkeypatch.setattr(Part, "batches", never)
+    parquet.write_table(pyarrow.table({"x": np.ones(400)}), "few.parquet", row_group_size=100)
     for command in ("eval", "grad"):
-        code, out, err = run(command, program, "--x", "@t.parquet:x", "--a", "2", "--by-rows")
+        code, out, err = run(command, program, "--x", "@few.parquet:x", "--a", "2", "--by-rows")
         assert code and not out and words in err, err
 
 
