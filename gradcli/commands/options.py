@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -195,7 +196,7 @@ class ExpressionCommand(HelpfulCommand):
             )
         text = _source(found, lenient, self.declaration)
         if text and "math" in found.given and not lenient:
-            text = _mathematics(text, found)
+            text = _mathematics(text, found, self.declaration)
         reading = None
         if text and text.strip() and self.declaration.puts_in and not lenient:
             reading = _formula(found, text, self.declaration.puts_in)
@@ -280,13 +281,23 @@ def _source(found: Split, lenient: bool, declaration: Command) -> str | None:
         return None
 
 
-def _mathematics(text: str, found: Split) -> str:
-    """The text as the language writes it, which is said where it differs."""
+def _mathematics(text: str, found: Split, command: Command) -> str:
+    """The text as the language writes it, which is said where it differs; columns of a table are names."""
     from gradcli.language.mathematics import read_mathematics
     from gradcli.language.parser import parses
 
     bound = dict.fromkeys(found.bound(), False)
-    read = read_mathematics(text, parses, bound, equation="of" in found.given)
+    tables = found.positionals["file" not in found.given :] if command.operands > 1 else []
+    for table in set(tables) - {"-"}:
+        from gradcli.tables.record_batches import Stream
+        from gradcli.tables.table_errors import TableError
+
+        with suppress(TableError, OSError):  # which the command reports
+            stream = Stream(table.removeprefix("@"))
+            bound |= dict.fromkeys(stream.names, False)
+            stream.close()
+    equation = "of" in found.given or command.name == "fit"
+    read = read_mathematics(text, parses, bound, equation)
     if read is None:
         return text
     note(f"read as {read}")

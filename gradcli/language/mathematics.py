@@ -95,8 +95,7 @@ def read_mathematics(
     assignment. Raises LanguageError with the place of what cannot be read.
     """
     try:
-        reader = _Reader(source, bound, equation=equation)
-        text = reader.program()
+        text, remarks = _read(source, bound, equation=equation)
     except LanguageError as error:
         if error.kind == "syntax" and parses(source):  # a program, as a line of a session may be
             return None
@@ -105,9 +104,9 @@ def read_mathematics(
         raise LanguageError("this nests too deeply for --math", source=source) from None
     if not parses(text):  # the language says best what is wrong
         return None
-    if "".join(text.split()) == "".join(source.split()) and not reader.remarks:
+    if "".join(text.split()) == "".join(source.split()) and not remarks:
         return None
-    return Mathematics(text, tuple(dict.fromkeys(reader.remarks)))
+    return Mathematics(text, tuple(dict.fromkeys(remarks)))
 
 
 def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
@@ -115,7 +114,19 @@ def written(source: str, bound: Mapping[str, bool], elementwise: bool) -> str:
 
     elementwise: whether `max(x, 0)` is the larger one, and no pair as PyTorch's. Raises LanguageError.
     """
-    return _Reader(source, bound, loose=False, elementwise=elementwise).program()
+    return _read(source, bound, loose=False, elementwise=elementwise)[0]
+
+
+def _read(source: str, bound: Mapping[str, bool], **options: bool) -> tuple[str, list[str]]:
+    """(the text in the language, remarks), with `||` as the ends of a norm, as two bars, or as "or"."""
+    errors = []
+    for double in ("‖", "|", "or") if "||" in source else ("‖",):
+        reader = _Reader(source, bound, double, **options)
+        try:
+            return reader.program(), reader.remarks
+        except LanguageError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 class _Reader:
@@ -129,6 +140,7 @@ class _Reader:
         self,
         source: str,
         bound: Mapping[str, bool],
+        double: str = "‖",
         *,
         equation: bool = False,
         loose: bool = True,
@@ -139,7 +151,7 @@ class _Reader:
         self.own = set(bound) | set(
             re.findall(r"(?:^|[;\n])\s*(\w+)\s*=(?!=)", source) * (not equation)
         )
-        self.tokens, self.vectors = of_matrices(tokens(source, self.own), self.own)
+        self.tokens, self.vectors = of_matrices(tokens(source, self.own, double), self.own)
         self.remarks: list[str] = []
         self._implied: set[str] = set()  # names that are factors without a sign, as y of 2y z
         self.indices: list[str] = []  # of the sums around
@@ -385,9 +397,7 @@ class _Reader:
             return token.text not in KEYWORDS and token.text != "of"
         if token.kind == "sign":
             if token.text in ("|", "‖"):
-                return self.bars[-1:] != token.text and not (
-                    token.end - token.start == 2 and self.bars[-2:] == "||"
-                )
+                return self.bars[-1:] != token.text
             return token.text in ("(", "[", "{") or fraction(token.text) is not None
         return token.kind in ("number", "command", "string")
 
@@ -549,12 +559,14 @@ class _Reader:
         return _Value(f"tensor([{', '.join(f'[{line}]' for line in lines)}])")
 
     def between_bars(self) -> _Value:
-        bar = self.take().text
+        opened = self.take()
+        bar = opened.text
         self.bars += bar
         inner = self.sum()
         self.bars = self.bars[:-1]
-        if bar == "|" and self.next.text == "‖":  # the ends of two: |x + |y||
-            self.tokens[self.at : self.at + 1] = [self.next._replace(text="|")] * 2
+        if self.next.kind == "end":
+            hint = "|x| is abs(x); for one of two conditions write or"
+            raise self.error("this bar is never closed", opened, hint)
         self.expect(bar)
         if bar == "|":
             return _Value(f"abs({inner.text})", _ATOM, inner.shape)

@@ -48,13 +48,12 @@ class Token(NamedTuple):
     end: int
 
 
-def tokens(source: str, own: Container[str]) -> list[Token]:
-    """The tokens of a text. own: names that mean what they are."""
+def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]:
+    """The tokens of a text. own: names that mean what they are. double: what `||` is: `‖`, two bars, or "or"."""
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
     found = _in_one_font([_token(match) for match in re.finditer(_TOKEN, text)])
-    bars = [t.text for t in found if t.text == "|" or (t.text == "‖" and t.end - t.start == 2)]
-    if bars.count("‖") % 2 and "|" not in bars:  # a || b
-        found = [t._replace(kind="name", text="or") if t.text == "‖" else t for t in found]
+    if double != "‖":
+        found = [part for t in found for part in _bars(t, double, text)]
     return _with_transposes(found, own)
 
 
@@ -127,6 +126,14 @@ def is_greek(name: str) -> bool:
 
 
 _GREEK = frozenset(unicodedata.name(chr(i), "") for i in range(0x391, 0x3CA))
+
+
+def _bars(token: Token, double: str, text: str) -> list[Token]:
+    if text[token.start : token.end] != "||":
+        return [token]
+    if double == "or":
+        return [token._replace(kind="name", text="or")]
+    return [token._replace(text="|"), token._replace(text="|", blank=False, start=token.start + 1)]
 
 
 def _without_dollars(match: re.Match[str]) -> str:

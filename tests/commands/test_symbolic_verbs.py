@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -217,6 +218,14 @@ def test_mathematics(text: str, read: str, printed: str) -> None:
 
 def test_what_is_right_is_read_as_it_stands() -> None:
     assert run("simplify", "--math", "x**2").stderr == ""
+
+
+def test_columns_of_a_table_are_names(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("sinx,y\n1,2\n2,4\n3,6\n")
+    assert run("map", "--math", "2 sinx", str(table), "--no-grad", "all").stdout.endswith("3,6,6\n")
+    assert run("fit", "--math", "y = a sinx", str(table)).stdout.startswith("a = 2")
+    assert "`sinx` is one name" in run("map", "--math", "2 sinx", "none.csv").stderr
 
 
 def test_a_session_reads_mathematics() -> None:
