@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -158,38 +159,25 @@ def printed_formula(
     way: what finds and proves them, as `proof.proved` names it. exact: the command that has the value.
     options: those of FORMULA.
     """
-    given = not set(where.arrays) - set(where.given)
-    names, form, cse = request.loaded, options.format, options.cse or None
-    find = way["find"]
-    if options.assume:
-        find = assumed(options.assume, where).around(find)
-
-    def unproved() -> tuple[Derivatives, Printed]:
-        from gradcli.symbolic.printed_text import printed
-
-        found = find(request.program, where.arrays, wanted, follow=given, names=names)
-        made = printed(found, form, cse)
-        _check_names(request, made, where)
-        return found, made
-
-    if not options.verify:
-        return unproved()
     from gradcli.symbolic.proof import Unproved, proved
 
+    find = assumed(options.assume, where).around(way["find"]) if options.assume else way["find"]
+    prove = partial(
+        proved,
+        request.program,
+        where.arrays,
+        wanted,
+        given=not set(where.arrays) - set(where.given),
+        lettered=bool(where.guessed),
+        form=options.format,
+        cse=options.cse or None,
+        names=request.loaded,
+        **{**way, "find": find},
+    )
     try:
-        found, made, singular = proved(
-            request.program,
-            where.arrays,
-            wanted,
-            given=given,
-            lettered=bool(where.guessed),
-            form=form,
-            cse=cse,
-            names=names,
-            **{**way, "find": find},
-        )
+        found, made, singular = prove(verify=options.verify)
     except Unproved as error:
-        unproved()
+        _check_names(request, prove(verify=False)[1], where)
         raise error_at(
             RuntimeError(f"the derivative that was found is not what {exact} gives ({error})"),
             source=request.source,
@@ -199,6 +187,8 @@ def printed_formula(
     if singular is not None:
         shown = f"{_shown(singular.found)} instead of {_shown(singular.expected)}"
         output.note(f"at this point the expression does not give what {exact} gives: {shown}")
+    if not options.verify:
+        _check_names(request, made, where)
     return found, made
 
 

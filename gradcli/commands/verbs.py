@@ -346,7 +346,6 @@ def _formula(
     from gradcli.symbolic.assumptions import read
     from gradcli.symbolic.composed_derivatives import simplification
     from gradcli.symbolic.lifting import NoExpression
-    from gradcli.symbolic.printed_text import printed
     from gradcli.symbolic.proof import Unproved, proved
     from gradcli.symbolic.shape_inference import made_up
     from gradcli.system import dtypes
@@ -365,10 +364,7 @@ def _formula(
         find = way["find"]
         if assume:
             find = read([assume] if isinstance(assume, str) else assume, arrays, given).around(find)
-        if not verify:
-            found = find(program, arrays, wanted, follow=known, names=names)
-            return found, printed(found, form)
-        how = {**way, "find": find, "form": form, "names": names}
+        how = {**way, "find": find, "form": form, "names": names, "verify": verify}
         how = {**how, "given": known, "lettered": bool(guessed)}
         with dtypes.as_default(dtypes.float64):  # sqrt(3) has all digits, as in the command
             found, made, _ = proved(program, arrays, wanted, **how)

@@ -49,7 +49,7 @@ class Token(NamedTuple):
 
 
 def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]:
-    """The tokens of a text. own: names that mean what they are. double: what `||` is: `‖`, two bars, or "or"."""
+    """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or"."""
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
     found = _in_one_font([_token(match) for match in re.finditer(_TOKEN, text)])
     if double != "‖":
