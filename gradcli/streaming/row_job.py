@@ -472,22 +472,26 @@ class RowJob:
         if not table.is_written(index):
             return table.cells(index)
         self.settle(table, form, [index])
-        cells, kind = table.cells(index), self.kinds[index]
+        kind = self.kinds[index]
         if kind == "text":
-            return cells
-        for row, cell in enumerate(cells):
-            if _LABEL.fullmatch(cell):
-                raise table.wrong(row, index, f"`{cell}` begins with 0, and {_KINDS[kind]}", _LEAVE)
+            return data if form in ("parquet", "feather") else table.cells(index)
+        if (row := table.like(index, _LABEL)) is not None:
+            cell = table.cells(index)[row]
+            raise table.wrong(row, index, f"`{cell}` begins with 0, and {_KINDS[kind]}", _LEAVE)
         if form == "jsonl" or kind == "integer":
-            return self._integers(table, index, cells, kind, form)
+            return self._integers(table, index, table.cells(index), kind, form)
         array, gone, *_ = table.numbers(index)
-        for row in np.flatnonzero(np.abs(array) >= _EXACT).tolist():
+        large = np.flatnonzero(np.abs(array) >= _EXACT).tolist()
+        cells = table.cells(index) if large else []
+        for row in large:
             if _INTEGER.fullmatch(cells[row]) and int(cells[row]) != int(array[row]):
                 words = f"this integer is too large for a float, and {_KINDS[kind]}"
                 raise table.wrong(row, index, words, _LEAVE)
         if gone is None or form == "npy":
             return array
-        return [None if g else x for x, g in zip(array.tolist(), gone.tolist(), strict=True)]
+        from gradcli.tables.arrow import from_numpy
+
+        return from_numpy(array, gone)
 
     def look(self, table: Table) -> None:
         """Find out from the first rows which variables have uncertainties in their cells."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,64 @@ if TYPE_CHECKING:
 
 # Pages are read as they are needed, however large the row group.
 _BY_PAGES: Any = {"pre_buffer": False, "buffer_size": 1 << 20}
+
+
+# pyarrow imports pandas, which takes 0.2 s, to make an array or a scalar of what is not its own, and for an
+# array's to_numpy.
+def to_numpy(data: Any) -> Array:
+    """The numbers or truth values of what Arrow has; nan, 0 or False where it is null."""
+    import numpy as np
+
+    arrow = pyarrow("a table")
+    if isinstance(data, arrow.ChunkedArray):
+        data = data.chunk(0) if data.num_chunks == 1 else data.combine_chunks()
+    is_truth = arrow.types.is_boolean(data.type)
+    if is_truth:
+        data = data.cast(arrow.uint8())
+    kind = np.dtype(data.type.to_pandas_dtype())
+    if not len(data):
+        return np.zeros(0, bool if is_truth else kind)
+    found = np.frombuffer(data.buffers()[1], kind, len(data), data.offset * kind.itemsize)
+    if data.null_count:
+        gone = to_numpy(data.is_null())
+        found = np.where(gone, found.dtype.type(np.nan if kind.kind == "f" else 0), found)
+    return found.view(bool) if is_truth else found
+
+
+def from_numpy(array: Array, gone: Array | None = None) -> Any:
+    """An array of numbers or truth values as one of Arrow's, which shares its memory where it can.
+
+    gone: where it is null.
+    """
+    import numpy as np
+
+    arrow = pyarrow("a table")
+    kind, data = arrow.from_numpy_dtype(array.dtype), np.ascontiguousarray(array)
+    if array.dtype.kind == "b":
+        data = np.packbits(data, bitorder="little")
+    there = None if gone is None else arrow.py_buffer(np.packbits(~gone, bitorder="little"))
+    return arrow.Array.from_buffers(kind, len(array), [there, arrow.py_buffer(data)])
+
+
+def from_texts(texts: Sequence[str]) -> Any:
+    """An array of text."""
+    import numpy as np
+
+    arrow, pieces = pyarrow("a table"), [text.encode() for text in texts]
+    ends = from_numpy(np.cumsum([0, *map(len, pieces)], dtype=np.int32)).buffers()[1]
+    whole = arrow.py_buffer(b"".join(pieces))
+    return arrow.StringArray.from_buffers(len(pieces), ends, whole)
+
+
+def letters(data: Any) -> bytes:
+    """The bytes of all cells of an array of text, one after the other."""
+    _, ends, whole = data.buffers()
+    if not len(data) or whole is None:
+        return b""
+    at = memoryview(ends).cast("i")
+    first, last = at[data.offset], at[data.offset + len(data)]
+    found: bytes = whole.slice(first, last - first).to_pybytes()
+    return found
 
 
 class ArrowTable(Table):
@@ -41,6 +100,8 @@ class ArrowTable(Table):
         kind = self.data_type(column)
         if arrow.types.is_string(kind):
             return self.batch.column(column)
+        if arrow.types.is_large_string(kind) or arrow.types.is_string_view(kind):
+            return self.batch.column(column).cast(arrow.string())
         if arrow.types.is_integer(kind) or arrow.types.is_floating(kind):
             found = self.numbers(column)
             if found.gone is None:
@@ -70,20 +131,7 @@ class ArrowTable(Table):
             return Cells(np.full(self.rows, np.nan), np.ones(self.rows, bool))
         if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
             raise TableError(f"{self.name}{self._of(column)}: holds {kind}, not numbers")
-        gone = None
-        if data.null_count:
-            gone = (
-                data.is_null().to_numpy(zero_copy_only=False)
-                if isinstance(data, arrow.Array)
-                else data.is_null().to_numpy()
-            )
-            data = data.fill_null(False if kinds.is_boolean(kind) else 0)
-        found: Array = (
-            data.to_numpy(zero_copy_only=False)
-            if isinstance(data, arrow.Array)
-            else data.to_numpy()
-        )
-        return Cells(found, gone)
+        return Cells(to_numpy(data), to_numpy(data.is_null()) if data.null_count else None)
 
 
 def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
@@ -165,6 +213,9 @@ def _feather(file: Opened, arrow: Any) -> Any:
     return arrow.ipc.open_file(arrow.memory_map(source) if isinstance(source, str) else source)
 
 
+_BLANKS = " \t\v\f\x1c\x1d\x1e\x1f"
+
+
 class TextTable(Table):
     """Text that Arrow has cut. `slowly` makes the same table cell by cell, for what is not a number.
 
@@ -219,24 +270,38 @@ class TextTable(Table):
         import numpy as np
 
         arrow, data = pyarrow(self.name), self.columns[column]
+        is_text = arrow.types.is_string(data.type)
         try:
-            found = data.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+            data = data.cast(arrow.float64(), safe=False)
         except arrow.ArrowException:
             return None
+        found = to_numpy(data)
         gone = np.isnan(found)
         if not gone.any():
             return Cells(found)
-        return None if arrow.types.is_string(data.type) else Cells(found, gone)
+        return None if is_text else Cells(found, gone)
+
+    def like(self, column: int, pattern: re.Pattern[str]) -> int | None:
+        """The first row whose cell, which is text, is as a pattern says."""
+        import pyarrow.compute as compute
+
+        data = self.columns[column]
+        found = to_numpy(compute.match_substring_regex(data, f"^(?:{pattern.pattern})$"))
+        return int(found.argmax()) if found.any() else None
 
     def where(self, row: int, column: int) -> dict[str, Any]:
         """The line of the file, and the field in it."""
         return self.slow.where(row, column)
 
 
-def _around_fields(text: str, separator: str) -> bool:
+def _around_fields(text: bytes, separator: str) -> bool:
     """Whether every quote stands at one end of a field: neither within one, nor behind a blank."""
-    ends = sum(text.count(pair) for s in (separator, "\n") for pair in (f'{s}"', f'"{s}'))
-    return text.count('"') == ends + (text[0] == '"') + (text[-1] == '"')
+    import numpy as np
+
+    found = np.frombuffer(b"\n" + text + b"\n", np.uint8)
+    ends = (found == ord(separator)) | (found == ord("\n"))
+    at = found[1:-1] == ord('"')
+    return not (at & (ends[:-2] == ends[2:])).any()
 
 
 def text_batch(
@@ -248,8 +313,8 @@ def text_batch(
     """
     if dialect.separator is None or dialect.trailing or not dialect.names:
         return None
-    quotes = '"' in text
-    if quotes and (dialect.width < 2 or not _around_fields(text, dialect.separator)):
+    quotes, body = '"' in text, text.encode()
+    if quotes and (dialect.width < 2 or not _around_fields(body, dialect.separator)):
         return None
     try:
         import pyarrow as arrow
@@ -260,7 +325,7 @@ def text_batch(
     names = [str(k) for k in range(dialect.width)]
     try:
         found = csv.read_csv(
-            arrow.BufferReader(text.encode()),
+            arrow.BufferReader(body),
             read_options=csv.ReadOptions(
                 column_names=names, use_threads=False, block_size=max(4 * len(text), 1 << 16)
             ),
@@ -275,9 +340,11 @@ def text_batch(
         )
     except arrow.ArrowException:  # lines of another length: said line by line
         return None
-    columns = [compute.utf8_trim_whitespace(column.combine_chunks()) for column in found.columns]
-    if not columns or not len(columns[0]):
+    columns = [column.combine_chunks() for column in found.columns]
+    if not found.num_rows:
         return None
+    if not text.isascii() or quotes or any(blank in text for blank in _BLANKS):
+        columns = [compute.utf8_trim_whitespace(column) for column in columns]
     return TextTable(name, dialect.names, columns, slowly, True)
 
 
@@ -339,7 +406,7 @@ def _is_plain(types: Any, column: Any) -> bool:
 
     if not types.is_floating(column.type):
         return not types.is_nested(column.type)
-    found = column.to_numpy(zero_copy_only=False)
+    found = to_numpy(column)
     return not (np.abs(found) >= 1 << 53).any() and not ((found == 0) & np.signbit(found)).any()
 
 

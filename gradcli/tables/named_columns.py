@@ -79,6 +79,11 @@ class Table:
         """Whether the column is text for want of types, as in CSV: a number is in it as it is written."""
         return False
 
+    def like(self, column: int, pattern: re.Pattern[str]) -> int | None:
+        """The first row whose cell, which is text, is as a pattern says."""
+        cells = enumerate(self.cells(column))
+        return next((row for row, cell in cells if pattern.fullmatch(cell)), None)
+
     def where(self, row: int, column: int) -> dict[str, Any]:
         """What shows a cell: the start of the message (`at`), `line` and `span` where there is a line."""
         return {"at": f"{self.name}, row {self.start + row + 1}{self._of(column)}"}
@@ -326,6 +331,10 @@ class KeyedTable(Table):
     def is_written(self, column: int) -> bool:
         """Whether the column is text for want of types."""
         return column < self.table.width and self.table.is_written(column)
+
+    def like(self, column: int, pattern: re.Pattern[str]) -> int | None:
+        """The first row whose cell, which is text, is as a pattern says."""
+        return self.table.like(column, pattern)
 
     def where(self, row: int, column: int) -> dict[str, Any]:
         """What shows a cell."""

@@ -149,6 +149,8 @@ class Delimited(Sink):
 
     def _quickly(self, columns: Sequence[Column]) -> bytes | None:
         """The lines of many rows through Arrow, the same to the byte; None where that is not to be had."""
+        import numpy as np
+
         if (
             not self.exact or "pyarrow" not in sys.modules
         ):  # its import pays where it read the table
@@ -158,55 +160,62 @@ class Delimited(Sink):
             import pyarrow.compute as compute
         except ImportError:
             return None
+        from gradcli.tables.arrow import from_numpy, from_texts, letters
 
-        cells = []
+        separator, quote, newline, nothing = from_texts([self.separator, '"', "\n", ""])
+        cells, plain = [], True
+        marks = (b'"', b"\n", self.separator.encode())
         for _, data in columns:
             if isinstance(data, list):
-                return None
-            if hasattr(data, "to_pylist") and arrow.types.is_string(data.type):
-                data = data.fill_null("")
-                needs = compute.match_substring_regex(data, f'["\n{self.separator}]')
-                if compute.any(needs).as_py():
-                    inside = compute.replace_substring(data, '"', '""')
-                    whole = compute.binary_join_element_wise('"', inside, '"', "")
-                    data = compute.if_else(needs, whole, data)
-                cells.append(data)
-            else:
+                try:
+                    data = from_texts(self.texts(data))
+                except UnicodeEncodeError:
+                    return None
+            if not hasattr(data, "to_pylist") or not arrow.types.is_string(data.type):
                 cells.append(self._numerals(arrow, data))
-        rows = compute.binary_join_element_wise(*cells, self.separator)
-        rows = compute.binary_join_element_wise(rows, "", "\n")
-        if isinstance(rows, arrow.ChunkedArray):
-            rows = rows.combine_chunks()
+                continue
+            data = data.combine_chunks() if isinstance(data, arrow.ChunkedArray) else data
+            data = data.fill_null(nothing) if data.null_count else data
+            written = letters(data)
+            plain = plain and not written.translate(None, _PLAIN)
+            if any(mark in written for mark in marks):
+                needs = compute.match_substring_regex(data, f'["\n{self.separator}]')
+                inside = compute.replace_substring(data, '"', '""')
+                whole = compute.binary_join_element_wise(quote, inside, quote, nothing)
+                data = compute.if_else(needs, whole, data)
+            cells.append(data)
+        rows = compute.binary_join_element_wise(*cells, separator)
         if not len(rows):
             return b""
-        first, last = rows.offset, rows.offset + len(rows)
-        offsets = memoryview(rows.buffers()[1]).cast("i")
-        found = rows.buffers()[2].to_pybytes()[offsets[first] : offsets[last]]
-        if found.translate(None, _PLAIN):  # beyond printable ASCII: through the gate
-            return visible(found.decode()).encode()
-        return bytes(found)
+        ends = from_numpy(np.array([0, len(rows)], np.int32))
+        rows = arrow.ListArray.from_arrays(ends, rows)
+        found = letters(compute.binary_join(rows, newline)) + b"\n"
+        # Beyond printable ASCII: through the gate.
+        return found if plain else visible(found.decode()).encode()
 
     def _numerals(self, arrow: Any, data: Any) -> Any:
         """Numbers as text: Arrow writes what is neither very large nor very small as Python does."""
         import numpy as np
 
+        from gradcli.tables.arrow import from_numpy, from_texts, to_numpy
+
         if hasattr(data, "to_pylist"):
             if arrow.types.is_integer(data.type):
-                return data.cast(arrow.string()).fill_null("")
+                return data.cast(arrow.string()).fill_null(from_texts([""])[0])
             if arrow.types.is_floating(data.type) and not data.null_count:
-                data = data.to_numpy(zero_copy_only=False)
+                data = to_numpy(data)
         if isinstance(data, np.ndarray) and data.dtype.kind in "iu":
-            return arrow.array(data).cast(arrow.string())
+            return from_numpy(data).cast(arrow.string())
         if not isinstance(data, np.ndarray) or data.dtype != np.float64:
-            return arrow.array(self.texts(data), arrow.string())
+            return from_texts(self.texts(data))
         size = np.abs(data)
         odd = ~(((size >= 1e-4) & (size < 1e9)) | (size == 0))
-        text = arrow.array(data).cast(arrow.string())
+        text = from_numpy(data).cast(arrow.string())
         if odd.any():
             import pyarrow.compute as compute
 
-            some = arrow.array(self.texts(data[odd]), arrow.string())
-            text = compute.replace_with_mask(text, arrow.array(odd), some)
+            some = from_texts(self.texts(data[odd]))
+            text = compute.replace_with_mask(text, from_numpy(odd), some)
         return text
 
     def _quoted(self, cells: list[str]) -> list[str]:
@@ -299,13 +308,23 @@ class Arrow(Sink):
             self.waiting, self.rows, self.size = [], 0, 0
 
     def _array(self, data: Any, kind: Any = None) -> Any:
+        import numpy as np
+
+        from gradcli.tables.arrow import from_numpy, from_texts
+
         if hasattr(data, "to_pylist"):
             return data if kind is None or data.type == kind else data.cast(kind)
-        if not isinstance(data, list):
-            if data.dtype.kind == "c":
-                raise TableError(f"{self.kind.title()} has no complex numbers")
+        if isinstance(data, list) and kind is None and set(map(type, data)) == {str}:
+            return from_texts(data)
+        if isinstance(data, list) and kind is None and set(map(type, data)) in ({int}, {float}):
+            array = np.array(data)
+            data = array if array.dtype in (np.int64, np.float64) else data
+        if isinstance(data, list):
             return self.arrow.array(data, type=kind)
-        return self.arrow.array(data, type=kind)
+        if data.dtype.kind == "c":
+            raise TableError(f"{self.kind.title()} has no complex numbers")
+        made = from_numpy(data)
+        return made if kind is None or made.type == kind else made.cast(kind)
 
     def _open(self) -> None:
         if self.kind == "parquet":

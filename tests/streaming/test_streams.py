@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +212,22 @@ def test_arrow_reads_lines_of_json_as_python_does(
     monkeypatch.setattr(arrow.Records, "batch", lambda self, text, slowly: None)
     assert str(quick) == str(answers())
     assert any(used)
+
+
+@pytest.mark.long
+@pytest.mark.needs("pyarrow")
+def test_nothing_imports_pandas(tmp_path: Path) -> None:
+    """Which pyarrow does for an array of what is not its own, and takes half of a command's start."""
+    rows = "".join(f"r{k},{k / 7},{-k}\n" for k in range(150_000))
+    (tmp_path / "t.csv").write_text("name,x,y\n" + rows)
+    lines = [
+        "map sin(x)*y t.csv -o t.parquet",
+        "map sin(x)*y t.parquet -o o.csv",
+        "grad mean((a*x-y)**2) --x @t.parquet:x --y @t.parquet:y --a 1 --by-rows --wrt a",
+    ]
+    code = (
+        "import sys\nfrom gradcli.cli import main\n"
+        f"for line in {lines!r}: main.main(line.split(), standalone_mode=False)\n"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
