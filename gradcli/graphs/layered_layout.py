@@ -5,7 +5,8 @@ order within the layers (barycentres), then places (least squares under the orde
 is too tall for its window is cut into columns, read down the first and up the next, so that a network
 of two halves stands as a U; edges from column to column run between the rows and the columns.
 
-`page/layout.js` does the same for what is unfolded in the page.
+The page has the same: `python docs/javascript.py` translates this file to `page/layout.js`, and so it
+is written in what that knows.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Wire:
     reference_width: float = 64.0  # of the reference, if it comes to that
     reference_height: float = REFERENCE_HEIGHT
     reference: Box | None = None  # the target is far away: the edge ends here
+    straight: bool = False  # it goes on where its source stands
     square: bool = False  # it goes from column to column, around corners
     points: list[Point] = field(default_factory=list)
 
@@ -107,7 +109,7 @@ def layout(boxes: Sequence[Box], wires: Sequence[Wire], window: Point = SLIDE) -
     height = _stack(layers, everything, jumps, columns)
     gutters = _gutters(jumps, columns, height)
     edges = _spread(everything, gutters)
-    _lead(chains, jumps)
+    _lead(everything, chains, jumps)
     _turn_columns(everything, chains, height)
     for jump in jumps:
         _run(jump, edges, height)
@@ -134,16 +136,18 @@ def _assign_layers(boxes: list[Box], wires: Sequence[Wire]) -> None:
 # -- columns -----------------------------------------------------------------------------------------
 def _cut(boxes: list[Box], wires: Sequence[Wire], window: Point) -> int:
     """Cut the layers into as many columns as make the picture largest; return how many."""
-    depth = max([box.layer + 1 for box in boxes] + [0])
+    depth = max([*[box.layer + 1 for box in boxes], 0])
     heights, widths = [0.0 for _ in range(depth)], [-GAP for _ in range(depth)]
     for box in boxes:
         heights[box.layer] = max(heights[box.layer], box.height + LAYER_GAP)
         widths[box.layer] += box.width + GAP
-    passing = [0 for _ in range(depth + 1)]  # wires over the line above each layer
+    passing = [0 for _ in range(depth + 2)]  # wires over the line above each layer
     for wire in wires:
         if not wire.far:
-            for layer in range(boxes[wire.source].layer, boxes[wire.target].layer):
-                passing[layer + 1] += 1
+            passing[boxes[wire.source].layer + 1] += 1
+            passing[boxes[wire.target].layer + 1] -= 1
+    for k in range(depth):
+        passing[k + 1] += passing[k]
     best: list[int] = []
     largest = _scale(heights, widths, best, window)
     if largest >= READABLE:
@@ -181,7 +185,7 @@ def _cuts(heights: list[float], passing: list[int], count: int) -> list[int]:
 def _scale(heights: list[float], widths: list[float], cuts: list[int], window: Point) -> float:
     """How large it can be drawn in the window, about."""
     width, height = -GUTTER, 1.0
-    for first, last in pairwise([0] + cuts + [len(heights)]):  # noqa: RUF005
+    for first, last in pairwise([0, *cuts, len(heights)]):
         height = max(height, sum(heights[first:last]) - LAYER_GAP)
         width += max([*widths[first:last], 0.0]) + GUTTER
     return min(window[0] / max(width, 1.0), window[1] / height)
@@ -199,7 +203,7 @@ def _chains(boxes: list[Box], wires: Sequence[Wire]) -> tuple[list[Chain], list[
         source, target = boxes[wire.source], boxes[wire.target]
         span = target.layer - source.layer - (target.column - source.column)
         clear = small and ends[wire.target] <= FEW_ENDS
-        wire.reference, wire.square = None, False
+        wire.reference, wire.square, wire.straight = None, False, False
         path = [source]
         if wire.far or (span > LONGEST_EDGE and not clear):
             end = Box(len(boxes), wire.reference_width, wire.reference_height)
@@ -230,7 +234,7 @@ def _order(boxes: list[Box], chains: list[Chain]) -> list[list[int]]:
         for a, b in pairwise(chain.path):
             below[a.key].append(b.key)
             above[b.key].append(a.key)
-    layers: list[list[int]] = [[] for _ in range(max([box.layer for box in boxes] + [-1]) + 1)]
+    layers: list[list[int]] = [[] for _ in range(max([*[box.layer for box in boxes], -1]) + 1)]
     for i in _first_visits(below, above):
         layers[boxes[i].layer].append(i)
     at = [0.0 for _ in boxes]
@@ -299,7 +303,7 @@ class Pull:
 
 def port(wire: Wire, source: Box) -> float:
     """Return where on its source's lower edge a wire leaves: inputs from left to right."""
-    spread = source.width * 0.6
+    spread = 0.0 if wire.straight else source.width * 0.6
     return source.x + spread * ((wire.index + 1) / (wire.count + 1) - 0.5)
 
 
@@ -326,32 +330,53 @@ def _place(layers: list[list[int]], boxes: list[Box], chains: list[Chain]) -> No
                 boxes[i].x = places[k]
 
 
+def _spines(boxes: list[Box], chains: list[Chain]) -> tuple[list[int], list[int], list[bool]]:
+    """For each box: the longest way down, the box that continues it straight, whether it is trunk.
+
+    The trunk is the longest way down a column: nothing beside it may push it aside. Of two ways of one
+    length a small graph takes none, which leaves it even.
+    """
+    rest, spines, even = [0 for _ in boxes], [-1 for _ in boxes], [False for _ in boxes]
+    upwards = list(chains)
+    upwards.sort(key=lambda chain: -chain.path[0].layer)
+    for chain in upwards:
+        here, down = chain.path[0].key, chain.path[-1].key
+        best = spines[here]
+        if rest[down] > (rest[best] if best >= 0 else 0):
+            spines[here], even[here] = down, False
+        elif best >= 0 and best != down and rest[best] == rest[down]:
+            even[here] = len(boxes) <= CLEAR
+        rest[here] = max(rest[here], rest[down] + len(chain.path) - 1)
+    spines = [-1 if even[k] else down for k, down in enumerate(spines)]
+    trunk = [False for _ in boxes]
+    for column in range(max([*[box.column for box in boxes], 0]) + 1):
+        at = -1
+        for box in boxes:
+            if box.column == column and rest[box.key] > (rest[at] if at >= 0 else 0):
+                at = box.key
+        while at >= 0:
+            trunk[at] = True
+            at = spines[at]
+    return rest, spines, trunk
+
+
 def _pulls(boxes: list[Box], chains: list[Chain]) -> tuple[list[list[Pull]], list[list[Pull]]]:
     """Return the weights of the least squares: strong along a spine, weak for branches."""
-    inner = [False for _ in boxes]
-    for chain in chains:
-        inner[chain.path[0].key] = True
-    spines: list[list[int]] = [[] for _ in boxes]
-    for long in [False, True]:  # of a short and a long way down the short one is the spine
-        for chain in chains:
-            spine = spines[chain.wire.source]
-            last = chain.path[-1].key
-            fits = (len(chain.path) > 2) == long and not (long and len(spine) > 0)
-            if fits and inner[last] and last not in spine:
-                spine.append(last)
+    rest, spines, trunk = _spines(boxes, chains)
     ups: list[list[Pull]] = [[] for _ in boxes]
     downs: list[list[Pull]] = [[] for _ in boxes]
     for chain in chains:
-        first, last = chain.path[0], chain.path[-1].key
+        first, down = chain.path[0], chain.path[-1].key
         spine = spines[first.key]
-        straight = len(spine) == 1 and spine[0] == last
-        offset = 0.0 if straight else port(chain.wire, first) - first.x
+        straight = chain.wire.straight = spine == down
+        offset = port(chain.wire, first) - first.x
         for a, b in pairwise(chain.path):
             upright = 6.0 if a.height + b.height == 0 else 1.0 if a.height * b.height > 0 else 2.0
-            weight = upright * (60.0 if straight else 3.0 if inner[last] else 1.0)
+            rigid = 600.0 if trunk[first.key] else 60.0
+            weight = upright * (rigid if straight else 3.0 if rest[down] > 0 else 1.0)
             ups[b.key].append(Pull(a, offset, weight))
             # What hangs from a spine must not bend it, or long chains would drift sideways.
-            soft = a.key == first.key and len(spine) == 1 and not straight
+            soft = a.key == first.key and spine >= 0 and not straight
             downs[a.key].append(Pull(b, -offset, 0.01 if soft else weight))
             offset = 0.0
     return ups, downs
@@ -469,43 +494,39 @@ def _spread(boxes: list[Box], gutters: list[float]) -> list[Point]:
     at = 0.0
     for column, gutter in enumerate(gutters):
         inside = [box for box in boxes if box.column == column]
-        left = min([box.x - box.width / 2 for box in inside] + [1e9])
+        left = min([*[box.x - box.width / 2 for box in inside], 1e9])
         for box in inside:
             box.x += at - left
-        right = max([box.x + box.width / 2 for box in inside] + [at])
+        right = max([*[box.x + box.width / 2 for box in inside], at])
         edges.append((at, right))
         at = right + gutter
     return edges
 
 
-def _lead(chains: list[Chain], jumps: list[Jump]) -> None:
+def _lead(boxes: list[Box], chains: list[Chain], jumps: list[Jump]) -> None:
     """Route the wires: each leaves at its port and arrives at a distinct place, in order.
 
-    Jumps come from the left; `_run` adds what lies between their ends.
+    `_run` adds what lies between the ends of a jump.
     """
-    ends: dict[int, list[tuple[float, int]]] = {}
-    for k, chain in enumerate(chains):
+    ends: list[list[tuple[float, Chain]]] = [[] for _ in boxes]
+    for chain in chains:
         before = chain.path[-2]
         x = port(chain.wire, before) if len(chain.path) == 2 else before.x
-        ends.setdefault(chain.path[-1].key, []).append((x, k))
-    for k, jump in enumerate(jumps):
-        ends.setdefault(jump.target.key, []).append((jump.source.x, len(chains) + k))
-    for arriving in ends.values():
+        ends[chain.path[-1].key].append((x, chain))
+    for jump in jumps:
+        end = Chain(jump.wire, [jump.source, jump.target])
+        ends[jump.target.key].append((jump.source.x, end))
+    for arriving in ends:
         arriving.sort(key=lambda end: end[0])
-        for place, (_, k) in enumerate(arriving):
-            path = chains[k].path if k < len(chains) else []
-            if k < len(chains):
-                wire, source, target = chains[k].wire, path[0], path[-1]
-            else:
-                jump = jumps[k - len(chains)]
-                wire, source, target = jump.wire, jump.source, jump.target
+        for place, (_, chain) in enumerate(arriving):
+            source, target = chain.path[0], chain.path[-1]
             spread = target.width * 0.5 * ((place + 1) / (len(arriving) + 1) - 0.5)
-            points = [(port(wire, source), source.y + source.height / 2)]
-            for bend in path[1:-1]:
+            points = [(port(chain.wire, source), source.y + source.height / 2)]
+            for bend in chain.path[1:-1]:
                 points.append((bend.x, bend.y - bend.room / 2))
                 points.append((bend.x, bend.y + bend.room / 2))
             points.append((target.x + spread, target.y - target.height / 2))
-            wire.points = points
+            chain.wire.points = points
 
 
 def _turn_columns(boxes: list[Box], chains: list[Chain], height: float) -> None:
@@ -525,8 +546,8 @@ def _run(jump: Jump, edges: list[Point], height: float) -> None:
     points = [(x, _turned(y, first, height)), (x, jump.leaving), (ways[0], jump.leaving)]
     if first < last:
         ways.append(edges[last][1] + GUTTER / 2 + LANE * jump.lanes[1])
-        points += [(ways[0], jump.bus), (ways[1], jump.bus)]
-    points += [(ways[-1], jump.arriving), (end, jump.arriving)]
+        points.extend([(ways[0], jump.bus), (ways[1], jump.bus)])
+    points.extend([(ways[-1], jump.arriving), (end, jump.arriving)])
     jump.wire.points = [*points, (end, _turned(bottom, last + 1, height))]
 
 

@@ -160,8 +160,10 @@ class _Svg:
                 f' marker-end="url(#{tip})"/>'
             )
             if made.text:
-                x, y = wire.points[-1 if self.options.forward else 0]
-                yield self.words("muted", made.text, x + 6, y + 14, 11, MONO)
+                ends = wire.points[-1:-3:-1] if self.options.forward else wire.points[:2]
+                (x, y), (_, beyond) = ends
+                side = -6 if beyond < y and not self.sideways else 14
+                yield self.words("muted", made.text, x + 6, y + side, 11, MONO)
 
     def words(
         self, paint: str, text: str, x: float, y: float, size: int, font: str, more: str = ""

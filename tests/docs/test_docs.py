@@ -10,13 +10,25 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.fixture(scope="module")
-def pages():
-    spec = importlib.util.spec_from_file_location("generate", FOLDER / "generate.py")
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.pages()
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return script("generate").pages()
+
+
+def test_the_page_has_the_layout_of_the_pictures():
+    javascript = script("javascript")
+    stored = javascript.TARGET.read_text(encoding="utf-8")
+    assert stored == javascript.translated(), "out of date: run python docs/javascript.py"
+    with pytest.raises(NotImplementedError, match="line 1: async"):
+        list(javascript.body(javascript.ast.parse("async def f(): pass").body, "  "))
 
 
 @pytest.mark.parametrize("name", ["commands/map.md", "language.md", "graph.svg"])

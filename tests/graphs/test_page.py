@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -410,7 +411,8 @@ class TestInChromium:
                 browser.open(path)
                 assert browser.run(height, "#graph") > 400
                 assert browser.run(height, "#source") < 60
-                assert browser.run("return !document.getElementById('map').hidden")
+                # Where there is room it stands in columns, all in sight; else there is the map.
+                assert browser.run("return document.getElementById('map').hidden") == (width > 400)
                 assert browser.text("#view .node .grad").startswith("grad 1")
         finally:
             browser.resize(1280, 800)
@@ -442,3 +444,24 @@ class TestInChromium:
             narrow.open(path)
             assert narrow.run("return document.documentElement.scrollWidth <= innerWidth")
             assert narrow.console() == []
+
+    def test_the_page_and_the_pictures_have_one_layout(self, example: Browser) -> None:
+        """The layout is written once, in Python; the page has it translated."""
+        from gradcli.graphs import layered_layout
+
+        edges = [(k, k + 1, 0, 2) for k in range(39)] + [(k, k + 7, 1, 2) for k in range(0, 33, 3)]
+        boxes = [layered_layout.Box(k, 90.0 + 7 * (k % 5), 40.0 + k % 3) for k in range(40)]
+        found = layered_layout.layout(boxes, [layered_layout.Wire(*edge) for edge in edges])
+        assert found.columns > 2
+        script = (files("gradcli.graphs") / "page" / "layout.js").read_text(encoding="utf-8")
+        drawn = example.run(
+            script
+            + "const boxes = arguments[0].map((one) => new Layered.Box(...one));"
+            + "const wires = arguments[1].map((one) => new Layered.Wire(...one));"
+            + "Layered.layout(boxes, wires);"
+            + "return [boxes.map(({x, y}) => [x, y]), wires.map((one) => Layered.curve(one))]",
+            [[box.key, box.width, box.height] for box in boxes],
+            edges,
+        )
+        assert drawn[0] == [pytest.approx([box.x, box.y]) for box in boxes]
+        assert drawn[1] == [layered_layout.curve(wire) for wire in found.wires]

@@ -2,7 +2,8 @@
 const pen = document.createElement("canvas").getContext("2d");
 const SANS = '13px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif';
 const MONO = "11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
-const TITLE_TEXT = 44, NAME_TEXT = 24, MONO_WIDTH = 6.75;
+// What is a little too tall for the window is scrolled, not cut into columns.
+const STRETCH = 1.3, FAR_HEIGHT = 24, TITLE_TEXT = 44, NAME_TEXT = 24, MONO_WIDTH = 6.75;
 const widths = new Map();
 
 function measure(text, font, weight = "") {
@@ -52,31 +53,33 @@ function gradWidth(item) {
 const gradText = (grad) => `grad ${grad === null ? "None" : grad}`;
 
 function sizeOf(item) {
-  if (item.kind === "none") return { width: NONE_WIDTH, height: 24 };
+  if (item.kind === "none") return [NONE_WIDTH, FAR_HEIGHT];
   const said = words(item);
   let width = measure(said.title, SANS, "600") + (said.name ? 9 + measure(said.name, SANS, "700") : 0);
   for (const [, line] of said.lines) width = Math.max(width, line.length * MONO_WIDTH);
   width = Math.max(width, gradWidth(item), 70);
-  return { width: width + 2 * PAD, height: 22 + 18 + LINE * said.lines.length };
+  return [width + 2 * PAD, 22 + 18 + LINE * said.lines.length];
 }
 
 function draw() {
   const { items, wires } = unfold();
   const keys = [...items.keys()], at = new Map(keys.map((key, i) => [key, i]));
-  const boxes = keys.map((key) => sizeOf(items.get(key)));
+  const boxes = keys.map((key, i) => new Layered.Box(i, ...sizeOf(items.get(key))));
   for (const wire of wires) {
     [wire.source, wire.target] = [at.get(wire.from), at.get(wire.to)];
-    wire.farWidth = farText(items.get(wire.to)).length * MONO_WIDTH + 18;
+    wire.reference_width = farText(items.get(wire.to)).length * MONO_WIDTH + 18;
+    wire.reference_height = FAR_HEIGHT;
   }
-  const found = Layered.layout(boxes, wires);
-  if (data.forward) mirror(boxes, wires, found.height);
+  const window = [Math.max(frame.width, 320) * STRETCH, Math.max(frame.height, 320) * STRETCH];
+  const found = Layered.turned(Layered.layout(boxes, wires, window), false, Boolean(data.forward));
   keys.forEach((key, i) => (items.get(key).box = boxes[i]));
   const groups = { lines: element("g"), cards: element("g"), labels: element("g") };
   Object.assign(drawn, { items, wires, groups, owner: owners(items), width: found.width, height: found.height });
   drawn.layers = found.layers.map((layer) => layer.filter((i) => i < keys.length && keys[i][0] !== "x").map((i) => keys[i]));
-  if (data.forward) drawn.layers.forEach((layer) => layer.forEach((key) => (items.get(key).box.layer = drawn.layers.indexOf(layer))));
   drawn.wiresOf = new Map();
   for (const wire of wires) {
+    const [xs, ys] = [0, 1].map((k) => wire.points.map((point) => point[k]));
+    wire.area = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
     if (!drawn.wiresOf.has(wire.node)) drawn.wiresOf.set(wire.node, []);
     drawn.wiresOf.get(wire.node).push(wire);
   }
@@ -87,15 +90,6 @@ function draw() {
   showLit();
   showFound();
   focusable();
-}
-
-// The same drawing, read from the inputs down to the result.
-function mirror(boxes, wires, height) {
-  for (const box of boxes) box.y = height - box.y;
-  for (const wire of wires) {
-    if (wire.end) wire.end.y = height - wire.end.y;
-    wire.points = wire.points.map(([x, y]) => [x, height - y]).reverse();
-  }
 }
 
 function makeAll() {
@@ -118,14 +112,14 @@ function makeWire(wire) {
 }
 
 function drawWire(wire, lines, labels, cards) {
-  wire.path = element("path", { class: "wire", d: Layered.curve(wire.points) });
+  wire.path = element("path", { class: "wire", d: Layered.curve(wire) });
   lines.append(wire.path);
-  const [x, y] = wire.points[data.forward ? wire.points.length - 1 : 0], side = data.forward ? -6 : 13;
+  const [[x, y], [, beyond]] = data.forward ? wire.points.slice(-2).reverse() : wire.points, side = beyond < y ? -6 : 13;
   const words = [state.edges && wire.count > 1 ? `${wire.index}` : "", wire.output ? `output ${wire.output}` : ""].filter(Boolean).join(", ");
   if (words) lines.append(element("text", { class: "small", x: x + 6, y: y + side }, words));
   wire.label = element("g", { class: "label" });
   labels.append(wire.label);
-  if (wire.end) cards.append((wire.chip = drawFar(wire)));
+  if (wire.reference) cards.append((wire.chip = drawFar(wire)));
 }
 
 function farText(item) {
@@ -136,7 +130,7 @@ function farText(item) {
 }
 
 function drawFar(wire) {
-  const item = drawn.items.get(wire.to), { x, y, width, height } = wire.end;
+  const item = drawn.items.get(wire.to), { x, y, width, height } = wire.reference;
   const name = item.kind === "chain" ? chainText(item.chain) : titleOf(nodes[item.id]);
   const chip = element("g", { class: "node far", role: "link", "aria-label": `reference to ${name}`, "data-to": wire.to });
   chip.append(

@@ -28,12 +28,10 @@ function cull() {
     hide(item.card, !near);
   }
   for (const wire of drawn.wires) {
-    const [first, last] = [wire.points[0], wire.points[wire.points.length - 1]];
-    const side = Math.min(first[0], last[0]) > right || Math.max(first[0], last[0]) < left;
-    const near = !side && last[1] >= top && first[1] <= bottom;
+    const near = wire.area[0] <= right && wire.area[1] >= left && wire.area[2] <= bottom && wire.area[3] >= top;
     if (near) makeWire(wire);
     hide(wire.path, !near);
-    if (wire.chip) hide(wire.chip, !shown(wire.end));
+    if (wire.chip) hide(wire.chip, !shown(wire.reference));
   }
 }
 
