@@ -41,7 +41,8 @@ class Graph:
         roots = [root for root in map(probe.root_of, tensors) if root is not None]
         self.skeleton = walk(dict.fromkeys(roots))
         self.describer = Describer(self.skeleton, source, self.names, probe=probe)
-        self._watched = values
+        # What was written in place has another node since, and another value.
+        self._watched = {n: t for n, t in (values or {}).items() if t.grad_fn is n}
         self.facts: Any = None  # gradcli.graphs.torch_facts.Facts of the program that made it
         self.error: str | None = None  # what ended that program
         self.recorder: Any = None

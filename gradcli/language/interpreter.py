@@ -177,6 +177,8 @@ class Machine:
                     node = node.node
                 if node.span is None:
                     node.span = span
+                    if value.label is not None:  # written in place: the name goes with the tensor
+                        node.label = value.label
         elif isinstance(value, (tuple, list)):
             for item in value:
                 if isinstance(item, self.tensor):

@@ -272,3 +272,10 @@ def test_ascii_where_the_locale_has_no_utf_8(env, ascii):
     text = piped("graph", *PRODUCT, **env).stdout
     assert text.isascii() == ascii
     assert ("|- MulBackward0 y" in text) == ascii
+
+
+def test_what_is_written_in_place_keeps_its_name_and_shows_no_later_value() -> None:
+    lines = run("h = x*2; h += 1; h *= 3; h.sum()", "--x", "1,2", "--forward", "--values")
+    rows = [line.split("(2,)") for line in lines.stdout.splitlines()[:4]]
+    assert [row[0].split()[-1] for row in rows] == ["x", "h", "h", "h"]
+    assert [row[1].split() for row in rows][1:3] == [["x*2"], ["=", "[3,", "5]", "h", "+=", "1"]]
