@@ -124,18 +124,16 @@ def is_plain(tensor: Any) -> bool:
 
     Nor do elements of it share memory.
     """
-    return not modes.unusual and type(tensor) is Tensor and tensor.node is None and _lies(tensor)
+    return _is_quiet(tensor) and tensor.node is None
 
 
 def _is_quiet(tensor: Any) -> bool:
-    """As `is_plain`, where gradients are not recorded: then it may have a history."""
-    silent = modes.unusual and modes.current().silent and type(tensor) is Tensor
-    return _lies(tensor) if silent else is_plain(tensor)
-
-
-def _lies(tensor: Tensor) -> bool:
+    """As `is_plain`; where gradients are not recorded, it may have a history."""
+    if type(tensor) is not Tensor or modes.differentiating:
+        return False
+    state = modes.local.state if modes.unusual else None
     return (
-        not modes.differentiating
+        (tensor.node is None if state is None else state.silent)
         and not tensor.inference
         and tensor.tangents is None
         and type(tensor.array) is np.ndarray
@@ -182,7 +180,7 @@ def raise_on_overlap(tensor: Tensor, operands: Iterable[Any], apart: bool = Fals
         if (
             isinstance(other, ARRAYS)
             and np.may_share_memory(written, other)
-            and (apart or (other is not written and not _same_elements(other, written)))
+            and (apart or (other is not written and not same_elements(other, written)))
             and _dense(other)
         ):
             raise RuntimeError(
@@ -192,7 +190,7 @@ def raise_on_overlap(tensor: Tensor, operands: Iterable[Any], apart: bool = Fals
             )
 
 
-def _same_elements(a: Any, b: Any) -> bool:
+def same_elements(a: Any, b: Any) -> bool:
     return address(a) == address(b) and (a.shape, a.strides) == (b.shape, b.strides)
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.core import modes
 from gradcli.core.batched_arrays import BatchedArray
-from gradcli.core.tensor import Tensor, track, wrap
-from gradcli.core.views import bump, is_plain
+from gradcli.core.tensor import Tensor, track_view, wrap
+from gradcli.core.views import bump, is_plain, same_elements
 from gradcli.movement import reshaping
 from gradcli.system import dtypes
 from gradcli.system.array_memory import ARRAYS
@@ -35,9 +36,7 @@ def getitem(input: Any, key: Any) -> Any:
     """`input[key]`; IndexError and TypeError in PyTorch's words for what is no index."""
     kind = type(key)
     if kind in _SIMPLE and is_plain(input) and (part := _part(input.array, key)) is not None:
-        out = wrap(part)
-        track(out, input)
-        return out
+        return track_view(wrap(part), input, False, modes.local.state)
     if kind is int:
         return _select(input, key, 0, 0)
     if kind is slice:
@@ -92,27 +91,28 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
 
 
 _NUMBERS = (bool, int, float, complex)
-
-
-_SIMPLE = frozenset([int, slice, tuple])
-_WHOLE = frozenset([int, type(None)])
+_SIMPLE = frozenset([int, slice, tuple, Tensor])
+_IN_MEMORY = frozenset([np.ndarray, np.int64])
+_BOUNDS = frozenset([int, type(None)])
 
 
 def _part(array: Any, key: Any) -> Any:
     """The view that integers and slices give of an array in one step; None where steps must be told."""
-    keys = key if type(key) is tuple else (key,)
-    for k in keys:
-        if type(k) is slice:
-            step = k.step
-            if not (step is None or (type(step) is int and step > 0)):
+    keys = list(key) if type(key) is tuple else [key]
+    for at, k in enumerate(keys):
+        kind = type(k)
+        if kind is Tensor and type(k.array) in _IN_MEMORY and not k.array.ndim:
+            if k.array.dtype.kind != "i":
                 return None
-            if not (type(k.start) in _WHOLE and type(k.stop) in _WHOLE):
+            keys[at] = int(k.array)
+        elif kind is slice:
+            if not {type(k.start), type(k.stop), type(k.step)} <= _BOUNDS or (k.step or 1) < 0:
                 return None
-        elif type(k) is not int:
+        elif kind is not int:
             return None
     try:
         found = array[(*keys, ...)]
-    except IndexError:
+    except (IndexError, ValueError):
         return None
     return found if found.size else None  # PyTorch and NumPy differ in where nothing lies
 
@@ -126,7 +126,8 @@ def _fits(value: Any, place: Any) -> bool:
             return False
         if value.inference or value.tangents or (array.shape and array.shape != place.shape):
             return False
-        return not place.shape or not np.may_share_memory(array, place)
+        shared = place.shape and np.may_share_memory(array, place)
+        return not shared or same_elements(array, place)
     least = {float: -1e38, int: -(2**53)}.get(type(value))
     kinds = "fdl" if type(value) is int else "fd"
     return least is not None and dtype.char in kinds and least < value < -least

@@ -11,6 +11,8 @@ import gradcli
 KEYS = [
     *(0, -1, 3, (0, 1), (0, 0, 0), (1, 2, 3, 0), (), None, (None, 0), (True,), (..., 0)),
     *(slice(None), slice(1, 3), slice(3, 1), slice(-2, None), slice(None, None, 2), slice(-9, 2)),
+    *(lambda m: m.tensor(1), lambda m: (m.tensor(0), m.tensor(-1)), lambda m: m.tensor([1, 0])),
+    *(slice(None, None, 0), slice(None, None, -1)),
     *((0, slice(None)), (slice(1, 2), None, 0), (slice(None), 1, slice(0, 2)), (slice(None), 7)),
 ]
 VALUES = {
@@ -27,6 +29,7 @@ def outcome(m: Any, kind: str, key: Any, value: Any) -> Any:
     """What a write gives, as text, with the versions of the tensor and of a view."""
     a = m.arange(24).reshape(2, 3, 4).to(getattr(m, kind))
     view = a.view(-1)
+    key = key(m) if callable(key) else key
     try:
         part = a[key]
         read = [tuple(part.shape), part.tolist(), part._base is a]
