@@ -94,6 +94,19 @@ class Calls:
         joined = ".".join(part for part in (self.prefix(number), below) if part)
         return joined or self.kinds[call]
 
+    def holder(self, call: int) -> tuple[str, str] | None:
+        """The class and path of the list (or the like) that holds what was called; None: its caller."""
+        number, below = self._paths[call]
+        above = below.rpartition(".")[0]
+        caller = self.parents[call]
+        if not above or (caller >= 0 and self._paths[caller] == (number, above)):
+            return None
+        try:
+            kind = type(self.roots[number].get_submodule(above)).__name__
+        except AttributeError:  # made on the way
+            return None
+        return kind, ".".join(part for part in (self.prefix(number), above) if part)
+
     def took(self, call: int, direction: int, seconds: float) -> None:
         """An operation of a call has run; direction: 0 forward, 1 backward."""
         self.seconds.setdefault(call, [0.0, 0.0])[direction] += seconds

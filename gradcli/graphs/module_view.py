@@ -35,8 +35,9 @@ class Part:
 class Modules:
     """The modules of a graph, by path, in order of the forward pass.
 
-    A box is a call of a module, by its number, or a run of calls of equal siblings one after another,
-    which has a number beyond those of the calls.
+    A box is a call of a module, by its number, or what has a number beyond those of the calls: a run of
+    calls of equal siblings one after another, or a stage, which is a list of modules (never called itself)
+    whose items are called one after another, with what their caller computes in between.
     """
 
     def __init__(self, calls: Calls, describer: Describer) -> None:
@@ -50,10 +51,20 @@ class Modules:
                 self.of[i] = call
         self.runs: dict[int, list[int]] = {}
         self._run_of: dict[int, int] = {}
+        self.stages: dict[int, list[int]] = {}
+        self._stage_of: dict[int, int] = {}
         self.parts = self._parts()
         for run, members in enumerate(self._find_runs(), len(calls)):
             self.runs[run] = members
             self._run_of.update(dict.fromkeys(members, run))
+        self._between: dict[int, int] = {}  # node of a stage that its modules' caller made -> stage
+        for stage, members in enumerate(self._find_stages(), len(calls) + len(self.runs)):
+            self.stages[stage] = members
+            self._stage_of.update(dict.fromkeys(members, stage))
+            first, last = (self._turn(self._inside[members[k]][k]) for k in (0, -1))
+            caller = calls.parents[members[0]]
+            inner = (i for i, call in self.of.items() if call == caller)
+            self._between.update({i: stage for i in inner if first < self._turn(i) < last})
 
     def _parts(self, runs: Collection[int] = ()) -> dict[str, Part]:
         found: dict[str, Part] = {}
@@ -88,13 +99,36 @@ class Modules:
         """The nodes of every module, with the leaves that they lead to, by path."""
         return {path: sorted({*part.nodes, *part.leaves}) for path, part in self.parts.items()}
 
-    # -- runs of siblings --------------------------------------------------------------------------
-    def _find_runs(self) -> list[list[int]]:
-        """Calls of equal modules one after another: alike in class, nodes and shapes of parameters."""
-        inside: dict[int, list[int]] = {}
+    # -- runs of siblings, and lists ---------------------------------------------------------------
+    @cached_property
+    def _inside(self) -> dict[int, list[int]]:
+        """The nodes of each call, with those of its parts, in order of time."""
+        found: dict[int, list[int]] = {}
         for i in sorted(self.of, key=self._turn):
             for call in self.calls.above(self.of[i]):
-                inside.setdefault(call, []).append(i)
+                found.setdefault(call, []).append(i)
+        return found
+
+    def _find_stages(self) -> list[list[int]]:
+        """Calls of what one list holds, one after another; not where a run says the same."""
+        spans: dict[tuple[int, str], list[list[int]]] = {}
+        last: dict[int, str] = {}  # the list whose modules are called, by caller
+        for call in sorted(self._inside):
+            caller, holder = self.calls.parents[call], self.calls.holder(call)
+            path = "" if holder is None else holder[1]
+            known = spans.setdefault((caller, path), [])
+            if last.get(caller) == path and known:
+                known[-1].append(call)
+            else:
+                known.append([call])
+            last[caller] = path
+        whole = (known[0] for (_, path), known in spans.items() if path and len(known) == 1)
+        runs = [set(run) for run in self.runs.values()]
+        return [one for one in whole if len(one) > 1 and not any(run >= set(one) for run in runs)]
+
+    def _find_runs(self) -> list[list[int]]:
+        """Calls of equal modules one after another: alike in class, nodes and shapes of parameters."""
+        inside = self._inside
         found: list[list[int]] = []
         last: dict[int, list[int]] = {}  # the run that grows, by caller
         alike = {call: self._signature(call, nodes) for call, nodes in inside.items()}
@@ -141,14 +175,19 @@ class Modules:
         return sorted(inner, key=self._turn)
 
     # -- boxes -------------------------------------------------------------------------------------
-    def boxes(self, call: int, runs: Collection[int]) -> list[int]:
-        """The boxes around a call, from the outermost, and itself; runs: those that count."""
+    def boxes(self, call: int, counting: Collection[int]) -> list[int]:
+        """The boxes around a call, from the outermost, and itself; counting: runs and stages that do."""
         found = []
         for one in self.calls.above(call):
-            if self._run_of.get(one) in runs:
-                found.append(self._run_of[one])
+            groups = (self._stage_of.get(one, -1), self._run_of.get(one, -1))
+            found += [group for group in groups if group in counting]
             found.append(one)
         return found
+
+    def around(self, i: int, counting: Collection[int]) -> list[int]:
+        """The boxes around a node, from the outermost."""
+        stage = self._between.get(i, -1)
+        return [*self.boxes(self.of[i], counting), *([stage] if stage in counting else [])]
 
     def folded(self, options: Any) -> dict[int, int]:
         """Node -> the box that it is folded into; what an open module does itself has none.
@@ -161,11 +200,11 @@ class Modules:
         depth = options.depth
         if depth == 0:
             return {}
-        chains = {
-            i: self.boxes(call, () if options.collapse is False else self.runs)
-            for i, call in self.of.items()
-        }
-        callers = set(self.calls.parents)
+        counting = set() if options.collapse is False else {*self.runs}
+        if depth is None:
+            counting |= {*self.stages}
+        chains = {i: self.around(i, counting) for i in self.of}
+        callers = {*self.calls.parents, *self.stages}
         kept = {box for name in names_of(options.fold) for box in self._called(name)}
         opens = self._opened(names_of(options.open))
         if depth is not None:
@@ -194,12 +233,17 @@ class Modules:
 
     def _above(self, box: int) -> list[int]:
         """A box, and those that it is in."""
-        found = self.boxes(self.runs.get(box, [box])[0], self.runs)
+        found = self.boxes(self._members(box)[0], {*self.runs, *self.stages})
         return found[: found.index(box) + 1]
+
+    def _members(self, box: int) -> list[int]:
+        """The calls that a box stands for."""
+        return self.runs.get(box) or self.stages.get(box) or [box]
 
     def _called(self, name: str) -> list[int]:
         """The boxes that a name means: calls, or the runs of what a list of that name holds."""
-        known = {path: part.calls for path, part in self.parts.items()}
+        known = {self.title(stage)[1]: {stage} for stage in self.stages}
+        known |= {path: part.calls for path, part in self.parts.items()}
         found = [
             c for path, calls in known.items() if f".{path}".endswith(f".{name}") for c in calls
         ]
@@ -214,7 +258,7 @@ class Modules:
 
     def chains(self) -> dict[int, list[int]]:
         """Node -> the boxes that it was made in, outermost first; a leaf's are those of all its users."""
-        found = {i: self.boxes(call, self.runs) for i, call in self.of.items()}
+        found = {i: self.around(i, {*self.runs, *self.stages}) for i in self.of}
         users: dict[int, list[list[int]]] = {}
         for i in range(len(self.skeleton)):
             for edge in self.skeleton.edges[i]:
@@ -231,6 +275,10 @@ class Modules:
 
     def title(self, box: int) -> tuple[str, str]:
         """The class and the path of the module that was called; of a run the first and the last."""
+        if box in self.stages:
+            holder = self.calls.holder(self.stages[box][0])
+            assert holder is not None
+            return holder
         run = self.runs.get(box)
         if run is None:
             return self.calls.kinds[box], self.calls.path(box)

@@ -487,6 +487,43 @@ def test_networks_as_people_have_them(make: Any, shape: tuple[int, ...]) -> None
     assert time.process_time() - start < 6
 
 
+class Levels(nn.Module):  # type: ignore[misc]
+    """A network of two halves whose levels are lists, which nobody calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down, self.up = (
+            nn.ModuleList(nn.ModuleList([nn.Linear(n, 4), nn.ReLU()]) for _ in range(5))
+            for n in (4, 8)
+        )
+
+    def forward(self, x: Any) -> Any:
+        kept = []
+        for linear, activation in self.down:
+            x = activation(linear(x) * 2)
+            kept.append(x)
+        for linear, activation in self.up:
+            x = activation(linear(torch.cat((x, kept.pop()), 1)))
+        return x
+
+
+def test_a_list_of_modules_is_a_box_with_what_is_computed_between_them() -> None:
+    model = Levels()
+    with graphs.watching(model):
+        loss = model(torch.randn(2, 4)).sum()
+    graph = graphs.inspect(loss, model=model)
+    drawn = graph.picture(by="module")
+    boxes = {card.name: card for card in drawn.cards if card.kind == "fold"}
+    assert {*boxes} == {f"{half}.{k}" for half in ("down", "up") for k in range(5)}
+    assert boxes["down.2"].title == "ModuleList"
+    assert boxes["down.2"].lines[0] == ("detail", "4 nodes, 20 parameters")  # with the product
+    skips = {(drawn.cards[w.source].title, drawn.cards[w.target].name) for w in drawn.wires}
+    assert {("CatBackward0", f"down.{k}") for k in range(5)} <= skips
+    opened = graph.picture(by="module", open="down.2")
+    names = {card.name for card in opened.cards}
+    assert "down.2" not in names and {"down.2.0", "down.2.1", "down.3"} <= names
+
+
 def test_torch_is_not_imported_unless_it_is_the_users() -> None:
     code = (
         "import sys; from gradcli.graphs import inspect; import gradcli as t;"
