@@ -172,7 +172,7 @@ def _cuts(heights: list[float], passing: list[int], count: int) -> list[int]:
         best, least, above = 0, -1.0, 0.0
         for layer, height in enumerate(heights):
             off = abs(above - ideal)
-            cost = off / room + (0 if off > room else passing[layer] - 1_000)
+            cost = 3 * off / room + (0 if off > room else passing[layer] - 1_000)
             after = found[-1] if len(found) > 0 else 0
             if layer > after and (best == 0 or cost < least):
                 best, least = layer, cost

@@ -74,6 +74,19 @@ class Browser:
         body = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
         self._call("POST", f"{self.session}/goog/cdp/execute", body)
 
+    def dark(self, dark: bool) -> None:
+        """Prefer dark colours, or light ones."""
+        media = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        body = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": [media]}}
+        self._call("POST", f"{self.session}/goog/cdp/execute", body)
+
+    def thumbnail(self, width: int, height: int, scale: float) -> bytes:
+        """A small PNG of the window."""
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
+        body = {"cmd": "Page.captureScreenshot", "params": {"clip": clip, "format": "png"}}
+        found = self._call("POST", f"{self.session}/goog/cdp/execute", body)
+        return base64.b64decode(found["data"])
+
     def open_at(self, path: Path, fragment: str) -> None:
         """Load a file at a place in it, from anew."""
         self._call("POST", f"{self.session}/url", {"url": "about:blank"})
@@ -139,7 +152,3 @@ class Browser:
             entry["message"]
             for entry in self._call("POST", f"{self.session}/se/log", {"type": "browser"})
         ]
-
-    def screenshot(self, path: Path) -> None:
-        """Write a picture of the window."""
-        path.write_bytes(base64.b64decode(self._call("GET", f"{self.session}/screenshot")))

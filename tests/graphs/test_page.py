@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from importlib.resources import files
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 import tensors
 from browser import CHROMIUM, DRIVER, Browser
+from png import read_png
 
 # Whether the page is as wide as the window, the panel in it, and the running node on the canvas.
 SEEN = """
@@ -52,6 +54,8 @@ touch("pointermove", 2, 100);
 touch("pointerup", 1, -100);
 touch("pointerup", 2, 100);
 """
+
+SCREENS = Path(__file__).parent.parent / "golden" / "screens"
 
 chromium = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None, reason="chromium and chromedriver are not installed"
@@ -465,3 +469,31 @@ class TestInChromium:
         )
         assert drawn[0] == [pytest.approx([box.x, box.y]) for box in boxes]
         assert drawn[1] == [layered_layout.curve(wire) for wire in found.wires]
+
+    @pytest.mark.parametrize("dark", [False, True])
+    @pytest.mark.parametrize("width", [1280, 400])
+    def test_it_looks_as_it_did(
+        self, width: int, dark: bool, browser: Browser, tmp_path: Path
+    ) -> None:
+        """Thumbnails, for fonts differ; GRADCLI_UPDATE_GOLDEN=1 takes them anew: look at them."""
+        path = tmp_path / "page.html"
+        graph = tensors.example().backpropagate()
+        path.write_text(graph.to_html(values=True, grads=True), encoding="utf-8")
+        try:
+            browser.resize(width, 800)
+            browser.dark(dark)
+            browser.open_at(path, "#step=4")
+            browser.wait("document.documentElement.dataset.ready")
+            browser.run("return new Promise((done) => setTimeout(done, 400))")  # colours fade in
+            found = browser.thumbnail(width, 800, 0.1)
+        finally:
+            browser.dark(False)
+            browser.resize(1280, 800)
+        stored = SCREENS / f"{width}-{'dark' if dark else 'light'}.png"
+        if os.environ.get("GRADCLI_UPDATE_GOLDEN"):
+            stored.write_bytes(found)
+        (w, h, now), (was_w, was_h, before) = read_png(found), read_png(stored.read_bytes())
+        assert (w, h) == (was_w, was_h) == (width // 10, 80)
+        pairs = zip(now, before, strict=True)
+        far = sum(max(abs(a - b) for a, b in zip(*pair, strict=True)) > 40 for pair in pairs)
+        assert far < 0.04 * len(now)

@@ -74,7 +74,7 @@ function draw() {
   const found = Layered.turned(Layered.layout(boxes, wires, window), false, Boolean(data.forward));
   keys.forEach((key, i) => (items.get(key).box = boxes[i]));
   const groups = { lines: element("g"), cards: element("g"), labels: element("g") };
-  Object.assign(drawn, { items, wires, groups, owner: owners(items), width: found.width, height: found.height });
+  Object.assign(drawn, { items, wires, groups, owner: owners(items), width: found.width, height: found.height, columns: found.columns });
   drawn.layers = found.layers.map((layer) => layer.filter((i) => i < keys.length && keys[i][0] !== "x").map((i) => keys[i]));
   drawn.wiresOf = new Map();
   for (const wire of wires) {
@@ -161,10 +161,13 @@ function drawItem(item) {
     if (role === "grad") item.grad = text;
     card.append(text);
   });
-  if (foldable(item)) card.append(drawFold(item, x, y + height / 2));
+  if (foldable(item)) card.append(drawFold(item, x, upward(item.box) ? top : top + height));
   item.card = card;
   return card;
 }
+
+// Whether gradients leave a box at its upper edge: in every other column, and where all is read forward.
+const upward = (box) => (box.column % 2 === 1) !== (Boolean(data.forward) && drawn.columns % 2 === 1);
 
 const foldable = (item) => item.kind === "chain" || (item.kind === "node" && inputs[item.id].length > 0 && !roots.includes(item.id)) || (item.kind === "node" && closed(item.id));
 

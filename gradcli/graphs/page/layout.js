@@ -182,7 +182,7 @@ const Layered = (() => {
       [best, least, above] = [0, -1.0, 0.0];
       for (let [layer, height] of enumerate(heights)) {
         off = abs((above - ideal));
-        cost = ((off / room) + ((off > room) ? 0 : (passing[layer] - 1000)));
+        cost = (((3 * off) / room) + ((off > room) ? 0 : (passing[layer] - 1000)));
         after = ((found.length > 0) ? found.at(-1) : 0);
         if (((layer > after) && ((best === 0) || (cost < least)))) {
           [best, least] = [layer, cost];

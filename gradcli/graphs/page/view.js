@@ -79,7 +79,8 @@ function fit(least = 0) {
   const root = roots.length ? drawn.items.get(keyOf(roots[0])) : null;
   const whole = drawn.height * scale <= h - margin;
   const x = drawn.width * scale <= w - margin ? (w - drawn.width * scale) / 2 : w / 2 - (root ? root.box.x : 0) * scale;
-  move(x, whole ? (h - drawn.height * scale) / 2 : margin, scale);
+  // Never below the buttons.
+  move(x, whole ? Math.max(margin, (h - drawn.height * scale) / 2) : margin, scale);
 }
 
 function reveal({ x, y, width, height }, always = false) {
