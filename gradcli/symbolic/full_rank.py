@@ -37,9 +37,9 @@ def singular(program: Program, arrays: Mapping[str, Any], names: Mapping[str, An
         try:
             with quiet():  # of leaves, so that nodes know where they come from
                 result, trace = traced_run(program, {**arrays, **drawn}, real, True, names)
-        except (LanguageError, RuntimeError):
+            found = _without_rank(calls([trace.value_of(result)]))
+        except (LanguageError, RuntimeError):  # such as a matrix with NaN
             continue
-        found = _without_rank(calls([trace.value_of(result)]))
         if found is None:
             return None
     return found

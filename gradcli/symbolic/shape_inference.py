@@ -18,7 +18,7 @@ shapes, and NaN is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, permutations, product
+from itertools import chain, combinations, islice, permutations, product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ from gradcli.transforms.traced_run import traced_run
 Shape = tuple[int, ...]
 Sizes = tuple[int | str, ...]  # a shape in which letters stand for sizes
 Shapes = dict[str, Shape]
+Axis = tuple[str, int]
 Suits = Callable[[Mapping[str, Any]], bool]
 
 SIZE = 3  # the size of every dimension while ranks are tried
@@ -79,13 +80,17 @@ class Inference:
         self.free, self.names, self.suits = free, names, suits
         self.square = True
         self._tried: dict[tuple[Shape, ...], _Trial | None] = {}
+        self._reached: dict[tuple[Shape, ...], tuple[int, int]] = {}  # how far trials ran that failed
 
     def trial(self, shapes: Mapping[str, Shape]) -> _Trial | None:
         """A trial run on values of these shapes; None if it fails or they do not suit."""
-        key = tuple(shapes[n] for n in self.free)
+        key = self._key(shapes)
         if key not in self._tried:
             self._tried[key] = self._run(shapes)
         return self._tried[key]
+
+    def _key(self, shapes: Mapping[str, Shape]) -> tuple[Shape, ...]:
+        return tuple(shapes[n] for n in self.free)
 
     def _run(self, shapes: Mapping[str, Shape]) -> _Trial | None:
         every = enumerate({**self.declared, **shapes}.items())
@@ -93,8 +98,11 @@ class Inference:
         try:
             with quiet():
                 found, trace = traced_run(self.program, given, (), True, self.names)
-        except LanguageError:
+        except LanguageError as error:
+            start, end = error.span or (0, -1)
+            self._reached[self._key(shapes)] = end, -start  # the order in which nodes are evaluated
             return None
+        self._reached[self._key(shapes)] = len(self.program.source) + 1, 0
         if self.suits and not self.suits(given):
             return None
         value = trace.value_of(found)
@@ -170,26 +178,33 @@ class Inference:
     def _loosened(self, shapes: Shapes) -> Shapes:
         """The shapes with dimensions that need not be equal made different."""
         axes = [(n, i) for n, s in shapes.items() for i in range(len(s))]
-        current = shapes
-        left = axes
-        size = SIZE
+        current, left, size = shapes, axes, SIZE
         while left:
-            first, *others = left
-            for group in _groups(first, others):
-                trial = {
-                    n: tuple(size + 1 if (n, i) in group else k for i, k in enumerate(s))
-                    for n, s in current.items()
-                }
-                if self.trial(trial):
+            group = self._together(left, current, size + 1)
+            if group and len(group) < len(axes):
+                current, size = _moved(current, group, size + 1), size + 1
+            left = [a for a in left[1:] if a not in group]
+        return self._of_full_rank(current, shapes) if _count(current) <= MOST else shapes
+
+    def _together(self, axes: list[Axis], shapes: Shapes, size: int) -> list[Axis]:
+        """The axes that must change to a size together with the first; [] if it cannot change.
+
+        Those are added with which the program runs furthest.
+        """
+        group, reached = axes[:1], (-2, 0)
+        while not self.trial(moved := _moved(shapes, group, size)):
+            reached = max(reached, self._reached[self._key(moved)])
+            left = [a for a in axes if a not in group]
+            for more in chain(combinations(left, 1), combinations(left, 2)):
+                moved = _moved(shapes, [*group, *more], size)
+                if self.trial(moved) or self._reached[self._key(moved)] > reached:
+                    group = [*group, *more]
                     break
             else:
-                left = others
-                continue
-            if len(group) == len(axes):
-                return shapes  # all equal: nothing is won by another size
-            current, size = trial, size + 1
-            left = [a for a in others if a not in group]
-        return self._of_full_rank(current, shapes) if _count(current) <= MOST else shapes
+                return []
+            if len(self._tried) > MOST_TRIES:
+                return []
+        return group
 
     def _of_full_rank(self, shapes: Shapes, alike: Shapes) -> Shapes:
         """The shapes with their sizes permuted so that no matrix that needs full rank is singular.
@@ -294,13 +309,11 @@ def _ranks(free: Sequence[str]) -> list[tuple[int, ...]]:
     return found + sorted(batched, key=lambda ranks: (max(ranks), -sum(ranks)))
 
 
-def _groups(first: Any, others: list[Any]) -> Iterator[list[Any]]:
-    """Groups of axes that may have to change together with the first."""
-    yield [first]
-    yield from ([first, o] for o in others)
-    yield from ([first, a, b] for i, a in enumerate(others) for b in others[i + 1 :])
-    if len(others) > 2:
-        yield [first, *others]
+def _moved(shapes: Shapes, axes: Sequence[Axis], size: int) -> Shapes:
+    """The shapes with these axes changed to a size."""
+    return {
+        n: tuple(size if (n, i) in axes else k for i, k in enumerate(s)) for n, s in shapes.items()
+    }
 
 
 # -- what a program requires ----------------------------------------------------------------------
