@@ -24,11 +24,11 @@ from gradcli.symbolic.exact_numbers import ONE
 from gradcli.symbolic.expression_evaluation import constants, evaluate
 from gradcli.symbolic.expressions import Expression, call, is_call, name, number, value_of
 from gradcli.symbolic.formulas import exact_constants
-from gradcli.symbolic.full_rank import asks_for_rank, singular, singular_said
 from gradcli.symbolic.generic_points import as_exact_as
 from gradcli.symbolic.lifting import Lifter, NoExpression
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.simplify import canonicalise
+from gradcli.symbolic.sound_sizes import are_square, asks_for_rank, singular, singular_said
 from gradcli.system import dtypes
 from gradcli.tracing.calls import Value, calls
 from gradcli.tracing.tracer import Tracer, trace_program
@@ -46,7 +46,7 @@ class Derivatives:
     variable. branched: whether the program branched on a value, so that the derivatives hold on this
     path only. lower: the derivatives of all lower orders, the first order first. kind: "gradient",
     "Jacobian" and so on. beyond: whether as_strided read outside of its operand (`Tracer.beyond`).
-    ranked: whether a matrix in the program must have full rank (`symbolic.full_rank`).
+    sized: whether matrices in the program are square, or must have full rank (`symbolic.sound_sizes`).
     named: (the program's own names in order, with their expressions; the derivatives over these), where
     the program has some. assumed: the assumptions under which they hold (`symbolic.assumptions`).
     alone: the only shapes for which they hold, in words ("for x of shape (3,) alone"); "" if no others
@@ -57,7 +57,7 @@ class Derivatives:
 
     __slots__ = (
         *("alone", "assumed", "beyond", "branched", "by", "lower"),
-        *("named", "program", "ranked", "shape", "value", "variables"),
+        *("named", "program", "shape", "sized", "value", "variables"),
     )
 
     def __init__(
@@ -74,7 +74,7 @@ class Derivatives:
         self.by, self.shape, self.branched, self.lower = by, shape, branched, lower
         self.assumed: Any = None
         self.named: tuple[dict[str, Expression], dict[str, Expression]] | None = None
-        self.beyond = self.ranked = False
+        self.beyond = self.sized = False
         self.alone = ""
 
     @property
@@ -172,7 +172,7 @@ def _differentiated(
         }
     value = rewrite(first.value, released)
     found = Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
-    found.named, found.ranked = None if lower else first.named, first.ranked
+    found.named, found.sized = None if lower else first.named, first.sized
     return found
 
 
@@ -376,8 +376,10 @@ def _on_path(
         value = trace.value_of(result)
         forward = calls([value])
         given = {id(c) for c in forward}
-        ranked = asks_for_rank(forward)
-        if ranked and (operand := singular(program, arrays, names)) is not None:
+        sized = any(c.primitive.index for c in forward) and are_square(forward)
+        if (ranked := asks_for_rank(forward)) and (
+            operand := singular(program, arrays, names)
+        ) is not None:
             raise NoExpression(singular_said(operand, program, arrays))
         with _worded(program):
             grads = trace.gradients(result, [trace.variables[n] for n in wanted])
@@ -398,7 +400,7 @@ def _on_path(
     if more and not known and not alg.is_bare(whole):  # the whole value is held constant
         whole = call("detach", [whole], whole.shape)
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
-    found.beyond, found.ranked = trace.beyond, ranked
+    found.beyond, found.sized = trace.beyond, sized or ranked
     if named is not None:
         definitions, made = named
         pairs = zip(wanted, made, strict=True)

@@ -61,7 +61,7 @@ class Blocks(Derivatives):
     ) -> None:
         value = rewrite(base.value, released)
         super().__init__(base.program, base.variables, value, by, base.shape, base.branched)
-        self.kind, self.ranked = kind, base.ranked
+        self.kind, self.sized = kind, base.sized
         self.blocks, self.skipped = {k: p for k, p in blocks.items() if k in by}, skipped
 
 

@@ -21,7 +21,6 @@ from gradcli.language.program import Program
 from gradcli.symbolic.differentiate import Derivatives, differentiate
 from gradcli.symbolic.expression_evaluation import evaluate
 from gradcli.symbolic.expressions import Expression, is_size, name, order
-from gradcli.symbolic.full_rank import singular
 from gradcli.symbolic.generic_points import (
     Arrays,
     Generic,
@@ -36,6 +35,7 @@ from gradcli.symbolic.generic_points import (
 from gradcli.symbolic.printed_text import Printed, printed
 from gradcli.symbolic.simplify import searching
 from gradcli.symbolic.size_conditions import Conditions
+from gradcli.symbolic.sound_sizes import is_sound
 from gradcli.symbolic.symbolic_shapes import (
     FAR,
     GENERIC,
@@ -85,14 +85,16 @@ class Claim:
     """The claim that the text `made` is the derivatives `found`.
 
     names: other names that the program may read. beside: a difference at the user's point in elements
-    where the tape is not finite; neither is wrong, but the user is told.
+    where the tape is not finite; neither is wrong, but the user is told. lettered: whether letters say the
+    shapes, so that what is square stays so.
     """
 
-    __slots__ = ("beside", "found", "made", "names", "parsed", "wrt")
+    __slots__ = ("beside", "found", "lettered", "made", "names", "parsed", "wrt")
 
     def __init__(self, found: Derivatives, made: Printed, names: Arrays) -> None:
         self.found, self.made, self.names = found, made, names
         self.beside: Difference | None = None
+        self.lettered = False
         self.wrt = list(found.by)
         shown = made if made.form in ("text", "json") else printed(found)
         self.parsed = {n: parse("\n".join([*shown.lines, t])) for n, t in shown.by.items()}
@@ -203,7 +205,7 @@ class Claim:
         """Whether the program runs at a point whose shapes fit the assumptions."""
         if self.found.assumed is not None and not self.found.assumed.fit(arrays):
             return False
-        if self.found.ranked and singular(self.found.program, arrays, self.names) is not None:
+        if self.found.sized and not is_sound(self.found.program, arrays, self.names, self.lettered):
             return False
         try:
             names = {**self.names, **_leaves(arrays, ())}
@@ -362,7 +364,7 @@ class Elsewhere:
 
     def __init__(self, claim: Claim, arrays: Arrays, given: bool, lettered: bool) -> None:
         self.claim, self.arrays, self.given, self.lettered = claim, arrays, given, lettered
-        self.branched = claim.found.branched
+        self.branched, claim.lettered = claim.found.branched, lettered
         self.values = (REPEATED,) if self.branched else (GENERIC, WITHIN)
         self.others = () if self.branched else (WITHIN, REPEATED)
         self.near = landmarks(claim.found.program, arrays)

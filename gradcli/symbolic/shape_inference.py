@@ -17,7 +17,7 @@ shapes, and NaN is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice, permutations, product
 from math import prod
 from typing import Any, NamedTuple
@@ -27,8 +27,9 @@ import numpy as np
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
-from gradcli.symbolic.full_rank import asks_for_rank, singular
 from gradcli.symbolic.generic_points import quiet, sample
+from gradcli.symbolic.size_conditions import given_integers
+from gradcli.symbolic.sound_sizes import are_square, asks_for_rank, singular
 from gradcli.system import dtypes
 from gradcli.tracing.calls import Call, Value, calls, operands_of
 from gradcli.transforms.traced_run import traced_run
@@ -42,6 +43,7 @@ Suits = Callable[[Mapping[str, Any]], bool]
 SIZE = 3  # the size of every dimension while ranks are tried
 EVEN = 4  # the same, if the program splits in halves
 MOST_TRIES = 400
+MOST_GIVEN = 12  # an integer in a call that may be a size
 MOST = 300  # numbers in all variables, if sizes may be chosen
 
 _DATA = frozenset("pqrstuvwxyz")
@@ -49,7 +51,7 @@ _GREEK = frozenset(
     "alpha beta gamma delta epsilon eps zeta eta theta iota kappa lambda lambd lamda lam mu nu xi rho "
     "sigma tau phi chi psi omega".split()
 )
-_ADDED = frozenset("bfgh")  # what is no data, and may be a vector all the same
+_BIASES = frozenset("bfgh")  # what is no data, and may be a vector that is added to each row
 
 
 class _Trial(NamedTuple):
@@ -80,7 +82,9 @@ class Inference:
         self.free, self.names, self.suits = free, names, suits
         self.square = True
         self._tried: dict[tuple[Shape, ...], _Trial | None] = {}
-        self._reached: dict[tuple[Shape, ...], tuple[int, int]] = {}  # how far trials ran that failed
+        self._reached: dict[
+            tuple[Shape, ...], tuple[int, int]
+        ] = {}  # how far trials ran that failed
 
     def trial(self, shapes: Mapping[str, Shape]) -> _Trial | None:
         """A trial run on values of these shapes; None if it fails or they do not suit."""
@@ -107,7 +111,7 @@ class Inference:
             return None
         value = trace.value_of(found)
         made = calls([value])
-        return _Trial(value.shape, made) if not self.square or _are_square(made) else None
+        return _Trial(value.shape, made) if not self.square or are_square(made) else None
 
     def shapes(self) -> Shapes | None:
         """The inferred shapes; None if the program runs on none that were tried."""
@@ -120,41 +124,52 @@ class Inference:
     def _search(self) -> Shapes | None:
         sizes = {n for a in self.arrays.values() for n in a.shape}
         sizes |= {n for s in self.declared.values() for n in s}
-        every = sorted({SIZE, *sizes})
+        given = {n for n in given_integers(self.program) if 1 < n <= MOST_GIVEN} - {SIZE, *sizes}
+        every = [*sorted({SIZE, *sizes}), *sorted(given)]
         for group in (every if len(every) < 4 else [SIZE]), [EVEN]:
             for ranks in _ranks(self.free)[:MOST_TRIES]:
                 for size in group:
                     found = {n: (size,) * r for n, r in zip(self.free, ranks, strict=True)}
                     if self.trial(found):
-                        if any(ranks):
-                            found = self._added(self._lowered(found), size)
+                        found = self._added(self._lowered(found), size, any(ranks))
                         return self._loosened(self._reduced(found, size))
         return self._fitted(sorted(sizes))
 
     # -- vectors ----------------------------------------------------------------------------------
-    def _added(self, shapes: Shapes, size: int) -> Shapes:
+    def _added(self, shapes: Shapes, size: int, beside: bool) -> Shapes:
         """Scalars as arrays that fit at their size alone: the b of `A@x - b`; beside data, `X@w + b - y`,
-        it is a number.
+        it is a number, and beside data that are matrices, `X@W + b - Y`, the vector of each row.
+
+        beside: whether there are other arrays than constants, as in `K + eye(3)`, which only take capitals.
         """
         result = self.trial(shapes)
-        scalars = [n for n, s in shapes.items() if not s]
+        scalars = [n for n, s in shapes.items() if not s and (beside or n[:1].isupper())]
         data = [n for n in scalars if _is_data(n)]
-        for names in (data, [n for n in scalars if n not in data and n in _ADDED]):
-            found = shapes
-            for name in names:
-                more = self.trial({**found, name: _array(name, size)})
-                if result is None or more is None or more.shape != result.shape:
-                    continue
-                if self.trial({**found, name: _array(name, size + 1)}) is None:
-                    found = {**found, name: _array(name, size)}
-            if found is not shapes:
-                return found
+        for name in [*data, *(n for n in scalars if n not in data)]:
+            more = self.trial({**shapes, name: _array(name, size)})
+            if result is None or more is None or more.shape != result.shape:
+                continue
+            added, gaps = _meets(more.calls, name)
+            rows = name in _BIASES and added and max(gaps) > 0
+            if name not in data and any(shapes[n] for n in data):
+                fits = rows
+            elif name in data or name in _BIASES:
+                fits = added or not any(gaps)
+            else:
+                fits = added and not any(gaps)
+            if fits and self.trial({**shapes, name: _array(name, size + 1)}) is None:
+                shapes = {**shapes, name: _array(name, size)}
         return shapes
 
     def _lowered(self, shapes: Shapes) -> Shapes:
-        """The shapes with capital letters made scalars where possible: the C of `C*sum(x)`."""
+        """The shapes with capital letters made scalars where they may multiply: the C of `C*sum(x)`."""
         for name in [n for n, s in shapes.items() if s and n[:1].isupper()]:
-            if self.trial({**shapes, name: ()}):
+            trial = self.trial({**shapes, name: ()})
+            if trial and all(
+                _is_elementwise(c)
+                for c in trial.calls
+                if any(v.name == name for v in operands_of(c))
+            ):
                 shapes = {**shapes, name: ()}
         return shapes
 
@@ -178,7 +193,7 @@ class Inference:
     def _loosened(self, shapes: Shapes) -> Shapes:
         """The shapes with dimensions that need not be equal made different."""
         axes = [(n, i) for n, s in shapes.items() for i in range(len(s))]
-        current, left, size = shapes, axes, SIZE
+        current, left, size = shapes, axes, max((k for s in shapes.values() for k in s), default=0)
         while left:
             group = self._together(left, current, size + 1)
             if group and len(group) < len(axes):
@@ -236,16 +251,6 @@ class Inference:
         every = product(choices, repeat=len(self.free))
         found = (dict(zip(self.free, shapes, strict=True)) for shapes in every)
         return next((shapes for shapes in found if self.trial(shapes)), None)
-
-
-def _are_square(made: Iterable[Call]) -> bool:
-    """Whether dimensions with one letter in an operator's `index` are equal."""
-    return all(
-        len({n for n, k in zip(v.shape, letters, strict=False) if k == letter}) <= 1
-        for call in made
-        for v, letters in zip(operands_of(call), call.primitive.index.split(","), strict=False)
-        for letter in letters
-    )
 
 
 def infer(
@@ -351,6 +356,25 @@ def _takes_together(call: Call) -> bool:
         return False
     shape = np.shape(found if call.primitive.returns_one else found[0])
     return shape == () or (shape == (SIZE,) and bool(call.primitive.axes))
+
+
+def _meets(made: Sequence[Call], name: str) -> tuple[bool, list[int]]:
+    """(whether a variable is added to all arrays that it meets, how many more dimensions each has)."""
+    linear, gaps = [], []
+    for call in made:
+        operands = operands_of(call)
+        own = [v for v in operands if _variables(v) == {name}]
+        others = [v.ndim for v in operands if v not in own and v.ndim]
+        if own and others and _is_elementwise(call):
+            linear.append(call.primitive.linearity != "bilinear")
+            gaps.append(max(others) - own[0].ndim)
+    return bool(linear) and all(linear), gaps
+
+
+def _variables(value: Value) -> set[str]:
+    """The variables on which a value depends."""
+    read = [value, *(v for call in calls([value]) for v in operands_of(call))]
+    return {v.name for v in read if v.name is not None}
 
 
 def _reached(values: Sequence[Value]) -> Iterator[str]:

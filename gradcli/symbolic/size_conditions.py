@@ -15,7 +15,7 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.language.tree_kinds import COMPARISONS, KIND, NAME
+from gradcli.language.tree_kinds import COMPARISONS, CONSTANT, KIND, NAME
 from gradcli.symbolic.generic_points import quiet
 
 READS = frozenset("shape size len numel nelement".split())  # words that give sizes
@@ -30,6 +30,8 @@ _ASSERTS = frozenset((KIND["assert"], KIND["assert_message"]))
 _FUNCTIONS = frozenset((KIND["function"], KIND["function_annotated"]))
 _GIVES = frozenset(KIND[word] for word in "assign walrus for".split())
 _TARGETS = frozenset((KIND["target"], KIND["parameter"]))
+_TAKES = _CALLS | {KIND["subscript"]}
+_PARTS = frozenset(KIND[k] for k in "slice tuple list neg keyword".split())
 _ATTRIBUTE = KIND["attribute"]
 _WORDS = frozenset((NAME, _ATTRIBUTE))
 
@@ -69,6 +71,19 @@ class Conditions:
     def open(self) -> bool:
         """Whether a condition has had only one outcome."""
         return any(len(ways) == 1 for ways in self.ways.values())
+
+
+def given_integers(program: Program) -> set[int]:
+    """The integers that stand in calls and slices, as the 2 of `eye(2)`."""
+    kinds, found = program.kinds, set[int]()
+    waiting = [c for row, k in enumerate(kinds) if k in _TAKES for c in program.children(row)]
+    while waiting:
+        row = waiting.pop()
+        if kinds[row] == CONSTANT and type(c := program.constants[program.operands[row]]) is int:
+            found.add(c)
+        elif kinds[row] in _PARTS:
+            waiting += program.children(row)
+    return found
 
 
 def _conditions(program: Program) -> list[int]:
@@ -145,4 +160,4 @@ def _looked_at(program: Program, rows: list[int]) -> str:
     return text
 
 
-__all__ = ["READS", "Conditions"]
+__all__ = ["READS", "Conditions", "given_integers"]

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.language.program import Program
-from gradcli.language.tree_kinds import CONSTANT, KIND
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_size, make, name, number, order
 from gradcli.symbolic.generic_points import Generic, sample
 from gradcli.symbolic.simplify import length, simplify
-from gradcli.symbolic.size_conditions import READS
+from gradcli.symbolic.size_conditions import READS, given_integers
 
 Arrays = Mapping[str, Any]
 Shape = tuple[int, ...]
@@ -40,8 +39,6 @@ FAR = (
     1,
     *(2**k for k in range(3, 13)),
 )  # sizes that are tried where a condition on sizes went one way
-_TAKES = frozenset(KIND[k] for k in "call call_keywords subscript".split())
-_PARTS = frozenset(KIND[k] for k in "slice tuple list neg keyword".split())
 SIZED = frozenset(
     "zeros ones eye expand reshape".split()
 )  # calls that are printed with their shape
@@ -234,21 +231,13 @@ def landmarks(program: Program, arrays: Arrays) -> list[int]:
     These are the integers in its calls and slices. If the program reads a size as a number, they are all
     its numbers, those of its variables, and small odd and even numbers.
     """
-    kinds, operands = program.kinds, program.operands
     reads = not READS.isdisjoint(program.words)
     if reads:
         given = [np.asarray(v).item() for v in arrays.values() if not np.ndim(v)]
         reals = [c for c in (*program.constants, *given) if type(c) in (int, float)]
         found = {int(c) for c in reals if abs(c) < MOST}
     else:
-        found = set()
-        waiting = [c for row, k in enumerate(kinds) if k in _TAKES for c in program.children(row)]
-        while waiting:
-            row = waiting.pop()
-            if kinds[row] == CONSTANT and type(c := program.constants[operands[row]]) is int:
-                found.add(c)
-            elif kinds[row] in _PARTS:
-                waiting += program.children(row)
+        found = given_integers(program)
     beside = [n for c in sorted(map(abs, found)) if c > 1 for n in (c + 1, c, c - 1, 2 * c)]
     small = [2, 3, 4, 5] if reads else []
     return [n for n in dict.fromkeys([*beside, *small]) if n > 1][:MOST_NEARBY]

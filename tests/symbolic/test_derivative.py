@@ -274,6 +274,16 @@ def test_every_sample_of_the_table(text: str) -> None:
         ("trace(X)", {"X": (3, 3)}),
         ("trace(A@X)", {"A": (4, 5), "X": (5, 4)}),
         ("trace(X.T@A@X)", {"X": (4, 5), "A": (4, 4)}),
+        # a number multiplies a matrix, and is no row of it; a bias is one, and a constant matrix makes one
+        ("trace(linalg.inv(A + t*B))", {"A": (3, 3), "t": (), "B": (3, 3)}),
+        ("logdet(K + s**2*eye(3))", {"K": (3, 3), "s": ()}),
+        ("sum((X@W + b - Y)**2)", {"X": (4, 5), "W": (5, 6), "b": (6,), "Y": (4, 6)}),
+        ("(X@b + c)@(X@b + c)", {"X": (4, 5), "b": (5,), "c": (4,)}),
+        ("norm(X.T@X - eye(4))", {"X": (5, 4)}),
+        ("trace(kron(A, B))", {"A": (4, 4), "B": (5, 5)}),
+        # dimensions of one size may be many
+        ("trace(P@B@linalg.inv(R)@B.T@P)", {"P": (4, 4), "B": (4, 5), "R": (5, 5)}),
+        ("norm(A@X - X@B - C)", {"A": (4, 4), "X": (4, 5), "B": (5, 5), "C": (4, 5)}),
         # what is inverted has full rank: in this order of the sizes
         ("logdet(X.T@X)", {"X": (5, 4)}),
         ("logdet(X@X.T)", {"X": (4, 5)}),

@@ -1,4 +1,4 @@
-"""Matrices that must have full rank, because a program inverts or factorises them or takes a determinant.
+"""What operators require of sizes beyond what they refuse: square matrices, and matrices of full rank.
 
 The rank at a generic point is a property of the sizes: X.T@X of a wide X is singular wherever it is taken.
 """
@@ -18,6 +18,31 @@ from gradcli.tracing.calls import Call, Value, calls, operands_of
 from gradcli.transforms.traced_run import traced_run
 
 _NEGLIGIBLE = 1e-11  # a singular value, relative to the largest
+
+
+def are_square(made: Iterable[Call]) -> bool:
+    """Whether dimensions with one letter in an operator's `index` are equal, as those of a trace."""
+    return all(
+        len({n for n, k in zip(v.shape, letters, strict=False) if k == letter}) <= 1
+        for call in made
+        for v, letters in zip(operands_of(call), call.primitive.index.split(","), strict=False)
+        for letter in letters
+    )
+
+
+def is_sound(
+    program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any], square: bool
+) -> bool:
+    """Whether what must have full rank has it in these shapes; and with `square`, squares are squares."""
+    try:
+        with quiet():
+            value, trace = traced_run(program, arrays, (), True, names)
+    except (LanguageError, RuntimeError):
+        return False
+    made = calls([trace.value_of(value)])
+    return (are_square(made) or not square) and not (
+        asks_for_rank(made) and singular(program, arrays, names)
+    )
 
 
 def asks_for_rank(made: Iterable[Call]) -> bool:
