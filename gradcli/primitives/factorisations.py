@@ -377,7 +377,8 @@ class det_p:
             return lapack.solve_adjoint(A, LU, pivots, d)
         d = _scaled_identity(g * conj(result), pivots)
         small = np.abs(numbers(result)) < 100 * np.finfo(_real(numbers(A))).eps
-        if not anywhere(small) or hasattr(data(A), "guard"):  # a formula is one of regular matrices
+        # A recorded array has a layout, and the formula of a record is that of regular matrices.
+        if not anywhere(small) or hasattr(data(A), "layout"):
             return solve_ex(mH(A), d)[0]
         singular = _det_backward_singular(g, A)
         if not anywhere(~small):
