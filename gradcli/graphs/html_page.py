@@ -12,6 +12,7 @@ from gradcli.graphs import saved_fields, value_text, vjp_text
 from gradcli.graphs.labels import plural, shorten, title_of
 from gradcli.graphs.module_view import Modules
 from gradcli.graphs.pictures import Options, detail_lines, saved_lines
+from gradcli.graphs.styles import ACCENTS, accent
 from gradcli.graphs.traversal import Describer, Edge, Record, Totals, Walk
 from gradcli.graphs.value_text import Stats
 from gradcli.graphs.view import Fold, Selection, View
@@ -159,6 +160,7 @@ def _groups(graph: Graph, options: Options, ids: Mapping[int, int]) -> dict[str,
         groups.append(
             {
                 **{"kind": kind, "path": path, "lines": lines, "open": call in open_calls},
+                "accent": ACCENTS[accent(kind)],
                 "members": [ids[i] for i in members[call]],
             }
         )

@@ -12,6 +12,7 @@ from typing import Any
 from gradcli.graphs import layered_layout, value_text
 from gradcli.graphs.labels import shorten, title_of
 from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
+from gradcli.graphs.styles import accent
 from gradcli.graphs.traversal import Describer, Record
 from gradcli.graphs.view import Fold, Selection, View, fold_text
 from gradcli.system.visible import columns
@@ -70,6 +71,7 @@ class Card:
     lines: list[tuple[str, str]] = field(default_factory=list)
     node: int | None = None  # the node's id, of cards that stand for one
     hidden: tuple[int, ...] = ()  # the nodes that it stands for otherwise
+    accent: str = ""  # of a module's box: the name of its colour
 
     @property
     def texts(self) -> list[str]:
@@ -212,6 +214,7 @@ class Picture:
                 card.lines.append(("detail", shorten(f"with {', '.join(names)}", WIDEST_LINE)))
         else:
             card = Card(fold.key, "fold", *self.modules.title(fold.call))
+            card.accent = accent(card.title)
             lines = self.modules.lines(fold, self.options.grads)
             card.lines += [("detail", shorten(line, WIDEST_LINE)) for line in lines]
         card.hidden = tuple(fold.hidden)

@@ -88,6 +88,24 @@ DARK = {
     **{"bad": "#ff8377", "mark": "#2b1a33", "mark-rim": "#7d4687"},
 }
 
+# What kind of module a box stands for, by words in its class; the first that fits.
+MODULES = {
+    "norm": ("Norm",),
+    "activation": ("ReLU", "ELU", "GELU", "SiLU", "Swish", "Tanh", "Sigmoid", "Softmax", "Mish"),
+    "pool": ("Pool", "Upsample", "Dropout", "Flatten", "Pad"),
+    "layer": ("Linear", "Conv", "Embedding", "Attention", "LSTM", "GRU", "RNN"),
+}
+ACCENTS = {
+    **{"layer": "#3d84c6", "norm": "#2f9e77", "activation": "#cf7a2c", "pool": "#8f6bbf"},
+    "block": "#8592a6",
+}
+
+
+def accent(kind: str) -> str:
+    """The name of the colour that marks modules of a class."""
+    fits = (name for name, words in MODULES.items() if any(word in kind for word in words))
+    return next(fits, "block")
+
 
 def stripped(line: Line) -> Line:
     """A line without the blanks at its end."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from gradcli.graphs import layered_layout
 from gradcli.graphs.pictures import LINE_HEIGHT, MARGIN, PAD, Card, Picture
-from gradcli.graphs.styles import DARK, LIGHT
+from gradcli.graphs.styles import ACCENTS, DARK, LIGHT
 from gradcli.system.visible import columns, visible_line
 
 SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
@@ -178,13 +178,19 @@ class _Svg:
             return self.chip(box, "None")
         left, top = box.x - box.width / 2, box.y - box.height / 2
         y = top + PAD + 10
-        dashed = ' stroke-dasharray="4 3"' if card.kind == "fold" else ""
+        dashed = ' stroke-dasharray="4 3"' if card.kind == "fold" and not card.accent else ""
         paint, stroke, reached = self.look(card)
         parts = [
             f'<g><rect {self.paint(paint)} stroke-width="{stroke}"{dashed} x="{left:.1f}"'
             f' y="{top:.1f}" rx="9" width="{box.width:.1f}" height="{box.height:.1f}"/>',
             self.title(card, left + PAD, y),
         ]
+        if card.accent:
+            parts.insert(
+                1,
+                f'<rect fill="{ACCENTS[card.accent]}" x="{left + 5:.1f}" y="{top + 8:.1f}" rx="1.5"'
+                f' width="3" height="{box.height - 16:.1f}"/>',
+            )
         for k, (role, line) in enumerate(card.lines):
             y += LINE_HEIGHT + (3 if k == 0 else 0)
             if reached or not role.startswith("grad"):
@@ -193,7 +199,7 @@ class _Svg:
 
     def look(self, card: Card) -> tuple[str, float, bool]:
         """How a card is painted at this moment, and whether its gradient is there."""
-        usual = "card" if card.kind == "node" else f"card {card.kind}"
+        usual = "card" if card.kind == "node" or card.accent else f"card {card.kind}"
         if self.frame is None:
             return usual, 1.2, True
         if self.frame.active in card.members:
@@ -203,7 +209,8 @@ class _Svg:
 
     def title(self, card: Card, x: float, y: float) -> str:
         leaf = card.kind == "leaf"
-        ink, weight = ("muted", 400) if leaf or card.kind == "fold" else ("ink", 600)
+        quiet = leaf or (card.kind == "fold" and not card.accent)
+        ink, weight = ("muted", 400) if quiet else ("ink", 600)
         name = ""
         if card.name:
             paint = self.paint("leaf-ink" if leaf else "name")

@@ -16,6 +16,8 @@ import tensors
 from browser import CHROMIUM, DRIVER, Browser
 from png import read_png
 
+from gradcli.graphs import styles
+
 # Whether the page is as wide as the window, the panel in it, and the running node on the canvas.
 SEEN = """
 const at = (id) => document.getElementById(id).getBoundingClientRect();
@@ -393,7 +395,10 @@ class TestInChromium:
             "#view"
         )
         before = browser.count("#view .node[data-key]")
-        browser.click("#view .node.chain .fold")
+        colours = [one["accent"] for one in data_of(path.read_text(encoding="utf-8"))["groups"]]
+        assert {*colours} == {styles.ACCENTS[name] for name in ("block", "layer", "activation")}
+        assert 'class="' not in browser.run(EXPORTED) and colours[0] in browser.run(EXPORTED)
+        browser.click("#view .node.module .fold")
         assert browser.count("#view .node[data-key]") > before
         browser.run("for (let i = 0; i < 4; i++) document.getElementById('next').click()")
         assert browser.count(".node.active") == 1

@@ -515,12 +515,14 @@ def test_a_list_of_modules_is_a_box_with_what_is_computed_between_them() -> None
     drawn = graph.picture(by="module")
     boxes = {card.name: card for card in drawn.cards if card.kind == "fold"}
     assert {*boxes} == {f"{half}.{k}" for half in ("down", "up") for k in range(5)}
-    assert boxes["down.2"].title == "ModuleList"
+    assert boxes["down.2"].title == "ModuleList" and boxes["down.2"].accent == "block"
     assert boxes["down.2"].lines[0] == ("detail", "4 nodes, 20 parameters")  # with the product
     skips = {(drawn.cards[w.source].title, drawn.cards[w.target].name) for w in drawn.wires}
     assert {("CatBackward0", f"down.{k}") for k in range(5)} <= skips
     opened = graph.picture(by="module", open="down.2")
     names = {card.name for card in opened.cards}
+    accents = {card.name: card.accent for card in opened.cards}
+    assert (accents["down.2.0"], accents["down.2.1"]) == ("layer", "activation")
     assert "down.2" not in names and {"down.2.0", "down.2.1", "down.3"} <= names
 
 

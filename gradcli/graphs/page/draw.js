@@ -151,11 +151,13 @@ function drawItem(item) {
       element("title", {}, "this input needs no gradient"));
   }
   const node = item.kind === "node" ? nodes[item.id] : null;
-  const kind = !node ? "chain" : node.variable !== null || node.leaf ? "leaf" : said.name ? "named" : "";
+  const accent = item.kind === "chain" && item.chain.accent;
+  const kind = accent ? "module" : !node ? "chain" : node.variable !== null || node.leaf ? "leaf" : said.name ? "named" : "";
   const card = element("g", { class: `node ${kind}`, "data-key": item.key, role: "button", tabindex: -1, "aria-label": spoken(item) });
   const title = element("text", { class: "title", x: left + PAD, y: top + 23 }, said.title);
   if (said.name) title.append(element("tspan", { class: "name", dx: 8 }, said.name));
   card.append(element("rect", { class: "card", x: left, y: top, width, height, rx: 9 }), title);
+  if (accent) title.before(element("rect", { class: "accent", fill: accent, x: left + 5, y: top + 8, width: 3, height: height - 16, rx: 1.5 }));
   said.lines.forEach(([role, line], k) => {
     const text = element("text", { class: role === "detail" ? "small" : `small ${role}`, x: left + PAD, y: top + 41 + LINE * k }, line);
     if (role === "grad") item.grad = text;

@@ -14,7 +14,7 @@ function pictureOf() {
     const to = element(from.tagName);
     for (const { name, value } of from.attributes) if (!["class", "style", "tabindex", "role"].includes(name) && !name.startsWith("data-") && !name.startsWith("aria-")) to.setAttribute(name, value);
     if (from.tagName !== "g") {
-      const kind = `${from.tagName} ${from.getAttribute("class")} in ${from.parentNode.getAttribute("class")} of ${from.parentNode.parentNode.getAttribute("class")}`;
+      const kind = `${from.tagName} ${from.getAttribute("class")} ${from.getAttribute("fill")} in ${from.parentNode.getAttribute("class")} of ${from.parentNode.parentNode.getAttribute("class")}`;
       if (!known.has(kind)) {
         const style = getComputedStyle(from);
         known.set(kind, PAINTED.map((name) => [name, style.getPropertyValue(name)]).filter(([, value]) => value && value !== "none" || value === "none").map(([name, value]) => [name, value.replaceAll('"', "'")]));

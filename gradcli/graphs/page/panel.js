@@ -80,6 +80,7 @@ function showOverview() {
   }
   const keys = document.createElement("ul");
   const samples = [["", "a step of the backward pass"], ["named", "the program gave its result a name"], ["leaf", "a leaf: gradients accumulate here"], ["far", "None, a reference, or a folded chain"], ["active", "the step that runs now"]];
+  if (data.groups) samples.push(["module", "a module; the colour says of which kind"]);
   for (const [kind, meaning] of samples) {
     const item = html("li", html("span", "", `sample ${kind}`));
     item.append(meaning);
