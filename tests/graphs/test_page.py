@@ -397,7 +397,11 @@ class TestInChromium:
         before = browser.count("#view .node[data-key]")
         colours = [one["accent"] for one in data_of(path.read_text(encoding="utf-8"))["groups"]]
         assert {*colours} == {styles.ACCENTS[name] for name in ("block", "layer", "activation")}
-        assert 'class="' not in browser.run(EXPORTED) and colours[0] in browser.run(EXPORTED)
+        exported = browser.run(EXPORTED)
+        shown = {styles.ACCENTS[name] for name in ("block", "layer")}  # two boxes: 0, and 1
+        for colour in shown:
+            red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+            assert f"rgb({red}, {green}, {blue})" in exported
         browser.click("#view .node.module .fold")
         assert browser.count("#view .node[data-key]") > before
         browser.run("for (let i = 0; i < 4; i++) document.getElementById('next').click()")
