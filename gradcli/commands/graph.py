@@ -180,11 +180,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         if shown["by"] is not None or options.places is not None:
             name = "--lines" if shown["by"] is None else "--by module"
             raise usage(f"{name} is for programs of PyTorch's", hint="see --torch FILE.py")
-        values = shown["values"] or norms or anomalies or options.diagnose
+        values = shown["values"] or chosen == "html" or norms or anomalies or options.diagnose
         if request.open_variables:
-            _work_out_shapes(ctx, request, values or wants_gradients)
-        elif chosen == "html":
-            values = True
+            numbers = values or wants_gradients or shown["saved"] or chosen == "json"
+            _work_out_shapes(ctx, request, numbers)
         graph = _graph(ctx, request, values, wants_gradients, seed, anomalies)
     if options.diagnose:
         _write_diagnosis(graph, chosen, path, request.style)

@@ -37,26 +37,25 @@ def test_the_schema():
 
 
 @pytest.mark.parametrize(
-    "argv, shapes, note",
+    "argv, leaves, note",
     [
-        (["sin(x)*exp(y)"], {"x": [], "y": []}, ""),
-        (["sum(A@x)"], {"A": [4, 5], "x": [5]}, "shapes: A ∈ Rᵐˣⁿ, x ∈ Rⁿ"),
-        (["sum(A@x)", "--A", "[[1,2]]"], {"A": [1, 2], "x": [2]}, "shapes: x ∈ R²"),
-        (["sum(A@x)", "--shape", "A=3,2"], {"A": [3, 2], "x": [2]}, "A is randn(3, 2)"),
+        (["sin(x)*exp(y)"], ["x  ()", "y  ()"], ""),
+        (["sum(A@x)"], ["A  (4, 5)", "x  (5,)"], "shapes: A ∈ Rᵐˣⁿ, x ∈ Rⁿ"),
+        (["sum(A@x)", "--A", "[[1,2]]"], ["A  (1, 2)", "x  (2,)"], "shapes: x ∈ R²"),
+        (["sum(A@x)", "--shape", "A=3,2"], ["A  (3, 2)", "x  (2,)"], "A is randn(3, 2)"),
     ],
 )
-def test_variables_without_a_value_have_a_shape(argv, shapes, note):
-    result = run(*argv, "--json")
-    leaves = {
-        n["variable"]: n["shape"] for n in json.loads(result.stdout)["nodes"] if n["variable"]
-    }
-    assert leaves == shapes and note in result.stderr
+def test_variables_without_a_value_have_a_shape(argv, leaves, note):
+    result = run(*argv)
+    assert re.findall(r"AccumulateGrad (.*)", result.stdout) == leaves and note in result.stderr
 
 
-@pytest.mark.parametrize("option", ["--values", "--grads", "--diagnose", "--norms"])
+@pytest.mark.parametrize(
+    "option", ["--values", "--grads", "--saved", "--diagnose", "--norms", "--json", "--format=html"]
+)
 def test_numbers_need_values(option):
     result = run("x*y", "--y", "2", option)
-    assert result.exit_code == 2 and "no value for x" in result.stderr and not result.stdout
+    assert result.exit_code == 2 and "no value for x" in result.output
 
 
 def test_json_is_one_line_and_the_same_by_both_names():
