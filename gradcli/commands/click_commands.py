@@ -24,6 +24,14 @@ class Whole(click.IntRange):
     name = "integer"
 
 
+class WholeOrName(Whole):
+    """A whole number, or a letter for one."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """A name as it is."""
+        return value if str(value).isidentifier() else super().convert(value, param, ctx)
+
+
 class DeclaredOption(click.Option):
     """An option that knows its section of the help."""
 
@@ -59,7 +67,8 @@ def parameter(option: Option) -> click.Parameter:
     if option.choices:
         facts["type"] = click.Choice(option.choices)
     elif option.least is not None:
-        facts["type"] = Whole(option.least, option.most)
+        kind = Whole if option.type is None else WholeOrName
+        facts["type"] = kind(option.least, option.most)
     elif option.type is not None:
         facts["type"] = option.type
     if isinstance(option, Argument):

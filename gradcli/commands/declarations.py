@@ -48,8 +48,9 @@ class Option:
     written: as help has it, names and then what stands for the value: `--seed, --gradient VALUE`; a flag
     has no value, `[FILE]` may be left out and is `-` then, and `--by-rows/--whole` is one with its
     opposite. name: what the function calls it, if not by its first name. choices: the values there are.
-    least, most: of a whole number. type: of another number. many: whether it may be given several times.
-    complete: which of `completers` says what a shell offers. variable: of the environment, in its place.
+    least, most: of a whole number; with type=str a letter may stand for it. type: of another number.
+    many: whether it may be given several times. complete: which of `completers` says what a shell
+    offers. variable: of the environment, in its place.
     """
 
     required = False

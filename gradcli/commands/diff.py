@@ -52,7 +52,14 @@ FORMULA = (
 @declare(
     "diff",
     *FORMULA,
-    Option("--order N", "Differentiate N times.", least=1, most=20, default=1),
+    Option(
+        "--order N",
+        "Differentiate N times; a letter for a formula in it.",
+        least=1,
+        most=20,
+        type=str,
+        default=1,
+    ),
     Option("--jacobian", "Print the Jacobian of a vector, as a matrix."),
     Option("--of NAME", "EXPR is an equation; differentiate this variable in it."),
     Option("--along V", "Derivative along a direction: a name for each variable's."),
@@ -118,6 +125,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.show_steps and (form in CODE or asked.name not in ("", "--order")):
         what = f"--format {form}" if form in CODE else asked.name
         raise usage(f"--show-steps does not go with {what}", hint="leave one of them out")
+    if isinstance(options.order, str) and (options.at or options.show_steps):
+        raise usage(f"--order {options.order} has no value and no steps", hint="say a number")
     unknown = [n for n in reading.functions if isinstance(request.loaded.get(n), Unknown)]
     if options.at and unknown:
         raise usage(f"--at: {unknown[0]} is not known, and has no value", hint="see --load FILE.py")
@@ -172,10 +181,10 @@ def printed_formula(
         form=options.format,
         cse=options.cse or None,
         names=request.loaded,
-        **{**way, "find": find},
+        **{"verify": options.verify, **way, "find": find},
     )
     try:
-        found, made, singular = prove(verify=options.verify)
+        found, made, singular = prove()
     except Unproved as error:
         _check_names(request, prove(verify=False)[1], where)
         raise error_at(
@@ -315,11 +324,10 @@ def _write_text(
 
 def _left(label: str, found: Derivatives) -> str:
     """What a derivative is called in LaTeX."""
-    from gradcli.symbolic.composed_derivatives import Composed
     from gradcli.symbolic.latex import derivative_of
 
-    if isinstance(found, Composed):
-        return found.left[label]
+    if left := getattr(found, "left", None):  # formulas have names of their own
+        return str(left[label])
     words = label.split(".")
     order = 2 if found.kind == "Hessian" else len(found.lower) + 1
     return derivative_of(words * order if len(words) == 1 else words)

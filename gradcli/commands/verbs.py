@@ -248,11 +248,11 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     a scalar, or has the shape that `shapes` ({"x": (3, 4)}) gives it; a text is put in for it. wrt: also
     "x[0]", and what the program assigns. of: the variable that an equation `left == right` gives. along: a
     direction. operator: "grad", "div", "curl" or "laplacian". order: the second of several variables, or
-    of a vector, is the Hessian, by "x.y" for each pair. jacobian: the Jacobian, as a matrix. assume:
-    "B symmetric", what holds of variables. form: "text", "latex" or a whole function as "python",
-    "numpy", "torch". verify: compare what is returned with what `grad` gives. What holds for the shapes
-    given alone comes with a warning. Returns a str, or with
-    several variables a dict of them (for the three last forms always one str). Raises LanguageError.
+    of a vector, is the Hessian, by "x.y" for each pair; "n" gives a formula in n. jacobian: the
+    Jacobian, as a matrix. assume: "B symmetric", what holds of variables. form: "text", "latex" or a whole
+    function as "python", "numpy", "torch". verify: compare what is returned with what `grad` gives. What
+    holds for the shapes given alone comes with a warning. Returns a str, or with several variables a dict
+    of them (for the three last forms always one str). Raises LanguageError.
     """
     if args and isinstance(args[0], str):
         return _derivative(*args, **kwargs)
@@ -286,7 +286,7 @@ def _derivative(
     /,
     *,
     wrt: Names = None,
-    order: int = 1,
+    order: int | str = 1,
     jacobian: bool = False,
     of: str | None = None,
     along: str | None = None,
@@ -364,7 +364,7 @@ def _formula(
         find = way["find"]
         if assume:
             find = read([assume] if isinstance(assume, str) else assume, arrays, given).around(find)
-        how = {**way, "find": find, "form": form, "names": names, "verify": verify}
+        how = {"verify": verify, **way, "find": find, "form": form, "names": names}
         how = {**how, "given": known, "lettered": bool(guessed)}
         with dtypes.as_default(dtypes.float64):  # sqrt(3) has all digits, as in the command
             found, made, _ = proved(program, arrays, wanted, **how)

@@ -159,10 +159,10 @@ def _find(
 
 # -- the formulas ---------------------------------------------------------------------------------
 class Asked(NamedTuple):
-    """Which derivative is asked for: of some order, as a matrix (`rows`), of an equation's variable, along
-    a direction (texts by variable), by elements, or an operator of fields."""
+    """Which derivative is asked for: of some order (a letter: in closed form), as a matrix (`rows`), of an
+    equation's variable, along a direction (texts by variable), by elements, or an operator of fields."""
 
-    order: int = 1
+    order: int | str = 1
     rows: bool = False
     of: str | None = None
     along: Mapping[str, str] = MappingProxyType({})
@@ -173,7 +173,7 @@ class Asked(NamedTuple):
     def name(self) -> str:
         """The option that asks for something else than the gradient; "" for that."""
         options = (
-            *(("--order", self.order > 1 and not self.of), ("--jacobian", self.rows)),
+            *(("--order", self.order != 1 and not self.of), ("--jacobian", self.rows)),
             *(("--of", self.of), ("--along", self.along), ("--operator", self.operator)),
             ("--wrt with an index", self.elements),
         )
@@ -187,7 +187,8 @@ class Asked(NamedTuple):
     @property
     def composed(self) -> bool:
         """Whether it is a formula over derivatives."""
-        return bool(self.of or self.along or self.elements or self.operator)
+        formula = isinstance(self.order, str) or self.of or self.along or self.elements
+        return bool(formula or self.operator)
 
     def way(
         self, program: Program, arrays: Arrays, wanted: Sequence[str], names: Arrays
@@ -196,6 +197,10 @@ class Asked(NamedTuple):
         what excludes each other."""
         if " and " in self.name:
             raise LanguageError(f"{self.name} do not go together", hint="leave one of them out")
+        if isinstance(self.order, str):
+            from gradcli.symbolic import nth_derivatives
+
+            return {"find": partial(nth_derivatives.find, self.order), "verify": False}
         if not self.composed:
             plain = {"find": partial(differentiate, order=self.order)}
             if not self.rows and self.order == 1:

@@ -267,6 +267,14 @@ def _sum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     return text, PRODUCT
 
 
+def _exponential(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    r"""A power of e; exp(lgamma(u)) is `\Gamma(u)`."""
+    (own,) = node.args
+    if is_call(own, "lgamma"):
+        return rf"\Gamma\left({self.of(own.args[0])[0]}\right)", ATOM
+    return f"e^{{{args[0][0]}}}", POWER
+
+
 def _norm(self: LatexPrinter, own: Expression) -> str | None:
     """A sum of squares or of absolute values as a norm; None for any other sum."""
     frobenius = "_{F}" if len(own.shape) == 2 else ""
@@ -395,7 +403,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "permute": _permute,
     "stack": _stack,
     "tensor": _stack,
-    "exp": lambda self, args, node: (f"e^{{{args[0][0]}}}", POWER),
+    "exp": _exponential,
     "linalg.inv": lambda self, args, node: (f"{wrapped(args[0], ATOM)}^{{-1}}", POWER),
     **dict.fromkeys(("expand", "contiguous"), lambda self, args, node: args[0]),
     "expand_as": lambda self, args, node: args[0],

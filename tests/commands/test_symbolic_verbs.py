@@ -83,6 +83,16 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["acos(x/sqrt(x**2 + y**2))", "--wrt", "x"], ["-abs(y)/(x**2 + y**2)"]),
         (["tan(atan(x))"], ["1"]),
         (["log(tan(pi/4 + p/2))"], ["1/cos(p)"]),
+        # an order that is a letter
+        (["exp(a*x)", "--wrt", "x", "--order", "n"], ["exp(a*x)*a**n"]),
+        (["x*sin(x)", "--order", "n"], ["x*sin(x + pi*n/2) - n*cos(x + pi*n/2)"]),
+        (["3/(a*x + b) + sinh(x)", "--wrt", "a", "--order", "k"],
+         ["3*(-x)**k*exp(lgamma(k + 1))*(a*x + b)**(-k - 1)"]),
+        (["sqrt(x) + 2**x", "--order", "n"],
+         ["(-1)**(n - 1)*x**(1/2 - n)*exp(lgamma(n - 1/2) - lgamma(-1/2)) + 2**x*log(2)**n"]),
+        (["log(x)", "--order", "n", "--format", "latex"],
+         [r"\frac{\partial^{n} f}{\partial x^{n}} = "
+          r"\frac{\left(-1\right)^{n - 1} \Gamma\left(n\right)}{x^{n}}"]),
         # expressions put in
         (["x*y", *AREA, "--wrt", "r"], ["r*sin(2*t)"]),
         (["x - y", "--x", "y", "--y", "x"], ["y.grad = 1", "x.grad = -1"]),  # at once
@@ -174,6 +184,11 @@ def test_json() -> None:
         (["x**2 == 1", "--of", "y"], "'y' is not a variable (there are: x)"),
         ([*CIRCLE, "--jacobian"], "--jacobian and --of do not go together"),
         ([*CIRCLE, "--order", "3"], "a first derivative, and a second one"),
+        (["tan(x)", "--order", "n"], "no closed form is known of tan(x): there is one of exp,"),
+        (["x*log(x)", "--order", "n"], "no formula in n was found that holds for 1 to 6"),
+        (["x**3", "--order", "n"], "are 0 from some order on: say a number"),
+        (["exp(n*x)", "--order", "n"], "n is a variable of the expression"),
+        (["sin(x)", "--order", "n", "--at"], "--order n has no value"),
         (["x*y", "--wrt", "z[0]"], "'z' is not a variable of the expression"),
         (["u = x; u = u*u; u", "--wrt", "u"], "u is assigned more than once"),
         (["f(x)*x", "--x", "2", "--at"], "f is not known, and has no value"),
