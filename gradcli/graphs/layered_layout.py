@@ -363,12 +363,17 @@ def _spines(boxes: list[Box], chains: list[Chain]) -> tuple[list[int], list[int]
 def _pulls(boxes: list[Box], chains: list[Chain]) -> tuple[list[list[Pull]], list[list[Pull]]]:
     """Return the weights of the least squares: strong along a spine, weak for branches."""
     rest, spines, trunk = _spines(boxes, chains)
+    along = [0 for _ in boxes]  # wires down the spine: `y*y` has two
+    for chain in chains:
+        if spines[chain.path[0].key] == chain.path[-1].key:
+            along[chain.path[0].key] += 1
     ups: list[list[Pull]] = [[] for _ in boxes]
     downs: list[list[Pull]] = [[] for _ in boxes]
     for chain in chains:
         first, down = chain.path[0], chain.path[-1].key
         spine = spines[first.key]
-        straight = chain.wire.straight = spine == down
+        straight = spine == down
+        chain.wire.straight = straight and along[first.key] == 1
         offset = port(chain.wire, first) - first.x
         for a, b in pairwise(chain.path):
             upright = 6.0 if a.height + b.height == 0 else 1.0 if a.height * b.height > 0 else 2.0

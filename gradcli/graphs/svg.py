@@ -161,9 +161,10 @@ class _Svg:
             )
             if made.text:
                 ends = wire.points[-1:-3:-1] if self.options.forward else wire.points[:2]
-                (x, y), (_, beyond) = ends
-                side = -6 if beyond < y and not self.sideways else 14
-                yield self.words("muted", made.text, x + 6, y + side, 11, MONO)
+                (x, y), (beyond, below) = ends
+                above = 2 * made.index + 1 < made.count if self.sideways else below < y
+                x += -13 if self.sideways and beyond < x else 6
+                yield self.words("muted", made.text, x, y + (-6 if above else 14), 11, MONO)
 
     def words(
         self, paint: str, text: str, x: float, y: float, size: int, font: str, more: str = ""

@@ -411,14 +411,21 @@ const Layered = (() => {
   }
 
   function _pulls(boxes, chains) {
-    let rest, spines, trunk, ups, downs, first, down, spine, straight, offset, upright, rigid, weight, soft;
+    let rest, spines, trunk, along, ups, downs, first, down, spine, straight, offset, upright, rigid, weight, soft;
     [rest, spines, trunk] = _spines(boxes, chains);
+    along = boxes.map((_) => 0);
+    for (let chain of chains) {
+      if ((spines[chain.path[0].key] === chain.path.at(-1).key)) {
+        along[chain.path[0].key] += 1;
+      }
+    }
     ups = boxes.map((_) => []);
     downs = boxes.map((_) => []);
     for (let chain of chains) {
       [first, down] = [chain.path[0], chain.path.at(-1).key];
       spine = spines[first.key];
-      straight = chain.wire.straight = (spine === down);
+      straight = (spine === down);
+      chain.wire.straight = (straight && (along[first.key] === 1));
       offset = (port(chain.wire, first) - first.x);
       for (let [a, b] of pairwise(chain.path)) {
         upright = (((a.height + b.height) === 0) ? 6.0 : (((a.height * b.height) > 0) ? 1.0 : 2.0));
