@@ -111,7 +111,7 @@ def _formula(entry: Any) -> str | None:
             for name, text in found.items()
         ]
         return (
-            f"Of the sum of `f = {source}` (of `f` itself, where it is computed element by element):\n\n"
-            + "\n\n".join(lines)
+            f"For `f = {source}`, added up where it has several elements:\n\n"
+            '<div style="overflow-x: auto">' + "\n".join(lines) + "</div>"
         )
     return None
