@@ -197,6 +197,12 @@ class ExpressionCommand(HelpfulCommand):
         text = _source(found, lenient, self.declaration)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found, self.declaration)
+            found.options = [  # a formula of the user's as well
+                o[:10] + _mathematics(o[10:], found, self.declaration)
+                if o[:10] == "--against="
+                else o
+                for o in found.options
+            ]
         reading = None
         if text and text.strip() and self.declaration.puts_in and not lenient:
             reading = _formula(found, text, self.declaration.puts_in)

@@ -42,6 +42,8 @@ _OWN_NAMES = {"sgn": "sign"}
 # What is a number, whatever it is of; and letters that, called, are functions that nobody has to define.
 _NUMBERS = frozenset("tr Tr trace det sum mean dot norm prod linalg.norm".split())
 _UNKNOWN = frozenset((*"fghFGHφψσ", "phi", "psi", "sigma"))
+_BESIDE = frozenset(("+", "-", "*", "/", "**"))
+_SYMBOLS = frozenset(("hbar", "ell"))  # which LaTeX has beside the Greek letters
 _RELATIONS = frozenset(("=", "==", "<", ">", "<=", ">=", "!="))
 _NOT_READ = {
     "int": "gradcli has no integrals of formulas; trapezoid(y, x) adds up numbers",
@@ -50,7 +52,7 @@ _NOT_READ = {
     "lim": "gradcli taylor EXPR --x 0 shows how a function goes on near a point",
     "begin": "write cases as A if CONDITION else B, a matrix as [[1, 2], [3, 4]]",
 }
-_DEFINITION = r"\s*([^\W\d]\w*)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+_DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
 
 _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
 
@@ -465,7 +467,11 @@ class _Reader:
             elif self.next.text == "." and self.peek(1).kind == "name" and not self.next.blank:
                 self.take()
                 value = _Value(self.attribute(value.at(_ATOM), self.take().text))
-            elif self.next.text == "[" and not self.next.blank:
+            elif (
+                self.next.text == "["
+                and not self.next.blank
+                and self.tokens[self.at - 1].kind != "number"
+            ):
                 start = self.next.start
                 value = _Value(f"{value.at(_ATOM)}{self.source[start : self.closing()]}")
             else:
@@ -543,13 +549,16 @@ class _Reader:
 
     def square(self) -> _Value:
         """A list; with `;` in it a matrix of numbers."""
-        start = self.take().start
+        before, start = self.tokens[self.at - 1].text if self.at else "", self.take().start
         rows: list[list[str]] = [[]]
         while not self.accept("]"):
             if self.accept(";"):
                 rows.append([])
             elif not self.accept(","):
                 rows[-1].append(self.choice().text)
+        beside = before not in ("", "(", ",", "=", "[") or self.next.text in _BESIDE
+        if self.loose and beside and len(rows) == 1 and len(rows[0]) == 1:  # 2[x + y], [S]/K
+            return _Value(f"({rows[0][0]})" if re.search(r"\W", rows[0][0]) else rows[0][0])
         if len(rows) == 1:
             return _Value(f"[{', '.join(rows[0])}]")
         cells = [cell for row in rows for cell in row]
@@ -608,7 +617,9 @@ class _Reader:
         if name == "lambda":
             self.remarks.append("lam is lambda, which is a word of the language")
             name = "lam"
-        if hint is None and (is_function(name) or name in BARE or is_greek(name) or name == "lam"):
+        if hint is None and (
+            is_function(name) or name in BARE or is_greek(name) or name in ("lam", *_SYMBOLS)
+        ):
             self.at -= 1
             self.tokens[self.at] = token._replace(kind="name", text=name)
             return self.named()
@@ -715,6 +726,11 @@ class _Reader:
             self.take()
             name += "_" + self.take().text
             self.expect("}")
+        elif (
+            name not in BARE and self.next.text == "_" and self.peek(1).kind in ("name", "command")
+        ):
+            self.take()
+            name += "_" + self.take().text
         root = name.partition(".")[0]
         if root in self.own and root not in names.MODULES:
             return name
@@ -761,6 +777,8 @@ class _Reader:
         ):
             return True
         inner, after = self.peek(1), self.peek(2).text
+        if self.listed_next():
+            return True
         others = [t for t in self.tokens if t.text == token.text and t is not token]
         alone = any(self.source[t.end : t.end + 1] != "(" for t in others)
         if inner.kind != "name" or after not in (")", ",") or alone:
@@ -768,11 +786,22 @@ class _Reader:
         self.remarks.append(f"{name} is a function; a product is {name}*({inner.text})")
         return True
 
+    def listed_next(self) -> bool:
+        """Whether a comma stands in the bracket that follows: B(a, b) is no product."""
+        depth = 0
+        for token in self.tokens[self.at :]:
+            depth += (token.text in "([{") - (token.text in ")]}") if token.kind == "sign" else 0
+            if depth == 1 and token.text == ",":
+                return True
+            if depth == 0:
+                break
+        return False
+
     def look_twice(self, name: str, token: Token) -> None:
         """Say what several letters are; refuse `sinx`, and the dy of `dy/dx`."""
         if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
             raise self.derivative(token)
-        if name in self.own or not (name.isascii() and name.isalpha() and name.islower()):
+        if name in self.own or not (name.isascii() and name.isalpha()):
             return
         for function in ("sin", "cos", "tan", "exp", "log", "ln", "sqrt"):
             before, _, after = name.partition(function)

@@ -235,6 +235,12 @@ def test_what_is_right_is_read_as_it_stands() -> None:
     assert run("simplify", "--math", "x**2").stderr == ""
 
 
+def test_a_formula_to_check_is_mathematics_too() -> None:
+    given = "2x sin x + x^2 cos x"
+    result = run("check", "--math", "x^2 sin x", "--against", given, "--wrt", "x")
+    assert result.stdout.startswith("ok: x") and "2*x*sin(x) + x**2*cos(x)" in result.stderr
+
+
 def test_columns_of_a_table_are_names(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("sinx,y\n1,2\n2,4\n3,6\n")
