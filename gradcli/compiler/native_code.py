@@ -67,11 +67,12 @@ _FIRST = (
     24 << 10
 )  # bytes that the arrays of a chunk take at most: they stay in the first-level cache
 _FEWEST = 128  # elements of a chunk, however many its arrays are
-# Elements of the widest vector, of bytes and of numbers: loops are rounded up to that, so that no element
-# is left to a scalar loop, whose sine is another one in its last digit.
-_LANES, _WIDE_LANES = 64, 16
+# Bytes of the widest vector: loops are rounded up to that, so that no element is left to a scalar loop,
+# whose sine is another one in its last digit.
+_LANES = 64
 _NARROW = 8  # columns from which the innermost loop runs along a row
 _FEW = 256  # terms that are added one after the other (as in `cascaded_sums`)
+_AHEAD = "AHEAD"  # where the next chunk is fetched
 _SHORT = 16  # elements of a row, up to which a reduction takes many rows at once, a vector of each column
 
 
@@ -251,8 +252,7 @@ class _Node:
 
     def lanes(self) -> int:
         """Elements of the widest vector of its loop."""
-        types = [self.type, *[a.type for a in self.args]]
-        return _LANES if "unsigned char" in types else _WIDE_LANES
+        return _LANES // min(_BYTES[t] for t in (self.type, *[a.type for a in self.args]) if t)
 
 
 class _Argument:
@@ -428,6 +428,7 @@ class Kernel:
             here = [n for n in self._made if n.stage == stage]
             for key in dict.fromkeys((n.key, n if n.is_alone() else None) for n in here):
                 nodes = [n for n in here if (n.key, n if n.is_alone() else None) == key]
+                lines.append(_AHEAD)
                 lines += self._statement(nodes[0]) if nodes[0].form is None else [self._text(nodes)]
         return self._around(lines)
 
@@ -608,15 +609,38 @@ class Kernel:
             lines.append(f"s->s{k} = sum_{a.type}({name}, m);")
         return lines
 
+    def _fetched(self, lines: list[str]) -> list[str]:
+        """The loops, and before each its share of having the next chunk's arrays fetched meanwhile.
+
+        That pays where calls take longer than memory, and of arrays that are no blocks of a region.
+        """
+        inside = self.schedule.virtual - set(self.schedule.sinks)
+        rows = [(f"x{k}", o) for k, (o, by_row) in enumerate(self.inputs) if by_row]
+        rows += [(f"o{k}", o) for k, o in enumerate(self.leaving) if o.function not in FOLDS]
+        if any(n.form is not None and n.form.is_call for n in self._made):
+            rows = [(name, o) for name, o in rows if o.index not in inside]
+        else:
+            rows = []
+        places = [k for k, line in enumerate(lines) if line == _AHEAD]
+        for part, k in enumerate(places):
+            calls = []
+            for name, o in rows:
+                size = f"m * {_size(self._shape(o)) * o.dtype.itemsize}"
+                calls.append(f"fetch((char *){name} + {size}, {size}, {part}, {len(places)});")
+            lines[k] = " ".join(calls)
+        return lines
+
     def _chunk(self) -> int:
-        """The rows of a chunk: a power of two."""
+        """The rows of a chunk: a power of two where folds of rows are to begin with one."""
         arrays = [(c_type(o.dtype), _size(self._shape(o))) for o, by_row in self.inputs if by_row]
         arrays += [(c_type(o.dtype), _size(self._shape(o))) for o in self.leaving]
         arrays += [(kind, each) for slot, kind, each, _ in self._slots if slot[0] == "q"]
         row = sum(_BYTES[kind or ""] * size for kind, size in arrays)
         widest = max([size for _, size in arrays], default=1)
         elements = min(max(_FIRST // max(row, 1), _FEWEST // widest), _CHUNK // widest)
-        return min(1 << max(elements.bit_length() - 1, 0), self._most)
+        if self._most == FOLDED:
+            return min(1 << max(elements.bit_length() - 1, 0), FOLDED)
+        return max(elements, 1)
 
     def _around(self, lines: list[str]) -> str:
         name, sums = self.name, self.sums
@@ -646,7 +670,7 @@ class Kernel:
             given, passed = f"{given}, {name}_sums *s", f"{passed}, {{}}"
         takes = ", ".join(f"{kind} *restrict {x}" for kind, x in arrays)
         gives = ", ".join(x for _, x in arrays)
-        inner = "\n  ".join([*scalars, *lines])
+        inner = "\n  ".join([*scalars, *self._fetched(lines)])
         # A function of its own: only of parameters does gcc believe that they are apart.
         text = f"{struct}static __attribute__((noinline)) int {name}_loops("
         text += f"long a, long m, long end, {takes}) {{\n  {inner}\n  return 0;\n}}\n"
