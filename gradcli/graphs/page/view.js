@@ -42,14 +42,14 @@ function showMap() {
   map.hidden = fits && drawn.items.size < MAP_ABOVE;
   if (map.hidden) return;
   const scale = Math.min((w - 2 * margin) / drawn.width, (h - 2 * margin) / drawn.height), paint = map.getContext("2d");
-  const left = (w - drawn.width * scale) / 2, top = (h - drawn.height * scale) / 2, colours = getComputedStyle(document.documentElement);
+  const left = (w - drawn.width * scale) / 2, top = (h - drawn.height * scale) / 2, { color, outlineColor } = getComputedStyle(map);
   Object.assign(drawn.map, { scale, left, top });
   paint.clearRect(0, 0, w, h);
-  paint.fillStyle = colours.getPropertyValue("--wire");
+  paint.fillStyle = color;
   for (const { box: { x, y, width, height } } of drawn.items.values()) {
     paint.fillRect(left + (x - width / 2) * scale, top + (y - height / 2) * scale, Math.max(1, width * scale), Math.max(1, height * scale));
   }
-  paint.strokeStyle = colours.getPropertyValue("--focus");
+  paint.strokeStyle = outlineColor;
   paint.strokeRect(left - (state.x / state.scale) * scale, top - (state.y / state.scale) * scale, (frame.width / state.scale) * scale, (frame.height / state.scale) * scale);
 }
 
@@ -78,7 +78,9 @@ function fit(least = 0) {
   const scale = Math.max(least, Math.min(1.25, (w - margin) / Math.max(drawn.width, 1), (h - 2 * margin) / Math.max(drawn.height, 1)));
   const root = roots.length ? drawn.items.get(keyOf(roots[0])) : null;
   const whole = drawn.height * scale <= h - margin;
-  const x = drawn.width * scale <= w - margin ? (w - drawn.width * scale) / 2 : w / 2 - (root ? root.box.x : 0) * scale;
+  // What is too wide shows its root, and no empty ground beside it.
+  const last = w - drawn.width * scale - margin / 2, beside = last >= margin / 2;
+  const x = beside ? (last + margin / 2) / 2 : Math.max(last, Math.min(margin / 2, w / 2 - (root ? root.box.x : 0) * scale));
   // Never below the buttons.
   move(x, whole ? Math.max(margin, (h - drawn.height * scale) / 2) : margin, scale);
 }
