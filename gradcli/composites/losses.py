@@ -405,6 +405,13 @@ def _nll_backward(
     ignore_index: int,
     total_weight: Array,
 ) -> Array:
+    in_memory = isinstance(grad_output, (np.ndarray, np.generic))
+    if in_memory and weight is None and _all_count(self, target, ignore_index):
+        slopes = np.zeros_like(self)
+        slopes[np.arange(len(target)), target] = -(
+            grad_output / total_weight if reduction == MEAN else grad_output
+        )
+        return slopes
     valid, weights, counts = _nll_weights(self, target, weight, ignore_index)
     with np.errstate(all="ignore"):
         g = grad_output / total_weight if reduction == MEAN else grad_output
