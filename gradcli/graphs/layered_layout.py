@@ -20,6 +20,7 @@ LONGEST_EDGE = 4  # edges over more layers end in a small reference instead,
 CLEAR, FEW_ENDS = 150, 4  # but where the graph is small and few edges lead to the target
 GAP, LAYER_GAP, BEND = 26.0, 34.0, 10.0
 GUTTER, LANE, CORNER = 40.0, 7.0, 9.0
+BELOW, ABOVE = 11.0, 23.0  # the first lane below a row, and the last above the next, for its arrows
 MOST_LANES, MOST_COLUMNS = 8, 16
 MANY = 5_000  # boxes; there is time for less
 REFERENCE_HEIGHT = 24.0
@@ -441,11 +442,12 @@ def _stack(layers: list[list[int]], boxes: list[Box], jumps: list[Jump], columns
     taken = [0 for _ in lanes]
     for jump in jumps:
         row = jump.source.layer + 1
-        jump.leaving = jump.source.y + jump.source.room / 2 + 11 + LANE * (taken[row] % MOST_LANES)
+        jump.leaving = jump.source.y + jump.source.room / 2 + BELOW
+        jump.leaving += LANE * (taken[row] % MOST_LANES)
         taken[row] += 1
         row = jump.target.layer
         below = min(lanes[row], MOST_LANES) - 1 - taken[row] % MOST_LANES
-        jump.arriving = jump.target.y - jump.target.room / 2 - 23 - LANE * below
+        jump.arriving = jump.target.y - jump.target.room / 2 - ABOVE - LANE * below
         taken[row] += 1
     return height
 
@@ -460,7 +462,7 @@ def _gutters(jumps: list[Jump], columns: int, height: float) -> list[float]:
     """Give every jump its lanes between the columns; return how wide those gaps are."""
     taken: list[list[list[Point]]] = [[] for _ in range(columns)]
     buses = [0, 0]  # lanes above all columns, below all
-    outer = 11 + LANE * (MOST_LANES + 2)
+    outer = BELOW + LANE * (MOST_LANES + 2)  # beyond the lanes of first and last rows
     for jump in jumps:
         first, last = jump.source.column, jump.target.column - 1
         jump.leaving = _turned(jump.leaving, first, height)

@@ -27,6 +27,7 @@ const Layered = (() => {
   const [CLEAR, FEW_ENDS] = [150, 4];
   const [GAP, LAYER_GAP, BEND] = [26.0, 34.0, 10.0];
   const [GUTTER, LANE, CORNER] = [40.0, 7.0, 9.0];
+  const [BELOW, ABOVE] = [11.0, 23.0];
   const [MOST_LANES, MOST_COLUMNS] = [8, 16];
   const MANY = 5000;
   const REFERENCE_HEIGHT = 24.0;
@@ -506,11 +507,12 @@ const Layered = (() => {
     taken = lanes.map((_) => 0);
     for (let jump of jumps) {
       row = (jump.source.layer + 1);
-      jump.leaving = (((jump.source.y + (jump.source.room / 2)) + 11) + (LANE * (taken[row] % MOST_LANES)));
+      jump.leaving = ((jump.source.y + (jump.source.room / 2)) + BELOW);
+      jump.leaving += (LANE * (taken[row] % MOST_LANES));
       taken[row] += 1;
       row = jump.target.layer;
       below = ((min(lanes[row], MOST_LANES) - 1) - (taken[row] % MOST_LANES));
-      jump.arriving = (((jump.target.y - (jump.target.room / 2)) - 23) - (LANE * below));
+      jump.arriving = (((jump.target.y - (jump.target.room / 2)) - ABOVE) - (LANE * below));
       taken[row] += 1;
     }
     return height;
@@ -524,7 +526,7 @@ const Layered = (() => {
     let taken, buses, outer, first, last, side, sides, beyond;
     taken = range(columns).map((_) => []);
     buses = [0, 0];
-    outer = (11 + (LANE * (MOST_LANES + 2)));
+    outer = (BELOW + (LANE * (MOST_LANES + 2)));
     for (let jump of jumps) {
       [first, last] = [jump.source.column, (jump.target.column - 1)];
       jump.leaving = _turned(jump.leaving, first, height);
