@@ -311,7 +311,7 @@ def _at_least(norm: Any, eps: float) -> Any:
     samples="(randn(2,3), randn(2,3)); (randn(3), randn(3), 0)",
 )
 def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
-    """The cosine of the angle between vectors along a dimension; norms below `eps` count as it."""
+    """The cosine of the angle between vectors along a dimension; a norm below `eps` is taken as `eps`."""
     kinds = [data(x).dtype for x in (x1, x2)]
     common = np.result_type(*[k for k in kinds if k.kind in "fc"] or kinds)
     if common.kind != "f":

@@ -213,7 +213,7 @@ def _expected(value: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 class GradientTrouble(AssertionError):
-    """Gradients that no training gets far with: `places` says where, in the order of the pass."""
+    """Gradients that vanish, explode or are not finite: `places` says where, in backward order."""
 
     def __init__(self, message: str, places: list[str]) -> None:
         super().__init__(message)

@@ -12,5 +12,5 @@ from gradcli.transforms.jacobian import jacfwd, jacrev
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the Hessian of `func`: the backward pass in forward mode."""
+    """A function that returns the Hessian of `func`, by forward mode over the backward pass."""
     return jacfwd(jacrev(func, argnums), argnums)

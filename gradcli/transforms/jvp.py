@@ -28,7 +28,7 @@ def jvp(
     strict: bool = False,
     has_aux: bool = False,
 ) -> tuple[Any, ...]:
-    """(value, its derivative along the tangents), in forward mode; primals and tangents are tuples."""
+    """The value and its derivative along the tangents, in forward mode; both arguments are tuples."""
     call = "jvp(f, primals, tangents)"
     if not isinstance(primals, tuple):
         raise RuntimeError(
@@ -65,7 +65,7 @@ def jvp(
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """(value, function of tangents that gives the derivative along them), both of one run of `func`."""
+    """The value, and a function that maps tangents to the derivative along them; `func` runs once."""
     points, spec = pytrees.flatten(primals)
     for point in map(_checked, points):
         if not (point.is_floating_point() or point.is_complex()):

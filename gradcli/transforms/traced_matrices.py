@@ -183,7 +183,7 @@ def jvp(
     vectors: Mapping[str, Tensor],
     names: Names = None,
 ) -> tuple[Any, Any]:
-    """(value, its derivative along the vectors), in forward mode.
+    """The value and its derivative along the vectors, in forward mode.
 
     Where the tape alone knows it, the Jacobian's rows are found and multiplied.
     """

@@ -18,7 +18,7 @@ from gradcli.transforms.grad import _gradients
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """(value, function of a cotangent that gives a tuple of gradients)."""
+    """The value, and a function from a cotangent (a gradient to start from) to a tuple of gradients."""
     call = "vjp(f, *primals)"
     with levels.Reverse() as level:
         given = tuple(_chosen(primals, tuple(range(len(primals))), level.variable)[0])
