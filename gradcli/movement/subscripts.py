@@ -37,6 +37,10 @@ def getitem(input: Any, key: Any) -> Any:
     kind = type(key)
     if kind in _SIMPLE and is_plain(input) and (part := _part(input.array, key)) is not None:
         return track_view(wrap(part), input, False, modes.local.state)
+    if kind is Tensor and _picks(key, input):
+        from gradcli.movement.indexing import index_p
+
+        return wrap(index_p.kernel(input.array, [key.array]))
     if kind is int:
         return _select(input, key, 0, 0)
     if kind is slice:
@@ -91,6 +95,15 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
 
 
 _NUMBERS = (bool, int, float, complex)
+
+
+def _picks(key: Tensor, input: Any) -> bool:
+    """Whether a key is positions in memory, and what they are of is memory that nothing records."""
+    array = key.array
+    positions = type(array) is np.ndarray and array.ndim and array.dtype.kind == "i"
+    return bool(positions and is_plain(input) and input.array.ndim)
+
+
 _SIMPLE = frozenset([int, slice, tuple, Tensor])
 _IN_MEMORY = frozenset([np.ndarray, np.int64])
 _BOUNDS = frozenset([int, type(None)])
