@@ -1,6 +1,6 @@
 """Text with separators: which one, whether the first line is a header, and the cells of every line.
 
-A header is a line whose fields look like names, above lines that hold numbers. Comma, tab, semicolon and
+A header is a line whose fields look like names, above lines that hold numbers. Comma, tab, semicolon, | and
 blanks separate; quotes may stand around any field, `#` begins a remark.
 """
 
@@ -13,7 +13,8 @@ import gradcli.system.spread as spread
 from gradcli.tables.table_errors import TableError, counted
 
 SAMPLE = 20  # lines that are looked at to tell separators from each other
-_REMARK = re.compile(r"(?:^|(?<=[ \t]))#.*")
+# A remark, unless it is what Excel writes for a formula without a value.
+_REMARK = re.compile(r"(?:^|(?<=[ \t]))#(?!N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!).*")
 _NUMBER = re.compile(
     r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?|[-+]?(?:inf|infinity|nan)"
     r"|[-+\d.eEinfa]*(?:[\d.]|inf|nan)j",
@@ -24,11 +25,11 @@ _MISREAD = re.compile(r"(?=.*\.)[OoIl\d.]+")  # the number 1.0 with a letter in 
 _GLUED = re.compile(r"[-+.\d]+\s*[,;\t ]\s*[-+.\d]+")
 _CALL = re.compile(r"[^\W\d]\(")
 _TRUTH = ("True", "False")
-_MISSING = frozenset(("", "na", "n/a", "nan", "null"))
+_MISSING = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "null", "\\n"))
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell says that there is no value: it is empty, or NA, nan or null."""
+    """Whether a cell says that there is no value: it is empty, NA, nan, null, or as tools write it."""
     return cell.strip().lstrip("+-").lower() in _MISSING
 
 
@@ -99,7 +100,7 @@ def _quoted_rows(lines: Iterable[str], dialect: Dialect, name: str, first: int) 
 
     def without_remarks() -> Iterator[str]:
         for line in lines:
-            yield ("" if dialect.remarks and line.lstrip().startswith("#") else line) + "\n"
+            yield ("" if dialect.remarks and _REMARK.match(line.lstrip()) else line) + "\n"
 
     reader = csv.reader(
         without_remarks(), delimiter=dialect.separator or " ", skipinitialspace=True, strict=True
@@ -130,7 +131,7 @@ def sniff(
     """
     sample: list[str] = []
     for line in lines:
-        if line.strip() and not line.lstrip().startswith("#"):
+        if line.strip() and not _REMARK.match(line.lstrip()):
             sample.append(line)
             if len(sample) == SAMPLE:
                 break
@@ -153,6 +154,9 @@ def sniff(
         named = asked is not None or any(map(is_number, below[0] if below else [])) or not below
     else:
         named = asked is not None and (asked(head) or _may_be_header(head))
+    longer = bool(below) and all(len(r) == len(head) + 1 for r in below)
+    if named and longer and all(line.startswith('"') for line in kept[1:]):
+        head = ["", *head]  # of the names of rows, in quotes, R writes no heading
     width = len(head)
     if width > 1 and separator is not None and all(len(r) > 1 and not r[-1] for r in rows):
         dialect.trailing = True
@@ -176,13 +180,13 @@ def _may_be_header(cells: list[str]) -> bool:
 
 def _separator(sample: list[str], name: str) -> str | None:
     """The separator whose fields hold the most numbers, and the fewest that are glued together."""
-    marks = [mark for mark in "\t,;" if mark in sample[0]]
+    marks = [mark for mark in "\t,;|" if mark in sample[0]]
     if len(marks) == 1 and '"' not in sample[0]:
         head = [cell.strip() for cell in sample[0].split(marks[0])]
         if _may_be_header(head) and marks[0] in "".join(sample[1:]):
             return marks[0]
     best, chosen = None, None
-    for separator in ("\t", ",", ";", None):
+    for separator in ("\t", ",", ";", "|", None):
         if separator is not None and not any(separator in line for line in sample):
             continue
         dialect = Dialect(separator, any('"' in line for line in sample), False)
@@ -224,7 +228,7 @@ def place(line: str, dialect: Dialect, column: int, cell: str) -> tuple[int, int
         bare = line[start:end]
         start += len(bare) - len(bare.lstrip())
         return start, start + max(len(bare.strip()), 1)
-    for piece in re.finditer(r"\"(?:[^\"]|\"\")*\"|[^\s,;\t\"]+|(?<=[,;\t])(?=[,;\t]|$)", line):
+    for piece in re.finditer(r"\"(?:[^\"]|\"\")*\"|[^\s,;|\t\"]+|(?<=[,;|\t])(?=[,;|\t]|$)", line):
         if column == 0:
             return piece.start(), max(piece.end(), piece.start() + 1)
         column -= 1

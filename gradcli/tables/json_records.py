@@ -69,8 +69,13 @@ def is_records(value: Any) -> bool:
 
 
 def of_lists(value: Any, name: str) -> CellTable | None:
-    """A table of a JSON object of lists of equal length, which are its columns; None of anything else."""
+    """A table of a JSON object of lists of equal length, which are its columns; None of anything else.
+
+    A list may be an object with the keys 0, 1, 2, …, as pandas writes a frame.
+    """
     lists = list(value.values()) if isinstance(value, dict) else []
+    if all(isinstance(v, dict) and v and list(v) == [str(k) for k in range(len(v))] for v in lists):
+        lists = [list(v.values()) for v in lists]
     if not lists or not all(isinstance(v, list) and len(v) == len(lists[0]) for v in lists):
         return None
     if any(isinstance(cell, list | dict) for v in lists for cell in v):

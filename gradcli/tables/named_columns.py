@@ -241,7 +241,11 @@ def _kind(cell: Any) -> str:
 
 def _advice(cell: Any) -> str | None:
     if isinstance(cell, str) and re.fullmatch(r"[-+]?\d+,\d+", cell):
-        return "write decimals with a point, not a comma"
+        return (
+            "write decimals with a point, not a comma: `tr , . <FILE >NEW`, if no comma separates"
+        )
+    if isinstance(cell, str) and re.fullmatch(r"[-+]?\d{1,3}(?:[,' ]\d{3})+(?:\.\d*)?", cell):
+        return "write numbers without marks between thousands"
     if isinstance(cell, str) and spread.is_asymmetric(cell):
         return spread.ASYMMETRIC
     if isinstance(cell, str) and spread.unit_hint(cell):

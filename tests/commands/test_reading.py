@@ -37,6 +37,8 @@ READ = [
     ("\ufeffx,y\r\n1,2\r\n3,4\r\n", ":y", "[2, 4]"),
     ("1\r2\r3\r", "", "[1, 2, 3]"),
     ("# note\n1,2 # here\n\n3,4\n", "", "[[1, 2], [3, 4]]"),
+    ("x|y\n1|2\n3|4\n", ":y", "[2, 4]"),
+    ('"x" "y"\n"1" 1 2\n"2" 3 4\n', ":y", "[2, 4]"),  # of R: no heading above the rows' names
     ("1,inf\n-inf,1e400\n", "", "[[1, inf], [-inf, inf]]"),
     ("1+2j,1j\n", "", "[1+2j, 0+1j]"),
     (PENDULUM, "", "[[0.994, 2.003], [1, 2]]"),
@@ -283,7 +285,9 @@ def test_what_is_no_table_is_refused_with_the_place(content, columns, words, fol
 
 
 # -- cells without a value ---------------------------------------------------------------------------
-@pytest.mark.parametrize("cell", ["", "NA", "nan", "NaN", "null", "NULL", '""', "N/A", " "])
+@pytest.mark.parametrize(
+    "cell", ["", "NA", "nan", "NaN", "null", "NULL", '""', "N/A", " ", "#N/A", "<NA>", "\\N"]
+)
 def test_missing_cells(cell, folder):
     (folder / "t.csv").write_text(f"a,b\n1,2\n{cell},4\n5,6\n")
     argv = ["eval", "a + 10*b", "--a", "@t.csv:a", "--b", "@t.csv:b"]
@@ -325,6 +329,7 @@ WRITTEN_BY_OTHERS = {
     "t.csv.bz2": lambda f, p: f.to_csv(p, index=False),
     "t.csv.xz": lambda f, p: f.to_csv(p, index=False),
     "t.json": lambda f, p: f.to_json(p, orient="records"),
+    "columns.json": lambda f, p: f.to_json(p),
     "t.jsonl": lambda f, p: f.to_json(p, orient="records", lines=True),
     "t.parquet": lambda f, p: f.to_parquet(p),
     "plain": lambda f, p: f.to_parquet(p),

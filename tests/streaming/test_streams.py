@@ -222,7 +222,7 @@ def test_nothing_imports_pandas(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("name,x,y\n" + rows)
     lines = [
         "map sin(x)*y t.csv -o t.parquet",
-        "map sin(x)*y t.parquet -o o.csv",
+        "map sin(x)*y t.parquet -o o.csv --keep-columns name",
         "grad mean((a*x-y)**2) --x @t.parquet:x --y @t.parquet:y --a 1 --by-rows --wrt a",
     ]
     code = (
