@@ -415,11 +415,12 @@ def split(reference: str) -> tuple[str, str | None]:
         raise TableError("a file's name is missing after `@`")
     if ":" not in reference or _is_there(reference):
         return reference, None
-    cuts = [i for i, letter in enumerate(reference) if letter == ":"]
+    drive = reference[1:3] in (":\\", ":/") and not _is_there(reference[0])  # as in C:\data.csv
+    cuts = [i for i, letter in enumerate(reference) if letter == ":" and not (drive and i == 1)]
     for cut in cuts:
         if cut and (_is_there(reference[:cut]) or _ends_like_a_file(reference[:cut])):
             return reference[:cut], reference[cut + 1 :]
-    return reference[: cuts[0]], reference[cuts[0] + 1 :]
+    return (reference[: cuts[0]], reference[cuts[0] + 1 :]) if cuts else (reference, None)
 
 
 def _is_there(path: str) -> bool:

@@ -34,6 +34,8 @@ from tests.sweep import sweep
         (["grad", "x*y", "y=1,2;3,4", "--x", "1"], "bound by an option: --y '1,2;3,4'"),
         (["completion"], "missing argument 'SHELL'\nhint: there are bash, zsh, powershell, fish"),
         (["ops", "normal", "cdf"], "put several words in quotes"),
+        (["eval", "x", "--x", r"@C:\no\d.csv"], r"--x: C:\no\d.csv: No such file"),
+        (["eval", "x", "--x", r"@C:\no\d.dat:b"], r"--x: C:\no\d.dat: No such file"),
         (["eval", "**2 + x", "--x", "1"], "a shell replaces $x: leave out the $"),
         (["eval", "mse(x, y)", "--x", "1", "--y", "2"], "did you mean `nn.functional.mse_loss`?"),
         (["fit", __file__, "T == a*L", "--a", "1"], f"fit 'T == a*L' {__file__}"),
