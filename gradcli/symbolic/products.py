@@ -323,7 +323,6 @@ def add(terms: Iterable[Product]) -> Product:
     own = [t for t in terms if t.number]
     if len(own) < 2:
         return own[0] if own else Product(0)
-    own = _one_sign(own)
     shared = {k: min(t.powers.get(k, 0) for t in own) for t in own for k in t.powers}
     roots = [k for k in shared if entry_of(k)[0] == "root"]
     if roots:
@@ -338,27 +337,6 @@ def add(terms: Iterable[Product]) -> Product:
                 q = reduced(times(q, as_polynomial(k, e)))
         total = plus(total, q)
     return cancelled(Product(1, {k: e for k, e in shared.items() if e}), reduced(total))
-
-
-def _one_sign(terms: list[Product]) -> list[Product]:
-    """The terms with one sign for a polynomial that occurs with both."""
-    sums = {k for t in terms for k in t.powers if not isinstance(k, int)}
-    both = {k for k in sums if minus(k) in sums}
-    flipped: set[Key] = set()
-    for k in both:
-        if minus(k) not in flipped and all(t.powers.get(k, 0).denominator == 1 for t in terms):
-            flipped.add(k)
-    if not flipped:
-        return terms
-    found = []
-    for t in terms:
-        made = Product(t.number)
-        for f, e in t.powers.items():
-            if f in flipped:
-                f, made.number = minus(f), made.number * (-1) ** int(e % 2)
-            made.put(f, e)
-        found.append(made)
-    return found
 
 
 def _shifted(t: Product, roots: list[Factor], least: Mapping[Factor, Rational]) -> Product:

@@ -82,6 +82,8 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
         (["abs(x)**3"], ["3*x*abs(x)"]),
         (["acos(x/sqrt(x**2 + y**2))", "--wrt", "x"], ["-abs(y)/(x**2 + y**2)"]),
         (["tan(atan(x))"], ["1"]),
+        (["exp(-(log(x) - mu)**2/(2*s**2))/x", "--wrt", "x"],
+         ["exp(-(mu - log(x))**2/(2*s**2))*((mu - log(x))/s**2 - 1)/x**2"]),
         (["log(tan(pi/4 + p/2))"], ["1/cos(p)"]),
         # an order that is a letter
         (["exp(a*x)", "--wrt", "x", "--order", "n"], ["exp(a*x)*a**n"]),
