@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.core import modes
 from gradcli.core.promotion import mismatch
 from gradcli.core.tensor import Tensor, sized_dim, wrap_dim
-from gradcli.core.views import is_plain
 from gradcli.registry.binder import Parser
 from gradcli.registry.rule_helpers import (
     conj,
@@ -618,12 +618,12 @@ def _broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]
 
 def _merged(x: Any, batch: tuple[int, ...], tail: tuple[int, ...]) -> Any:
     """An operand expanded to a batch of all shapes, whose dims become one."""
+    from gradcli.core.views import is_plain  # which a gradient of vectors need not import
+
     size, own = (prod(batch), *tail), tuple(x.shape)
-    if is_plain(x):  # nobody sees the views
-        if own == size:
-            return x
-        if own == (*batch, *tail):
-            return x.reshape(size)
+    if own == (*batch, *tail) and is_plain(x):  # nobody sees a view, but as what a node has saved
+        state = modes.local.state if own == size else None
+        return x if state is not None and state.silent else x.reshape(size)
     return x.expand((*batch, *tail)).reshape(size)
 
 
