@@ -194,7 +194,7 @@ class IndexedFactors:
 
     def with_factor(self, term: Term, factor: Expression, dims: Dims) -> Term:
         """The term with one more factor, whose dimensions have these labels."""
-        if _has_reshape(factor):
+        if has_reshape(factor):
             return self.with_read(term, factor, dims)
         return self.attached(term, factor, dims)
 
@@ -232,7 +232,7 @@ class IndexedFactors:
         if is_call(node, "expand"):
             term = self.constant(node.args[0])
             return term._replace(out=((),) * (rank - len(term.out)) + term.out)
-        reads = is_call(node, "outer") or _has_reshape(node)
+        reads = is_call(node, "outer") or has_reshape(node) or has_products(node)
         handler = _CALLS.get(node.data[0]) if reads else None
         try:
             found = handler(self, node) if handler is not None else []
@@ -350,7 +350,19 @@ class IndexedFactors:
         return self.contracted(f"{word},{front}{c}->{word.replace(c, front)}", [own, rows])
 
 
-def _has_reshape(own: Expression) -> bool:
+def has_products(node: Expression) -> bool:
+    """Whether it is a sum or a diagonal of products of matrices, or a product with `diag`."""
+    if is_call(node, "matmul"):
+        return any(is_call(a, "diag", "diag_embed") for a in node.args)
+    if not is_call(node, "sum", "diagonal") or len(node.args[0].shape) != 2:
+        return False
+    if node.weight > MOST_WEIGHT or len(node.data[1]) > 1:  # keepdim: a weighted mean of each row
+        return False
+    own = node.args[0]
+    return own.op == "product" or is_call(own, "outer", "matmul", "T", "diag", "diag_embed")
+
+
+def has_reshape(own: Expression) -> bool:
     """Whether it moves dimensions that a reshape merges or splits, into sizes that are numbers."""
     if own.op != "call" or own.data[0] not in _REARRANGING or own.weight > MOST_WEIGHT:
         return False
@@ -358,11 +370,13 @@ def _has_reshape(own: Expression) -> bool:
     return bool(reshapes) and all(type(n) is int for r in reshapes for n in r.shape)
 
 
-def rearranged(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
-    """The rule that writes products of reshaped arrays by their indices, if that is shorter."""
+def rearranged(
+    length: Callable[[Expression], int], applies: Callable[[Expression], bool]
+) -> Callable[[Expression], Expression]:
+    """The rule that writes products of arrays by their indices, if that is shorter."""
 
     def rule(node: Expression) -> Expression:
-        if not _has_reshape(node) or alg.is_truth(node) or alg.is_integral(node):
+        if not applies(node) or alg.is_truth(node) or alg.is_integral(node):
             return node
         maps = IndexedFactors(name("#none", (), 0))
         try:
@@ -679,4 +693,4 @@ _CALLS: dict[str, Handler] = {
 }
 
 
-__all__ = ["IndexedFactors", "rearranged"]
+__all__ = ["IndexedFactors", "has_products", "has_reshape", "rearranged"]

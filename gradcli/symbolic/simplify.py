@@ -35,7 +35,7 @@ from gradcli.symbolic.expressions import (
     value_of,
 )
 from gradcli.symbolic.index_elimination import gathered
-from gradcli.symbolic.indexed_factors import rearranged
+from gradcli.symbolic.indexed_factors import has_products, has_reshape, rearranged
 from gradcli.symbolic.rewriting import recalled, rewrite
 from gradcli.symbolic.scalar_forms import shortest
 
@@ -433,7 +433,8 @@ def length(expression: Expression) -> int:
 
 
 _products = gathered(length)
-_indices = rearranged(length)
+_indices = rearranged(length, has_reshape)
+_summed = rearranged(length, has_products)  # after the moments, which are shorter
 RULES = (
     _indices,
     _branches,
@@ -443,6 +444,7 @@ RULES = (
     _softmaxes,
     _products,
     _moments,
+    _summed,
     _constants,
     _averages,
     matrix_chains.transposes,
