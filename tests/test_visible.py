@@ -1,4 +1,4 @@
-"""Nothing of the input reaches a stream or a file raw: one gate, and everything that passes through it."""
+"""Control characters of the input are never printed as they are: one function escapes them all."""
 
 from __future__ import annotations
 
