@@ -377,8 +377,8 @@ class det_p:
             return lapack.solve_adjoint(A, LU, pivots, d)
         d = _scaled_identity(g * conj(result), pivots)
         small = np.abs(numbers(result)) < 100 * np.finfo(_real(numbers(A))).eps
-        # A recorded array has a layout, and the formula of a record is that of regular matrices.
-        if not anywhere(small) or hasattr(data(A), "layout"):
+        # A traced array lies in a cell, and the formula of a trace is that of regular matrices.
+        if not anywhere(small) or hasattr(data(A), "cell"):
             return solve_ex(mH(A), d)[0]
         singular = _det_backward_singular(g, A)
         if not anywhere(~small):

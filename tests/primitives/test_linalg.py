@@ -74,6 +74,9 @@ def test_a_singular_determinant_with_its_own_graph(torch: Any) -> None:
     (slope,) = torch.autograd.grad(torch.linalg.det(x), x, create_graph=True)
     same(slope.tolist(), [[4.0, -2.0], [-2.0, 1.0]], 1e-12)
     same(torch.autograd.grad(slope.sum(), x)[0].tolist(), [[1.0, -1.0], [-1.0, 1.0]], 1e-12)
+    both = torch.stack([x.detach(), torch.eye(2, dtype=torch.float64)])
+    slopes = torch.func.vmap(torch.func.grad(torch.linalg.det))(both)
+    same(slopes.tolist(), [[[4.0, -2.0], [-2.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]], 1e-12)
 
 
 def test_beta_zero_ignores_nan(torch: Any) -> None:
