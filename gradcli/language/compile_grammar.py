@@ -244,8 +244,11 @@ def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) ->
     ]
     blanks, behind = r"[ \t\f]*+", r"[ \t\f]++"
     if not plain:
-        blanks, behind = r"(?:[ \t\f]|\\\r?\n)*+", r"(?:[ \t\f]|\\\r?\n)++"
-        string = re.sub(r"""\*\+('+|"+)""", r"*+(?:\1)?", patterns["STRING"])
+        # No quantifier of a group is possessive: before 3.11.5 Python moves on where its last turn fails.
+        continued = r"(?:\\\r?\n[ \t\f]*+)"
+        blanks += rf"{continued}*(?!\\\r?\n)"
+        behind = rf"{behind}{continued}*|{continued}+"
+        string = re.sub(r"""\)\*('+|"+)""", r")*(?:\1)?", patterns["STRING"])
         choices = [string, *choices[:-1], r"#[^\r\n]*", choices[-1]]
     pattern = f"{blanks}(?:{'|'.join(choices)})|{behind}"
     return pattern.replace("\t", r"\t").replace("\f", r"\f")

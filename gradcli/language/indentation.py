@@ -31,7 +31,7 @@ _MARKS = frozenset("()[]{} \t\f\r\n'\"")
 
 
 # A backslash that continues a line whose indentation has only begun.
-_CONTINUED = re.compile(r"\\\r?\n(?:[ \t\f]|\\\r?\n)*+")
+_CONTINUED = re.compile(r"(?:\\\r?\n[ \t\f]*+)+")
 
 
 def _columns(blanks: str) -> tuple[int, int]:
