@@ -45,6 +45,7 @@ SAID = [
     (["root", "x == 1", "--x", "3:1", "--all"], 2, "", "is not an interval"),
     (["root", "cos(x)", "--x", "1"], 0, "x = 1.57079632679489", ""),
     (["root", "x+y-3, x*y-2", "--x", "0", "--y", "5"], 0, "x = 1\ny = 2\n", ""),
+    (["root", "x**2 - 2", "--x", "1:3"], 0, "x = [1.414213562373", "--all finds the roots in an interval"),
     (["root", "x < 1", "--x", "3"], 2, "", "this is not an equation"),
     (["root", "y = cos(x)", "--x", "1"], 2, "", "hint: write y == cos(x)"),
     (["root", "x@x == 1", "--x", "1,2"], 1, "", "1 equation for 2 unknown numbers"),

@@ -82,9 +82,10 @@ def test_what_fails_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run("x**2", "--x", "2")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "is not what grad gives" in result.stderr and "report" in result.stderr
-    assert run("x**2", "--x", "2", "--no-verify").stdout == "3*x\n"
     error = json.loads(run("x**2", "--x", "2", "--json").stderr)["error"]
     assert "is not what grad gives" in error["message"]
+    monkeypatch.undo()
+    assert run("x**2", "--x", "2", "--no-verify").stdout == "2*x\n"
 
 
 @pytest.mark.parametrize(
