@@ -7,7 +7,8 @@ are merged and signs move out. The few rules of functions are in tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import reduce
@@ -38,6 +39,18 @@ Exponent = Number | Expression
 
 # Whether all values are real: only then abs(u)**2 is u**2.
 real: ContextVar[bool] = ContextVar("real", default=True)
+
+
+@contextmanager
+def supposed_real(are_real: bool) -> Iterator[None]:
+    """Simplify as for real values, or as for complex ones."""
+    token = real.set(are_real)
+    try:
+        yield
+    finally:
+        real.reset(token)
+
+
 # Whether all values have one floating dtype, as `matmul` requires of its operands.
 one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
 # Whether the program uses `mean`, so that sum(x)/n is written as mean(x).

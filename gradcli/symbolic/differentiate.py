@@ -46,7 +46,8 @@ class Derivatives:
     variable. branched: whether the program branched on a value, so that the derivatives hold on this
     path only. lower: the derivatives of all lower orders, the first order first. kind: "gradient",
     "Jacobian" and so on. beyond: whether as_strided read outside of its operand (`Tracer.beyond`).
-    sized: whether matrices in the program are square, or must have full rank (`symbolic.sound_sizes`).
+    real: whether no part of the program is complex. sized: whether matrices in the program are square, or
+    must have full rank (`symbolic.sound_sizes`).
     named: (the program's own names in order, with their expressions; the derivatives over these), where
     the program has some. assumed: the assumptions under which they hold (`symbolic.assumptions`).
     alone: the only shapes for which they hold, in words ("for x of shape (3,) alone"); "" if no others
@@ -57,7 +58,7 @@ class Derivatives:
 
     __slots__ = (
         *("alone", "assumed", "beyond", "branched", "by", "lower"),
-        *("named", "program", "shape", "sized", "value", "variables"),
+        *("named", "program", "real", "shape", "sized", "value", "variables"),
     )
 
     def __init__(
@@ -75,6 +76,7 @@ class Derivatives:
         self.assumed: Any = None
         self.named: tuple[dict[str, Expression], dict[str, Expression]] | None = None
         self.beyond = self.sized = False
+        self.real = True
         self.alone = ""
 
     @property
@@ -164,15 +166,17 @@ def _differentiated(
     by = first.by
     places = positions(program)
     lower = []
-    for left in reversed(range(1, order)):
-        lower.append(by)
-        by = {
-            n: canonicalise(*slope(e, arrays, n, places, nan_guards, left > 1, follow))
-            for n, e in by.items()
-        }
+    with alg.supposed_real(first.real):
+        for left in reversed(range(1, order)):
+            lower.append(by)
+            by = {
+                n: canonicalise(*slope(e, arrays, n, places, nan_guards, left > 1, follow))
+                for n, e in by.items()
+            }
     value = rewrite(first.value, released)
     found = Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
     found.named, found.sized = None if lower else first.named, first.sized
+    found.real = first.real
     return found
 
 
@@ -397,10 +401,12 @@ def _on_path(
             whole, *tests = lifter.read([value, *conditions])
             own = {} if more or conditions else own_names(trace, arrays, given)
             named = _over_names(own, trace, symbols, given, nan_guards, grads) if own else None
+            real = alg.real.get()
     if more and not known and not alg.is_bare(whole):  # the whole value is held constant
         whole = call("detach", [whole], whole.shape)
     found = Derivatives(program, arrays, whole, by, tuple(value.shape), trace.followed)
     found.beyond, found.sized = trace.beyond, sized or ranked
+    found.real = real
     if named is not None:
         definitions, made = named
         pairs = zip(wanted, made, strict=True)

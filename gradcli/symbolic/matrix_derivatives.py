@@ -8,7 +8,8 @@ pass leaves, as every derivative is, and no rule of an operator is written a sec
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -61,7 +62,7 @@ class Blocks(Derivatives):
     ) -> None:
         value = rewrite(base.value, released)
         super().__init__(base.program, base.variables, value, by, base.shape, base.branched)
-        self.kind, self.sized = kind, base.sized
+        self.kind, self.real, self.sized = kind, base.real, base.sized
         self.blocks, self.skipped = {k: p for k, p in blocks.items() if k in by}, skipped
 
 
@@ -88,13 +89,18 @@ class Source(NamedTuple):
         return slope(expression, arrays, word, places, self.nan_guards, False, self.follow)
 
 
-def _own(base: Derivatives) -> Derivatives:
-    """The same. Raises NoExpression if as_strided read outside of its operand: the tape has no gradient."""
+@contextmanager
+def _from(base: Derivatives) -> Iterator[Derivatives]:
+    """The same, and whether its numbers are real is known to simplification.
+
+    Raises NoExpression if as_strided read outside of its operand: the tape has no gradient.
+    """
     if base.beyond:
         raise NoExpression(
             "what as_strided reads outside of its operand has no matrix of derivatives as a formula"
         )
-    return base
+    with alg.supposed_real(base.real):
+        yield base
 
 
 def partials(
@@ -112,8 +118,10 @@ def partials(
     A value that is not a scalar is summed first; shapes are x.shape + y.shape and so on. Raises
     NoExpression if one has no formula; those of more than two dimensions are `skipped` if there are others.
     """
-    with reading(program, variables, wrt) as (arrays, wanted):
-        base = _own(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True))
+    with (
+        reading(program, variables, wrt) as (arrays, wanted),
+        _from(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True)) as base,
+    ):
         source = Source(program, arrays, nan_guards, follow)
         known: dict[tuple[str, ...], Expression] = {(n,): e for n, e in base.by.items()}
         skipped: list[tuple[str, ...]] = []
@@ -161,8 +169,10 @@ def jacobian(
 
     Raises NoExpression if one has more than two dimensions or no formula.
     """
-    with reading(program, variables, wrt) as (arrays, wanted):
-        base = _own(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True))
+    with (
+        reading(program, variables, wrt) as (arrays, wanted),
+        _from(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True)) as base,
+    ):
         source = Source(program, arrays, nan_guards, follow)
         by = {
             # For a scalar it is the gradient, which keeps the branches of the VJP rules.

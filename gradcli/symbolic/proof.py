@@ -18,6 +18,7 @@ from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
+from gradcli.symbolic.algebra import supposed_real
 from gradcli.symbolic.differentiate import Derivatives, differentiate
 from gradcli.symbolic.expression_evaluation import evaluate
 from gradcli.symbolic.expressions import Expression, is_size, name, order
@@ -513,7 +514,8 @@ def _of_any_size(
             if elsewhere.silent and is_same(at(arrays), at(pair[0])):  # nothing is finite there
                 made.general = True
                 break
-            better = sized(found, at(arrays), at, pair)
+            with supposed_real(found.real):
+                better = sized(found, at(arrays), at, pair)
             if better is None:
                 continue
             shown = printed(better, made.form, cse)

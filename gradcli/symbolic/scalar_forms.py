@@ -113,7 +113,7 @@ def candidates(expression: Expression) -> Iterator[Expression]:
     whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
     if whole:
         words.add("sum")
-    writer = Writer(any(n.decimal for n in numbers))
+    writer = Writer(any(n.decimal for n in numbers), _may_overflow(expression))
     reading.clear()
     try:
         _set(INSIDE)

@@ -110,10 +110,13 @@ def _scaled(term: Expression, c: Number) -> int:
 
 
 class Writer:
-    """Writes products, each once. decimals: whether the given formula has them."""
+    """Writes products, each once.
 
-    def __init__(self, decimals: bool) -> None:
-        self.decimals = decimals
+    decimals: whether the given formula has them. growing: whether it has functions that may overflow.
+    """
+
+    def __init__(self, decimals: bool, growing: bool) -> None:
+        self.decimals, self.growing = decimals, growing
         self.made: dict[Any, Expression] = {}
 
     def number(self, n: Rational) -> Number:
@@ -146,7 +149,8 @@ class Writer:
                 powers[k], number = e - 1, number * rest[0]
         if number != p.number:
             yield self._plain(number, powers)
-        yield from self._hyperbolic(p)
+        if self.growing:
+            yield from self._hyperbolic(p)
         for k in own:
             if word_of(k) in ("sin", "sinh"):
                 yield from self._angles(p, k)

@@ -150,8 +150,8 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
         {**A33, **X3},
         "x",
         [
-            "(A@diag(x)@A).T + A@diag(x)@A + diag(A@x)@A.T + diag(A.T@x)@A + A@diag(A@x) + "
-            "A.T@diag(A.T@x)"
+            "(A@diag(x)@A).T + diag(A@x)@A.T + A@diag(x)@A + diag(A.T@x)@A + A.T@diag(A.T@x) + "
+            "A@diag(A@x)"
         ],
     ),
     (
