@@ -197,9 +197,10 @@ class ExpressionCommand(HelpfulCommand):
         text = _source(found, lenient, self.declaration)
         if text and "math" in found.given and not lenient:
             text = _mathematics(text, found, self.declaration)
-            found.options = [  # a formula of the user's as well
-                o[:10] + _mathematics(o[10:], found, self.declaration)
-                if o[:10] == "--against="
+            against = "--against="  # a formula of the user's as well
+            found.options = [
+                against + _mathematics(o.removeprefix(against), found, self.declaration)
+                if o.startswith(against)
                 else o
                 for o in found.options
             ]

@@ -42,15 +42,15 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     interval = _interval(request) if options.all else None
-    for name in request.names if interval is None else ():
-        if ":" in request.texts.get(name, ""):
-            output.note(f"--{name} is a vector of starts; --all finds the roots in an interval")
     space = space_of(ctx, request)
     system = Compiled(space.differences(request.program), space.size)
     if canvas is not None and space.size > 1:
         raise usage("--plot draws equations of one number", hint="leave it out")
     roots: list[Any]
     if interval is None:
+        for name in request.names:
+            if ":" in request.texts.get(name, ""):
+                output.note(f"--{name} is a vector of starts; --all finds the roots in an interval")
         found = root(system, space.flat())
         roots, residual, converged = [found.x], found.residual, found.converged
     else:

@@ -14,13 +14,16 @@ RELATIONS = ("eq", "le", "ge", "lt", "gt")
 _EXPRESSION, _TUPLE = tree_kinds.KIND["expression"], tree_kinds.KIND["tuple"]
 
 
+def _kind(program: Program, row: int) -> str:
+    """The kind of the expression that the statement at a row consists of; "" of any other statement."""
+    if row <= 0 or program.rows[4 * row] != _EXPRESSION:
+        return ""
+    return tree_kinds.KINDS[program.rows[4 * row - 4]]
+
+
 def is_value(program: Program) -> bool:
     """Whether a program ends with an expression that is neither an equation nor an inequality."""
-    last = len(program) - 2  # behind the last statement stands the block
-    rows = program.rows
-    if last <= 0 or rows[4 * last] != _EXPRESSION:
-        return False
-    return tree_kinds.KINDS[rows[4 * last - 4]] not in RELATIONS
+    return _kind(program, len(program) - 2) not in ("", *RELATIONS)
 
 
 def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program, list[str]]:
@@ -31,9 +34,7 @@ def sides(program: Program, kinds: tuple[str, ...] = EQUATION) -> tuple[Program,
     """
     relations: list[int] = []  # the rows of the statements
     end = len(program) - 2  # behind the last statement stands the block
-    while end > 0 and program.rows[4 * end] == _EXPRESSION:
-        if tree_kinds.KINDS[program.rows[4 * end - 4]] not in kinds:
-            break
+    while _kind(program, end) in kinds:
         relations.append(end)
         end = program.subtree(end) - 1
     if not relations:

@@ -283,16 +283,15 @@ def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
     outputs = (o for m in made for o in m.outputs)
     dtypes = {np.asarray(o.value).dtype for o in outputs} - {np.dtype(bool)}  # not conditions
     dtypes |= {np.asarray(v.value).dtype for v in values}
-    real = alg.real.set(all(d.kind != "c" for d in dtypes))
     uniform = alg.one_dtype.set(len(dtypes) == 1 and all(d.kind == "f" for d in dtypes))
     integers = alg.integers.set(set())
     averages = alg.averages.set(any(m.primitive.public_name == "mean" for m in made))
     try:
-        yield
+        with alg.supposed_real(all(d.kind != "c" for d in dtypes)):
+            yield
     finally:
         alg.averages.reset(averages)
         alg.integers.reset(integers)
-        alg.real.reset(real)
         alg.one_dtype.reset(uniform)
 
 

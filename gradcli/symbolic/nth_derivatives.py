@@ -30,7 +30,7 @@ from gradcli.symbolic.differentiate import (
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expression_text import to_text
 from gradcli.symbolic.expressions import Expression, call, is_number, name, number, order
-from gradcli.symbolic.generic_points import Arrays, points, quiet
+from gradcli.symbolic.generic_points import Arrays, many_points, quiet
 from gradcli.symbolic.latex import symbol
 from gradcli.symbolic.simplify import simplify
 from gradcli.symbolic.spelling import NoExpression
@@ -111,12 +111,11 @@ class _Leibniz:
                 own = polynomials
             own.append((base, e))
         if len(others) != 1:
-            shown = to_text(term)
-            if not others:
-                raise NoExpression(
-                    f"the derivatives of {shown} are 0 from some order on: say a number"
-                )
-            raise NoExpression(f"no closed form is known of {shown}: there is one of {KNOWN}")
+            if others:
+                raise _unknown(term)
+            raise NoExpression(
+                f"the derivatives of {to_text(term)} are 0 from some order on: say a number"
+            )
         p, k, sum_ = alg.product(polynomials), 0, alg.zero
         choose = alg.one
         while not is_number(p, 0):
@@ -150,10 +149,13 @@ class _Leibniz:
         if word in ("", "log") and not isinstance(e, Expression) and not self.depends(a):
             return _power(u, m, a, None if word else e)
         if self.depends(a) or rule is None:
-            shown = to_text(alg.product([(base, e)]))
-            raise NoExpression(f"no closed form is known of {shown}: there is one of {KNOWN}")
+            raise _unknown(alg.product([(base, e)]))
         factor = alg.one if is_number(a, 1) else alg.power(a, m)
         return alg.multiply(factor, rule(u, m, outer))
+
+
+def _unknown(part: Expression) -> NoExpression:
+    return NoExpression(f"no closed form is known of {to_text(part)}: there is one of {KNOWN}")
 
 
 def _turned(word: str) -> Callable[..., Expression]:
@@ -210,7 +212,7 @@ def _holds(
     texts = [to_text(by[x]) for by in (*found.lower, found.by)]
     text, seen = to_text(formula), 0
     with quiet():
-        for point in islice((p for seed in range(8) for p in points(arrays, seed)), MOST_POINTS):
+        for point in islice(many_points(arrays), MOST_POINTS):
             space = {**names, **{n: wrap(np.asarray(v)) for n, v in point.items()}}
             true = [_number(t, space) for t in texts]
             if not np.isfinite(true).all():

@@ -7,7 +7,7 @@ A series may begin with a negative power, so that x/(exp(x) - 1) is divided as i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain, takewhile
+from itertools import takewhile
 from math import factorial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import Derivatives, first_order, positions, reading, slope
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, is_number, name, number, order, value_of
-from gradcli.symbolic.generic_points import Arrays, points, quiet
+from gradcli.symbolic.generic_points import Arrays, many_points, quiet
 from gradcli.symbolic.printed_text import spelled_out
 from gradcli.symbolic.proof import VALUE
 from gradcli.symbolic.rewriting import rewrite
@@ -295,7 +295,7 @@ def is_right(
         return abs(float(value)), abs(float(value) - float(shown))
 
     with quiet():
-        for point in chain(*(points(arrays, seed) for seed in range(8))):
+        for point in many_points(arrays):
             others.update(point)
             if all(np.isfinite(left(sign * 0.5**FIRST)[0]) for sign in (1, -1)):
                 break

@@ -314,13 +314,14 @@ class Arrow(Sink):
 
         if hasattr(data, "to_pylist"):
             return data if kind is None or data.type == kind else data.cast(kind)
-        if isinstance(data, list) and kind is None and set(map(type, data)) == {str}:
-            return from_texts(data)
-        if isinstance(data, list) and kind is None and set(map(type, data)) in ({int}, {float}):
-            array = np.array(data)
-            data = array if array.dtype in (np.int64, np.float64) else data
         if isinstance(data, list):
-            return self.arrow.array(data, type=kind)
+            types = set(map(type, data)) if kind is None else set()
+            if types == {str}:
+                return from_texts(data)
+            array = np.array(data) if types in ({int}, {float}) else None
+            if array is None or array.dtype not in (np.int64, np.float64):
+                return self.arrow.array(data, type=kind)
+            data = array
         if data.dtype.kind == "c":
             raise TableError(f"{self.kind.title()} has no complex numbers")
         made = from_numpy(data)
