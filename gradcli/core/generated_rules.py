@@ -171,14 +171,12 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
         if e._grad is not None:
             e._grad = e._grad + d
             continue
-        alone = e.__class__ is AccumulateGrad and d is not g and n._primitive is not None
-        if alone:
-            holders = holders or _holders(results)
-            alone = holders.get(id(d)) == 1
-        if alone:
-            first(e, d, n._saved or ())
-        else:
-            e._grad = d
+        if e.__class__ is AccumulateGrad and n._primitive is not None:
+            holders = holders or _holders([*results, *(g if type(g) is list else [g])])
+            if holders.get(id(d)) == 1:
+                first(e, d, n._saved or ())
+                continue
+        e._grad = d
     if n._saved and not retain:
         n._saved = None
 

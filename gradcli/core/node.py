@@ -271,13 +271,30 @@ class InputMetadata:
 
 
 class Port:
-    """An edge to one output of a node that has several differentiable outputs."""
+    """An edge to one output of a node that has several differentiable outputs.
 
-    __slots__ = ("_meta", "node", "nr")
-    _mark = RARE  # the plain pass does not tell outputs apart
+    To the plain pass it is a node of its own, which runs before that one.
+    """
+
+    __slots__ = ("_grad", "_mark", "_meta", "node", "nr")
+    _e0 = property(attrgetter("node"))
+    _e1: Any = None
+    _rest: tuple[Any, ...] = ()
+    _edges = property(lambda port: (port.node,))
+    _seq = property(lambda port: port.node._seq + 0.5)
 
     def __init__(self, node: Node, nr: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self.node, self.nr, self._meta = node, nr, meta(shape, dtype)
+        self._mark: Any = None
+        self._grad: Any = None
+
+    def push(self, grad: Any, retain: bool) -> None:
+        """A step of the plain pass: the node's gradient is the list of those of its outputs."""
+        self._grad, parts = None, self.node._grad
+        if parts is None:
+            parts = self.node._grad = [None] * len(self.node.output_meta())
+        had = parts[self.nr]
+        parts[self.nr] = grad if had is None else had + grad
 
 
 Edge = Node | Port

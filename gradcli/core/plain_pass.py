@@ -1,4 +1,4 @@
-"""The plain backward pass: the common case without hooks, ports or create_graph.
+"""The plain backward pass: the common case without hooks or create_graph.
 
 It keeps marks and gradients on the nodes, so only one thread at a time may run it. Meanwhile other
 threads use the watched pass, which keeps them in dictionaries.
@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.core.gradients import add_to_grad
 from gradcli.core.hooks import RARE
-from gradcli.core.node import AccumulateGrad, Edge, Node
+from gradcli.core.node import AccumulateGrad, Edge
 from gradcli.system import locks
 
 by_sequence = operator.attrgetter("_seq")
@@ -22,7 +22,7 @@ by_sequence = operator.attrgetter("_seq")
 _marking = locks.lock()
 
 
-def _reach(roots: Sequence[Edge]) -> list[Node] | None:
+def _reach(roots: Sequence[Edge]) -> list[Edge] | None:
     """The reachable nodes, in the order to run them; None if one is not for the plain pass."""
     here = object()
     nodes: list[Any] = []
@@ -81,7 +81,7 @@ def run(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool) -> bool:
 
 
 @np.errstate(all="ignore")  # a decorator costs half of a `with` block
-def _push(nodes: list[Node], roots: Sequence[Any], cotangents: Sequence[Any], retain: bool) -> None:
+def _push(nodes: list[Edge], roots: Sequence[Any], cotangents: Sequence[Any], retain: bool) -> None:
     node, waiting = nodes[0], iter(nodes)
     try:
         for root, cotangent in zip(roots, cotangents, strict=True):
@@ -95,7 +95,7 @@ def _push(nodes: list[Node], roots: Sequence[Any], cotangents: Sequence[Any], re
         raise
 
 
-def _finish_leaves(left: list[Node]) -> None:
+def _finish_leaves(left: list[Edge]) -> None:
     """After an error, accumulate the leaves whose gradient is complete: no remaining node feeds them."""
     fed = {e for node in left for e in node._edges}
     for node in left:

@@ -39,7 +39,7 @@ _FILL = 16
 # Samplers that take an unknown number of uniform values draw this many ahead.
 _AHEAD = 256
 # Work on this many values at a time, so that temporaries stay in the cache.
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 # Integer ranges from here on take two draws a value.
 _WIDE = 1 << 28
 _DIGITS = {"f2": 11, "f4": 24, "f8": 53}
@@ -417,9 +417,8 @@ def normal(
         else:
             # For float16, PyTorch draws only whole blocks first.
             drawn = count if dtype.itemsize == 4 else count - count % 16
-            values = _fill(
-                source.floats, drawn, count, _normal32, np.float32(mean), np.float32(std)
-            )
+            mean, std = float(np.float32(mean)), float(np.float32(std))
+            values = _fill(source.floats, drawn, count, _normal32, mean, std)
     return _cast(values, dtype).reshape(shape)
 
 
@@ -427,26 +426,23 @@ def _fill(
     draw: Callable[[int], Array],
     drawn: int,
     count: int,
-    transform: Callable[[Array, Array, Any, Any], tuple[Array, Array]],
-    mean: Any,
-    std: Any,
+    transform: Callable[[Array, Array, float, float], tuple[Array, Array]],
+    mean: float,
+    std: float,
 ) -> Array:
     """Transform uniform values to normal ones in blocks of 16; the last 16 are redrawn for a remainder."""
-    values = draw(drawn)
-    if drawn != count:
-        values = np.concatenate((values, np.zeros(count - drawn, values.dtype)))
+    values = np.zeros(count + 16)
+    values[:drawn] = draw(drawn)
     whole = count - count % 16
-    for start in range(0, whole, _BLOCK):
-        _transform(values[start : min(start + _BLOCK, whole)], transform, mean, std)
     if whole != count:
-        values[-16:] = draw(16)
-        _transform(values[-16:], transform, mean, std)
-    return values
-
-
-def _transform(values: Array, transform: Callable[..., Any], mean: Any, std: Any) -> None:
-    rows = values.reshape(-1, 2, 8)
-    rows[:, 0], rows[:, 1] = transform(1 - rows[:, 0], rows[:, 1].copy(), mean, std)
+        values[whole : whole + 16] = draw(16)
+    values = values[: whole + 16 * (whole != count)]
+    for start in range(0, len(values), _BLOCK):
+        rows = values[start : start + _BLOCK].reshape(-1, 2, 8)
+        rows[:, 0], rows[:, 1] = transform(1 - rows[:, 0], rows[:, 1].copy(), mean, std)
+    if whole != count:
+        values[count - 16 : count] = values[whole:].copy()
+    return values[:count]
 
 
 def _normal64(first: Array, second: Array, mean: float, std: float) -> tuple[Array, Array]:
@@ -457,62 +453,77 @@ def _normal64(first: Array, second: Array, mean: float, std: float) -> tuple[Arr
     return fma64(radius * np.cos(angle), std, mean), fma64(radius * np.sin(angle), std, mean)
 
 
-_LOG = (
+def _float32(*numbers: float) -> list[Array]:
+    """Numbers of single precision, as arrays of double precision: the fastest operands of NumPy."""
+    return [np.array(float(np.float32(number))) for number in numbers]
+
+
+_LOG = _float32(
     *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1),
     *(-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
 )
-_COS = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
-_SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_SIN = _float32(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_COS = _float32(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+_SIN_COS = [np.stack(pair).reshape(2, 1, 1) for pair in zip(_SIN, _COS, strict=True)]
 # pi / 4 in three parts, the first two with few enough digits for exact products.
-_QUARTER = (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
+_QUARTER = _float32(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
+_ROOT, _LOG2, _LOG2_REST, _TURN, _OCTANTS = _float32(
+    0.707106781186547524, 0.693359375, -2.12194440e-4, 2 * math.pi, 1.27323954473516
+)
 
 
-def _normal32(first: Array, second: Array, mean: Any, std: Any) -> tuple[Array, Array]:
-    """The Box-Muller transform, with the single-precision polynomials of Cephes."""
-    f4 = np.float32
-    radius = np.sqrt(f4(-2) * _log32(first))
-    sin, cos = _sincos32(f4(2 * math.pi) * second)
-    return fma32(radius * cos, std, mean), fma32(radius * sin, std, mean)
+def _normal32(first: Array, second: Array, mean: float, std: float) -> tuple[Array, Array]:
+    """The Box-Muller transform, with the single-precision polynomials of Cephes.
+
+    Numbers of single precision are held as float64. There a product of two is exact, so that `_round` of a
+    product and a sum is the fused operation of PyTorch's kernel, and `_round` of one operation or root
+    equals that of single precision.
+    """
+    radius = _round(np.sqrt(-2 * _log32(first)))
+    sin, cos = _round(_round(radius * _sincos32(_round(_TURN * second))) * std + mean)
+    return cos, sin
+
+
+def _round(x: Array) -> Array:
+    return x.astype(np.float32).astype(np.float64)
 
 
 def _log32(x: Array) -> Array:
-    f4, bits = np.float32, x.view(np.int32)
-    exponent = ((bits >> 23) - 126).astype(f4)
-    x = ((bits & 0x007FFFFF) | 0x3F000000).view(f4)
-    small = x < f4(0.707106781186547524)
-    exponent -= small
-    x = np.where(small, x - f4(1) + x, x - f4(1))
-    square = x * x
-    y = _horner(x, _LOG) * x
-    y = fma32(y, square, exponent * f4(-2.12194440e-4))
-    y = fma32(square, f4(-0.5), y)
-    return fma32(exponent, f4(0.693359375), x + y)
+    x, exponent = np.frexp(x)
+    small = x < _ROOT
+    exponent = exponent - small
+    x += x * small
+    x -= 1.0
+    square = _round(x * x)
+    y = _round(_horner(x, _LOG) * x)
+    y = _round(y * square + _round(exponent * _LOG2_REST))
+    y = _round(square * -0.5 + y)
+    return _round(exponent * _LOG2 + _round(x + y))
 
 
-def _sincos32(x: Array) -> tuple[Array, Array]:
-    f4 = np.float32
-    octant = ((x * f4(1.27323954473516)).astype(np.int32) + 1) & ~1
-    rounded = octant.astype(f4)
+def _sincos32(x: Array) -> Array:
+    """The sines and the cosines, one behind the other."""
+    quadrant = (_round(x * _OCTANTS).astype(np.int32) + 1) >> 1
+    octant = quadrant * 2.0
     for part in _QUARTER:
-        x = fma32(rounded, f4(part), x)
-    square = x * x
-    cos = _horner(square, _COS) * square
-    cos = fma32(cos, square, square * f4(-0.5)) + f4(1)
-    sin = fma32(_horner(square, _SIN) * square, x, x)
-    straight = (octant & 2) == 0
-    sin_sign = ((octant & 4) << 29).astype(np.int32)
-    cos_sign = ((~(octant - 2) & 4) << 29).astype(np.int32)
-    return (
-        (np.where(straight, sin, cos).view(np.int32) ^ sin_sign).view(f4),
-        (np.where(straight, cos, sin).view(np.int32) ^ cos_sign).view(f4),
-    )
+        x = _round(octant * part + x)
+    square = _round(x * x)
+    both = _round(_horner(square, _SIN_COS) * square)
+    both[0] = _round(both[0] * x + x)
+    both[1] = _round(_round(both[1] * square - square * 0.5) + 1.0)
+    both = np.where(quadrant & 1, both[::-1], both)
+    both[0] *= 1.0 - (quadrant & 2)
+    both[1] *= 1.0 - (quadrant + 1 & 2)
+    return both
 
 
-def _horner(x: Array, coefficients: Sequence[float]) -> Array:
-    y: Any = np.float32(coefficients[0])
+def _horner(x: Array, coefficients: Sequence[Array]) -> Array:
+    y = coefficients[0]
     for c in coefficients[1:]:
-        y = fma32(x, y, np.float32(c))
-    return np.asarray(y)
+        y = y * x
+        y += c
+        y = _round(y)
+    return y
 
 
 # -- integers -------------------------------------------------------------------------------------
@@ -754,11 +765,13 @@ def _floats(words: NDArray[np.uint32]) -> NDArray[np.float32]:
 
 
 def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
+    if values.dtype == dtype:
+        return values
     # PyTorch rounds double to float, then to half.
     if dtype.itemsize == 2 and values.dtype.itemsize == 8:
         values = values.astype(np.float32)
     with np.errstate(over="ignore"):
-        return values.astype(dtype, copy=False)
+        return values.astype(dtype)
 
 
 def _as_complex(

@@ -1,4 +1,4 @@
-"""The watched pass: hooks, ports, create_graph, anomaly mode, observers and captured gradients.
+"""The watched pass: hooks, create_graph, anomaly mode, observers and captured gradients.
 
 Nodes run in PyTorch's exact order, ties included (core.execution_order).
 """
@@ -191,7 +191,7 @@ def discover(roots: Iterable[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]
             waiting.append(e.node)
         else:
             nodes.append(e)  # type: ignore[arg-type]
-            waiting += [edge for edge in e._edges if edge is not None]  # type: ignore[union-attr]
+            waiting += [edge for edge in e._edges if edge is not None]
     return nodes, ports
 
 

@@ -21,9 +21,9 @@ def fma32(a: Any, b: Any, c: Any) -> Array:
 
 def fma64(a: Array, b: Any, c: Any) -> Array:
     """a * b + c of float64 operands, by Dekker's exact product and Knuth's two-sum."""
-    if np.ndim(b) == 0 and (b == 1 or b == 0 or abs(b) > 1e290):
+    if b.__class__ is float and (b == 1 or b == 0 or abs(b) > 1e290):
         return np.asarray(a * b + c)
-    if np.ndim(c) == 0 and c == 0:
+    if c.__class__ is float and c == 0:
         return np.asarray(a * b + c)
     product = a * b
     a_high, b_high = _split(a), _split(np.float64(b))
