@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import inf, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Any:
         return addmm(bias, input, weight.t())
     if input.is_contiguous() and input.ndim and bias.ndim == 1:
         *lead, size = input.shape
-        rows = input.reshape(int(np.prod(lead, dtype=int)), size)
+        rows = input.reshape(prod(lead), size)
         out = addmm(bias, rows, weight.t())
         return out.view(*lead, out.shape[1])
     return matmul(input, weight.t()) + bias

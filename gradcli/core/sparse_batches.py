@@ -173,6 +173,10 @@ def _elementwise(primitive: Declaration, operands: list[Any], x: Scattered) -> S
 def _picked(primitive: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
     """Apply a primitive that only selects, repeats or pads elements, by finding where each element goes."""
     names, order, known = _names(x.size)
+    operands = [  # all in the names' dtype, as kernels want them
+        v.astype(names.dtype) if isinstance(v, np.ndarray) and v.dtype == x.dtype else v
+        for v in operands
+    ]
     found = primitive.run(_with(operands, x, names.reshape(x.shape)))
     if not isinstance(found, np.ndarray) or found.dtype != names.dtype:
         return None

@@ -124,6 +124,16 @@ def test_writes_in_place(name: str) -> None:
         same(func.vmap(hessian)(gradcli.stack([x * 2, x]))[1].tolist(), answer["hessian"])
 
 
+@pytest.mark.parametrize("dtype", [gradcli.float32, gradcli.float64])
+def test_a_jacobian_of_many_entries(dtype: Any) -> None:
+    """Entries so many that zeros are left out: products keep their operands' dtype."""
+    rows = gradcli.linspace(-1, 1, 2000, dtype=dtype).reshape(200, 10)
+    x = gradcli.linspace(0, 0.5, 10, dtype=dtype)
+    expected = (1 - (rows @ x).tanh() ** 2)[:, None] * rows
+    for function in (lambda x: (rows @ x).tanh(), lambda x: (x @ rows.T).tanh()):
+        assert gradcli.allclose(func.jacrev(function)(x), expected, atol=1e-6)
+
+
 OF_FUNCTIONS = [p for p in EXPECTED if re.search(r"vmap|torch\.func\.|autograd\.functional", p)]
 
 
