@@ -414,9 +414,11 @@ def is_batched(value: Any) -> bool:
     if kind in _UNBATCHED:
         return False
     if kind is list or kind is tuple:
-        for each in value:  # noqa: SIM110 - faster than `any`
-            if each.__class__ not in _UNBATCHED and is_batched(each):
-                return True
+        for each in value:
+            if each.__class__ not in _UNBATCHED:  # most others are tensors over plain memory
+                plain = getattr(each, "array", each).__class__ is np.ndarray
+                if not plain and is_batched(each):
+                    return True
         return False
     array = getattr(value, "array", value)
     return array.__class__ is not np.ndarray and isinstance(array, BatchedArray)

@@ -431,12 +431,11 @@ def _fill(
     std: float,
 ) -> Array:
     """Transform uniform values to normal ones in blocks of 16; the last 16 are redrawn for a remainder."""
-    values = np.zeros(count + 16)
-    values[:drawn] = draw(drawn)
     whole = count - count % 16
+    values = np.zeros(whole + 16 * (whole != count))
+    values[:drawn] = draw(drawn)
     if whole != count:
-        values[whole : whole + 16] = draw(16)
-    values = values[: whole + 16 * (whole != count)]
+        values[whole:] = draw(16)
     for start in range(0, len(values), _BLOCK):
         rows = values[start : start + _BLOCK].reshape(-1, 2, 8)
         rows[:, 0], rows[:, 1] = transform(1 - rows[:, 0], rows[:, 1].copy(), mean, std)

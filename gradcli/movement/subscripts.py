@@ -125,7 +125,7 @@ def _part(array: Any, key: Any) -> Any:
             return None
     try:
         found = array[(*keys, ...)]
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, OverflowError):
         return None
     return found if found.size else None  # PyTorch and NumPy differ in where nothing lies
 
@@ -148,12 +148,16 @@ def _fits(value: Any, place: Any) -> bool:
 
 def _constant(value: Any, like: Tensor) -> Tensor:
     """A number as PyTorch assigns it: cast to the tensor's dtype at once."""
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError("Overflow when unpacking long long")
+    _check_long(value)
     kind = like.array.dtype
     if kind.itemsize == 2 and kind.kind == "f":  # beyond its largest number, infinite
         return wrap(np.asarray(dtypes.constant(dtypes.checked(value, np.dtype(np.float64)), kind)))
     return wrap(np.asarray(dtypes.checked(value, kind)))
+
+
+def _check_long(value: Any) -> None:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
 
 
 def _without_leading_ones(value: Tensor) -> Tensor:
@@ -271,6 +275,9 @@ def _sequence(key: Any) -> Any:
     array = np.asarray([k.array if isinstance(k, Tensor) else k for k in key])
     if array.size == 0:
         return array.astype(np.int64)
+    if array.dtype.kind in "Ou":
+        for number in np.asarray(key, object).flat:
+            _check_long(number)
     if array.dtype.kind == "c":
         raise TypeError("'complex' object cannot be interpreted as an integer")
     if array.dtype.kind not in "iubf":
@@ -291,6 +298,7 @@ def _integer(key: Any) -> int:
 
 
 def _select(input: Any, position: int, dim: int, shown: int) -> Any:
+    _check_long(position)
     shape = input.array.shape if type(input) is Tensor else input.shape
     if not len(shape):
         if position == 0:

@@ -189,13 +189,17 @@ def _panel(lu: Array, pivots: Array, start: int, stop: int) -> None:
     batch = np.arange(lu.shape[0])
     for j in range(start, stop):
         size = _size(lu[:, j:, j])
-        p = np.where(np.isnan(size) & ~np.isnan(size[:, :1]), -1, size).argmax(1) + j
+        p = size.argmax(1)
+        largest = size[batch, p]
+        if np.isnan(largest).any():  # chosen only where it is the first
+            p = np.where(np.isnan(size) & ~np.isnan(size[:, :1]), -1, size).argmax(1)
+        p += j
         pivots[:, j] = p + 1
         top = lu[:, j].copy()
         lu[:, j] = lu[batch, p]
         lu[batch, p] = top
-        d = lu[:, j, j]
-        lu[:, j + 1 :, j] /= np.where(d == 0, 1, d)[:, None]
+        d = lu[:, j, j, None]
+        lu[:, j + 1 :, j] /= d if largest.all() else np.where(d == 0, 1, d)
         lu[:, j + 1 :, j + 1 : stop] -= lu[:, j + 1 :, j, None] * lu[:, None, j, j + 1 : stop]
 
 
