@@ -367,9 +367,9 @@ def test_where_keeps_nan_of_the_branch_not_taken_out_of_values(torch: Any) -> No
 @pytest.mark.parametrize(
     "key", ["2**70", "-2**63-1", "2**63", "(0, 2**70)", "[2**70]", "..., 2**64"]
 )
-def test_an_index_of_more_than_64_bits(key: str) -> None:
+def test_an_index_of_more_than_64_bits(torch: Any, key: str) -> None:
     """PyTorch unpacks an integer before it looks at any size."""
     x = torch.zeros(3, 2)
     for statement in ("x[{}]", "x[{}] = 1"):
-        with pytest.raises(ValueError, match="^Overflow when unpacking long long$"):
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
             exec(statement.format(key), {"x": x})
