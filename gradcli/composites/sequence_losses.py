@@ -21,17 +21,21 @@ FAMILY = "losses"
 
 
 # -- connectionist temporal classification --------------------------------------------------------
-def _labels(targets: Any, lengths: Any, blank: int) -> list[Any]:
-    """The states of each sequence: blanks around and between the labels."""
-    found = []
+def _states(targets: Any, lengths: Any, blank: int) -> Any:
+    """(sequence, state): the blanks around and between the labels; blanks behind shorter sequences."""
+    states = np.full((len(lengths), 2 * max(lengths) + 1), blank, np.int64)
     start = 0
     for i, n in enumerate(lengths):
-        row = targets[i, :n] if targets.ndim == 2 else targets[start : start + n]
+        states[i, 1 : 2 * n : 2] = (
+            targets[i, :n] if targets.ndim == 2 else targets[start : start + n]
+        )
         start += n
-        states = np.full(2 * n + 1, blank, np.int64)
-        states[1::2] = row
-        found.append(states)
-    return found
+    return states
+
+
+def _within(count: int, lengths: Any) -> Any:
+    """(place, sequence): whether a place lies in a sequence."""
+    return np.arange(count)[:, None] < np.asarray(lengths)
 
 
 def _forward_variables(lp: Any, states: Any) -> Any:
@@ -64,21 +68,26 @@ def _ctc_backward(
     blank: int,
     zero_infinity: bool,
 ) -> Array:
-    out = np.zeros_like(log_probs)
+    states = _states(targets, target_lengths, blank)
+    (batch, widest), count = states.shape, len(log_probs)
+    rows, sizes = np.arange(batch), 2 * np.asarray(target_lengths) + 1
+    # Places counted from the end of each sequence; what wraps around lies in none.
+    late = np.asarray(input_lengths) - 1 - np.arange(count)[:, None]
+    last = sizes[:, None] - 1 - np.arange(widest)
+    beta = _forward_variables(log_probs[late, rows], states[rows[:, None], last])
+    beta = beta[late[..., None], rows[:, None], last]
+    inside = _within(widest, sizes).T
+    total = np.full(log_probs.shape, -np.inf)
+    loss = neg_log_likelihood[:, None]
+    keep = _within(count, input_lengths)[..., None] & ~(zero_infinity & np.isinf(loss))
     with np.errstate(invalid="ignore", over="ignore"):
-        for i, states in enumerate(_labels(targets, target_lengths, blank)):
-            steps, loss = input_lengths[i], neg_log_likelihood[i]
-            if (zero_infinity and np.isinf(loss)) or steps == 0:
-                continue
-            lp = log_probs[:steps, i]
-            beta = _forward_variables(lp[::-1, None], states[None, ::-1])[::-1, 0, ::-1]
-            both = log_alpha[i, :steps, : states.size] + beta
-            total = np.full(lp.shape, -np.inf)
-            for s, label in enumerate(states):
-                total[:, label] = np.logaddexp(total[:, label], both[:, s])
-            # Both halves count the probability of the state itself once.
-            out[:steps, i] = (np.exp(lp) - np.exp(total + loss - lp)) * grad[i]
-    return out
+        both = np.where(inside, log_alpha.swapaxes(0, 1) + beta, -np.inf)
+        for s in range(widest):
+            label = (slice(None), rows, states[:, s])
+            total[label] = np.logaddexp(total[label], both[:, :, s])
+        # Both halves count the probability of the state itself once.
+        slopes = (np.exp(log_probs) - np.exp(total + loss - log_probs)) * grad[:, None]
+    return np.where(keep, slopes, 0).astype(log_probs.dtype)
 
 
 _ctc_loss_backward = last("_ctc_loss_backward", _ctc_backward, "grad log_probs")
@@ -95,28 +104,20 @@ class ctc_loss_p:
         zero_infinity: bool = False,
     ) -> tuple[Array, Array]:
         implemented("ctc_loss_cpu", log_probs, "fd")
-        batch = log_probs.shape[1]
-        all_states = _labels(targets, target_lengths, blank)
-        for states in all_states:
-            if not 0 <= states.min() <= states.max() < log_probs.shape[2]:
-                # PyTorch reads memory that is not its own.
-                raise RuntimeError(f"targets must be labels, from 0 to {log_probs.shape[2] - 1}")
-        widest = 2 * max(target_lengths, default=0) + 1
-        alphas = np.full((batch, log_probs.shape[0], widest), -np.inf, log_probs.dtype)
-        losses = np.empty(batch, log_probs.dtype)
-        wide = np.array([np.pad(s, (0, widest - s.size)) for s in all_states])
-        every = _forward_variables(log_probs, wide)
+        states = _states(targets, target_lengths, blank)
+        if not 0 <= states.min() <= states.max() < log_probs.shape[2]:
+            # PyTorch reads memory that is not its own.
+            raise RuntimeError(f"targets must be labels, from 0 to {log_probs.shape[2] - 1}")
+        sizes, steps = 2 * np.asarray(target_lengths) + 1, np.asarray(input_lengths)
+        every = _forward_variables(log_probs, states)
+        inside = _within(states.shape[1], sizes).T & _within(len(every), steps)[..., None]
+        rows = np.arange(len(states))
+        ends, before = every[steps - 1, rows, sizes - 1], every[steps - 1, rows, sizes - 2]
         with np.errstate(invalid="ignore"):
-            for i, states in enumerate(all_states):
-                steps = input_lengths[i]
-                alpha = every[:, i, : states.size]
-                alphas[i, :steps, : states.size] = alpha[:steps]
-                if steps == 0:
-                    losses[i] = 0 if states.size == 1 else np.inf
-                else:
-                    last = alpha[steps - 1]
-                    losses[i] = -np.logaddexp(last[-1], last[-2] if last.size > 1 else -np.inf)
-        return losses, alphas
+            losses = -np.logaddexp(ends, np.where(sizes > 1, before, -np.inf))
+        losses = np.where(steps > 0, losses, np.where(sizes == 1, 0, np.inf))
+        alphas = np.where(inside, every, -np.inf).swapaxes(0, 1)
+        return losses.astype(log_probs.dtype), alphas.astype(log_probs.dtype)
 
     log_probs = passing(
         _ctc_loss_backward,
