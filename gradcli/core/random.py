@@ -311,7 +311,6 @@ def rewind(state: Any) -> bool:
 
 
 # -- uniform --------------------------------------------------------------------------------------
-@drawing
 def rand(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
     """Values uniform in [0, 1)."""
     return uniform(shape, dtype, 0.0, 1.0, generator)
@@ -381,7 +380,6 @@ def dropout_mask(
 
 
 # -- normal ---------------------------------------------------------------------------------------
-@drawing
 def randn(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
     """Standard normal values."""
     return normal(shape, dtype, 0.0, 1.0, generator)

@@ -170,17 +170,18 @@ def _max_pool(
     view = how.of(x, out)
     flat = view.reshape(*view.shape[:-n], prod(kernel_size))
     best = _largest(flat)
-    values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
+    rows = flat.reshape(best.size, flat.shape[-1])
+    values = rows[np.arange(best.size), best.reshape(-1)].reshape(best.shape)
     if x is not self and (values == lowest).any():  # no padding, but the first of the elements
         here = _widened(np.ones(shape, np.bool_), out, how, False)
         inside = how.of(here, out).reshape(*out, -1)
         best = np.where(values == lowest, inside.argmax(-1), best)
-    offsets = np.unravel_index(best, kernel_size)
-    index = np.zeros(best.shape, np.int64)
-    for i, (offset, size) in enumerate(zip(offsets, shape, strict=True)):
-        starts = np.arange(out[i]) * how.stride[i] - padding[i]
-        starts = starts.reshape([-1 if j == i else 1 for j in range(n)])
-        index = index * size + starts + offset * dilation[i]
+    starts: Any = 0  # of each window, and of each element in it: where it lies in the image
+    within: Any = 0
+    for o, size, k, d, p, step in zip(out, shape, *how, strict=True):
+        starts = np.add.outer(starts * size, np.arange(o) * step - p)
+        within = np.add.outer(within * size, np.arange(k) * d)
+    index = starts + within.reshape(-1)[best]
     return of_images(values, self), of_images(index, self)
 
 

@@ -43,6 +43,12 @@ def _ordered(self: Any, axis: int, descending: bool) -> Any:
     return self.shape[axis] - 1 - order
 
 
+def _along(self: Any, at: Any, axis: int) -> Any:
+    """`np.take_along_axis`, which takes its time to see that a vector has one axis."""
+    vector = type(self) is np.ndarray and self.ndim == 1
+    return self[at] if vector else np.take_along_axis(self, at, axis)
+
+
 def _comparisons(values: list[Any]) -> tuple[selection.Less, selection.Less]:
     """The functions (less, greater) of two positions; NaN is the largest."""
     if any(v != v for v in values):
@@ -130,16 +136,16 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
 
     if type(self) is not np.ndarray and (stable or size <= 16):  # recorded: in order, ties or not
         order = _ordered(self, axis, descending)
-        return np.take_along_axis(self, order, axis), order
+        return _along(self, order, axis), order
     order = np.argsort(self, axis=axis)
     order = flip(order, axis).copy() if descending else order
-    values = np.take_along_axis(self, order, axis)
+    values = _along(self, order, axis)
     tied = _repeats(values, axis)
     if tied.any():
         order = _ordered(self, axis, descending)
         if not stable and 16 < size <= _EMULATED:
             order = _choose(self, axis, order, tied, choose)
-        values = np.take_along_axis(self, order, axis)
+        values = _along(self, order, axis)
     return values, order
 
 
@@ -214,7 +220,7 @@ def _check_reduced(name: str, self: Any, axis: int) -> None:
 
 def _taken(self: Any, at: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """(values, indices) for indices with the reduced dimension."""
-    values = np.take_along_axis(self, at, axis)
+    values = _along(self, at, axis)
     if keepdim:
         return values, at
     return values.squeeze(axis)[()], at.squeeze(axis)[()]
@@ -255,7 +261,7 @@ def _median_with_nan(self: Any, axis: int, skip: bool) -> Any:
     size = self.shape[axis]
     nans = add_reduce(nan, axis=axis, keepdims=True)
     if skip:
-        return np.take_along_axis(order, np.maximum(size - nans - 1, 0) // 2, axis)
+        return _along(order, np.maximum(size - nans - 1, 0) // 2, axis)
     at = np.take(order, [(size - 1) // 2], axis)
     return np.where(nans > 0, np.argmax(nan, axis=axis, keepdims=True), at)
 
@@ -384,9 +390,9 @@ def _leading(self: Any, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
     rank = size - k if largest else k - 1
     near = np.argpartition(self, rank, axis)
     near = narrow(near, axis, rank if largest else 0, k)
-    values = np.take_along_axis(self, near, axis)
-    order = np.take_along_axis(near, _ordered(values, axis, largest), axis)
-    values = np.take_along_axis(self, order, axis)
+    values = _along(self, near, axis)
+    within = _ordered(values, axis, largest)
+    order, values = _along(near, within, axis), _along(values, within, axis)
     last = narrow(values, axis, k - 1, 1)
     boundary = add_reduce(_where(self, last), axis=axis, dtype=np.int64, keepdims=True) > 1
     return order, boundary | _repeats(values, axis)
@@ -427,7 +433,7 @@ def _topk(
     else:
         rows = np.array([choose(each.tolist()) for each in _rows(self, axis)], np.int64)
         order = _back(rows.reshape(-1, k), self.shape, axis)
-    return afresh(np.take_along_axis(self, order, axis), self), afresh(order, self)
+    return afresh(_along(self, order, axis), self), afresh(order, self)
 
 
 topk_p = _selecting_primitive(_topk, "topk_p", "TopkBackward0", "topk:", _placed_back)
