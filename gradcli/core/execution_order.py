@@ -17,18 +17,17 @@ _FIRST = float("inf")
 def exact_order(roots: Sequence[Any]) -> list[Node]:
     """All nodes in the order in which PyTorch would run them."""
     start = [r.node if type(r) is Port else r for r in roots]
-    waiting: dict[Node, int] = {}
-    seen = set(start)
-    stack = list(seen)
+    waiting: dict[Node, int] = dict.fromkeys(start, 0)
+    stack = list(waiting)
     while stack:
         for n in _inputs(stack.pop()):
-            waiting[n] = waiting.get(n, 0) + 1
-            if n not in seen:
-                seen.add(n)
+            if n not in waiting:
+                waiting[n] = 0
                 stack.append(n)
+            waiting[n] += 1
     heap: list[tuple[float, Node]] = []
     for n in dict.fromkeys(start):
-        if not waiting.get(n):
+        if not waiting[n]:
             _push(heap, (_key(n), n))
     order = []
     while heap:

@@ -311,11 +311,6 @@ def rewind(state: Any) -> bool:
 
 
 # -- uniform --------------------------------------------------------------------------------------
-def rand(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
-    """Values uniform in [0, 1)."""
-    return uniform(shape, dtype, 0.0, 1.0, generator)
-
-
 @drawing
 def uniform(
     shape: Shape,
@@ -380,11 +375,6 @@ def dropout_mask(
 
 
 # -- normal ---------------------------------------------------------------------------------------
-def randn(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
-    """Standard normal values."""
-    return normal(shape, dtype, 0.0, 1.0, generator)
-
-
 @drawing
 def normal(
     shape: Shape,

@@ -80,13 +80,15 @@ def fork_rng(devices: Any, enabled: Any) -> Iterator[None]:
 @makes(*_drawn("rand(int[] size, *, Tensor out=None"), samples="(2, 3)")
 def rand(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
     """Numbers uniform in [0, 1); the size is given as ints or as one sequence."""
-    return random.rand(nonnegative("rand", size), kind or dtypes.default.real, generator)
+    kind = kind or dtypes.default.real
+    return random.uniform(nonnegative("rand", size), kind, generator=generator)
 
 
 @makes(*_drawn("randn(int[] size, *, Tensor out=None"), samples="(2, 3)")
 def randn(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
     """Standard normal numbers; the size is given as ints or as one sequence."""
-    return random.randn(nonnegative("randn", size), kind or dtypes.default.real, generator)
+    kind = kind or dtypes.default.real
+    return random.normal(nonnegative("randn", size), kind, generator=generator)
 
 
 @makes(
@@ -131,7 +133,7 @@ def rand_like(
     *, input: Array, memory_format: Any, kind: Kind | None, generator: Generator | None = None
 ) -> Array:
     """Numbers uniform in [0, 1) in the shape and dtype of `input`."""
-    return _drawn_like(input.array, kind or input.array.dtype, random.rand, generator)
+    return _drawn_like(input.array, kind or input.array.dtype, random.uniform, 0.0, 1.0, generator)
 
 
 @makes(*_drawn(f"randn_like(Tensor input, {_LIKE}"), samples="(randn(2, 3))")

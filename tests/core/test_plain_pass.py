@@ -104,6 +104,33 @@ def test_threads_share_a_graph() -> None:
     assert x.grad.tolist() == pytest.approx([6 * v for v in once])
 
 
+PORTS = {  # of a matrix of three rows
+    "split": lambda x: sum((part * part).sum() for part in (x * 2).split(2)),
+    "one of several": lambda x: x.unbind()[1].sum() + x.max(1)[0].prod(),
+    "a leaf": lambda x: (gradcli.stack(list(x.unbind(1))) * x.T).sum(),
+    "normalised": lambda x: gradcli.native_layer_norm(x, (2,), x[0], x[1], 1e-5)[0].sin().sum(),
+    "used twice": lambda x: (lambda a, *_: (a * a).sum() + a.exp().sum())(*x.chunk(3)),
+}
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_outputs_are_told_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit as in the watched pass, which anomaly mode asks for; and again, over a kept graph."""
+    found = []
+    for watched in (True, False):
+        x = gradcli.linspace(0.1, 0.9, 6).reshape(3, 2).detach().requires_grad_()
+        with gradcli.autograd.set_detect_anomaly(watched):
+            y = PORTS[name](x)
+            y.backward(retain_graph=True)
+            once = x.grad.clone()
+            if not watched:
+                monkeypatch.setattr("gradcli.core.watched_pass.run", None)
+            y.backward()
+        assert gradcli.equal(x.grad, once + once)
+        found.append(once)
+    assert gradcli.equal(*found)
+
+
 def test_an_error_leaves_nothing_behind() -> None:
     x = gradcli.ones(3, requires_grad=True)
     y = x * 2

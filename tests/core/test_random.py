@@ -26,7 +26,8 @@ def draw(name, shape, kind, *args):
     dtype = np.dtype(kind)
     if name == "randperm":
         return random.randperm(shape[0], dtype)
-    return getattr(random, name)(tuple(shape), dtype, *args)
+    draw = {"rand": "uniform", "randn": "normal"}.get(name, name)
+    return getattr(random, draw)(tuple(shape), dtype, *args)
 
 
 @pytest.mark.filterwarnings("ignore:.*out of bounds")
@@ -44,15 +45,17 @@ def test_a_generator_has_its_own_state():
     generator = random.Generator()
     assert generator.initial_seed() == 67280421310721
     assert generator.manual_seed(3) is generator
-    first = random.rand((5,), F8, generator)
+    first = random.uniform((5,), F8, generator=generator)
     random.manual_seed(3)
-    assert (random.rand((5,), F8) == first).all()
+    assert (random.uniform((5,), F8) == first).all()
     state = generator.get_state()
-    later = random.randn((7,), F8, generator)
+    later = random.normal((7,), F8, generator=generator)
     copy = generator.clone_state()
     generator.set_state(state)
-    assert (random.randn((7,), F8, generator) == later).all()
-    assert (random.randn((8,), F8, generator) == random.randn((8,), F8, copy)).all()
+    assert (random.normal((7,), F8, generator=generator) == later).all()
+    assert (
+        random.normal((8,), F8, generator=generator) == random.normal((8,), F8, generator=copy)
+    ).all()
     assert 0 <= generator.seed() == generator.initial_seed()
     assert generator.device.type == "cpu"
 
@@ -105,8 +108,8 @@ def test_a_state_that_reads_past_its_words_is_refused(at, value):
         (lambda: random.randint((2,), np.dtype("u1"), 0, 257), RuntimeError, "for unsigned char"),
         (lambda: random.randint((2,), np.dtype("u1"), -1, 5), RuntimeError, "from is out of bound"),
         (lambda: random.randint((2,), np.dtype("c8"), 0, 5), RuntimeError, "handles only integral"),
-        (lambda: random.rand((2,), np.dtype("i8")), NotImplementedError, "for 'Long'"),
-        (lambda: random.randn((2,), np.dtype("?")), NotImplementedError, "for 'Bool'"),
+        (lambda: random.uniform((2,), np.dtype("i8")), NotImplementedError, "for 'Long'"),
+        (lambda: random.normal((2,), np.dtype("?")), NotImplementedError, "for 'Bool'"),
         (lambda: random.random((2,), np.dtype("c8")), NotImplementedError, "ComplexFloat"),
         (lambda: random.randperm(-1, np.dtype("i8")), RuntimeError, "negative dimension -1"),
         (lambda: random.randperm(3000, np.dtype("f2")), RuntimeError, "2049 for Half type"),

@@ -156,7 +156,7 @@ def test_how_many_there_are_needs_values(program: str) -> None:
 @pytest.mark.parametrize("follow", [False, True])
 def test_hidden_numbers_are_refused(program: str, follow: bool) -> None:
     random.manual_seed(0)
-    random.randn((), np.dtype(np.float64))  # half of a pair: the other half comes without a draw
+    random.normal((), np.dtype(np.float64))  # half of a pair: the other half comes without a draw
     x = np.array([0.5, 0.25]) if "[0]" in program or "sum" in program else np.float64(0.5)
     with pytest.raises(language.LanguageError) as error:
         differentiate(language.parse(program), {"x": x}, follow=follow)
