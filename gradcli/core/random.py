@@ -181,11 +181,7 @@ class Generator:
         self._source = source
         self._raw = source._bit_generator.random_raw
 
-    def words(self, count: int) -> NDArray[np.uint32]:
-        """The next `count` 32-bit draws."""
-        return self._words(count).astype(np.uint32, copy=False)
-
-    def _words(self, count: int) -> NDArray[Any]:
+    def words(self, count: int) -> NDArray[Any]:
         """The next `count` 32-bit draws, as numbers of 32 bits or more."""
         with self.lock:
             source = self._twister()
@@ -199,18 +195,20 @@ class Generator:
 
     def double_words(self, count: int) -> NDArray[np.uint64]:
         """The next `count` 64-bit draws, each made of two words, the high one first."""
-        words = self._words(2 * count).astype(np.uint64, copy=False)
+        words = self.words(2 * count).astype(np.uint64, copy=False)
         return (words[0::2] << np.uint64(32)) | words[1::2]
 
     def integers(self, count: int, wide: bool) -> NDArray[np.uint64]:
         """The next `count` draws, of 64 bits (wide) or 32."""
         if wide:
             return self.double_words(count)
-        return self._words(count).astype(np.uint64, copy=False)
+        return self.words(count).astype(np.uint64, copy=False)
 
     def floats(self, count: int) -> NDArray[np.float32]:
         """The next `count` uniform values in [0, 1), one word each."""
-        return _floats(self.words(count))
+        result = (self.words(count) & 0xFFFFFF).astype(np.float32)
+        result *= np.float32(2.0**-24)
+        return result
 
     def doubles(self, count: int) -> NDArray[np.float64]:
         """The next `count` uniform values in [0, 1), two words each."""
@@ -745,12 +743,6 @@ def _refuse(why: str) -> NoReturn:
 
 
 # -- helpers --------------------------------------------------------------------------------------
-def _floats(words: NDArray[np.uint32]) -> NDArray[np.float32]:
-    result = (words & np.uint32(0xFFFFFF)).astype(np.float32)
-    result *= np.float32(2.0**-24)
-    return result
-
-
 def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
     if values.dtype == dtype:
         return values
