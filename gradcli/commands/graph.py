@@ -184,7 +184,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
         if request.open_variables:
             numbers = values or wants_gradients or shown["saved"] or chosen == "json"
             _work_out_shapes(ctx, request, numbers)
-        graph = _graph(ctx, request, values, wants_gradients, seed, anomalies)
+        graph = _graph(ctx, request, values or options.forward, wants_gradients, seed, anomalies)
     if options.diagnose:
         _write_diagnosis(graph, chosen, path, request.style)
         return

@@ -331,12 +331,16 @@ class Primitive(Declaration):
             if state.anomaly:
                 remember(node)
 
+    def edge_operands(self, values: list[Any]) -> list[Any]:
+        """The operand (or None) behind each edge of the node that a call makes."""
+        return self._listed(values, self.differentiated)
+
     def _edges(self, values: list[Any], made: list[Tensor]) -> tuple[Any, ...] | None:
         """Where the gradients of a call go; None where nothing is recorded.
 
         RuntimeError where results of such dtypes may not be.
         """
-        operands = self._listed(values, self.differentiated)
+        operands = self.edge_operands(values)
         for t in operands:
             if t is not None and t.node is not None:
                 break

@@ -1,10 +1,20 @@
-"""Watching a forward pass: the results of all operations are kept."""
+"""Watching a forward pass: the results of all operations are kept, and the constants they were made of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+
+
+class Watched(dict[Any, Any]):
+    """The result of every recorded operation by its node, in order.
+
+    operands: what stands behind each edge of a node, None where no tensor does.
+    """
+
+    def __init__(self) -> None:
+        self.operands: dict[Any, list[Any]] = {}
 
 
 def watching(*models: Any) -> AbstractContextManager[Any]:
@@ -22,10 +32,10 @@ def watching(*models: Any) -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def _watching() -> Iterator[dict[Any, Any]]:
+def _watching() -> Iterator[Watched]:
     from gradcli.core import modes
 
-    kept: dict[Any, Any] = {}
+    kept = Watched()
     former = modes.current().intercept
 
     def keep(primitive: Any, operands: Any, outputs: Any) -> None:
@@ -35,6 +45,8 @@ def _watching() -> Iterator[dict[Any, Any]]:
             node = tensor.grad_fn
             if node is not None and tensor.output_nr == 0:
                 kept[node] = tensor
+                if hasattr(primitive, "edge_operands"):  # a custom Function has none
+                    kept.operands[node] = primitive.edge_operands(operands)
 
     keep.below = former  # type: ignore[attr-defined]
     with modes.changed(intercept=keep):

@@ -43,8 +43,8 @@ class Graph(Protocol):
     def records(self) -> list[Record]: ...
     @property
     def totals(self) -> Totals: ...
-    @property
-    def forward(self) -> dict[int, Any]: ...
+    def describer_of(self, *, forward: bool) -> Describer: ...
+    def values_of(self, describer: Describer) -> dict[int, Any]: ...
     def backpropagate(self, seed: Any = None) -> Any: ...
     def tree(self, **options: Any) -> Any: ...
     def diagnosis(self) -> Any: ...
@@ -108,16 +108,17 @@ def _leaves(graph: Graph) -> list[Any]:
 
 def page_data(graph: Graph, options: Options) -> dict[str, Any]:
     """Return what the page knows: everything as texts, ready to be shown."""
-    forward = graph.forward
+    describer = graph.describer_of(forward=options.forward)
+    forward = graph.values_of(describer)
     folded = options.collapse if options.collapse is not None else _folded(graph)
     asked = {"only": options.only, "depth": options.depth, "forward": options.forward}
-    labels = graph.describer.labels() if options.only is not None else None
-    view = View(graph.skeleton, Selection(options.only, None, False, options.forward), labels)
+    labels = describer.labels() if options.only is not None else None
+    view = View(describer.skeleton, Selection(options.only, None, False, options.forward), labels)
     ids = {i: k for k, i in enumerate(view.ids())}
-    chosen = [record for record in graph.records if record.id in ids]
+    chosen = [describer.record(i) for i in ids]
     return {
         "source": graph.source,
-        "roots": [ids[i] for i in graph.skeleton.roots if i in ids]
+        "roots": [ids[i] for i in describer.skeleton.roots if i in ids]
         if view.whole
         else _tops(view, ids),
         "grads": graph.describer.grads is not None,
@@ -133,7 +134,7 @@ def page_data(graph: Graph, options: Options) -> dict[str, Any]:
         ],
         "text": str(graph.tree(collapse=folded, values=True, **asked)),
         "nodes": [_node(record, forward.get(record.id), options, ids) for record in chosen],
-        "steps": _steps(graph, ids),
+        "steps": _steps(graph, describer, ids),
         **_groups(graph, options, ids),
     }
 
@@ -191,7 +192,7 @@ def _node(record: Record, value: Any, options: Options, ids: Mapping[int, int]) 
         "name": record.name,
         "variable": record.variable,
         "label": record.label,
-        "leaf": record.is_leaf,
+        "leaf": record.is_input,
         "lines": detail_lines(record, options),
         "source": record.source,
         "span": record.span,
@@ -256,8 +257,8 @@ def _totals(found: Totals) -> str:
     return ", ".join(parts)
 
 
-def _steps(graph: Graph, numbers: Mapping[int, int]) -> list[dict[str, Any]]:
-    ids = {node: numbers[i] for node, i in graph.skeleton.ids.items() if i in numbers}
+def _steps(graph: Graph, describer: Describer, numbers: Mapping[int, int]) -> list[dict[str, Any]]:
+    ids = {node: numbers[i] for node, i in describer.skeleton.ids.items() if i in numbers}
     recorder = graph.recorder
     if recorder is None:
         order = graph.describer.probe.order(graph.skeleton)

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.graphs.probes import OWN, Probe
-from gradcli.graphs.traversal import Describer, Record, Totals, records, totals, walk
+from gradcli.graphs.traversal import (
+    Describer,
+    Record,
+    Totals,
+    records,
+    totals,
+    walk,
+    with_constants,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,11 +51,13 @@ class Graph:
         self.describer = Describer(self.skeleton, source, self.names, probe=probe)
         # What was written in place has another node since, and another value.
         self._watched = {n: t for n, t in (values or {}).items() if t.grad_fn is n}
+        self._operands = values
         self.facts: Any = None  # gradcli.graphs.torch_facts.Facts of the program that made it
         self.error: str | None = None  # what ended that program
         self.recorder: Any = None
         self._records: list[Record] | None = None
         self._modules: Modules | None = None
+        self._forward: Describer | None = None
 
     @property
     def records(self) -> list[Record]:
@@ -64,7 +74,32 @@ class Graph:
     @property
     def forward(self) -> dict[int, Any]:
         """The values of the nodes' results by id, as far as they are known."""
-        return self.probe.known_values(self.skeleton, self._watched)
+        return self.values_of(self.describer)
+
+    def describer_of(self, *, forward: bool) -> Describer:
+        """Who describes the nodes: read forward, with the operands that need no gradient.
+
+        Nodes of modules are numbered without these: such a graph has none.
+        """
+        if not forward or self.modules is not None:
+            return self.describer
+        if self._forward is None:
+
+            def constants(node: Any) -> list[Any]:
+                return self.probe.constants(node, self._operands)
+
+            def name_of(tensor: Any) -> str | None:
+                return self.probe.name_of(tensor, self.names)
+
+            roots = [self.skeleton.nodes[i] for i in self.skeleton.roots]
+            skeleton = walk(roots, with_constants(constants, name_of))
+            self._forward = Describer(skeleton, self.source, self.names, probe=self.probe)
+        self._forward.grads = self.describer.grads
+        return self._forward
+
+    def values_of(self, describer: Describer) -> dict[int, Any]:
+        """The values of the results by id, as far as they are known."""
+        return self.probe.known_values(describer.skeleton, self._watched)
 
     @property
     def modules(self) -> Modules | None:
@@ -104,7 +139,10 @@ class Graph:
         from gradcli.graphs.tree_lines import Options
 
         chosen = Options(**self._usual(options))
-        return Tree(self.describer, self.forward if chosen.values else {}, chosen, self.modules)
+        describer = self.describer_of(forward=chosen.forward)
+        return Tree(
+            describer, self.values_of(describer) if chosen.values else {}, chosen, self.modules
+        )
 
     def _usual(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options, with what is known of the graph where they say nothing."""
@@ -124,7 +162,10 @@ class Graph:
         from gradcli.graphs.pictures import Options, Picture
 
         chosen = Options(**{"title": self.source, **self._usual(options)})
-        return Picture(self.describer, self.forward if chosen.values else {}, chosen, self.modules)
+        describer = self.describer_of(forward=chosen.forward)
+        return Picture(
+            describer, self.values_of(describer) if chosen.values else {}, chosen, self.modules
+        )
 
     def to_json(
         self,
@@ -138,10 +179,13 @@ class Graph:
         from gradcli.graphs.json_format import view_to_json
         from gradcli.graphs.view import Selection, View
 
-        labels = self.describer.labels() if only is not None else None
+        describer = self.describer_of(forward=forward)
+        labels = describer.labels() if only is not None else None
         members = None if self.modules is None else self.modules.members
-        view = View(self.skeleton, Selection(only, depth, False, forward), labels, None, members)
-        found = view_to_json(view, self.describer, self.forward if values else None)
+        view = View(
+            describer.skeleton, Selection(only, depth, False, forward), labels, None, members
+        )
+        found = view_to_json(view, describer, self.values_of(describer) if values else None)
         if self.modules is not None:
             from gradcli.graphs import outline
 

@@ -49,8 +49,8 @@ def node_to_json(record: Record) -> dict[str, Any]:
     node: dict[str, Any] = {
         "id": record.id,
         "name": record.name,
-        "variable": record.variable,
-        "label": record.label,
+        "variable": record.variable or (record.label if record.is_constant else None),
+        "label": None if record.is_constant else record.label,
         "source": record.source,
         "span": None if record.span is None else list(record.span),
         "shape": None if record.shape is None else list(record.shape),

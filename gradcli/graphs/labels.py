@@ -15,8 +15,8 @@ def title_of(record: Record, *, forward: bool = False) -> tuple[str, str | None]
     name = record.variable or record.label
     if not forward:
         return record.name, name
-    if record.is_leaf:
-        return "input", name
+    if record.is_input:
+        return "constant" if record.is_constant else "input", name
     return re.sub(r"Backward\d*$", "", record.name).lower() or record.name, name
 
 

@@ -173,7 +173,7 @@ class Picture:
         options = self.options
         record = self.describer.record(i, saved=options.saved)
         title, name = title_of(record, forward=options.forward)
-        kind = "leaf" if record.is_leaf else "named" if name else "node"
+        kind = "leaf" if record.is_input else "named" if name else "node"
         name = None if name is None else shorten(name, WIDEST_NAME)
         card = Card(i, kind, shorten(title, WIDEST_LINE - 8), name, node=i)
         card.lines += [("detail", line) for line in detail_lines(record, options)]
@@ -277,13 +277,13 @@ def detail_lines(record: Record, options: Options) -> list[str]:
     if record.device not in (None, "cpu"):
         parts.append(str(record.device))
     lines = []
-    if record.place is not None and not record.is_leaf:
+    if record.place is not None and not record.is_input:
         lines.append("  ".join(part for part in parts if part))
         if record.module:
             lines.append(shorten(record.module, WIDEST_LINE))
         parts = [str(record.place)]
     used = sum(len(part) + 2 for part in parts if part)
-    if record.source and not record.is_leaf:
+    if record.source and not record.is_input:
         parts.append(shorten(record.source, max(12, min(32, WIDEST_LINE - used))))
     return [*lines, shorten("  ".join(part for part in parts if part), WIDEST_LINE)]
 

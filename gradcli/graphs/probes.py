@@ -41,6 +41,20 @@ def _output(shape: tuple[int, ...], dtype: Any) -> Output:
     return Output(shape, dtype_name(dtype))
 
 
+class Constant:
+    """An operand without a gradient; it stands where a node has an edge to nothing."""
+
+    __slots__ = ("label", "tensor")
+    next_functions: tuple[()] = ()
+
+    def __init__(self, tensor: Any, label: str | None) -> None:
+        self.tensor, self.label = tensor, label
+
+    def output_meta(self) -> list[tuple[Any, Any]]:
+        """Its shape and dtype, as nodes of our own say them."""
+        return [(self.tensor.shape, self.tensor.dtype)]
+
+
 class Probe:
     """Asks nodes of our own engine."""
 
@@ -111,6 +125,8 @@ class Probe:
         found: dict[int, Any] = {}
         for i, node in enumerate(skeleton.nodes):
             variable = getattr(node, "variable", None)
+            if variable is None and type(node) is Constant:
+                variable = node.tensor
             if variable is not None:
                 found[i] = variable
                 continue
@@ -122,6 +138,17 @@ class Probe:
             if node in ids:
                 found[ids[node]] = tensor
         return found
+
+    def constants(self, node: Any, watched: Mapping[Any, Any] | None) -> list[Any]:
+        """The operand without a gradient behind each None among a node's edges; None if not known.
+
+        Numbers that stand in the program are left out, for they are read there.
+        """
+        behind = getattr(watched, "operands", {}).get(node, ())
+        edges = node.next_functions
+        if len(behind) != len(edges):  # written in place since: another node
+            return [None] * len(edges)
+        return [None if t is None or t.wrapped else t for t in behind]
 
     def order(self, skeleton: Any) -> list[Any]:
         """The nodes in the order in which the engine runs them."""

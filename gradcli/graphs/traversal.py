@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gradcli.graphs import saved_fields as saved_values
-from gradcli.graphs.probes import OWN, Output, Place, Probe
+from gradcli.graphs.probes import OWN, Constant, Output, Place, Probe
 from gradcli.system.garbage import uncollected
 
 LEAF = "AccumulateGrad"
@@ -52,6 +53,16 @@ class Record:
         """Tell whether the node is where a leaf's gradient accumulates."""
         return self.name == LEAF
 
+    @property
+    def is_input(self) -> bool:
+        """Tell whether nothing leads to it: a leaf, or a constant in a forward reading."""
+        return self.is_leaf or self.is_constant
+
+    @property
+    def is_constant(self) -> bool:
+        """Tell whether it is an operand without a gradient."""
+        return type(self.node) is Constant
+
 
 class Edges:
     """The edges of every node by its id, worked out where they are asked for."""
@@ -90,8 +101,14 @@ class Walk:
         return len(self.nodes)
 
 
-def walk(roots: Iterable[Any]) -> Walk:
-    """Visit every node that gradients of the roots reach, each once, depth first."""
+Follow = Callable[[Any], tuple[tuple[Any, int], ...]]
+
+
+def walk(roots: Iterable[Any], follow_of: Follow = operator.attrgetter("next_functions")) -> Walk:
+    """Visit every node that gradients of the roots reach, each once, depth first.
+
+    follow_of: the edges of a node.
+    """
     nodes: list[Any] = []
     ids: dict[Any, int] = {}
     follow: list[tuple[tuple[Any, int], ...]] = []
@@ -113,13 +130,34 @@ def walk(roots: Iterable[Any]) -> Walk:
             parents.append(parent)
             depths.append(0 if parent < 0 else depths[parent] + 1)
             uses.append(0 if parent < 0 else 1)
-            functions = node.next_functions
+            functions = follow_of(node)
             follow.append(functions)
             for child, _ in reversed(functions):
                 if child is not None:
                     stack.append((child, here))
     roots_ = [ids[start] for start in starts]
     return Walk(nodes, ids, Edges(follow, ids), parents, depths, uses, roots_)
+
+
+def with_constants(constants: Callable[[Any], list[Any]], name_of: Callable[[Any], Any]) -> Follow:
+    """The edges of a node with its operands that need no gradient, as `Probe.constants` knows them."""
+    made: dict[int, Constant] = {}
+
+    def follow(node: Any) -> tuple[tuple[Any, int], ...]:
+        edges = node.next_functions
+        if all(child is not None for child, _ in edges):
+            return tuple(edges)
+        found = []
+        for edge, tensor in zip(edges, constants(node), strict=True):
+            if edge[0] is None and tensor is not None:
+                known = made.get(id(tensor))
+                if known is None:
+                    known = made[id(tensor)] = Constant(tensor, name_of(tensor))
+                edge = (known, 0)
+            found.append(edge)
+        return tuple(found)
+
+    return follow
 
 
 def class_name(node: Any) -> str:
@@ -192,8 +230,8 @@ class Describer:
         name = class_name(node)
         variable = self.variable(node)
         span = self.span(i)
-        if name == LEAF:
-            span = self._where_read(variable, span)
+        if name == LEAF or type(node) is Constant:
+            span = self._where_read(variable or self.label(i), span)
         outputs = self.probe.outputs(node)
         shape, dtype, device = outputs[0] if outputs else (None, None, None)
         number = getattr(node, "_sequence_nr", None)
@@ -201,7 +239,7 @@ class Describer:
             key: saved_values.entry(value, self.probe.name_of, self.names)
             for key, value in (self.probe.fields(node) if saved else ())
         }
-        reached = self.grads is not None
+        reached = self.grads is not None and type(node) is not Constant
         place = self.probe.place(node)
         return Record(
             id=i,
@@ -220,7 +258,7 @@ class Describer:
             shared=self.skeleton.uses[i] > 1,
             node=node,
             has_grad=reached,
-            grad=self.grads.get(node) if self.grads is not None else None,
+            grad=self.grads.get(node) if reached and self.grads is not None else None,
             place=place,
             module=self.probe.module(node),
             device=device,
@@ -275,9 +313,9 @@ def totals(skeleton: Walk, probe: Probe = OWN) -> Totals:
         for node in skeleton.nodes:
             kind = type(node)
             if kind not in leaf:
-                leaf[kind] = getattr(node, "variable", None) is not None
+                leaf[kind] = kind is Constant or getattr(node, "variable", None) is not None
             if leaf[kind]:
-                found.leaves += 1
+                found.leaves += kind is not Constant
                 continue
             arrays, freed = probe.kept(node)
             found.freed += freed

@@ -195,9 +195,9 @@ class Drawing:
 
     def node(self, row: TreeItem, record: Record, guides: Line) -> _Cells:
         title, name = title_of(record, forward=self.options.forward)
-        head = [*guides, (title, "leaf" if record.is_leaf else "function")]
+        head = [*guides, (title, "leaf" if record.is_input else "function")]
         if name:
-            head += [(" ", "guide"), (name, "variable" if record.variable else "label")]
+            head += [(" ", "guide"), (name, "variable" if record.is_input else "label")]
         head += self.output(row.output)
         if row.number is not None:
             head += [(" ", "guide"), (f"[{row.number}]", "shared")]
@@ -212,7 +212,7 @@ class Drawing:
 
     def source(self, row: TreeItem, record: Record) -> str:
         """The piece of the program that made the node, where the line above does not have it."""
-        if record.is_leaf or (record.span is None and record.place is None):
+        if record.is_input or (record.span is None and record.place is None):
             return ""
         # A node in the middle of a composite repeats its consumer's source; once is enough.
         parent = self.skeleton.parents[record.id]
