@@ -40,7 +40,7 @@ SUFFIXES = {
     ".pdf": "pdf",
 }
 BINARY = ("png", "pdf")
-MANY_NODES = 100  # in a picture; more are drawn by module
+MANY_NODES = 300  # in a picture; more are drawn by module
 FRAME_FORMATS = ("svg", "png", "pdf")
 PAINTED = ("svg", "png", "pdf", "dot", "tikz")
 # Options that not every format has, and those that have them. All others mean the same everywhere.
@@ -108,7 +108,7 @@ def _torch_arguments(command: Any, ctx: Any, args: list[str]) -> list[str]:
     ),
     Option(
         "--by",
-        "With --torch: a line a module, or a node (default: modules beyond 100 nodes in a picture).",
+        "With --torch: a line a module, or a node (default: modules beyond 300 nodes in a picture).",
         choices=("module", "node"),
     ),
     Option("--open NAMES", "With --by module: show what is inside these modules (commas between)."),

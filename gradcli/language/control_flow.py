@@ -107,10 +107,10 @@ def _jumps(machine: Machine, frame: Frame, operation: int, argument: Any, row: i
         known.set_attribute(stack[-2], words[argument], stack[-1])
         del stack[-2:]
     elif operation == tree_kinds.STORE_SUBSCRIPT:
-        ops.set_subscript(stack[-2], stack[-1], stack[-3])
+        _set_subscript(machine, frame, row, stack[-2], stack[-1], stack[-3])
         del stack[-3:]
     elif operation == tree_kinds.STORE_SUBSCRIPT_BELOW:
-        ops.set_subscript(stack[-3], stack[-2], stack[-1])
+        _set_subscript(machine, frame, row, stack[-3], stack[-2], stack[-1])
         del stack[-3:]
     elif operation == tree_kinds.UNPACK:
         items = ops.unpack(stack[-1], argument)
@@ -176,6 +176,14 @@ def _inplace(machine: Machine, frame: Frame, kind: int, row: int) -> None:
     stack.pop()
     stack[-1] = value
     machine.mark(value, frame.code.program.span(row))
+
+
+def _set_subscript(
+    machine: Machine, frame: Frame, row: int, value: Any, index: Any, new: Any
+) -> None:
+    ops.set_subscript(value, index, new)
+    if isinstance(value, machine.tensor):
+        machine.mark(value, frame.code.program.span(row))
 
 
 def iterator(value: Any) -> Iterator[Any]:

@@ -273,6 +273,13 @@ def test_ascii_where_the_locale_has_no_utf_8(env, ascii):
     assert ("|- MulBackward0 y" in text) == ascii
 
 
+def test_a_write_to_an_element_shows_where_it_was_made() -> None:
+    lines = run("h = x*2; h[0] = 3; sum(h*h)", "--x", "1,2")
+    assert [line.split()[-1] for line in lines.stdout.splitlines() if "CopySlices" in line] == [
+        "h[0]"
+    ]
+
+
 def test_what_is_written_in_place_keeps_its_name_and_shows_no_later_value() -> None:
     lines = run("h = x*2; h += 1; h *= 3; h.sum()", "--x", "1,2", "--forward", "--values")
     rows = [line.split("(2,)") for line in lines.stdout.splitlines()[:4]]
