@@ -127,10 +127,12 @@ class Asked:
 
     def __init__(self, request: Request, table: str, options: Options) -> None:
         from gradcli.commands.map import bound_columns
+        from gradcli.language.equations import sides
         from gradcli.language.scope_checks import free_names
         from gradcli.optimize.equation_rows import EquationRows
         from gradcli.tables.record_batches import Stream
 
+        sides(request.program)  # refuses what is no equation, before a word about its parameters
         self.request, self.table = request, table
         if table.startswith("@") and not os.path.exists(table):
             self.table = table = table[1:]  # as files are written behind a variable

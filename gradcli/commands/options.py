@@ -637,8 +637,15 @@ def unbound(
         return error(f"no function is called `{name}`", hint)
     if is_plain_function(name):
         return error(f"{name} is a function", translated or f"give --{name} VALUE")
-    hint = f"add --{name} VALUE" + "; Euler's number is torch.e" * (name == "e")
+    meant = _WRITTEN_OTHERWISE.get(name)
+    hint = f"add --{name} VALUE" + (f"; {meant}" if meant else "")
     return error(f"no value for {name}", translated or hint)
+
+
+# Constants of mathematics whose names are variables here, and how they are written.
+_WRITTEN_OTHERWISE = dict.fromkeys("ij", "the imaginary unit is 1j") | {
+    "e": "Euler's number is torch.e"
+}
 
 
 # -- how results are written ------------------------------------------------------------------------

@@ -279,11 +279,14 @@ def no_tensor(program: Program, value: Any, purpose: str) -> LanguageError:
         if callable(value):
             hint = "call it, as in f(x)"
         if isinstance(value, tuple | list):
+            hint = "choose one of its items: (…)[0]"
             fields = getattr(value, "_fields", None) or getattr(value, "fields", None)
             if fields:
                 what = f"the value is a tuple of {' and '.join(fields)}, not a tensor"
+            else:
+                hint += ", or make one tensor of them: stack(…)"
             bound = dict.fromkeys(program.free_variables())
-            hint = _translation(program, bound, True) or "choose one of its items: (…)[0]"
+            hint = _translation(program, bound, True) or hint
     message = f"{what}: there is no {purpose}"
     return LanguageError(
         message, kind="type", source=program.source, span=span, hint=hint, usage=False
