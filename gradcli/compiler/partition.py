@@ -28,6 +28,7 @@ from gradcli.tracing.abstract_evaluation import (
     put_along,
     put_less,
     repeat_to,
+    with_value_check,
     written,
 )
 from gradcli.tracing.numpy_program import Operation, live, operands, replaced
@@ -69,6 +70,14 @@ class Uncut(Exception):
     def __init__(self, op: Operation, reason: str) -> None:
         super().__init__(reason)
         self.index = op.index
+
+
+class Failed(Exception):
+    """An operation raised an error when it ran. index: its position in the trace."""
+
+    def __init__(self, index: int, error: Exception) -> None:
+        super().__init__(str(error))
+        self.index, self.error = index, error
 
 
 class _Wide:
@@ -159,7 +168,7 @@ class Partition:
 
     def _rule(self, o: Operation, given: list[Operation]) -> _Wide:
         f = o.function
-        if o.kind == "elementwise" or f in _LAYOUTS:
+        if o.kind == "elementwise" or f in _LAYOUTS or f is with_value_check:
             return self._elementwise(o, given)
         if type(f) is PrimitiveCall and f.primitive.linearity == "elementwise":
             return self._elementwise(o, given)
@@ -468,16 +477,15 @@ class Partition:
 
     # -- a batch -----------------------------------------------------------------------------------
     def between(self, values: dict[int, Any], done: int) -> None:
-        """Compute, after `done` passes, what does not depend on the rows; into `values`."""
+        """Compute, after `done` passes, what does not depend on the rows; into `values`. Raises Failed."""
         for o in self.order:
             if o.index not in self.whole or o.index in values or self.level[o.index] > done:
                 continue
-            if o.kind == "constant":
-                values[o.index] = o.args[0]
-            elif o.function is not None:
-                args = [_value(a, values) for a in o.args]
-                options = {k: _value(v, values) for k, v in o.options}
-                values[o.index] = o.function(*args, **options)
+            if o.kind == "constant" or o.function is not None:
+                try:
+                    values[o.index] = _result(o, values)
+                except OPERATION_ERRORS as error:
+                    raise Failed(o.index, error) from error
 
     def wanted(self, number: int) -> list[Operation]:
         """The inputs that a pass reads."""
@@ -488,7 +496,7 @@ class Partition:
     ) -> tuple[list[Any], list[Any]]:
         """A pass over `m` rows from `start` on: (the parts of its reductions, the rows of the outputs).
 
-        columns: those rows of the inputs, by index; more of them may be given.
+        columns: those rows of the inputs, by index; more of them may be given. Raises Failed.
         """
         run, inputs, slices = self._program(number, m)
         given = []
@@ -502,7 +510,10 @@ class Partition:
                 at = (slice(None),) * axis + (slice(start * times, (start + m) * times),)
                 given.append(values[o.index][at])
         with np.errstate(all="ignore"):
-            found = run(*given)
+            try:
+                found = run(*given)
+            except OPERATION_ERRORS as error:
+                raise Failed(_Batch(self, number, m).failing(given), error) from error
         count = len(self.passes[number])
         return list(found[:count]), list(found[count:])
 
@@ -537,12 +548,29 @@ class _Batch:
         self.sources: list[Operation] = []
         self.slices: list[Any] = []
 
-    def made(self) -> tuple[Callable[..., Any], list[Operation], list[Any]]:
-        """(the function, the operations whose values it takes, along which axis these are cut)."""
+    def _outputs(self) -> list[Operation]:
         partition = self.partition
         outputs = [self._total(o) for o in partition.passes[self.number]]
         if partition.writing == self.number:
             outputs += [self.operation(o, mode) for o, mode in partition.written]
+        return outputs
+
+    def failing(self, given: Sequence[Any]) -> int:
+        """The operation of the trace that raises an error on these inputs, by its index."""
+        order = live(self._outputs())
+        values = {o.index: array for o, array in zip(self.inputs, given, strict=True)}
+        traced: dict[int, int] = {o.index: index for (index, _), o in self.known.items()}
+        for o in order:
+            if o.index not in values:
+                try:
+                    values[o.index] = _result(o, values)
+                except OPERATION_ERRORS:
+                    return traced.get(o.index, -1)
+        return -1
+
+    def made(self) -> tuple[Callable[..., Any], list[Operation], list[Any]]:
+        """(the function, the operations whose values it takes, along which axis these are cut)."""
+        partition, outputs = self.partition, self._outputs()
         run: Callable[..., Any] = program(outputs, self.inputs)
         if partition.native and max(o.size for o in live(outputs)) >= _NATIVE:
             run = executor.make(outputs, self.inputs, threads=1, smallest=_NATIVE, native=True)
@@ -677,6 +705,14 @@ def _size(shape: Sequence[int]) -> int:
     for n in shape:
         found *= n
     return found
+
+
+def _result(o: Operation, values: Mapping[int, Any]) -> Any:
+    """The value of an operation whose operands are known."""
+    if o.kind == "constant":
+        return o.args[0]
+    options = {k: _value(v, values) for k, v in o.options}
+    return o.function(*[_value(a, values) for a in o.args], **options)
 
 
 def _value(a: Any, values: Mapping[int, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from math import log, pi, prod
@@ -322,10 +323,18 @@ def _checked_targets(self: Any, target: Any, ignore_index: int) -> tuple[Any, An
     """(targets made valid, where they count); the class dimension is 1, or 0 in a vector."""
     classes = self.shape[0 if self.ndim == 1 else 1]
     counts = target != ignore_index
-    wrong = counts & ((target < 0) | (target >= classes))
+    valid = np.where(counts, target, 0).astype(np.int64, copy=False)
+    if hasattr(valid, "guard"):  # a plan's array: its numbers are known when it runs
+        valid.guard(functools.partial(_expect_classes, classes=classes), valid)
+    else:
+        _expect_classes(valid, classes)
+    return valid, counts
+
+
+def _expect_classes(targets: Any, classes: int) -> None:
+    wrong = (targets < 0) | (targets >= classes)
     if wrong.any():
-        raise IndexError(f"Target {int(np.asarray(target)[wrong].flat[0])} is out of bounds.")
-    return np.where(counts, target, 0).astype(np.int64, copy=False), counts
+        raise IndexError(f"Target {int(np.asarray(targets)[wrong].flat[0])} is out of bounds.")
 
 
 def _check_nll(self: Any, target: Any, weight: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.compiler.partition import Partition, Uncut
+from gradcli.compiler.partition import Failed, Partition, Uncut
 from gradcli.core.observers import observing
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language.located_errors import LanguageError
@@ -128,23 +128,23 @@ class Work:
         return next((n.span for n in reversed(nodes) if n.span is not None), None)
 
     def between(self, values: Values, done: int) -> None:
-        """What follows from so many passes; an error that only numbers tell is said with its place."""
-        try:
+        """What follows from so many passes."""
+        with self._placing():
             self.partition.between(values, done)
-        except RuntimeError as error:  # as of a singular matrix
-            raise self._placed(error) or error from None
 
-    def _placed(self, error: RuntimeError) -> LanguageError | None:
-        """The error of an operation that was worked out, with its place in the program."""
-        guard = getattr(error, "guard", None)
-        guarded = [o for o in self.trace.graph.operations if guard and guard in o.args[:1]]
-        for o in guarded:
+    @contextlib.contextmanager
+    def _placing(self) -> Iterator[None]:
+        """An error that only numbers tell, as of a singular matrix, is said with its place."""
+        try:
+            yield
+        except Failed as failed:
+            stop = failed.index, failed.error
             try:
-                self._recorded(*self._source(), frozenset(self.wrt or ()), (o.index, error))
+                self._recorded(*self._source(), frozenset(self.wrt or ()), stop)
             except Untraceable as found:
-                cause = found.__cause__
-                return cause if isinstance(cause, LanguageError) else None
-        return None
+                if isinstance(found.__cause__, LanguageError):
+                    raise found.__cause__ from None
+            raise LanguageError(str(failed.error), usage=False) from failed.error
 
     def _recorded(
         self,
@@ -248,7 +248,8 @@ class Work:
         for at in range(0, m, partition.block):
             end = min(at + partition.block, m)
             some = {index: array[at:end] for index, array in given.items()}
-            sums, rows = partition.run(number, values, some, start + at, end - at)
+            with self._placing():
+                sums, rows = partition.run(number, values, some, start + at, end - at)
             total.add(sums)
             pieces.append(rows)
         rows = [

@@ -382,9 +382,9 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
         self._op = self._graph.put("fill", fill, (given, o.shape))
 
     def guard(self, check: Any, told: Any) -> None:
-        """Put a `ValueCheck` on this array: when the program runs, `check` may raise an error."""
+        """Let `check` look at the numbers of `told` when the program runs; it may raise an error."""
         o, given = self._op, _argument(self._graph, told)
-        args = (abstract_evaluation.ValueCheck(check), o, given)
+        args = (check, o, given)
         self._op = self._graph.put(
             "whole",
             abstract_evaluation.with_value_check,

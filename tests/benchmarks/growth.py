@@ -1,16 +1,21 @@
 """Time and memory against size: what grows in a straight line, and nothing faster.
 
-`python -m tests.benchmarks --growth` measures each work in a fresh process and draws docs/growth.svg;
-the numbers are kept in docs/growth.json. The clock is the processor's, so that other work beside it
-matters little; the memory is what the work needs at its peak.
+`python -m tests.benchmarks --growth` measures each work in a fresh process and draws docs/growth.svg and
+docs/growth-tables.svg; the numbers are kept in docs/growth.json. The clock is the processor's, so that
+other work beside it matters little; the memory is what the work needs at its peak.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import gc
+import io
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +26,8 @@ from tests.benchmarks.interleave import ROOT, environment
 from tests.benchmarks.plot import STYLES, figure, prepared
 from tests.benchmarks.worker import cleared, status
 
-STORED, PICTURE = ROOT / "docs" / "growth.json", ROOT / "docs" / "growth.svg"
+STORED = ROOT / "docs" / "growth.json"
+TABLES = "growth-tables.svg"
 SIZES = (1000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
@@ -73,6 +79,62 @@ def compiled(n: int) -> Callable[[], Any]:
     return gradcli(problem, problem.inputs(n, "float64"))
 
 
+_LOSS = "mean((a*x + b - y)**2)"
+
+
+def _written(parts: int, rows: int, columns: int, files: bool = False) -> str:
+    """Parquet in a new folder: so many groups of rows (or files), of so many columns; the path."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    folder = Path(tempfile.mkdtemp(prefix="growth-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    values = np.random.default_rng(0).standard_normal((columns, rows))
+    table = pa.table(list(values), [f"x{k}" for k in range(columns)])
+    if files:
+        for k in range(parts):
+            parquet.write_table(table, folder / f"{k:07}.parquet")
+        return str(folder)
+    with parquet.ParquetWriter(folder / "t.parquet", table.schema) as writer:
+        for _ in range(parts):
+            writer.write_table(table)
+    return str(folder / "t.parquet")
+
+
+def _command(*argv: str) -> Callable[[], Any]:
+    """The command in this process; what it prints is not shown."""
+    from gradcli.cli import main
+
+    def call() -> None:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            main(list(argv))
+
+    return call
+
+
+def _by_rows(path: str) -> Callable[[], Any]:
+    given = ["--x", f"@{path}:x0", "--y", f"@{path}:x1", "--a", "1", "--b", "0", "--wrt", "a,b"]
+    return _command("grad", _LOSS, *given, "--by-rows")
+
+
+def rows(n: int) -> Callable[[], Any]:
+    return _by_rows(_written(max(n // 100_000, 1), min(n, 100_000), 2))
+
+
+def groups(n: int) -> Callable[[], Any]:
+    return _by_rows(_written(n, 10, 2))
+
+
+def files(n: int) -> Callable[[], Any]:
+    return _by_rows(_written(n, 10, 2, files=True))
+
+
+def columns(n: int) -> Callable[[], Any]:
+    path = _written(1, 100, n)
+    return _command("eval", "sum(X**2)", "--X", f"@{path}:x*", "--by-rows")
+
+
 @dataclass(frozen=True)
 class Work:
     """Something whose size may grow."""
@@ -81,6 +143,7 @@ class Work:
     unit: str
     make: Callable[[int], Callable[[], Any]]
     largest: int = SIZES[-1]
+    picture: str = "growth.svg"
 
 
 WORKS = {
@@ -90,6 +153,10 @@ WORKS = {
     "json": Work("a graph as JSON", "nodes", graph_json, 1_000_000),
     "writing": Work("an array as text", "elements", writing),
     "compiled": Work("a compiled gradient", "elements", compiled),
+    "rows": Work("a gradient by rows", "rows", rows, picture=TABLES),
+    "groups": Work("the same, groups of 10 rows", "groups", groups, 100_000, TABLES),
+    "files": Work("the same, files of 10 rows", "files", files, 10_000, TABLES),
+    "columns": Work("a sum over 100 rows", "columns", columns, 10_000, TABLES),
 }
 
 
@@ -156,7 +223,10 @@ def record(names: Sequence[str], largest: int) -> None:
         ordered = sorted(known.values(), key=lambda p: (list(WORKS).index(p.work), p.size))
         lines = ",\n".join(" " + json.dumps(asdict(one)) for one in ordered)
         STORED.write_text(f"[\n{lines}\n]\n")
-    draw(stored(), PICTURE)
+    for picture in {work.picture for work in WORKS.values()}:
+        shown = [point for point in stored() if WORKS[point.work].picture == picture]
+        if shown:
+            draw(shown, ROOT / "docs" / picture)
 
 
 def draw(found: Sequence[Point], path: Path) -> None:
@@ -168,8 +238,10 @@ def draw(found: Sequence[Point], path: Path) -> None:
         ):
             prepared(axis)
             axis.set_title(title, fontsize=10)
-            axis.set_xlabel("size: bytes, operations, nodes or elements")
-            for (name, work), (colour, marker) in zip(WORKS.items(), STYLES.values(), strict=False):
+            shown = {n: w for n, w in WORKS.items() if any(p.work == n for p in found)}
+            units = list(dict.fromkeys(work.unit for work in shown.values()))
+            axis.set_xlabel(f"size: {', '.join(units[:-1])} or {units[-1]}")
+            for (name, work), (colour, marker) in zip(shown.items(), STYLES.values(), strict=False):
                 line = [(p.size, value(p)) for p in found if p.work == name and value(p) > 0]
                 axis.plot(
                     *zip(*line, strict=True),

@@ -31,6 +31,8 @@ MAPS = {
 }
 STEPS = 10
 _LOSS = "mean((a*x0 + b - x1)**2)"
+_LOGISTIC = "-mean(nn.functional.logsigmoid(x1*(a*x0 + b)))"
+_SOFTMAX = "nn.functional.cross_entropy(X@W, (k % 3).long())"
 _DESCENT = f"""
 for k in range({STEPS}):
     ga, gb = autograd.grad({_LOSS}, (a, b))
@@ -79,10 +81,24 @@ for k in range(int(sys.argv[2])):
     ga = gb = n = 0
     for batch in pq.ParquetFile(sys.argv[1]).iter_batches(columns=["x0", "x1"]):
         x, y = batch["x0"].to_numpy(), batch["x1"].to_numpy()
-        r = a*x + b - y
-        ga, gb, n = ga + 2*(r*x).sum(), gb + 2*r.sum(), n + len(x)
+        r = SLOPES
+        ga, gb, n = ga + (r*x).sum(), gb + r.sum(), n + len(x)
     a, b = a - 0.1*ga/n, b - 0.1*gb/n
 print(a, b)
+"""
+_LINEAR_LOOP = _PASSES.replace("SLOPES", "2*(a*x + b - y)")
+_LOGISTIC_LOOP = _PASSES.replace("SLOPES", "-y/(1 + np.exp(y*(a*x + b)))")
+_SOFTMAX_LOOP = """
+import sys, numpy as np, pyarrow.parquet as pq
+W, g, n = np.array([[1.0, 2, 3], [0.1, 0.2, 0.3]]), 0, 0
+for batch in pq.ParquetFile(sys.argv[1]).iter_batches(columns=["k", "x0", "x1"]):
+    X = np.stack([batch["x0"].to_numpy(), batch["x1"].to_numpy()], 1)
+    z = X@W
+    p = np.exp(z - z.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    p[np.arange(len(X)), batch["k"].to_numpy() % 3] -= 1
+    g, n = g + X.T@p, n + len(X)
+print(g/n)
 """
 PEERS = {"loop": _LOOP, "duckdb": _DUCKDB, "polars": _POLARS}
 
@@ -125,14 +141,20 @@ def works(rows: int) -> Iterator[tuple[str, float, dict[str, list[str]]]]:
         lines = {p: [sys.executable, "-c", code, *ends] for p, code in PEERS.items()}
         own = [*entry(), "map", "sin(x0)*x1", ends[0], "-o", ends[1]]
         yield f"{source} to {target}", mark, {"gradcli": own, **lines}
-    given = ["--x0", "@t.parquet:x0", "--x1", "@t.parquet:x1", "--a", "1", "--b", "0.5"]
-    given += ["--wrt", "a,b", "--by-rows"]
-    for name, steps, own in (
-        ("grad by rows", 1, ["grad", _LOSS]),
-        ("steps of descent", STEPS, ["run", "descent.py"]),
+    line = ["--x0", "@t.parquet:x0", "--x1", "@t.parquet:x1", "--a", "1", "--b", "0.5"]
+    line += ["--wrt", "a,b", "--by-rows"]
+    classes = ["--X", "@t.parquet:x0,x1", "--k", "@t.parquet:k", "--W", "[[1,2,3],[0.1,0.2,0.3]]"]
+    for name, steps, code, own in (
+        ("grad by rows, linear", 1, _LINEAR_LOOP, ["grad", _LOSS, *line]),
+        ("grad by rows, logistic", 1, _LOGISTIC_LOOP, ["grad", _LOGISTIC, *line]),
+        (
+            *("grad by rows, softmax", 1, _SOFTMAX_LOOP),
+            ["grad", _SOFTMAX, *classes, "--wrt", "W", "--by-rows"],
+        ),
+        ("steps of descent", STEPS, _LINEAR_LOOP, ["run", "descent.py", *line]),
     ):
-        loop = [sys.executable, "-c", _PASSES, "t.parquet", str(steps)]
-        yield name, 1.1, {"gradcli": [*entry(), *own, *given], "loop": loop}
+        loop = [sys.executable, "-c", code, "t.parquet", str(steps)]
+        yield name, 1.1, {"gradcli": [*entry(), *own], "loop": loop}
 
 
 def tables(wanted: Any, rows: int) -> Iterator[Record]:

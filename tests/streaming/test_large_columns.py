@@ -279,6 +279,34 @@ def test_a_matrix_that_fails_is_refused_where_it_is(source: str, words: str) -> 
         assert (code, out) == (1, "") and words in err and place in err
 
 
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("1 + nn.functional.cross_entropy(X, k.long())", "Target 3 is out of bounds."),
+        (
+            "1 + (gather(X, 1, k.long()[:, None])**2).sum()",
+            "index 3 is out of bounds for dimension 1",
+        ),
+    ],
+)
+def test_a_row_that_fails_is_refused_where_it_is(source: str, words: str) -> None:
+    """The classes are 0 and 1 but in one row, far down the table."""
+    k = np.arange(50_000) % 2
+    np.save("X.npy", np.random.default_rng(0).standard_normal((len(k), 2)))
+    np.save("k.npy", k)
+    given = ["grad", source, "--X", "@X.npy", "--k", "@k.npy", "--wrt", "X", "-o", "g.npy"]
+    assert run(*given, "--by-rows")[0] == 0
+    found = np.load("g.npy")
+    found = np.stack([found[name] for name in found.dtype.names], 1)
+    assert run(*given, "--whole")[0] == 0
+    np.testing.assert_allclose(found, np.load("g.npy"), rtol=1e-10)
+    k[40_000] = 3
+    np.save("k.npy", k)
+    for how in ("--by-rows", "--whole"):
+        code, out, err = run(*given, how)
+        assert (code, out) == (1, "") and words in err and "^^^^^" in err, err
+
+
 def test_what_stands_in_the_way_of_a_gradient_has_its_place() -> None:
     code, out, err = run("grad", "2*prod(x) + 1", "--x", "@t.csv:x", "--by-rows")
     assert (code, out) == (1, "")
@@ -436,11 +464,24 @@ def test_memory_does_not_grow_with_the_file(folder: Path) -> None:
         for _ in range(40):  # 640 MB
             data = [rng.standard_normal(1_000_000) for _ in range(2)]
             writer.write_table(pa.table(data, schema=schema))
-    given = ["--x", "@big.parquet:x", "--y", "@big.parquet:y", "--a", "1", "--b", "0"]
-    argv = [sys.executable, "-m", "gradcli", "grad", LOSS, *given, "--by-rows", "-o", "g.parquet"]
-    code = (
-        f"import resource, subprocess; subprocess.run({argv!r}, check=True)\n"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(found.stdout.splitlines()[-1]) < 500_000  # kilobytes
+    given = ["--x", "@big.parquet:x", "--by-rows"]
+    more = ["--y", "@big.parquet:y", "--a", "1", "--b", "0", "-o", "g.parquet"]
+    for argv in (
+        ["grad", LOSS, *given, *more],
+        [
+            "grad",
+            "mean(a*((x - mean(x))/std(x))**4)",
+            *given,
+            "--a",
+            "1",
+            "--wrt",
+            "a",
+        ],  # two passes
+    ):
+        code = (
+            f"import resource, subprocess; subprocess.run({[sys.executable, '-m', 'gradcli', *argv]!r}, check=True)\n"
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        )
+        line = [sys.executable, "-c", code]
+        found = subprocess.run(line, capture_output=True, text=True, check=True)
+        assert int(found.stdout.splitlines()[-1]) < 500_000, argv  # kilobytes
