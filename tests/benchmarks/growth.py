@@ -103,12 +103,21 @@ def _written(parts: int, rows: int, columns: int, files: bool = False) -> str:
 
 
 def _command(*argv: str) -> Callable[[], Any]:
-    """The command in this process; what it prints is not shown."""
+    """The command in this process, and what it prints.
+
+    Raises RuntimeError for one that fails: nothing would have been measured.
+    """
     from gradcli.cli import main
 
-    def call() -> None:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-            main(list(argv))
+    def call() -> str:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            try:
+                main(list(argv))
+            except SystemExit as ended:
+                if ended.code:
+                    raise RuntimeError(f"gradcli {argv[0]} ended with {ended.code}") from ended
+        return printed.getvalue()
 
     return call
 
