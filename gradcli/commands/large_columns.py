@@ -167,6 +167,7 @@ class Passes:
         *,
         seed: Any = None,
         backward: bool = True,
+        value: bool = True,
         directions: Sequence[str] = (),
         moved: Sequence[str] = (),
         columns: Mapping[str, Column] | None = None,
@@ -187,6 +188,7 @@ class Passes:
             wrt=wrt,
             cotangent=seed,
             backward=backward,
+            value=value,
             missing=request.missing,
             native=request.native,
         )
@@ -348,7 +350,8 @@ def grad_by_rows(
     wrt = made.wrt()
     if not wrt:
         raise _no_graph(request, "see --wrt and --no-grad")
-    work = made.work(wrt, seed=cotangent_by_rows(seed))
+    shown = show_value or request.style.form == "json"
+    work = made.work(wrt, seed=cotangent_by_rows(seed), value=shown)
     if work.trace.result.node is None:
         raise _no_graph(request, "the value does not depend on a variable that requires grad")
     made.may_be_written(work, runner, value=show_value)

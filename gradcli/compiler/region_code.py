@@ -11,18 +11,13 @@ import numpy as np
 
 from gradcli.compiler import native_code
 from gradcli.compiler.fusion_schedule import Region, Schedule
-from gradcli.registry.dimensions import maximum_reduce, minimum_reduce, sum_over_few
+from gradcli.registry.dimensions import OVER_FEW
 from gradcli.system.blocked_products import FOLDED, FOLDS, part_dots, vector_dot
 from gradcli.system.cascaded_sums import add_reduce
 from gradcli.system.page_pool import aligned
 from gradcli.tracing.abstract_evaluation import at_each, method_call, put_along, put_less
 from gradcli.tracing.numpy_program import Operation, cast, operands
 
-_OVER_FEW = {
-    np.maximum.reduce: maximum_reduce,
-    np.minimum.reduce: minimum_reduce,
-    add_reduce: sum_over_few,
-}
 _RESHAPE = method_call("reshape")
 _SHORTCUTS: dict[Any, Any] = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
 
@@ -297,7 +292,7 @@ class RegionCode:
         f = o.function
         if o.kind == "reduce":
             options = "".join([f", {k}={self._constant(v)}" for k, v in o.options])
-            reduce = self._constant(_OVER_FEW.get(f, f))
+            reduce = self._constant(OVER_FEW.get(f, f))
             self._lines.append(f"{reduce}({given[0]}{options}, out={name})")
         elif f is cast:
             self._lines.append(f"copyto({name}, {given[0]}, 'unsafe')")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.registry.dimensions import OVER_FEW, is_short
 from gradcli.tracing.numpy_program import INFIX, Operation, cast, live, operands
 
 _CHUNK = 4000  # assignments in one generated function; Python compiles longer ones slowly
@@ -102,6 +103,8 @@ def _call(o: Operation, arguments: list[str], value: Callable[[Any], str]) -> st
     if f is cast:
         return f"{arguments[0]}.astype({arguments[1]})"
     options = "".join([f", {k}={value(v)}" for k, v in o.options])
+    if o.kind == "reduce" and is_short(o.args[0].shape, dict(o.options).get("axis")):
+        f = OVER_FEW.get(f, f)
     return f"{value(f)}({', '.join(arguments)}{options})"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.composites.dropout import dropped
-from gradcli.core.batched_arrays import is_batched, numbers
+from gradcli.core.batched_arrays import anywhere, is_batched, numbers
 from gradcli.core.modes import no_grad
 from gradcli.core.tensor import wrap
 from gradcli.movement.indexing import index_select
@@ -16,6 +16,7 @@ from gradcli.primitives.arithmetic import mul_scalar
 from gradcli.primitives.matrix_products import addmm, matmul
 from gradcli.registry.derivative_pairs import last
 from gradcli.registry.rule_helpers import (
+    check_numbers,
     conj,
     implemented,
     masked_fill,
@@ -264,25 +265,31 @@ class one_hot_p:
         return np.equal(self[..., None], np.arange(num_classes)).astype(np.int64)
 
 
+def _expect_classes(classes: Any, count: int | None = None) -> None:
+    classes = decided(classes)
+    refuse_if(anywhere(classes < 0), "Class values must be non-negative.")
+    if count is not None:
+        refuse_if(anywhere(classes >= count), "Class values must be smaller than num_classes.")
+
+
 @function("nn.functional.one_hot(Tensor input, int num_classes=-1)", samples="(tensor([0,2,1]), 3)")
 def one_hot(tensor: Array, num_classes: int) -> Any:
     """1 where the class is, 0 elsewhere."""
-    # How many there are may be read off the values, of which nothing else follows.
-    classes = np.asarray(numbers(tensor.array if num_classes == -1 else decided(tensor)))
-    if classes.dtype != np.int64:
+    if tensor.array.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if num_classes == -1 and is_batched(tensor):
         raise RuntimeError(
             "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
             "num_classes argument."
         )
-    if classes.size == 0 and num_classes <= 0:
+    if not tensor.array.size and num_classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    refuse_if(classes.size and classes.min() < 0, "Class values must be non-negative.")
-    if num_classes == -1:
+    if num_classes == -1:  # nothing else follows from the values that are read here
+        classes = np.asarray(numbers(tensor.array))
+        _expect_classes(classes)
         num_classes = int(classes.max()) + 1
-    elif classes.size and num_classes <= classes.max():
-        raise RuntimeError("Class values must be smaller than num_classes.")
+    else:
+        check_numbers(_expect_classes, tensor.array, num_classes)
     return one_hot_p(tensor, num_classes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
 from math import log, pi, prod
@@ -33,6 +32,7 @@ from gradcli.primitives.reductions import mean_all
 from gradcli.registry.derivative_pairs import last
 from gradcli.registry.rule_helpers import (
     at_least,
+    check_numbers,
     expect_alike,
     expect_long,
     implemented,
@@ -324,10 +324,7 @@ def _checked_targets(self: Any, target: Any, ignore_index: int) -> tuple[Any, An
     classes = self.shape[0 if self.ndim == 1 else 1]
     counts = target != ignore_index
     valid = np.where(counts, target, 0).astype(np.int64, copy=False)
-    if hasattr(valid, "guard"):  # a plan's array: its numbers are known when it runs
-        valid.guard(functools.partial(_expect_classes, classes=classes), valid)
-    else:
-        _expect_classes(valid, classes)
+    check_numbers(_expect_classes, valid, classes)
     return valid, counts
 
 
@@ -360,8 +357,8 @@ def _check_nll(self: Any, target: Any, weight: Any) -> None:
 def _nll_weights(self: Any, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any, Any]:
     """(valid targets, their weights, where they count)."""
     valid, counts = _checked_targets(self, target, ignore_index)
-    ones = np.ones(target.shape, self.dtype) if weight is None else weight[valid]
-    return valid, np.where(counts, ones, 0).astype(self.dtype), counts
+    weights = counts if weight is None else np.where(counts, weight[valid], 0)
+    return valid, weights.astype(self.dtype), counts
 
 
 def _picked(self: Any, valid: Any) -> Any:
@@ -624,6 +621,11 @@ class binary_cross_entropy_backward:
         return _weighted(-g * grad_output / at_least(spread, _EPSILON), weight, reduction, self)
 
 
+def _expect_probabilities(array: Any, what: str) -> None:
+    if not ((array >= 0) & (array <= 1)).all():  # nan neither
+        raise RuntimeError(f"all elements of {what} should be between 0 and 1")
+
+
 @_elementwise(
     "BinaryCrossEntropyBackward0",
     "own",
@@ -634,10 +636,8 @@ class binary_cross_entropy_p:
     def forward(
         self: Array, target: Array, weight: Array | None = None, reduction: int = 1
     ) -> Array:
-        if not ((self >= 0) & (self <= 1)).all():  # nan neither
-            raise RuntimeError("all elements of input should be between 0 and 1")
-        if not ((target >= 0) & (target <= 1)).all():
-            raise RuntimeError("all elements of target should be between 0 and 1")
+        check_numbers(_expect_probabilities, self, "input")
+        check_numbers(_expect_probabilities, target, "target")
         with np.errstate(divide="ignore"):
             one, other = np.maximum(np.log(self), -100), np.maximum(np.log1p(-self), -100)
         values = (target - 1) * other - target * one
@@ -1155,6 +1155,11 @@ def kl_div(
     return out / input.shape[0] if batch and input.ndim else out
 
 
+def _expect_no_negative(var: Any) -> None:
+    if anywhere(var < 0):
+        raise ValueError("var has negative entry/entries")
+
+
 @function(
     "nn.functional.gaussian_nll_loss(Tensor input, Any target, Any var, Any full=False, Any eps=1e-06, "
     "Any reduction='mean')|python",
@@ -1167,8 +1172,8 @@ def gaussian_nll_loss(
     if isinstance(var, float):
         refuse_if(var < 0, "var has negative entry/entries", error=ValueError)
         var = var * resolve("ones_like")(input)
-    elif anywhere(getattr(var, "array", var) < 0):
-        raise ValueError("var has negative entry/entries")
+    else:
+        check_numbers(_expect_no_negative, getattr(var, "array", var))
     if var.shape != input.shape:
         if var.shape == input.shape[:-1]:
             var = var.unsqueeze(-1)

@@ -29,10 +29,15 @@ multiply_reduce: Any = np.multiply.reduce
 
 def are_few(array: Any, axis: Any) -> bool:
     """Whether `axis` is the last one of a large array and has 2 to 16 elements."""
-    if array.__class__ is not np.ndarray or array.size <= _SMALL or array.ndim < 2:
+    return array.__class__ is np.ndarray and is_short(array.shape, axis)
+
+
+def is_short(shape: tuple[int, ...], axis: Any) -> bool:
+    """The same of an array's shape."""
+    last = len(shape) - 1
+    if prod(shape) <= _SMALL or last < 1:
         return False
-    last = array.ndim - 1
-    return 1 < array.shape[-1] <= 16 and axis in (last, -1, (last,), (-1,))
+    return 1 < shape[-1] <= 16 and axis in (last, -1, (last,), (-1,))
 
 
 def _over_few(ufunc: Any) -> Any:
@@ -76,6 +81,11 @@ _TURNED = 2048  # rows that stay in the cache
 maximum_reduce: Any = _over_few(np.maximum)
 minimum_reduce: Any = _over_few(np.minimum)
 sum_over_few: Any = _over_few(np.add)
+OVER_FEW: dict[Any, Any] = {
+    np.maximum.reduce: maximum_reduce,
+    np.minimum.reduce: minimum_reduce,
+    add_reduce: sum_over_few,
+}
 
 
 def as_dims(dim: Any) -> Any:

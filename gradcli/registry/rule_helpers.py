@@ -96,6 +96,14 @@ def refuse_if(wrong: Any, words: str, *values: Any, error: type[Exception] = Run
         raise error(words.format(*values) if values else words)
 
 
+def check_numbers(check: Callable[..., None], array: Any, *facts: Any) -> None:
+    """Call `check(array, *facts)`, which may raise an error; of a plan's array, whenever the plan runs."""
+    if hasattr(array, "guard"):
+        array.guard(check, array, *facts)
+    else:
+        check(array, *facts)
+
+
 def implemented(name: str, array: Any, chars: str) -> None:
     """Raise PyTorch's NotImplementedError for an array (or dtype) that a kernel does not support.
 

@@ -23,7 +23,8 @@ from gradcli.system.cascaded_sums import Tree
 from gradcli.tables import Table, TableError
 from gradcli.tables.parts import Part, Parts, columns_of
 from gradcli.tables.source import changed
-from gradcli.tracing.abstract_evaluation import outline
+from gradcli.tracing.abstract_evaluation import PrimitiveCall, outline, with_value_check
+from gradcli.tracing.numpy_program import Operation, live
 from gradcli.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
 Values = dict[int, Any]
@@ -55,7 +56,8 @@ class Work:
 
     source: (make, arguments); `make(*arguments)` returns the function, in other processes too. shared: the
     arrays of the other variables. wrt: variables to differentiate by; None for the value alone. cotangent:
-    the gradient to start from; without `backward` there is no gradient. Raises NoPasses.
+    the gradient to start from; without `backward` there is no gradient, and without `value` none of that.
+    Raises NoPasses.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Work:
         wrt: Sequence[str] | None,
         cotangent: Any = None,
         backward: bool = True,
+        value: bool = True,
         missing: str = "error",
         native: bool = False,
     ) -> None:
@@ -76,6 +79,7 @@ class Work:
         self.columns, self.shared = dict(columns), dict(shared)
         self.rows, self.missing, self.native = rows, missing, native
         self.wrt, self.cotangent, self.backward = wrt, cotangent, backward
+        self.wants_value = value
         self.dtype = dtypes.get_default_dtype().name
         self._made: tuple[NumpyTracer, Partition] | None = None
 
@@ -182,8 +186,10 @@ class Work:
 
     def _cut(self, found: NumpyTracer) -> Partition:
         wide = [found.inputs[n] for n in self.columns]
-        outputs: list[tuple[Any, bool | None]] = [(found.value, None)]
-        outputs += [(g, n in self.columns) for n, g in found.gradients.items() if g is not None]
+        outputs: list[tuple[Operation, bool | None]]
+        outputs = [(g, n in self.columns) for n, g in found.gradients.items() if g is not None]
+        if self.wants_value or _may_fail(found.value, [g for g, _ in outputs]):
+            outputs.insert(0, (found.value, None))
         return Partition(outputs, wide, self.rows, self.native)
 
     # -- running it --------------------------------------------------------------------------------
@@ -274,14 +280,17 @@ class Work:
         values.update({o.index: s for o, s in zip(made, sums, strict=True)})
 
     def results(self, values: Values) -> tuple[Any, dict[str, Any]]:
-        """(the value, the gradients by name) as tensors, once all passes are over; None for what has rows.
+        """(the value, the gradients by name) as tensors, once all passes are over.
+
+        None for what has rows, and for a value that is not wanted.
 
         A column's gradient, which has rows, is not among them: see `written`.
         """
         self.between(values, len(self.partition.passes))
         rows = {o.index for o, _ in self.partition.written}
         found = self.trace
-        value = None if found.value.index in rows else _tensor(values[found.value.index])
+        wanted = self.wants_value and found.value.index not in rows
+        value = _tensor(values[found.value.index]) if wanted else None
         grads = {
             n: None if g is None else _tensor(values[g.index])
             for n, g in found.gradients.items()
@@ -300,6 +309,16 @@ class Work:
             if g is not None:
                 found[f"{name}.grad"] = places[g.index]
         return found
+
+
+def _may_fail(value: Operation, outputs: Sequence[Operation]) -> bool:
+    """Whether numbers may make the value an error that the outputs alone would not show."""
+    shown = {o.index for o in live(outputs)}
+    return any(
+        o.function is with_value_check or type(o.function) is PrimitiveCall
+        for o in live([value])
+        if o.index not in shown
+    )
 
 
 def expression(

@@ -381,10 +381,10 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
             given = self._graph.constant(o.dtype.type(given))
         self._op = self._graph.put("fill", fill, (given, o.shape))
 
-    def guard(self, check: Any, told: Any) -> None:
-        """Let `check` look at the numbers of `told` when the program runs; it may raise an error."""
+    def guard(self, check: Any, told: Any, *facts: Any) -> None:
+        """Call `check(told, *facts)` when the program runs, with told's numbers; it may raise an error."""
         o, given = self._op, _argument(self._graph, told)
-        args = (check, o, given)
+        args = (check, o, given, *facts)
         self._op = self._graph.put(
             "whole",
             abstract_evaluation.with_value_check,

@@ -716,9 +716,9 @@ class PrimitiveCall:
         return cls._known.setdefault(id(primitive), cls(primitive))
 
 
-def with_value_check(check: Callable[[Any], None], array: Any, told: Any) -> Any:
+def with_value_check(check: Callable[..., None], array: Any, told: Any, *facts: Any) -> Any:
     """The array, after the check of some numbers has raised no error."""
-    check(told)
+    check(told, *facts)
     return array
 
 

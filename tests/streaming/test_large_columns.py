@@ -287,6 +287,14 @@ def test_a_matrix_that_fails_is_refused_where_it_is(source: str, words: str) -> 
             "1 + (gather(X, 1, k.long()[:, None])**2).sum()",
             "index 3 is out of bounds for dimension 1",
         ),
+        (
+            "1 + (nn.functional.one_hot(k.long(), 2)*X**2).sum()",
+            "Class values must be smaller than num_classes.",
+        ),
+        (
+            "1 + nn.functional.binary_cross_entropy(sigmoid(X[:,0]), k)*X.sum()",
+            "all elements of target should be between 0 and 1",
+        ),
     ],
 )
 def test_a_row_that_fails_is_refused_where_it_is(source: str, words: str) -> None:
