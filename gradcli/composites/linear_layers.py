@@ -24,7 +24,6 @@ from gradcli.registry.rule_helpers import (
     total,
     unsqueeze,
 )
-from gradcli.registry.rule_helpers import numbers as decided
 from gradcli.registry.schema import checked
 from gradcli.registry.table import Array, function, primitive
 from gradcli.system.array_memory import in_its_order
@@ -266,7 +265,6 @@ class one_hot_p:
 
 
 def _expect_classes(classes: Any, count: int | None = None) -> None:
-    classes = decided(classes)
     refuse_if(anywhere(classes < 0), "Class values must be non-negative.")
     if count is not None:
         refuse_if(anywhere(classes >= count), "Class values must be smaller than num_classes.")

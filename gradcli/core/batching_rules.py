@@ -7,6 +7,7 @@ primitive without these runs entry by entry, and `level.slow` notes its name for
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -268,17 +269,17 @@ def _folded(primitive: Declaration, operands: list[Any], level: BatchLevel) -> A
     ready = filled(primitive, operands, level)
     if ready is None:
         return None
-    items = None
+    items: tuple[int, ...] = ()  # of an entry; a number is one without a dimension
     for i in primitive.tensors:
         if ready[i] is not None:
-            items = ready[i].shape[1]
-            ready[i] = ready[i].reshape((level.size * items, *ready[i].shape[2:]))
+            items = ready[i].shape[1:2]
+            ready[i] = ready[i].reshape((level.size * prod(items), *ready[i].shape[2:]))
     if primitive.sizes:
         at = primitive.position[primitive.sizes]
-        ready[at] = (level.size * items, *operands[at][1:])  # type: ignore[operator]
+        ready[at] = (level.size * prod(items), *operands[at][1:])
     found = run(primitive, ready)
     results = [found] if primitive.returns_one else list(found)
-    results = [r.reshape((level.size, items, *r.shape[1:])) for r in results]
+    results = [r.reshape((level.size, *items, *r.shape[1:])) for r in results]
     return results[0] if primitive.returns_one else results
 
 

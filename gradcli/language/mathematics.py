@@ -695,8 +695,9 @@ class _Reader:
                     hint = f"write the sum with the matrix of all of them: ‖{row}w - y‖^2"
                     raise self.error(f"{name} is a vector, a row of a matrix", token, hint)
                 return _Value(name[: -len(index) - 1])
-        if name not in self.own and (found := re.fullmatch(r"log_(\w+)", name)):
-            return self.function("log", token, found[1])
+        based = re.fullmatch(r"log_(\w+)", name)
+        if based and name not in self.own and not self.takes_argument(name):
+            return self.function("log", token, based[1])
         if name not in self.own and name in CONSTANTS:
             return _Value(CONSTANTS[name])
         primes = 0

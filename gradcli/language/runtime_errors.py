@@ -85,7 +85,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "write functions without a module: exp(x), not math.exp(x)",
     ),
     (
-        r"out of range$|int too (big|large) to convert",
+        r"(result out of range|math range error)$|int too (big|large) to convert",
         "a tensor gives inf instead: write `tensor(1e200)`",
     ),
     (r"Index put requires|item assignment", "only tensors, lists and dicts can be written to"),

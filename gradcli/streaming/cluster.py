@@ -32,6 +32,9 @@ EXTRA = "pip install dask distributed pyarrow"
 _PACKAGES = ("gradcli", "numpy", "pyarrow", "dask", "distributed")
 _WAIT = 30  # seconds for a scheduler to answer
 _WORKS = 8  # that the workers keep
+_TASKS = (
+    8  # for each core of the workers: so many that none is idle for long, and Dask's own work small
+)
 _NEIGHBOURS = 16  # sums that a task combines; a power of two: the tree is that of two by two
 _KEPT = "distributed.nanny.pre-spawn-environ.MALLOC_{}_THRESHOLD_"
 _SETTINGS = {
@@ -117,13 +120,16 @@ def _checked(ours: dict[str, str]) -> Failed | None:
     return None
 
 
-def _sums(part: Part, work: Work, ours: dict[str, str], number: int, values: Values) -> Any:
-    """The sums of a part."""
+def _sums(
+    parts: Sequence[Part], work: Work, ours: dict[str, str], number: int, values: Values
+) -> Any:
+    """The sums of adjacent parts."""
     if (failed := _checked(ours)) is not None:
         return failed
     try:
         with _turn.of(work.dtype):
-            return work.run_part(number, values, part)
+            found = [work.run_part(number, values, part) for part in parts]
+            return totals(found, work.combine(number))
     except (TableError, LanguageError, NoPasses, OSError, MemoryError) as error:
         return Failed(error)
 
@@ -135,7 +141,7 @@ def _combined(combine: Combine, sums: list[Any]) -> Any:
 
 
 def _rows_of_part(
-    part: Part,
+    parts: Sequence[Part],
     path: str,
     work: Work,
     ours: dict[str, str],
@@ -145,6 +151,8 @@ def _rows_of_part(
 ) -> Any:
     """Write the rows of a part's outputs to a file."""
     from gradcli.streaming.mapped_program import elements
+
+    (part,) = parts
 
     if (failed := _checked(ours)) is not None:
         return failed
@@ -163,7 +171,12 @@ def _rows_of_part(
 
 
 def _mapped(
-    part: Part, path: str, job: RowJob, ours: dict[str, str], form: str, folders: Sequence[str]
+    parts: Sequence[Part],
+    path: str,
+    job: RowJob,
+    ours: dict[str, str],
+    form: str,
+    folders: Sequence[str],
 ) -> Any:
     """Map the rows of a part into a file; return the tally.
 
@@ -171,6 +184,7 @@ def _mapped(
     """
     import pickle
 
+    (part,) = parts
     if (failed := _checked(ours)) is not None:
         return failed
     job = pickle.loads(pickle.dumps(job))  # tasks of one worker share what they are given
@@ -340,6 +354,7 @@ class Cluster:
                 f"a worker does not know this gradcli: {words}",
                 f"its environment needs gradcli {self.versions['gradcli']} and what it stands on",
             ) from None
+        self.cores = sum(self.client.nthreads().values()) or 1
         for who, theirs in sorted(found.items()):
             if (other := differences(self.versions, theirs, f"worker {who}")) is not None:
                 raise _refused(other, "the versions must be those of this machine")
@@ -369,11 +384,15 @@ class Cluster:
     # -- tasks -------------------------------------------------------------------------------------
     def sums(self, work: Work, number: int, values: Values, parts: list[Part], told: Told) -> Any:
         """The sums of all parts in a pass: a tree of tasks, with the bits of `Tree`."""
-        level = self._tasks(parts, told, _sums, work=work, number=number, values=dict(values))
+        size = 1
+        while len(parts) >= 2 * size * _TASKS * self.cores:
+            size *= 2
+        groups = [parts[i : i + size] for i in range(0, len(parts), size)]
+        level = self._tasks(groups, told, _sums, work=work, number=number, values=dict(values))
         combine = work.combine(number)
         while len(level) > 1:
-            groups = [level[i : i + _NEIGHBOURS] for i in range(0, len(level), _NEIGHBOURS)]
-            level = [self._submit(_combined, combine, group) for group in groups]
+            near = [level[i : i + _NEIGHBOURS] for i in range(0, len(level), _NEIGHBOURS)]
+            level = [self._submit(_combined, combine, some) for some in near]
         found = self._result(level[0]) if level else None
         if isinstance(found, Failed):
             raise found.error
@@ -420,7 +439,7 @@ class Cluster:
             place = os.path.join(folder, *part.folders(keys))
             os.makedirs(place, exist_ok=True)
             paths.append(os.path.join(place, f"part-{number:0{width}}.{ending}"))
-        futures = self._tasks(parts, told, function, paths, **given)
+        futures = self._tasks([[part] for part in parts], told, function, paths, **given)
         counted = Tally()
         for future in futures:
             found = self._result(future)
@@ -438,23 +457,24 @@ class Cluster:
 
     def _tasks(
         self,
-        parts: Sequence[Part],
+        groups: Sequence[Sequence[Part]],
         told: Told,
         function: Callable[..., Any],
         *beside: list[str],
         **given: Any,
     ) -> list[Any]:
-        """A task a part: function(part, what is beside it, **given), and a worker gets `given` once."""
+        """A task a group: function(its parts, what is beside them, **given); a worker gets `given` once."""
         shared = {
             name: self._sent(value) if name == "work" else self._submit(_load, value)
             for name, value in given.items()
         }
-        placed = [self._placed(part) for part in parts]
+        placed = [[self._placed(part) for part in group] for group in groups]
         futures: list[Any] = self.client.map(
             function, placed, *beside, ours=self.versions, pure=False, **shared
         )
-        for future, part in zip(futures, parts, strict=True):
-            future.add_done_callback(functools.partial(_tell, told, part.rows or 0))
+        for future, group in zip(futures, groups, strict=True):
+            rows = sum(part.rows or 0 for part in group)
+            future.add_done_callback(functools.partial(_tell, told, rows))
         return futures
 
     def _sent(self, work: Any) -> Any:

@@ -313,6 +313,7 @@ def test_integers_in_batches() -> None:
     i = gradcli.tensor([[0, 1], [1, 2], [0, 2], [2, 1]])
     for one in (
         lambda i: _F.one_hot(i, 3),
+        func.vmap(lambda i: _F.one_hot(i, 3)),
         lambda i: gradcli.bincount(i, minlength=4),
         lambda i: (i * 1).resize_((1,)),
         lambda i: i.sort(descending=True)[0].as_strided((2,), (1,)),
