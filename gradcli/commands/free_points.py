@@ -98,8 +98,11 @@ def note_guesses(point: Point) -> None:
     if not point.guessed:
         return
     letters = _letters(point)
-    shapes = {n: a.shape for n, a in point.arrays.items() if n not in point.given}
-    said = ", ".join(f"{n} ∈ {_space(s, letters)}" for n, s in shapes.items())
+    made = {n: a for n, a in point.arrays.items() if n not in point.given}
+    said = ", ".join(
+        f"{n} ∈ {_space(a.shape, letters) if a.dtype.kind in 'fc' else 'Z'}"
+        for n, a in made.items()
+    )
     first = next(iter(point.guessed))
     output.note(f"shapes: {said}; give others with --shape {first}=… or --{first} VALUE")
 

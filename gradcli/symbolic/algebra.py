@@ -697,6 +697,8 @@ def floating(expression: Expression) -> Expression:
         return call("where", [condition, a, made], shape)
     if is_call(expression, "tensor"):
         return call("tensor", [_as_float(args[0])], shape)
+    if is_call(expression, "one_hot"):  # rows of the identity
+        return call("index", [call("eye", [], (shape[-1], shape[-1])), args[0]], shape)
     if is_call(expression, *_INTEGRAL, *_MOVED):
         word, options = expression.data
         count = 1 if word in _MOVED else len(args)  # what follows are the places

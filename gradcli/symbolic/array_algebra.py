@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.algebra import powers_of
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, array, call, is_call, number, value_of
 from gradcli.system import dtypes
@@ -189,25 +191,50 @@ def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
     return call("sum", [own], shape, options)
 
 
+@cache
+def _index(place: int) -> Expression:
+    return array(np.int64(place))
+
+
+def one_hot(place: Expression | int, size: int) -> Expression:
+    """The unit vector of a size that is 1 at an index: an integer, or a tensor of one."""
+    index = _index(place) if isinstance(place, int) else place
+    return call("one_hot", [index], (size,), [("", size)])
+
+
+def place_of(own: Expression) -> Expression | int | None:
+    """Where a unit vector is 1; None for what is none."""
+    if not is_call(own, "one_hot") or len(own.shape) != 1:
+        return None
+    index = own.args[0]
+    return int(index.data) if index.op == "array" else index
+
+
+def element(own: Expression, place: Expression | int) -> Expression:
+    """One element of a vector; a number is that of all its places."""
+    if not own.shape:
+        return own
+    if own.shape == (1,):
+        place = 0
+    if isinstance(place, int):
+        return call("select", [own], (), [("", 0), ("", place)])
+    return call("index", [own, place], ())
+
+
 def _selected(own: Expression) -> Expression | None:
     """sum(x * z) as x[i]*g, where z is zeros with the one element g at i."""
-    pairs: list[Any] = [(own, ONE)]
-    if own.op == "product":
-        pairs = list(zip(own.args, own.data[1], strict=True))
-    spots = [b for b, e in pairs if e == ONE and is_call(b, "select_scatter")]
-    if len(spots) != 1 or not is_call(spots[0].args[0], "zeros"):
-        return None
-    index = spots[0].data[1][1][1]
-    rest = [
-        (call("select", [b], (), [("", 0), ("", index if b.shape != (1,) else 0)]), e)
-        if b.shape
-        else (b, e)
-        for b, e in pairs
-        if b is not spots[0]
-    ]
-    if any(isinstance(e, Expression) and e.shape for _, e in rest):
-        return None
-    return alg.product([(spots[0].args[1], ONE), *rest])
+    for spot, e in powers_of(own):
+        written = is_call(spot, "select_scatter") and is_call(spot.args[0], "zeros")
+        place = spot.data[1][1][1] if written else place_of(spot)
+        if e != ONE or place is None:
+            continue
+        rest = [(element(b, place), e) for b, e in powers_of(own) if b is not spot]
+        if any(isinstance(e, Expression) and e.shape for _, e in rest):
+            return None
+        coefficient = own.data[0] if own.op == "product" else ONE
+        value = spot.args[1] if written else alg.one
+        return alg.product([(value, ONE), *rest], coefficient)
+    return None
 
 
 def vector_of(own: Expression) -> Expression | None:
@@ -263,6 +290,8 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
         return b
     if is_call(b, "eye"):
         return a
+    if len(shape) == 1 and is_call(b, "index") and is_call(b.args[0], "eye"):
+        return call("index", [transposed(a), b.args[1]], shape)
     if is_call(b, "outer") and len(a.shape) == 2:
         u, v = b.args
         return call("outer", [product_of(a, u), v], shape)

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from gradcli.symbolic.algebra import HALF
-from gradcli.symbolic.array_algebra import axes_of
+from gradcli.symbolic.array_algebra import axes_of, place_of
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expression_text import (
     ATOM,
@@ -189,7 +189,8 @@ class LatexPrinter(Printer):
 
     def call_index(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         inner = ", ".join(a[0] for a in args[1:])
-        return f"{{{wrapped(args[0], ATOM)}}}_{{{inner}}}", ATOM
+        base = "e" if is_call(node.args[0], "eye") else f"{{{wrapped(args[0], ATOM)}}}"
+        return f"{base}_{{{inner}}}", ATOM
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return self.between(args[0][0], options, r"\max", r"\min"), ATOM
@@ -325,6 +326,14 @@ def _unit(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     return rf"{wrapped(args[1], PRODUCT)}\, e_{{{place}}}", PRODUCT
 
 
+def _one_hot(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """A unit vector; of several places the function's name."""
+    place = place_of(node)
+    if place is None:
+        return rf"\operatorname{{onehot}}\left({args[0][0]}\right)", ATOM
+    return rf"e_{{{place if isinstance(place, int) else args[0][0]}}}", ATOM
+
+
 def _solve(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     inverse = f"{wrapped(args[0], ATOM)}^{{-1}}"
     if args[0][0].endswith(r"^{\top}"):
@@ -392,6 +401,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "prod": _prod,
     **dict.fromkeys("softmax log_softmax logsumexp cumsum cumprod var std".split(), _along),
     "select_scatter": _unit,
+    "one_hot": _one_hot,
     "linalg.solve": _solve,
     "outer": lambda self, args, node: (
         rf"{wrapped(args[0], ATOM)} {wrapped(args[1], ATOM)}^{{\top}}",

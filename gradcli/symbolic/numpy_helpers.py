@@ -56,7 +56,7 @@ def silu(x):
 def frac(x):
     return x - np.trunc(x)
 def one_hot(x, n):
-    return np.eye(n)[x]
+    return 1.0 * (np.expand_dims(x, -1) == np.arange(n))
 def nn.functional.nll_loss(x, y, weight=None, ignore_index=-100, reduction='mean'):
     axis = min(np.ndim(x) - 1, 1)
     kept = np.not_equal(y, ignore_index)

@@ -355,6 +355,9 @@ class TorchPrinter(Printer):
     def call_eye(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"torch.eye({node.shape[0]}, dtype={self.like}.dtype)", ATOM
 
+    def call_one_hot(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"{self.call('one_hot', args, options)[0]}.to({self.like}.dtype)", ATOM
+
     def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         (own,) = self.tensors(args, node)
         return f"{enclosed(own, ATOM)}.to(torch.{literal(options[0][1])})", ATOM

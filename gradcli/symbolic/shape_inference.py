@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcli.language import tree_kinds
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
@@ -416,18 +417,22 @@ def made_up(
     """(values of all variables in program order, the shapes that were inferred).
 
     arrays: the known values. names: the variables without a value. declared: shapes of some of them, in
-    numbers and letters. known: other names that the program may read. suits: see `infer`. The made-up
-    values have the default dtype; if possible, the program's value is not NaN there.
+    numbers and letters. known: other names that the program may read. suits: see `infer`. What is only
+    read as an index (the k of `x[k]`) is 0, an integer. The other made-up values have the default dtype; if
+    possible, the program's value is not NaN there.
     """
+    whole = {n: np.int64(0) for n in names if n not in declared and _is_index(program, n)}
+    arrays = {**arrays, **whole}
+    names = [n for n in names if n not in whole]
     free = [n for n in names if n not in declared]
     lettered = {n for n, s in declared.items() if any(isinstance(k, str) for k in s)}
     first: tuple[Shapes, Shapes] | None = None
     for shapes in _numbered(declared, arrays):
         guessed = infer(program, arrays, shapes, free, known, *suits)
-        whole = Inference(program, arrays, {**shapes, **guessed}, [], known)
-        if not lettered or whole.has_full_rank({}):
+        every = Inference(program, arrays, {**shapes, **guessed}, [], known)
+        if not lettered or every.has_full_rank({}):
             break
-        if first is None and whole.trial({}):
+        if first is None and every.trial({}):
             first = shapes, guessed
     else:  # no sizes work, and the program says why
         shapes, guessed = first or (next(_numbered(declared, arrays)), guessed)
@@ -445,6 +450,22 @@ def made_up(
             break
     order = [n for n in free_names(program) if n in found]
     return {n: found[n] for n in [*order, *(n for n in found if n not in order)]}, guessed
+
+
+def _is_index(program: Program, name: str) -> bool:
+    """Whether a name is read in subscripts alone: the i of `A[i, j]`."""
+    subscript, tuple_ = (tree_kinds.KIND[kind] for kind in ("subscript", "tuple"))
+    indices: set[int] = set()
+    reads = []
+    for row, kind in enumerate(program.kinds):
+        if kind == subscript:
+            inside = program.children(row)[1]
+            indices.add(inside)
+            if program.kinds[inside] == tuple_:
+                indices.update(program.children(inside))
+        elif kind == tree_kinds.NAME and program.words[program.operands[row]] == name:
+            reads.append(row)
+    return bool(reads) and indices.issuperset(reads)
 
 
 def _numbered(declared: Mapping[str, Sizes], arrays: Mapping[str, Any]) -> Iterator[Shapes]:

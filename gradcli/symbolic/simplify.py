@@ -6,9 +6,10 @@ Each pass is a rule that `rewrite` applies to every subexpression; `RULES` lists
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextvars import ContextVar
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from gradcli.symbolic import algebra as alg
@@ -18,8 +19,11 @@ from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
     axes_of,
     deviations,
+    element,
     matrix_product,
+    one_hot,
     permuted,
+    place_of,
     stacked,
 )
 from gradcli.symbolic.elementwise_rules import compare
@@ -117,32 +121,24 @@ def _is_variable(node: Expression) -> bool:
 # -- pieces of a vector ---------------------------------------------------------------------------
 def _gathered(node: Expression) -> Expression:
     """Terms that each write one element of a vector of zeros, as the stack of these elements."""
-    terms = terms_of(node)
-    scattered = [(c, t) for c, t in terms if _scatter_of(t) is not None]
-    if not scattered:
-        return node
-    groups: dict[Any, list[tuple[Number, Expression]]] = {}
-    for c, t in scattered:
-        core = _scatter_of(t)
-        assert core is not None
-        groups.setdefault((core.shape, core.data[1][0][1] % len(core.shape)), []).append((c, t))
-    rest = [(t, c) for c, t in terms if _scatter_of(t) is None]
+    written = [(c, t, _written(t)) for c, t in terms_of(node)]
+    groups: dict[Any, list[tuple[Number, Expression, _Written]]] = {}
+    for c, t, found in written:
+        if found is not None:
+            groups.setdefault((found.core.shape, found.dim), []).append((c, t, found))
+    rest = [(t, c) for c, t, found in written if found is None]
     changed = False
     for (shape, dim), members in groups.items():
         size = shape[dim]
         whole = shape[:dim] + shape[dim + 1 :]
-        if len(shape) != 1 or size > MOST_STACKED or (len(members) == 1 and size > 1):
-            rest += [(t, c) for c, t in members]
-            continue
         parts: list[list[tuple[Expression, Number]]] = [[] for _ in range(size)]
-        for c, t in members:
-            core = _scatter_of(t)
-            assert core is not None
-            index = core.data[1][1][1] % size
-            outer, _ = _outside(t, core)
-            parts[index].append((alg.product([*outer, (core.args[1], ONE)]), c))
+        if len(shape) == 1 and size <= MOST_STACKED and (len(members) > 1 or size == 1):
+            for c, t, found in members:
+                outer, _ = _outside(t, found.core)
+                value = alg.product([*outer, (found.value, ONE)])
+                parts[found.place % size].append((value, c))
         if not all(parts):
-            rest += [(t, c) for c, t in members]
+            rest += [(t, c) for c, t, _ in members]
             continue
         items = [alg.full(alg.combine(p), whole) for p in parts]
         changed = True
@@ -150,17 +146,26 @@ def _gathered(node: Expression) -> Expression:
     return alg.combine(rest) if changed else node
 
 
-def _scatter_of(term: Expression) -> Expression | None:
-    """The `select_scatter` into zeros of a term, which may have scalar factors beside it."""
-    if is_call(term, "select_scatter") and is_call(term.args[0], "zeros"):
-        return term
-    if term.op == "product":
-        found = [b for b in term.args if b.shape]
-        if len(found) == 1 and is_call(found[0], "select_scatter"):
-            at = term.args.index(found[0])
-            if term.data[1][at] == ONE and is_call(found[0].args[0], "zeros"):
-                return found[0]
-    return None
+class _Written(NamedTuple):
+    """Zeros (`core`) with a value written into them at a place of a dimension."""
+
+    core: Expression
+    dim: int
+    place: int
+    value: Expression
+
+
+def _written(term: Expression) -> _Written | None:
+    """The zeros with a value written into them of a term, which may have scalar factors beside them."""
+    arrays = [(b, e) for b, e in powers_of(term) if b.shape]
+    if len(arrays) != 1 or arrays[0][1] != ONE:
+        return None
+    core = arrays[0][0]
+    if is_call(core, "select_scatter") and is_call(core.args[0], "zeros"):
+        (_, dim), (_, index) = core.data[1][:2]
+        return _Written(core, dim % len(core.shape), index, core.args[1])
+    place = place_of(core)
+    return _Written(core, 0, place, alg.one) if isinstance(place, int) else None
 
 
 def _outside(term: Expression, core: Expression) -> tuple[list[Any], Expression]:
@@ -406,15 +411,50 @@ def _averages(node: Expression) -> Expression:
     return node
 
 
-def _constants(node: Expression) -> Expression:
-    """Zeros with a number written into them as a constant vector."""
-    if not is_call(node, "select_scatter") or not is_call(node.args[0], "zeros"):
+def _units(node: Expression) -> Expression:
+    """Zeros with a number written into them as a multiple of a unit vector.
+
+    Of what such a vector is multiplied with only one element counts; a sum is multiplied out where that
+    is shorter.
+    """
+    if is_call(node, "select_scatter") and is_call(node.args[0], "zeros"):
+        index = node.data[1][1][1]
+        if len(node.shape) == 1 and index >= 0:
+            return alg.multiply(node.args[1], one_hot(index, node.shape[0]))
+    if node.op != "product" or len(node.shape) != 1:
         return node
-    if len(node.shape) != 1 or node.shape[0] > MOST_STACKED or not alg.is_bare(node.args[1]):
-        return node
-    items = [alg.zero] * node.shape[0]
-    items[node.data[1][1][1]] = node.args[1]
-    return stacked(items, node.shape)
+    pairs = powers_of(node)
+    for own, e in pairs:
+        if e != ONE or own.shape != node.shape:
+            continue
+        rest = [p for p in pairs if p[0] is not own]
+        if place_of(own) is not None:
+            return _at_unit(own, rest, node.data[0])
+        if own.op == "sum" and any(_unit_of(t) is not None for _, t in terms_of(own)):
+            spread = alg.combine(
+                (_at_unit(unit, [*rest, *_outside(t, unit)[0]], ONE), c)
+                if (unit := _unit_of(t)) is not None
+                else (alg.product([*rest, *powers_of(t)]), c)
+                for c, t in terms_of(own)
+            )
+            spread = alg.scale(node.data[0], spread)
+            if length(spread) < length(node):
+                return spread
+    return node
+
+
+def _unit_of(term: Expression) -> Expression | None:
+    """The unit vector that is a factor of a term."""
+    return next((b for b, e in powers_of(term) if e == ONE and place_of(b) is not None), None)
+
+
+def _at_unit(unit: Expression, rest: Sequence[Any], coefficient: Number) -> Expression:
+    """A unit vector times other factors, of which one element counts."""
+    place = place_of(unit)
+    assert place is not None
+    if any(isinstance(e, Expression) and e.shape for _, e in rest):
+        return alg.product([(unit, ONE), *rest], coefficient)
+    return alg.product([(unit, ONE), *((element(b, place), e) for b, e in rest)], coefficient)
 
 
 _lengths: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
@@ -445,7 +485,7 @@ RULES = (
     _moments,
     _summed,
     _products,
-    _constants,
+    _units,
     _averages,
     matrix_chains.transposes,
     matrix_chains.associated,

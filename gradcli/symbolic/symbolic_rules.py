@@ -17,6 +17,7 @@ from gradcli.symbolic.array_algebra import (
     inverse,
     matrix_product,
     of_dtype,
+    one_hot,
     permuted,
     reshaped,
     total,
@@ -245,6 +246,12 @@ def _index(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     return call("index", [lifter.whole(own, made.args[0]), *parts], made.outputs[0].shape)
 
 
+def _is_place(index: Any) -> bool:
+    """Whether an index is an integer that counts from the front."""
+    whole = index is not None and not shape_of(index) and index.value.dtype.kind in "iu"
+    return bool(whole and index.value >= 0)
+
+
 def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, indices, values, accumulate = args
     shape = shape_of(made.args[0])
@@ -258,6 +265,17 @@ def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
             value = reshaped(value, ())
         if not value.shape:
             return alg.where(indices[0], alg.add(before, value) if accumulate else value, before)
+    if accumulate and is_number(own, 0) and all(map(_is_place, made.args[1])):
+        units = [one_hot(lifter.operand(i), n) for i, n in zip(made.args[1], shape, strict=False)]
+        row = [full(values, shape[1:])] if len(shape) - len(units) == 1 else []
+        if len(units) + len(row) == len(shape) == 2:
+            first, second = map(alg.floating, [*units, *row])
+            return alg.product(
+                [(call("outer", [first, second], shape), ONE)]
+                + ([] if row else [(as_exact(values), ONE)])
+            )
+        if len(shape) == 1:
+            return alg.multiply(as_exact(values), units[0])
     if any(i is None for i in indices):
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
     wholes = [lifter.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]
@@ -333,9 +351,9 @@ def _targets(lifter: Lifter, made: Call, own: Any, at: int) -> tuple[Expression,
     classes = np.asarray(target.value).astype(np.int64)
     counts = classes != ignored
     if not target.constant:
-        if len(shape_of(own)) != 2 or not counts.all():
+        if len(shape_of(own)) not in (1, 2) or not counts.all():
             raise no_expression(made)
-        size = shape_of(own)[1]
+        size = shape_of(own)[-1]
         return call("one_hot", [lifter.operand(target)], shape_of(own), [("", size)]), counts.size
     chosen_ = np.zeros(shape_of(own))
     axis = 0 if chosen_.ndim == 1 else 1

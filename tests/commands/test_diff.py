@@ -98,6 +98,16 @@ def lines(*argv: str) -> list[str]:
             ["F.nll_loss(x, y, reduction='sum')", "--x=1,2;3,5", "--y=tensor([0,1])", "--wrt=x"],
             ["-one_hot(y, x.shape[1])"],
         ),
+        # a name that is only an index is an integer
+        (["-log(softmax(x, 0)[k])"], ["softmax(x, 0) - one_hot(k, x.shape[0])"]),
+        (["-log_softmax(x, 0)[1]"], ["softmax(x, 0) - one_hot(tensor(1), x.shape[0])"]),
+        (["x[k]**2", "--format=latex"], [r"\frac{\partial f}{\partial x} = 2 {x}_{k} e_{k}"]),
+        (["A[i, j]**2"], ["2*A[i, j]*outer(eye(A.shape[0])[i], eye(A.shape[1])[j])"]),
+        (["(A@x)[i]", "--wrt=x"], ["A[i]"]),
+        (
+            ["F.cross_entropy(x, k)", "--x=1,2,4", "--k=tensor(1)", "--wrt=x"],
+            ["softmax(x, 0) - one_hot(k, x.shape[0])"],
+        ),
         (
             ["x**2*y", "--order=2"],
             ["x.x.hessian = 2*y", "x.y.hessian = 2*x", "y.y.hessian = 0"],
@@ -306,7 +316,8 @@ def test_what_has_no_form_is_pointed_at(source: str, piece: str) -> None:
     [
         ("sum((X@w-y)**2)", False),
         ("mean((X@w-y)**2)", False),
-        ("softmax(A@x, 0)[0]", True),
+        ("softmax(A@x, 0)[0]", False),
+        ("x[0]*x[1]*x[2]", True),
         ("x@A@x", False),
         ("log(det(A))", False),
         ("sum(A@x + tensor([1., 2., 3.]))", False),  # the program runs in no other sizes

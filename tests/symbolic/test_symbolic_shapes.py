@@ -59,13 +59,16 @@ TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
     ("sum(softmax(q@k.mT/q.shape[2]**0.5, 2)@v)", HEADS, "v", HEAD),
     ("var(X)", {"X": (3, 2)}, "X", "2*(X - mean(X))/(X.numel() - 1)"),
     ("sum(c*x)/(x.shape[0]*(x.shape[0] - 1)**2)", C, "x", "c/(x.shape[0]*(x.shape[0] - 1)**2)"),
+    (
+        *("x[0]*x[1]/x.numel()", {"x": (2,)}, "x"),
+        "(one_hot(tensor(0), x.shape[0])*x[1] + one_hot(tensor(1), x.shape[0])*x[0])/x.shape[0]",
+    ),
     # numbers of the program stay, whatever the sizes are
     ("sum(x)/4", X, "x", "full_like(x, 1/4)"),
     ("4*dot(x, x)", X, "x", "8*x"),
     ("mean(x[:2])*2", X, "x", "slice_scatter(zeros(x.shape[0]), ones(2), dim=0, end=2)"),
     # and so do those of a program that runs in no other sizes, or is another one there
     ("mean(x.reshape(2, 2) @ x[:2])", X, "x", None),
-    ("x[0]*x[1]/x.numel()", {"x": (2,)}, "x", None),
 ]  # fmt: skip
 
 
