@@ -43,6 +43,24 @@ def without_name() -> LanguageError:
     return usage("cannot write a file without a name", kind="file")
 
 
+# Words by which other tools call what a command does.
+_ALSO = {
+    **dict.fromkeys(("derivative", "derive", "differentiate", "derivatives"), "diff"),
+    **dict.fromkeys(("gradient", "gradients", "backward", "backprop"), "grad"),
+    **dict.fromkeys(("solve", "roots", "fsolve", "zero", "zeros"), "root"),
+    **dict.fromkeys(("optimize", "optimise", "maximize"), "minimize"),
+    **dict.fromkeys(("evaluate", "calc", "compute", "print"), "eval"),
+    **dict.fromkeys(("series", "expansion"), "taylor"),
+    **dict.fromkeys(("expand", "factor"), "simplify"),
+    **dict.fromkeys(("tree", "draw", "show", "viz"), "graph"),
+    **dict.fromkeys(("curve_fit", "regress", "train"), "fit"),
+    **dict.fromkeys(("gradcheck", "test", "verify"), "check"),
+}
+_NEITHER = dict.fromkeys(
+    ("integrate", "integral", "int", "limit", "lim"), "there are no integrals and no limits"
+)
+
+
 def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
     """The error for a first word that is neither an option nor a command."""
     names = list(commands)
@@ -50,7 +68,8 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
         message = f"no such option {word}"
     else:
         message = f"no such command {word!r}"
-    hint = did_you_mean(suggest(word, [*names, "--version"]))
+    meant = [_ALSO[word]] if word in _ALSO else suggest(word, [*names, "--version"])
+    hint = _NEITHER.get(word) or did_you_mean(meant)
     if hint is None and "." in word and os.path.exists(word):
         hint = f"to run a program, write: gradcli run {quoted(word)}"
     return usage(message, hint=hint or f"the commands are {', '.join(names)}; see gradcli --help")

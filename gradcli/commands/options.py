@@ -54,6 +54,7 @@ ABOUT_VARIABLES = (
 
 # What other tools call options of ours, or what is a command here.
 ELSEWHERE = {
+    "--latex": "write --format latex, as in gradcli diff EXPR --format latex",
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--repeat": "write --passes N --retain-graph",

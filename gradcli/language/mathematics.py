@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from math import factorial
 from typing import NamedTuple
 
 from gradcli.language import names
@@ -454,12 +455,17 @@ class _Reader:
         return base._replace(shape="column" if base.shape == "row" else "row")
 
     def postfix(self) -> _Value:
-        """A value with what follows it closely: `!`, primes, an index."""
+        """A value with what follows it closely: `!`, `°`, primes, an index."""
         value = self.primary()
         while True:
             if self.next.text == "!" and not self.next.blank:
                 self.take()
-                value = _Value(f"exp(lgamma({bare(value.text)} + 1))")
+                exact = re.fullmatch(r"1?\d|20", value.text)  # an int64
+                found = str(factorial(int(value.text))) if exact else ""
+                value = _Value(found or f"exp(lgamma({bare(value.text)} + 1))")
+            elif self.next.text == "°":
+                self.take()
+                value = _Value(f"deg2rad({bare(value.text)})")
             elif self.next.kind == "transpose":
                 self.check_transpose(value)
                 self.take()

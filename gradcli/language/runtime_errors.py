@@ -71,6 +71,14 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ),
     (r"Only Tensors of floating point and complex dtype", "give it a `dtype`, such as `float64`"),
     (r"only Tensors of floating point", "give it a `dtype`, such as `float64`"),
+    (
+        r"can only concatenate list|unsupported operand type\(s\) for .*'list'",
+        "a list is no vector: write `tensor([1., 2.])`",
+    ),
+    (
+        r"'module' object is not callable",
+        "that is a module, and its functions are called: `gradcli ops WORD` finds them",
+    ),
     (r"division by zero|modulo by zero", "a tensor gives inf or nan instead: write `tensor(0.)`"),
     (
         r"maximum recursion depth exceeded",

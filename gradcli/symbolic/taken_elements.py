@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.array_algebra import place_of
+from gradcli.symbolic.constants import constant
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, Shape, broadcast, call, is_call, number
 from gradcli.symbolic.rewriting import rewrite
@@ -48,6 +50,10 @@ def _part(own: Expression, shape: Shape, dim: int, word: str, places: list[Any])
             (_, at), (_, place) = own.data[1]
             if at % len(own.shape) - len(own.shape) == dim:
                 return own.args[1] if place % shape[dim] == index else inner(own.args[0])
+        if own.op == "array" and len(own.shape) == 1:
+            return constant(own.data[index])
+        if isinstance(place := place_of(own), int):
+            return alg.one if place == index else alg.zero
         if is_call(own, "stack") and not own.data[1] and -dim == len(own.shape):
             items = own.args[0].args
             return items[index]

@@ -13,6 +13,11 @@ from tests.commands.terminal import GRADCLI, environment, in_terminal, piped
 from tests.sweep import sweep
 
 
+def test_lists_and_modules_are_told_from_tensors_and_functions() -> None:
+    assert "a list is no vector: write `tensor(" in run("eval", "[[1,2],[3,4]] @ [5,6]").stderr
+    assert "that is a module" in run("eval", "random()").stderr
+
+
 @sweep(
     ("argv", "words"),
     [
@@ -24,6 +29,10 @@ from tests.sweep import sweep
         (["grad", "x", "--x", "1", "--check"], "gradcli check EXPR"),
         (["grad", "x", "--x", "1", "--repeat", "2"], "--passes N --retain-graph"),
         (["grad", "y=x*x; y", "--x", "1", "--hook", "y: gard"], "did you mean `grad`?"),
+        (["derivative", "x**2"], "did you mean `diff`?"),
+        (["solve", "x**2 - 2"], "did you mean `root`?"),
+        (["integrate", "x**2"], "there are no integrals and no limits"),
+        (["diff", "x**2", "--latex"], "--format latex"),
         (["--color", "always", "grad"], "a command's options come after it"),
         (["grad", "a-b*x", "--a-b", "1", "--x", "2"], "no dashes in it"),
         (["--verison"], "did you mean `--version`?"),
