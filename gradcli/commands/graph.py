@@ -166,8 +166,10 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.time or options.open or options.fold:
         shown["by"] = "module"
     if options.torch is not None:
+        from gradcli.graphs.value_text import norm_of, stats_of
+
         watched = {
-            "values": shown["values"] or norms or anomalies,
+            "values": stats_of if shown["values"] or anomalies else norm_of if norms else None,
             "gradients": shown["grads"] or anomalies,
             "norms": options.diagnose,
             "anomalies": anomalies,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,6 +36,7 @@ class TorchRecorder:
         self.reached: dict[Any, Any] = {}
         self.anomaly: tuple[Step, dict[str, str]] | None = None
         self._open: dict[Any, Step] = {}
+        self._known: dict[int, tuple[weakref.ref[Any], int, Any]] = {}  # by id of a gradient
 
     @property
     def steps(self) -> list[Step]:
@@ -97,7 +99,16 @@ class TorchRecorder:
         self.look()
 
     def _counted(self, grad: Any) -> Any:
-        return self._stats(grad) if grad is not None and readable(grad) else None
+        """What is kept of a gradient; what one node sends often arrives at the next one as it is."""
+        if grad is None or not readable(grad):
+            return None
+        known = self._known.get(id(grad))
+        version: int = grad._version
+        if known is not None and known[0]() is grad and known[1] == version:
+            return known[2]
+        found = self._stats(grad)
+        self._known[id(grad)] = weakref.ref(grad), version, found
+        return found
 
     def look(self) -> None:
         """Find the first step that sends NaN or infinity."""

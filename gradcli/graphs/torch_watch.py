@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from types import FrameType, TracebackType
@@ -45,7 +45,8 @@ __warningregistry__ = None  # warnings are remembered where `_warned` shows them
 class Watch:
     """A watched stretch of a program; `with Watch(...)` around the forward pass.
 
-    models: their parts are named by paths below them. values: count up the result of every operation.
+    models: their parts are named by paths below them. values: what is kept of the result of every
+    operation, see `value_text`; None for nothing.
     program: backward passes that run meanwhile keep their graphs, and where they began is remembered.
     gradients: what reaches the nodes in them is counted up; norms: no more than the norm.
     anomalies: the first NaN is found, and kept as `first` (`first_inf` for an infinity, which may be
@@ -56,7 +57,7 @@ class Watch:
     def __init__(
         self,
         *models: Any,
-        values: bool = True,
+        values: Callable[[Any], Any] | None = value_text.stats_of,
         program: bool = False,
         gradients: bool = False,
         norms: bool = False,
@@ -167,10 +168,10 @@ class Watch:
                     stack += [child for child, _ in new.next_functions]
         if not readable(tensor):
             return
-        if self.program and not self.values:
+        if self.values is None:
             self._glance(tensor, node, operands)
         elif tensor.output_nr == 0 and notes[KEY].value is None:
-            notes[KEY].value = found = value_text.stats_of(tensor)
+            notes[KEY].value = found = self.values(tensor)
             if self.program and found.bad and self.first is None:
                 self._odd(node, found, operands)
 
