@@ -82,13 +82,11 @@ HELPERS = {
     "sign": "double sign(double x) { return (x > 0) - (x < 0); }",
     "remainder_": "double remainder_(double x, double y) { return x - y * floor(x / y); }",
 }
-_TAKEN = frozenset(
+TAKEN = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int "
     "long register restrict return short signed sizeof static struct switch typedef union unsigned void "
     "volatile while gradient value_and_gradient INFINITY NAN pow".split()
 ) | {*_NAMES.values(), *HELPERS}
-
-ARRAYS = "numpy, torch and jax are for arrays"
 
 
 class CPrinter(Printer):
@@ -165,21 +163,21 @@ class CPrinter(Printer):
 def to_c(found: Derivatives) -> str:
     """A function of doubles that returns the value and writes the gradient by each variable.
 
-    Raises NoExpression where a variable has dimensions, or C lacks a function.
+    Raises NoExpression where C lacks a function.
     """
-    for name, value in found.variables.items():
-        if np.ndim(value):
-            raise NoExpression(
-                f"C is written for scalars, and {name} has shape {np.shape(value)}: {ARRAYS}"
-            )
     if found.kind == "value":
         raise NoExpression("C is written for derivatives: a value goes with --format python")
     if found.shape:
         raise NoExpression(
-            f"C is written for scalars, and the value has shape {found.shape}: {ARRAYS}"
+            f"C is written for a number's derivatives, and the value has shape {found.shape}: "
+            "numpy, torch and jax are for arrays"
         )
+    if any(map(np.ndim, found.variables.values())):
+        from gradcli.symbolic.c_loops import to_loops
+
+        return to_loops(found)
     roots = [stable(r) for r in (found.value, *found.by.values())]
-    names = {n: f"{n}_" if n in _TAKEN else n for n in found.variables}
+    names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
     printer = CPrinter()
     for node in order(roots):
         if node.op == "name" and node.data in names:
@@ -209,7 +207,11 @@ def to_c(found: Derivatives) -> str:
 
 
 def run_c(code: str, values: Sequence[Any]) -> Any:
-    """(value, gradients): run the text of a printed function on these numbers."""
+    """(value, gradients): run the text of a printed function on these numbers, or arrays."""
+    if any(map(np.ndim, values)):
+        from gradcli.symbolic.c_loops import run_loops
+
+        return run_loops(code, values)
     head, _, body = code.rpartition("\n{\n")
     parameters = re.findall(r"double (\w+)(?:,|$)", head.rpartition("(")[2])
     count = int(head.rpartition("[")[2].rstrip("])"))
@@ -223,11 +225,11 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
     python += [f"    {line}" for line in kept]
     python.append(f"    return {value}, ({', '.join(gradients)},)")
     doubles = [np.float64(v) for v in values]
-    found, by = run_code("\n".join(python), doubles, _functions())
+    found, by = run_code("\n".join(python), doubles, functions())
     return found, by if count > 1 else by[0]
 
 
-def _functions() -> dict[str, Any]:
+def functions() -> dict[str, Any]:
     """The functions that a printed text may call, from NumPy and from the table of primitives."""
     from gradcli.registry.table import resolve
 
@@ -247,4 +249,4 @@ def _functions() -> dict[str, Any]:
     return known
 
 
-__all__ = ["CPrinter", "run_c", "to_c"]
+__all__ = ["HELPERS", "TAKEN", "CPrinter", "functions", "run_c", "to_c"]

@@ -421,6 +421,10 @@ def _units(node: Expression) -> Expression:
         index = node.data[1][1][1]
         if len(node.shape) == 1 and index >= 0:
             return alg.multiply(node.args[1], one_hot(index, node.shape[0]))
+    if node.op == "call" and node.data[0] != "select":
+        args = [alg.floating(a) if _is_unit(a) else a for a in node.args]
+        if any(a is not b for a, b in zip(args, node.args, strict=True)):
+            return call(node.data[0], args, node.shape, node.data[1])
     if node.op != "product" or len(node.shape) != 1:
         return node
     pairs = powers_of(node)
@@ -441,6 +445,12 @@ def _units(node: Expression) -> Expression:
             if length(spread) < length(node):
                 return spread
     return node
+
+
+def _is_unit(own: Expression) -> bool:
+    """Whether units make a value integers that was none: not all functions take these."""
+    units = [unit for _, t in terms_of(own) if (unit := _unit_of(t)) is not None]
+    return any(isinstance(place_of(u), int) for u in units) and alg.is_integral(own)
 
 
 def _unit_of(term: Expression) -> Expression | None:

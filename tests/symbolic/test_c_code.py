@@ -110,8 +110,80 @@ def test_it_is_proved_and_what_c_lacks_is_refused() -> None:
     assert singular is None and "#include <math.h>" in made.code
     with pytest.raises(NoExpression, match="C has no function for digamma"):
         proved(language.parse("lgamma(x)"), arrays, ["x"], given=True, form="c")
-    with pytest.raises(NoExpression, match=r"C is written for scalars, and x has shape \(3,\)"):
-        proved(language.parse("sum(x)"), {"x": np.ones(3)}, ["x"], given=True, form="c")
+    with pytest.raises(NoExpression, match=r"C has no function for linalg\.inv"):
+        proved(language.parse("log(det(A))"), {"A": np.eye(3)}, ["A"], given=True, form="c")
+    with pytest.raises(NoExpression, match=r"the value has shape \(3,\)"):
+        proved(language.parse("2*x"), {"x": np.ones(3)}, ["x"], given=True, form="c")
+
+
+V, M, S = (3,), (4, 3), ()
+ARRAYS = [
+    ("sum((X@w - y)**2)", {"X": M, "w": V, "y": (4,)}),
+    ("mean((X@w + b - y)**2) + a*norm(w)", {"X": M, "w": V, "y": (4,), "b": S, "a": S}),
+    ("-log_softmax(W@x + b, 0)[1]", {"W": M, "x": V, "b": (4,)}),
+    ("sum(softmax(X, 1)*X) + sum(logsumexp(X, 0))", {"X": M}),
+    ("x@A@x/(x@x)", {"x": V, "A": (3, 3)}),
+    ("trace(A@B) + sum(A.T*B)", {"A": M, "B": (3, 4)}),
+    ("sum(tanh(W@x)*v) + x[0]*x[2]", {"W": M, "x": V, "v": (4,)}),
+    ("sum(relu(X@W + b)@v)", {"X": (5, 3), "W": (3, 2), "b": (2,), "v": (2,)}),
+    ("sum(where(x > 0, x**2, -x)*a)", {"x": V, "a": S}),
+    ("sum(sigmoid(outer(x, y))) + sum(diag(A))*sum(x)", {"x": V, "y": (4,), "A": (3, 3)}),
+    ("sum(x*tensor([1., 2., 3.])) + sum(exp(x[:, None]*y))", {"x": V, "y": (2,)}),
+    ("mean(X, 1)@y", {"X": M, "y": (4,)}),
+]
+
+
+def array_programs() -> dict[str, tuple[dict[str, Any], str]]:
+    found = {}
+    for source, shapes in ARRAYS:
+        rng = np.random.default_rng(len(source))
+        arrays = {n: rng.standard_normal(s)[()] for n, s in shapes.items()}
+        _, made, _ = proved(language.parse(source), arrays, list(shapes), given=True, form="c")
+        assert made.code is not None
+        found[source] = arrays, made.code
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_loops_give_what_grad_gives(tmp_path: Path) -> None:
+    for number, (source, (arrays, code)) in enumerate(array_programs().items()):
+        (tmp_path / f"f{number}.c").write_text(code, encoding="utf-8")
+        flags = "-std=c99 -O1 -Wall -Wextra -Werror -D_DEFAULT_SOURCE -shared -fPIC".split()
+        line = ["cc", *flags, f"f{number}.c", "-o", f"f{number}.so", "-lm"]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr + code
+        function: Any = ctypes.CDLL(str(tmp_path / f"f{number}.so")).value_and_gradient
+        function.restype = ctypes.c_double
+        sizes = dict.fromkeys(n for a in arrays.values() for n in np.shape(a) if n != 1)
+        outs = {n: np.zeros(np.shape(a) or (1,)) for n, a in arrays.items()}
+        pointer = ctypes.POINTER(ctypes.c_double)
+        given = [
+            np.ascontiguousarray(a).ctypes.data_as(pointer) if np.ndim(a) else ctypes.c_double(a)
+            for a in arrays.values()
+        ]
+        results = [out.ctypes.data_as(pointer) for out in outs.values()]
+        value = function(*map(ctypes.c_int, sizes), *given, *results)
+        leaves = {
+            n: gradcli.tensor(a, dtype=gradcli.float64, requires_grad=True)
+            for n, a in arrays.items()
+        }
+        expected = language.run(language.parse(source), leaves).value
+        expected.backward()
+        np.testing.assert_allclose(value, expected.item(), 1e-12, err_msg=code)
+        for name, leaf in leaves.items():
+            wanted = leaf.grad.numpy().reshape(outs[name].shape)
+            np.testing.assert_allclose(outs[name], wanted, 1e-11, 1e-13, err_msg=code)
+
+
+def test_loops_are_of_any_size() -> None:
+    arrays = {"X": np.ones((4, 3)), "w": np.ones(3)}
+    _, made, _ = proved(language.parse("sum((X@w)**2)"), arrays, ["w"], given=False, form="c")
+    assert made.general is True
+    assert "value_and_gradient(int n, int m, const double X[n][m], const double w[m]" in made.code
+    value, grad = run_c(made.code, [np.full((7, 2), 0.5), np.array([1.0, 3.0])])
+    np.testing.assert_allclose(value, 28)
+    np.testing.assert_allclose(grad, [14, 14])
 
 
 STABLE = {

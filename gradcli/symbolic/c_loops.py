@@ -1,0 +1,505 @@
+"""A derivative by arrays as a function in C: loops over indices, for arrays of any size, of doubles.
+
+The loops are written so that, without types, braces and semicolons, the text is Python as well: `run_loops`
+runs the printed characters, and they are proved as every other format is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from gradcli.symbolic.array_algebra import axes_of, place_of
+from gradcli.symbolic.c_code import HELPERS, TAKEN, CPrinter, functions
+from gradcli.symbolic.differentiate import Derivatives
+from gradcli.symbolic.expression_text import ATOM, PRODUCT, Piece, enclosed
+from gradcli.symbolic.expressions import Expression, broadcast, is_call, order
+from gradcli.symbolic.lifting import NoExpression
+from gradcli.symbolic.sharing import shared_parts
+from gradcli.symbolic.stable_forms import stable
+
+Indices = tuple[str, ...]
+Rule = Callable[["_Loops", Expression, Indices], Piece]
+
+_SIZES, _INDICES = "nmpqrtuvwabcdefg", "ijklohxyz"
+_SIZE = r"(\w+)\.(?:shape\[(\d+)\]|numel\(\))"  # how sizes are called in expressions
+_STEP = "    "
+
+
+class _Loops:
+    """The body of a function: its lines, and the names of the arrays that they have filled."""
+
+    def __init__(self, taken: set[str], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """shapes: of the variables, whose sizes get names."""
+        self.shapes, self.lines = shapes, list[str]()
+        self.printer = CPrinter()
+        self.known: dict[Expression, str] = {}
+        self.sums: dict[Any, str] = {}  # the names of reductions
+        numbers = dict.fromkeys(n for shape in shapes.values() for n in shape if n != 1)
+        letters = [letter for letter in _SIZES if letter not in taken]
+        self.sizes = dict(zip(numbers, letters, strict=False))
+        self.taken = {*taken, *self.sizes.values()}
+        self._indices = [i for i in _INDICES if i not in self.taken]
+
+    # -- names -------------------------------------------------------------------------------------
+    def size(self, n: int) -> str:
+        """The name of a size, or the number."""
+        return self.sizes.get(n, str(n))
+
+    def sizes_of(self, shape: Sequence[int]) -> str:
+        """`[n][m]`."""
+        return "".join(f"[{self.size(n)}]" for n in shape)
+
+    def name(self, letter: str = "v") -> str:
+        """A name that is not in use."""
+        found = next(w for k in count(1) if (w := f"{letter}{k}") not in self.taken)
+        self.taken.add(found)
+        return found
+
+    def indices(self, shape: Sequence[int], used: int = 0) -> Indices:
+        """Names of indices, one a dimension; used: so many are in use."""
+        if used + len(shape) > len(self._indices):
+            raise NoExpression("C is written for a few dimensions")
+        return tuple(self._indices[used : used + len(shape)])
+
+    # -- statements --------------------------------------------------------------------------------
+    def loop(self, shape: Sequence[int], indices: Indices, body: list[str], depth: int = 1) -> None:
+        """Loops around lines."""
+        for k, (n, i) in enumerate(zip(shape, indices, strict=True)):
+            step = _STEP * (depth + k)
+            self.lines.append(f"{step}for (int {i} = 0; {i} < {self.size(n)}; {i}++) {{")
+        self.lines += [_STEP * (depth + len(shape)) + line for line in body]
+        for k in reversed(range(len(shape))):
+            self.lines.append(f"{_STEP * (depth + k)}}}")
+
+    def fill(self, name: str, shape: Sequence[int], own: Expression) -> None:
+        """`name[i][j] = …` for all elements."""
+        at = self.indices(shape)
+        text = self.element(own, _aligned(at, shape, own.shape))[0]
+        place = "".join(f"[{i}]" for i in at)
+        self.loop(shape, at, [f"{name}{place} = {text};"])
+
+    def kept(self, own: Expression) -> str:
+        """The name of an array (or a number) that holds an expression."""
+        if own not in self.known:
+            at = self.indices(own.shape)
+            text = self.element(own, at)[0]
+            place = "".join(f"[{i}]" for i in at)
+            there = text.removesuffix(place)
+            if there.isidentifier() and text == there + place:  # it is there already
+                self.known[own] = there
+                return there
+            name = self.name()
+            if own.shape:
+                self.lines.append(f"{_STEP}double {name}{self.sizes_of(own.shape)};")
+                self.loop(own.shape, at, [f"{name}{place} = {text};"])
+            else:
+                self.lines.append(f"{_STEP}double {name} = {text};")
+            self.known[own] = name
+        return self.known[own]
+
+    def summed(
+        self, shape: Sequence[int], over: Sequence[int], term: Callable[[Indices, Indices], str]
+    ) -> str:
+        """The name of an array of sums; term: of the indices of the array, and of those summed over."""
+        name, total = self.name(), self.name("s")
+        at = self.indices(shape)
+        inner = self.indices(over, len(at))
+        text = term(at, inner)
+        if shape:
+            self.lines.append(f"{_STEP}double {name}{self.sizes_of(shape)};")
+        else:
+            total = name
+        head = len(self.lines)
+        self.loop(over, inner, [f"{total} += {text};"], 1 + len(shape))
+        body = [line.removeprefix(_STEP * (1 + len(shape))) for line in self.lines[head:]]
+        del self.lines[head:]
+        ends = [f"{name}{''.join(f'[{i}]' for i in at)} = {total};"] if shape else []
+        self.loop(shape, at, [f"double {total} = 0.0;", *body, *ends])
+        return name
+
+    # -- elements ----------------------------------------------------------------------------------
+    def element(self, own: Expression, at: Indices) -> Piece:
+        """The text of one element."""
+        if own in self.known:
+            return self.known[own] + "".join(f"[{i}]" for i in at), ATOM
+        size = re.fullmatch(_SIZE, own.data) if own.op == "name" else None
+        if size is not None:
+            shape = self.shapes[size[1]]
+            sizes = shape if size[2] is None else shape[int(size[2]) :][:1]
+            return "*".join(map(self.size, sizes)) or "1", PRODUCT if len(sizes) > 1 else ATOM
+        if own.op == "array":
+            return self.constant(own) + "".join(f"[{i}]" for i in at), ATOM
+        rule = _RULES.get(own.data[0]) if own.op == "call" else None
+        if rule is not None:
+            return rule(self, own, at)
+        if not _is_elementwise(own):
+            raise NoExpression(f"C has no form for {own.data[0]}")
+        # The printer of a sum looks into its terms that are products.
+        terms = [
+            term
+            for part in own.parts
+            for term in (
+                part.parts
+                if own.op == "sum" and part.op == "product" and part not in self.known
+                else [part]
+            )
+        ]
+        for term in terms:
+            if term.shape != own.shape:
+                self.cheap(term)
+        pieces = {t: self.element(t, _aligned(at, own.shape, t.shape)) for t in terms}
+        self.printer.names = {id(t): piece[0] for t, piece in pieces.items() if t in self.known}
+        self.printer.pieces = pieces
+        found = self.printer.make(own)
+        self.printer.names, self.printer.pieces = {}, {}
+        return found
+
+    def cheap(self, own: Expression) -> Expression:
+        """The expression, its elements kept in an array unless they are there or cost nothing."""
+        if own.op not in ("name", "number", "array") and not is_call(own, *_FREE):
+            self.kept(own)
+        elif is_call(own, "T"):
+            self.cheap(own.args[0])
+        return own
+
+    def constant(self, own: Expression) -> str:
+        """The name of a constant array."""
+        name = self.known[own] = self.name("c")
+        values = np.asarray(own.data, dtype=float).tolist()
+        listed = str(values).replace("[", "{").replace("]", "}")
+        if "inf" in listed or "nan" in listed:
+            raise NoExpression("C has no form for this array")
+        self.lines.append(
+            f"{_STEP}const double {name}{''.join(f'[{n}]' for n in own.shape)} = {listed};"
+        )
+        return name
+
+
+def _is_elementwise(own: Expression) -> bool:
+    try:
+        return own.shape == broadcast(part.shape for part in own.parts)
+    except ValueError:  # of operands whose shapes do not go together, as those of `einsum`
+        return False
+
+
+def _aligned(at: Indices, shape: Sequence[int], own: Sequence[int]) -> Indices:
+    """The indices of an operand that is broadcast to a shape."""
+    last = at[len(at) - len(own) :]
+    sizes = shape[len(shape) - len(own) :]
+    return tuple("0" if k == 1 != n else i for i, n, k in zip(last, sizes, own, strict=True))
+
+
+# -- what is no function of elements --------------------------------------------------------------
+def _options(own: Expression) -> tuple[Any, bool]:
+    """(the dimensions, whether they stay) of a reduction."""
+    given = [v for k, v in own.data[1] if k in ("", "dim")]
+    keeps = dict(own.data[1]).get("keepdim", False) or (len(given) > 1 and given[1])
+    return (given[0] if given else None), bool(keeps)
+
+
+def _of_axes(whole: Indices, axes: Sequence[int]) -> Indices:
+    return tuple(i for d, i in enumerate(whole) if d not in axes)
+
+
+def _reduced(loops: _Loops, own: Expression, term: Callable[[str], str], at: Indices) -> Piece:
+    """An element of the sums of terms along dimensions."""
+    (inner,) = own.args
+    dim, keeps = _options(own)
+    axes = axes_of(dim, len(inner.shape))
+    kept_shape = tuple(n for d, n in enumerate(inner.shape) if d not in axes)
+    over = tuple(inner.shape[d] for d in axes)
+
+    def text(outer: Indices, summed: Indices) -> str:
+        rest, along = iter(outer), iter(summed)
+        place = tuple(next(along if d in axes else rest) for d in range(len(inner.shape)))
+        return term(loops.element(inner, place)[0])
+
+    if own not in loops.sums:
+        loops.sums[own] = loops.summed(kept_shape, over, text)
+    place = _of_axes(at, axes) if keeps else at
+    return loops.sums[own] + "".join(f"[{i}]" for i in place), ATOM
+
+
+def _sum(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    return _reduced(loops, own, lambda text: text, at)
+
+
+def _mean(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    dim, _ = _options(own)
+    shape = own.args[0].shape
+    sizes = [loops.size(shape[d]) for d in axes_of(dim, len(shape))]
+    return f"{_sum(loops, own, at)[0]}/({'*'.join(sizes) or 1})", PRODUCT
+
+
+def _norm(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    if any(k not in ("dim", "keepdim") for k, _ in own.data[1]):
+        raise NoExpression("C has no form for this norm")
+    loops.printer.helpers["square"] = None
+    return f"sqrt({_reduced(loops, own, lambda text: f'square({text})', at)[0]})", ATOM
+
+
+def _matmul(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    a, b = map(loops.cheap, own.args)
+    if len(a.shape) > 2 or len(b.shape) > 2:
+        raise NoExpression("C has no form for products of batches")
+    rows, columns = len(a.shape) - 1, len(b.shape) - 1
+
+    def text(outer: Indices, summed: Indices) -> str:
+        (k,) = summed
+        left = loops.element(a, (*outer[:rows], k))
+        right = loops.element(b, (k, *outer[len(outer) - columns :]) if columns else (k,))
+        return f"{enclosed(left, PRODUCT)}*{enclosed(right, PRODUCT + 1)}"
+
+    name = loops.summed(own.shape, a.shape[-1:], text)
+    loops.known[own] = name
+    return name + "".join(f"[{i}]" for i in at), ATOM
+
+
+def _outer(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    a, b = map(loops.cheap, own.args)
+    left, right = loops.element(a, at[:1]), loops.element(b, at[1:])
+    return f"{enclosed(left, PRODUCT)}*{enclosed(right, PRODUCT + 1)}", PRODUCT
+
+
+def _trace(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    (inner,) = own.args
+
+    def text(_: Indices, summed: Indices) -> str:
+        return loops.element(inner, summed * 2)[0]
+
+    if own not in loops.sums:
+        loops.sums[own] = loops.summed((), inner.shape[:1], text)
+    return loops.sums[own], ATOM
+
+
+def _diagonal(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    (inner,) = own.args
+    if own.data[1]:
+        raise NoExpression("C has no form for other diagonals")
+    if len(inner.shape) == 2:
+        return loops.element(inner, (at[0], at[0]))
+    loops.cheap(inner)
+    return _where(loops, f"{at[0]} == {at[1]}", loops.element(inner, at[:1])[0])
+
+
+def _where(loops: _Loops, condition: str, text: str, rest: str = "0.0") -> Piece:
+    loops.printer.helpers["where"] = None
+    return f"where({condition}, {text}, {rest})", ATOM
+
+
+def _written(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    """An array with a part written into it: a row, a column, its diagonal."""
+    base, part = own.args
+    shape: Sequence[int]
+    if own.data[0] == "diagonal_scatter" and not own.data[1] and len(own.shape) == 2:
+        condition, place, shape = f"{at[0]} == {at[1]}", at[:1], own.shape[:1]
+    elif own.data[0] == "select_scatter":
+        (_, dim), (_, index) = own.data[1]
+        dim %= len(own.shape)
+        condition = f"{at[dim]} == {index % own.shape[dim]}"
+        place = _of_axes(at, (dim,))
+        shape = own.shape[:dim] + own.shape[dim + 1 :]
+    else:
+        raise NoExpression(f"C has no form for {own.data[0]}")
+    loops.cheap(part)
+    text = loops.element(part, _aligned(place, shape, part.shape))[0]
+    rest = loops.element(base, _aligned(at, own.shape, base.shape))[0]
+    return _where(loops, condition, text, rest)
+
+
+def _one_hot(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    place = place_of(own)
+    if not isinstance(place, int):
+        raise NoExpression("C has no form for an index that is a variable")
+    return _where(loops, f"{at[0]} == {place}", "1.0")
+
+
+def _select(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    (_, dim), (_, place) = own.data[1]
+    (inner,) = own.args
+    if not inner.shape or (inner.op == "call" and inner.data[0] not in _RULES):
+        raise NoExpression("C has no form for parts of several results")
+    dim, place = dim % len(inner.shape), place % inner.shape[dim % len(inner.shape)]
+    return loops.element(inner, (*at[:dim], str(place), *at[dim:]))
+
+
+def _reshape(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    (inner,) = own.args
+    if [n for n in inner.shape if n != 1] != [n for n in own.shape if n != 1]:
+        raise NoExpression("C has no form for this reshape")
+    rest = iter([i for i, n in zip(at, own.shape, strict=True) if n != 1])
+    return loops.element(inner, tuple("0" if n == 1 else next(rest) for n in inner.shape))
+
+
+def _expanded(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    inner = own.args[0]
+    return loops.element(inner, _aligned(at, own.shape, inner.shape))
+
+
+def _filled(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    loops.cheap(own.args[1])
+    return loops.element(own.args[1], ())
+
+
+def _log_sum(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    """log(sum(exp(x))) along a dimension, the largest taken out."""
+    (inner,) = own.args
+    dim, keeps = _options(own)
+    axes = axes_of(dim, len(inner.shape))
+    if len(axes) != 1:
+        raise NoExpression("C has logsumexp along one dimension")
+    name = _log_sums(loops, inner, axes[0])
+    place = _of_axes(at, axes) if keeps else at
+    return name + "".join(f"[{i}]" for i in place), ATOM
+
+
+def _log_sums(loops: _Loops, inner: Expression, axis: int) -> str:
+    """The name of the array of logsumexp along a dimension."""
+    if (inner, axis) in loops.sums:
+        return loops.sums[inner, axis]
+    loops.cheap(inner)
+    shape = inner.shape[:axis] + inner.shape[axis + 1 :]
+    name, most, total = loops.name(), loops.name("most"), loops.name("s")
+    at = loops.indices(shape)
+    (k,) = loops.indices((0,), len(at))
+    text = loops.element(inner, (*at[:axis], k, *at[axis:]))[0]
+    place = "".join(f"[{i}]" for i in at)
+    if shape:
+        loops.lines.append(f"{_STEP}double {name}{loops.sizes_of(shape)};")
+    head = f"for (int {k} = 0; {k} < {loops.size(inner.shape[axis])}; {k}++) {{"
+    body = [f"double {most} = -INFINITY;", f"double {total} = 0.0;"]
+    body += [head, f"{_STEP}{most} = fmax({most}, {text});", "}"]
+    body += [head, f"{_STEP}{total} += exp({text} - {most});", "}"]
+    kind = "" if shape else "double "
+    loops.loop(shape, at, [*body, f"{kind}{name}{place} = {most} + log({total});"])
+    loops.sums[inner, axis] = name
+    return name
+
+
+def _shares(logarithm: bool) -> Rule:
+    def rule(loops: _Loops, own: Expression, at: Indices) -> Piece:
+        (inner,) = own.args
+        axis = axes_of(_options(own)[0], len(inner.shape))[0]
+        name = _log_sums(loops, inner, axis)
+        place = "".join(f"[{i}]" for i in _of_axes(at, (axis,)))
+        text = f"{enclosed(loops.element(inner, at), PRODUCT)} - {name}{place}"
+        return (f"({text})" if logarithm else f"exp({text})"), ATOM
+
+    return rule
+
+
+_RULES: dict[str, Rule] = {
+    **{"sum": _sum, "mean": _mean, "norm": _norm, "trace": _trace, "outer": _outer},
+    **dict.fromkeys(("matmul", "dot"), _matmul),
+    **dict.fromkeys(("diag", "diag_embed", "diagonal"), _diagonal),
+    **dict.fromkeys(("expand", "expand_as"), _expanded),
+    **dict.fromkeys(("select_scatter", "diagonal_scatter"), _written),
+    **{"select": _select, "reshape": _reshape, "full_like": _filled, "logsumexp": _log_sum},
+    **{"softmax": _shares(False), "log_softmax": _shares(True), "one_hot": _one_hot},
+    "T": lambda loops, own, at: loops.element(own.args[0], at[::-1]),
+    "eye": lambda loops, own, at: _where(loops, f"{at[0]} == {at[1]}", "1.0"),
+    **dict.fromkeys(("ones", "ones_like"), lambda loops, own, at: ("1.0", ATOM)),
+    **dict.fromkeys(("zeros", "zeros_like"), lambda loops, own, at: ("0.0", ATOM)),
+}
+_FREE = ("T", "eye", "ones", "zeros", "ones_like", "zeros_like", "one_hot", "select")
+
+
+def to_loops(found: Derivatives) -> str:
+    """A function of doubles and arrays that returns the value and writes the gradient by each variable.
+
+    Raises NoExpression where C has no form for a function.
+    """
+    roots = [stable(r) for r in (found.value, *found.by.values())]
+    word = found.kind.lower()
+    names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
+    short = "grad" if word in ("gradient", "derivative") else word
+    results = [f"{key.replace('.', '_')}_{short}" for key in found.by]
+    shapes = {n: np.shape(v) for n, v in found.variables.items()}
+    loops = _Loops({*names.values(), *results, *TAKEN}, shapes)
+    parameters = [
+        f"const double {names[n]}{loops.sizes_of(s)}" if s else f"double {names[n]}"
+        for n, s in shapes.items()
+    ]
+    for node in order(roots):
+        if node.op == "name" and node.data in names:
+            loops.known[node] = names[node.data]
+    for _, part in shared_parts(roots, taken=loops.taken):
+        if not is_call(part, "[]", "()", ":", "float", "tensor"):
+            loops.kept(part)
+    outs = []
+    for key, name, root in zip(found.by, results, roots[1:], strict=True):
+        shape = shapes[key] if key in shapes and short == "grad" else root.shape
+        outs.append(f"double {name}{loops.sizes_of(shape or (1,))}")
+        if shape:
+            loops.fill(name, shape, root)
+        else:
+            loops.lines.append(f"{_STEP}{name}[0] = {loops.element(root, ())[0]};")
+    value = loops.element(roots[0], ())[0]
+    source = found.heading.replace("*/", "* /").replace("\\", "\\\\")
+    sizes = [f"int {letter}" for letter in loops.sizes.values()]
+    body = [
+        f"/* {found.title(source)} */",
+        f"double value_and_{word}({', '.join([*sizes, *parameters, *outs])})",
+        "{",
+        *loops.lines,
+        f"{_STEP}return {value};",
+        "}",
+    ]
+    helpers = [f"static {HELPERS[h]}" for h in loops.printer.helpers]
+    return "\n\n".join(["#include <math.h>", *helpers, "\n".join(body)])
+
+
+def run_loops(code: str, values: Sequence[Any]) -> Any:
+    """(value, gradients): run the text of a printed function on these arrays."""
+    head, _, body = code.rpartition("\n{\n")
+    given = [p for p in head.rpartition("(")[2].rstrip(")").split(", ") if "double" in p]
+    names = [re.sub(r"^(const )?double (\w+).*", r"\2", one) for one in given]
+    outs = dict(zip(names[len(values) :], given[len(values) :], strict=True))
+    sizes: dict[str, int] = {}
+    for parameter, value in zip(given, values, strict=False):
+        for size, n in zip(re.findall(r"\[(\w+)\]", parameter), np.shape(value), strict=True):
+            if sizes.setdefault(size, n) != n:
+                raise ValueError(f"{size} is {sizes[size]} and {n}")
+    python = [f"def run({', '.join(names[: len(values)])}):"]
+    python += [f"    {name} = zeros({_shape(one)})" for name, one in outs.items()]
+    python += filter(None, map(_in_python, body.splitlines()))
+    python[-1] += f", ({', '.join(outs)},)"
+    space = {**functions(), **sizes}
+    space |= {"__builtins__": {}, "range": range, "zeros": np.zeros, "array": np.array}
+    space["where"] = lambda condition, a, b: a if condition else b
+    exec("\n".join(python), space)
+    with np.errstate(all="ignore"):
+        value, by = space["run"](*[np.asarray(v, float)[()] for v in values])
+    numbers = not any(np.shape(v) == (1,) for v in values)
+    by = tuple(b[0] if numbers and b.shape == (1,) else b for b in by)
+    return value, by if len(by) > 1 else by[0]
+
+
+def _shape(declared: str) -> str:
+    """`(N, M)` of `[N][M]`."""
+    sizes = re.findall(r"\[(\w+)\]", declared)
+    return f"({', '.join(sizes)},)"
+
+
+def _in_python(line: str) -> str:
+    """A line of C in Python; '' for a brace."""
+    step = line[: len(line) - len(line.lstrip())]
+    text = line.strip()
+    if text == "}":
+        return ""
+    if found := re.fullmatch(r"for \(int (\w+) = 0; \w+ < (\w+); \w+\+\+\) \{", text):
+        return f"{step}for {found[1]} in range({found[2]}):"
+    text = text.rstrip(";")
+    if found := re.fullmatch(r"const double (\w+).* = (\{.*\})", text):
+        return f"{step}{found[1]} = array({found[2].replace('{', '[').replace('}', ']')})"
+    if found := re.fullmatch(r"double (\w+)((?:\[\w+\])+)", text):
+        return f"{step}{found[1]} = zeros({_shape(found[2])})"
+    return step + text.removeprefix("double ")
+
+
+__all__ = ["run_loops", "to_loops"]
