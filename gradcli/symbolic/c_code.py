@@ -160,11 +160,8 @@ class CPrinter(Printer):
     special = {}  # noqa: RUF012
 
 
-def to_c(found: Derivatives) -> str:
-    """A function of doubles that returns the value and writes the gradient by each variable.
-
-    Raises NoExpression where C lacks a function.
-    """
+def check(found: Derivatives) -> None:
+    """Raise NoExpression for what is no number's derivatives."""
     if found.kind == "value":
         raise NoExpression("C is written for derivatives: a value goes with --format python")
     if found.shape:
@@ -172,10 +169,14 @@ def to_c(found: Derivatives) -> str:
             f"C is written for a number's derivatives, and the value has shape {found.shape}: "
             "numpy, torch and jax are for arrays"
         )
-    if any(map(np.ndim, found.variables.values())):
-        from gradcli.symbolic.c_loops import to_loops
 
-        return to_loops(found)
+
+def to_c(found: Derivatives) -> str:
+    """A function of doubles that returns the value and writes the gradient by each variable; see `c_loops`.
+
+    Raises NoExpression where C lacks a function.
+    """
+    check(found)
     roots = [stable(r) for r in (found.value, *found.by.values())]
     names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
     printer = CPrinter()
@@ -207,11 +208,7 @@ def to_c(found: Derivatives) -> str:
 
 
 def run_c(code: str, values: Sequence[Any]) -> Any:
-    """(value, gradients): run the text of a printed function on these numbers, or arrays."""
-    if any(map(np.ndim, values)):
-        from gradcli.symbolic.c_loops import run_loops
-
-        return run_loops(code, values)
+    """(value, gradients): run the text of a printed function on these numbers."""
     head, _, body = code.rpartition("\n{\n")
     parameters = re.findall(r"double (\w+)(?:,|$)", head.rpartition("(")[2])
     count = int(head.rpartition("[")[2].rstrip("])"))
@@ -249,4 +246,4 @@ def functions() -> dict[str, Any]:
     return known
 
 
-__all__ = ["HELPERS", "TAKEN", "CPrinter", "functions", "run_c", "to_c"]
+__all__ = ["HELPERS", "TAKEN", "CPrinter", "check", "functions", "run_c", "to_c"]

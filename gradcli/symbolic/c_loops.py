@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.symbolic.array_algebra import axes_of, place_of
-from gradcli.symbolic.c_code import HELPERS, TAKEN, CPrinter, functions
+from gradcli.symbolic.c_code import HELPERS, TAKEN, CPrinter, check, functions
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.expression_text import ATOM, PRODUCT, Piece, enclosed
 from gradcli.symbolic.expressions import Expression, broadcast, is_call, order
@@ -414,6 +414,7 @@ def to_loops(found: Derivatives) -> str:
 
     Raises NoExpression where C has no form for a function.
     """
+    check(found)
     roots = [stable(r) for r in (found.value, *found.by.values())]
     word = found.kind.lower()
     names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}

@@ -19,6 +19,7 @@ from gradcli.language.scope_checks import free_names
 from gradcli.symbolic.c_code import run_c, to_c
 from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.lifting import NoExpression
+from gradcli.symbolic.printed_programs import run
 from gradcli.symbolic.proof import proved
 
 SOURCES = [
@@ -181,7 +182,7 @@ def test_loops_are_of_any_size() -> None:
     _, made, _ = proved(language.parse("sum((X@w)**2)"), arrays, ["w"], given=False, form="c")
     assert made.general is True
     assert "value_and_gradient(int n, int m, const double X[n][m], const double w[m]" in made.code
-    value, grad = run_c(made.code, [np.full((7, 2), 0.5), np.array([1.0, 3.0])])
+    value, grad = run(made.code, "c", [np.full((7, 2), 0.5), np.array([1.0, 3.0])])
     np.testing.assert_allclose(value, 28)
     np.testing.assert_allclose(grad, [14, 14])
 
