@@ -314,9 +314,17 @@ def _written(loops: _Loops, own: Expression, at: Indices) -> Piece:
 
 def _one_hot(loops: _Loops, own: Expression, at: Indices) -> Piece:
     place = place_of(own)
-    if not isinstance(place, int):
-        raise NoExpression("C has no form for an index that is a variable")
-    return _where(loops, f"{at[0]} == {place}", "1.0")
+    if place is None:
+        raise NoExpression("C has no form for one_hot of an array")
+    text = str(place) if isinstance(place, int) else loops.element(place, ())[0]
+    return _where(loops, f"{at[0]} == {text}", "1.0")
+
+
+def _index(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    inner, *places = own.args
+    if any(place.op != "name" or place.shape for place in places):
+        raise NoExpression("C has no form for this index")
+    return loops.element(inner, (*(loops.element(p, ())[0] for p in places), *at))
 
 
 def _select(loops: _Loops, own: Expression, at: Indices) -> Piece:
@@ -399,7 +407,13 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("diag", "diag_embed", "diagonal"), _diagonal),
     **dict.fromkeys(("expand", "expand_as"), _expanded),
     **dict.fromkeys(("select_scatter", "diagonal_scatter"), _written),
-    **{"select": _select, "reshape": _reshape, "full_like": _filled, "logsumexp": _log_sum},
+    **{
+        "index": _index,
+        "select": _select,
+        "reshape": _reshape,
+        "full_like": _filled,
+        "logsumexp": _log_sum,
+    },
     **{"softmax": _shares(False), "log_softmax": _shares(True), "one_hot": _one_hot},
     "T": lambda loops, own, at: loops.element(own.args[0], at[::-1]),
     "eye": lambda loops, own, at: _where(loops, f"{at[0]} == {at[1]}", "1.0"),
@@ -422,8 +436,11 @@ def to_loops(found: Derivatives) -> str:
     results = [f"{key.replace('.', '_')}_{short}" for key in found.by]
     shapes = {n: np.shape(v) for n, v in found.variables.items()}
     loops = _Loops({*names.values(), *results, *TAKEN}, shapes)
+    whole = {n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "iu"}
     parameters = [
-        f"const double {names[n]}{loops.sizes_of(s)}" if s else f"double {names[n]}"
+        f"const double {names[n]}{loops.sizes_of(s)}"
+        if s
+        else f"{'int' if n in whole else 'double'} {names[n]}"
         for n, s in shapes.items()
     ]
     for node in order(roots):
@@ -458,8 +475,10 @@ def to_loops(found: Derivatives) -> str:
 def run_loops(code: str, values: Sequence[Any]) -> Any:
     """(value, gradients): run the text of a printed function on these arrays."""
     head, _, body = code.rpartition("\n{\n")
-    given = [p for p in head.rpartition("(")[2].rstrip(")").split(", ") if "double" in p]
-    names = [re.sub(r"^(const )?double (\w+).*", r"\2", one) for one in given]
+    given = head.rpartition("(")[2].rstrip(")").split(", ")
+    named = set(re.findall(r"\[(\w+)\]", " ".join(given)))
+    given = [p for p in given if not (p.startswith("int ") and p[4:] in named)]  # but sizes
+    names = [re.sub(r"^(const )?(double|int) (\w+).*", r"\3", one) for one in given]
     outs = dict(zip(names[len(values) :], given[len(values) :], strict=True))
     sizes: dict[str, int] = {}
     for parameter, value in zip(given, values, strict=False):
@@ -475,7 +494,9 @@ def run_loops(code: str, values: Sequence[Any]) -> Any:
     space["where"] = lambda condition, a, b: a if condition else b
     exec("\n".join(python), space)
     with np.errstate(all="ignore"):
-        value, by = space["run"](*[np.asarray(v, float)[()] for v in values])
+        value, by = space["run"](
+            *[v if isinstance(v, int) else np.asarray(v, float)[()] for v in values]
+        )
     numbers = not any(np.shape(v) == (1,) for v in values)
     by = tuple(b[0] if numbers and b.shape == (1,) else b for b in by)
     return value, by if len(by) > 1 else by[0]

@@ -134,6 +134,16 @@ ARRAYS = [
 ]
 
 
+def test_an_index_is_an_int() -> None:
+    arrays = {"x": np.array([1.0, 3.0, 2.0]), "k": np.int64(2)}
+    _, made, _ = proved(
+        language.parse("-log_softmax(x, 0)[k]*x[k]"), arrays, ["x"], given=False, form="c"
+    )
+    assert (
+        made.code is not None and "(int n, const double x[n], int k, double x_grad[n])" in made.code
+    )
+
+
 def array_programs() -> dict[str, tuple[dict[str, Any], str]]:
     found = {}
     for source, shapes in ARRAYS:
