@@ -486,11 +486,11 @@ def run_loops(code: str, values: Sequence[Any]) -> Any:
             if sizes.setdefault(size, n) != n:
                 raise ValueError(f"{size} is {sizes[size]} and {n}")
     python = [f"def run({', '.join(names[: len(values)])}):"]
-    python += [f"    {name} = zeros({_shape(one)})" for name, one in outs.items()]
+    python += [f"    {name} = _zeros_({_shape(one)})" for name, one in outs.items()]
     python += filter(None, map(_in_python, body.splitlines()))
     python[-1] += f", ({', '.join(outs)},)"
     space = {**functions(), **sizes}
-    space |= {"__builtins__": {}, "range": range, "zeros": np.zeros, "array": np.array}
+    space |= {"__builtins__": {}, "_range_": range, "_zeros_": np.zeros, "_array_": np.array}
     space["where"] = lambda condition, a, b: a if condition else b
     exec("\n".join(python), space)
     with np.errstate(all="ignore"):
@@ -515,12 +515,12 @@ def _in_python(line: str) -> str:
     if text == "}":
         return ""
     if found := re.fullmatch(r"for \(int (\w+) = 0; \w+ < (\w+); \w+\+\+\) \{", text):
-        return f"{step}for {found[1]} in range({found[2]}):"
+        return f"{step}for {found[1]} in _range_({found[2]}):"
     text = text.rstrip(";")
     if found := re.fullmatch(r"const double (\w+).* = (\{.*\})", text):
-        return f"{step}{found[1]} = array({found[2].replace('{', '[').replace('}', ']')})"
+        return f"{step}{found[1]} = _array_({found[2].replace('{', '[').replace('}', ']')})"
     if found := re.fullmatch(r"double (\w+)((?:\[\w+\])+)", text):
-        return f"{step}{found[1]} = zeros({_shape(found[2])})"
+        return f"{step}{found[1]} = _zeros_({_shape(found[2])})"
     return step + text.removeprefix("double ")
 
 
