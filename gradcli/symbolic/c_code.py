@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.symbolic.algebra import HALF
+from gradcli.symbolic.algebra import HALF, is_truth
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expression_text import (
@@ -137,6 +137,8 @@ class CPrinter(Printer):
         if function == "floor_divide":
             a, b = enclosed(args[0], PRODUCT), enclosed(args[1], PRODUCT + 1)
             return f"floor({a}/{b})", ATOM
+        if function.startswith("bitwise_") and not all(map(is_truth, node.args)):
+            raise NoExpression(f"C has {function} of truth values alone")
         if function in INFIX:  # & and | bind differently in C
             a, b = (enclosed(piece, SUM) for piece in args)
             return f"({a}{INFIX[function][0]}{b})", ATOM

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.symbolic.algebra import is_truth
 from gradcli.symbolic.array_algebra import axes_of, place_of
 from gradcli.symbolic.c_code import HELPERS, TAKEN, CPrinter, check, functions
 from gradcli.symbolic.differentiate import Derivatives
@@ -93,12 +94,12 @@ class _Loops:
             if there.isidentifier() and text == there + place:  # it is there already
                 self.known[own] = there
                 return there
-            name = self.name()
+            name, kind = self.name(), "int" if is_truth(own) else "double"
             if own.shape:
-                self.lines.append(f"{_STEP}double {name}{self.sizes_of(own.shape)};")
+                self.lines.append(f"{_STEP}{kind} {name}{self.sizes_of(own.shape)};")
                 self.loop(own.shape, at, [f"{name}{place} = {text};"])
             else:
-                self.lines.append(f"{_STEP}double {name} = {text};")
+                self.lines.append(f"{_STEP}{kind} {name} = {text};")
             self.known[own] = name
         return self.known[own]
 
@@ -519,9 +520,9 @@ def _in_python(line: str) -> str:
     text = text.rstrip(";")
     if found := re.fullmatch(r"const double (\w+).* = (\{.*\})", text):
         return f"{step}{found[1]} = _array_({found[2].replace('{', '[').replace('}', ']')})"
-    if found := re.fullmatch(r"double (\w+)((?:\[\w+\])+)", text):
-        return f"{step}{found[1]} = _zeros_({_shape(found[2])})"
-    return step + text.removeprefix("double ")
+    if found := re.fullmatch(r"(double|int) (\w+)((?:\[\w+\])+)", text):
+        return f"{step}{found[2]} = _zeros_({_shape(found[3])}, '{found[1]}')"
+    return step + re.sub(r"^(double|int) ", "", text)
 
 
 __all__ = ["run_loops", "to_loops"]

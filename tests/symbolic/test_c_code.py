@@ -128,6 +128,7 @@ ARRAYS = [
     ("sum(tanh(W@x)*v) + x[0]*x[2]", {"W": M, "x": V, "v": (4,)}),
     ("sum(relu(X@W + b)@v)", {"X": (5, 3), "W": (3, 2), "b": (2,), "v": (2,)}),
     ("sum(where(x > 0, x**2, -x)*a)", {"x": V, "a": S}),
+    ("sum(where((x > 0) & (x < y), x**2, -x*y)) + sum((x > y)*x)", {"x": V, "y": V}),
     ("sum(sigmoid(outer(x, y))) + sum(diag(A))*sum(x)", {"x": V, "y": (4,), "A": (3, 3)}),
     ("sum(x*tensor([1., 2., 3.])) + sum(exp(x[:, None]*y))", {"x": V, "y": (2,)}),
     ("mean(X, 1)@y", {"X": M, "y": (4,)}),
