@@ -453,11 +453,11 @@ def to_loops(found: Derivatives) -> str:
     outs = []
     for key, name, root in zip(found.by, results, roots[1:], strict=True):
         shape = shapes[key] if key in shapes and short == "grad" else root.shape
-        outs.append(f"double {name}{loops.sizes_of(shape or (1,))}")
+        outs.append(f"double {name}{loops.sizes_of(shape)}" if shape else f"double *{name}")
         if shape:
             loops.fill(name, shape, root)
         else:
-            loops.lines.append(f"{_STEP}{name}[0] = {loops.element(root, ())[0]};")
+            loops.lines.append(f"{_STEP}*{name} = {loops.element(root, ())[0]};")
     value = loops.element(roots[0], ())[0]
     source = found.heading.replace("*/", "* /").replace("\\", "\\\\")
     sizes = [f"int {letter}" for letter in loops.sizes.values()]
@@ -479,7 +479,7 @@ def run_loops(code: str, values: Sequence[Any]) -> Any:
     given = head.rpartition("(")[2].rstrip(")").split(", ")
     named = set(re.findall(r"\[(\w+)\]", " ".join(given)))
     given = [p for p in given if not (p.startswith("int ") and p[4:] in named)]  # but sizes
-    names = [re.sub(r"^(const )?(double|int) (\w+).*", r"\3", one) for one in given]
+    names = [re.sub(r"^(const )?(double|int) \*?(\w+).*", r"\3", one) for one in given]
     outs = dict(zip(names[len(values) :], given[len(values) :], strict=True))
     sizes: dict[str, int] = {}
     for parameter, value in zip(given, values, strict=False):
@@ -498,15 +498,14 @@ def run_loops(code: str, values: Sequence[Any]) -> Any:
         value, by = space["run"](
             *[v if isinstance(v, int) else np.asarray(v, float)[()] for v in values]
         )
-    numbers = not any(np.shape(v) == (1,) for v in values)
-    by = tuple(b[0] if numbers and b.shape == (1,) else b for b in by)
+    by = tuple(b[0] if "*" in one else b for b, one in zip(by, outs.values(), strict=True))
     return value, by if len(by) > 1 else by[0]
 
 
 def _shape(declared: str) -> str:
     """`(N, M)` of `[N][M]`."""
     sizes = re.findall(r"\[(\w+)\]", declared)
-    return f"({', '.join(sizes)},)"
+    return f"({', '.join(sizes or ['1'])},)"  # a pointer is to one number
 
 
 def _in_python(line: str) -> str:
@@ -517,7 +516,7 @@ def _in_python(line: str) -> str:
         return ""
     if found := re.fullmatch(r"for \(int (\w+) = 0; \w+ < (\w+); \w+\+\+\) \{", text):
         return f"{step}for {found[1]} in _range_({found[2]}):"
-    text = text.rstrip(";")
+    text = re.sub(r"^\*(\w+)", r"\1[0]", text.rstrip(";"))
     if found := re.fullmatch(r"const double (\w+).* = (\{.*\})", text):
         return f"{step}{found[1]} = _array_({found[2].replace('{', '[').replace('}', ']')})"
     if found := re.fullmatch(r"(double|int) (\w+)((?:\[\w+\])+)", text):

@@ -132,6 +132,7 @@ ARRAYS = [
     ("sum(sigmoid(outer(x, y))) + sum(diag(A))*sum(x)", {"x": V, "y": (4,), "A": (3, 3)}),
     ("sum(x*tensor([1., 2., 3.])) + sum(exp(x[:, None]*y))", {"x": V, "y": (2,)}),
     ("mean(X, 1)@y", {"X": M, "y": (4,)}),
+    ("sum(w)*s", {"w": (1,), "s": S}),
 ]
 
 
