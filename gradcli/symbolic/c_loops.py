@@ -132,7 +132,7 @@ class _Loops:
         if size is not None:
             shape = self.shapes[size[1]]
             sizes = shape if size[2] is None else shape[int(size[2]) :][:1]
-            return "*".join(map(self.size, sizes)) or "1", PRODUCT if len(sizes) > 1 else ATOM
+            return "*".join(["1.0", *map(self.size, sizes)]), PRODUCT  # n/m of ints would be cut
         if own.op == "array":
             return self.constant(own) + "".join(f"[{i}]" for i in at), ATOM
         rule = _RULES.get(own.data[0]) if own.op == "call" else None

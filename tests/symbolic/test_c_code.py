@@ -133,6 +133,7 @@ ARRAYS = [
     ("sum(x*tensor([1., 2., 3.])) + sum(exp(x[:, None]*y))", {"x": V, "y": (2,)}),
     ("mean(X, 1)@y", {"X": M, "y": (4,)}),
     ("sum(w)*s", {"w": (1,), "s": S}),
+    ("sum(X)*X.shape[0]/X.shape[1] + mean(X)**2", {"X": M}),
 ]
 
 
