@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.compiler.partition import Partition, Uncut
+from gradcli.compiler.partition import Failed, Partition, Uncut
 from gradcli.core import modes
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.streaming.running_sums import Column, Values, Work
@@ -187,8 +187,9 @@ class _LazyWork(Work):
         """No rows are written."""
         return {}
 
-    def _placed(self, error: RuntimeError) -> None:
-        """The program is at the place when it happens."""
+    def _placed(self, failed: Failed) -> Exception:
+        """The error itself: the program is at the place when it happens."""
+        return failed.error
 
 
 def _is_number(o: Operation) -> bool:

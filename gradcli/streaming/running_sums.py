@@ -142,13 +142,17 @@ class Work:
         try:
             yield
         except Failed as failed:
-            stop = failed.index, failed.error
-            try:
-                self._recorded(*self._source(), frozenset(self.wrt or ()), stop)
-            except Untraceable as found:
-                if isinstance(found.__cause__, LanguageError):
-                    raise found.__cause__ from None
-            raise LanguageError(str(failed.error), usage=False) from failed.error
+            raise self._placed(failed) from failed.error
+
+    def _placed(self, failed: Failed) -> Exception:
+        """What to raise for an operation that failed: its error, with its place in the program."""
+        stop = failed.index, failed.error
+        try:
+            self._recorded(*self._source(), frozenset(self.wrt or ()), stop)
+        except Untraceable as found:
+            if isinstance(found.__cause__, LanguageError):
+                return found.__cause__
+        return LanguageError(str(failed.error), usage=False)
 
     def _recorded(
         self,

@@ -315,6 +315,17 @@ def test_a_row_that_fails_is_refused_where_it_is(source: str, words: str) -> Non
         assert (code, out) == (1, "") and words in err and "^^^^^" in err, err
 
 
+@pytest.mark.parametrize("how", ["--by-rows", "--whole"])
+def test_a_row_that_fails_in_a_program_has_its_words(how: str) -> None:
+    """By rows a program computes where it reads: there is the place."""
+    np.save("X.npy", np.ones((50_000, 2)))
+    np.save("k.npy", np.where(np.arange(50_000) == 40_000, 3, 1))
+    Path("p.py").write_text("s = (gather(X, 1, k.long()[:, None])**2).sum()\nprint(s)\n")
+    code, out, err = run("run", "p.py", "--X", "@X.npy", "--k", "@k.npy", how)
+    assert (code, out) == (1, "") and "index 3 is out of bounds for dimension 1" in err, err
+    assert ("print(s)\n" if how == "--by-rows" else "gather(") in err
+
+
 def test_what_stands_in_the_way_of_a_gradient_has_its_place() -> None:
     code, out, err = run("grad", "2*prod(x) + 1", "--x", "@t.csv:x", "--by-rows")
     assert (code, out) == (1, "")
