@@ -32,9 +32,7 @@ EXTRA = "pip install dask distributed pyarrow"
 _PACKAGES = ("gradcli", "numpy", "pyarrow", "dask", "distributed")
 _WAIT = 30  # seconds for a scheduler to answer
 _WORKS = 8  # that the workers keep
-_TASKS = (
-    8  # for each core of the workers: so many that none is idle for long, and Dask's own work small
-)
+_TASKS = 8  # for each core of the workers: none is idle for long, and Dask's own work is small
 _NEIGHBOURS = 16  # sums that a task combines; a power of two: the tree is that of two by two
 _KEPT = "distributed.nanny.pre-spawn-environ.MALLOC_{}_THRESHOLD_"
 _SETTINGS = {
@@ -141,7 +139,7 @@ def _combined(combine: Combine, sums: list[Any]) -> Any:
 
 
 def _rows_of_part(
-    parts: Sequence[Part],
+    part: Part,
     path: str,
     work: Work,
     ours: dict[str, str],
@@ -151,8 +149,6 @@ def _rows_of_part(
 ) -> Any:
     """Write the rows of a part's outputs to a file."""
     from gradcli.streaming.mapped_program import elements
-
-    (part,) = parts
 
     if (failed := _checked(ours)) is not None:
         return failed
@@ -171,12 +167,7 @@ def _rows_of_part(
 
 
 def _mapped(
-    parts: Sequence[Part],
-    path: str,
-    job: RowJob,
-    ours: dict[str, str],
-    form: str,
-    folders: Sequence[str],
+    part: Part, path: str, job: RowJob, ours: dict[str, str], form: str, folders: Sequence[str]
 ) -> Any:
     """Map the rows of a part into a file; return the tally.
 
@@ -184,7 +175,6 @@ def _mapped(
     """
     import pickle
 
-    (part,) = parts
     if (failed := _checked(ours)) is not None:
         return failed
     job = pickle.loads(pickle.dumps(job))  # tasks of one worker share what they are given
@@ -387,8 +377,11 @@ class Cluster:
         size = 1
         while len(parts) >= 2 * size * _TASKS * self.cores:
             size *= 2
-        groups = [parts[i : i + size] for i in range(0, len(parts), size)]
-        level = self._tasks(groups, told, _sums, work=work, number=number, values=dict(values))
+        placed = [self._placed(part) for part in parts]
+        groups = [placed[i : i + size] for i in range(0, len(placed), size)]
+        rows = [sum(part.rows or 0 for part in group) for group in groups]
+        given = {"work": work, "number": number, "values": dict(values)}
+        level = self._tasks(groups, rows, told, _sums, **given)
         combine = work.combine(number)
         while len(level) > 1:
             near = [level[i : i + _NEIGHBOURS] for i in range(0, len(level), _NEIGHBOURS)]
@@ -439,7 +432,8 @@ class Cluster:
             place = os.path.join(folder, *part.folders(keys))
             os.makedirs(place, exist_ok=True)
             paths.append(os.path.join(place, f"part-{number:0{width}}.{ending}"))
-        futures = self._tasks([[part] for part in parts], told, function, paths, **given)
+        placed, rows = [self._placed(part) for part in parts], [part.rows or 0 for part in parts]
+        futures = self._tasks(placed, rows, told, function, paths, **given)
         counted = Tally()
         for future in futures:
             found = self._result(future)
@@ -457,24 +451,26 @@ class Cluster:
 
     def _tasks(
         self,
-        groups: Sequence[Sequence[Part]],
+        items: Sequence[Any],
+        rows: Sequence[int],
         told: Told,
         function: Callable[..., Any],
         *beside: list[str],
         **given: Any,
     ) -> list[Any]:
-        """A task a group: function(its parts, what is beside them, **given); a worker gets `given` once."""
+        """A task an item: function(item, what is beside it, **given), and a worker gets `given` once.
+
+        rows: of each item, to be told when it is done.
+        """
         shared = {
             name: self._sent(value) if name == "work" else self._submit(_load, value)
             for name, value in given.items()
         }
-        placed = [[self._placed(part) for part in group] for group in groups]
         futures: list[Any] = self.client.map(
-            function, placed, *beside, ours=self.versions, pure=False, **shared
+            function, items, *beside, ours=self.versions, pure=False, **shared
         )
-        for future, group in zip(futures, groups, strict=True):
-            rows = sum(part.rows or 0 for part in group)
-            future.add_done_callback(functools.partial(_tell, told, rows))
+        for future, count in zip(futures, rows, strict=True):
+            future.add_done_callback(functools.partial(_tell, told, count))
         return futures
 
     def _sent(self, work: Any) -> Any:

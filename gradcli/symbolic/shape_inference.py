@@ -421,7 +421,7 @@ def made_up(
     read as an index (the k of `x[k]`) is 0, an integer. The other made-up values have the default dtype; if
     possible, the program's value is not NaN there.
     """
-    whole = {n: np.int64(0) for n in names if n not in declared and _is_index(program, n)}
+    whole = {n: np.int64(0) for n in _indices(program) if n in names and n not in declared}
     arrays = {**arrays, **whole}
     names = [n for n in names if n not in whole]
     free = [n for n in names if n not in declared]
@@ -452,20 +452,21 @@ def made_up(
     return {n: found[n] for n in [*order, *(n for n in found if n not in order)]}, guessed
 
 
-def _is_index(program: Program, name: str) -> bool:
-    """Whether a name is read in subscripts alone: the i of `A[i, j]`."""
+def _indices(program: Program) -> list[str]:
+    """The names that are read in subscripts alone: i and j of `A[i, j]`."""
     subscript, tuple_ = (tree_kinds.KIND[kind] for kind in ("subscript", "tuple"))
-    indices: set[int] = set()
-    reads = []
-    for row, kind in enumerate(program.kinds):
+    kinds, operands = program.kinds, program.operands
+    if subscript not in kinds:
+        return []
+    inside: set[int] = set()
+    reads: dict[str, list[int]] = {}
+    for row, kind in enumerate(kinds):
         if kind == subscript:
-            inside = program.children(row)[1]
-            indices.add(inside)
-            if program.kinds[inside] == tuple_:
-                indices.update(program.children(inside))
-        elif kind == tree_kinds.NAME and program.words[program.operands[row]] == name:
-            reads.append(row)
-    return bool(reads) and indices.issuperset(reads)
+            index = program.children(row)[1]
+            inside.update(program.children(index) if kinds[index] == tuple_ else [index])
+        elif kind == tree_kinds.NAME:
+            reads.setdefault(program.words[operands[row]], []).append(row)
+    return [name for name, rows in reads.items() if inside.issuperset(rows)]
 
 
 def _numbered(declared: Mapping[str, Sizes], arrays: Mapping[str, Any]) -> Iterator[Shapes]:

@@ -121,23 +121,26 @@ def _is_variable(node: Expression) -> bool:
 # -- pieces of a vector ---------------------------------------------------------------------------
 def _gathered(node: Expression) -> Expression:
     """Terms that each write one element of a vector of zeros, as the stack of these elements."""
-    written = [(c, t, _written(t)) for c, t in terms_of(node)]
     groups: dict[Any, list[tuple[Number, Expression, _Written]]] = {}
-    for c, t, found in written:
-        if found is not None:
+    rest: list[tuple[Expression, Number]] = []
+    for c, t in terms_of(node):
+        found = _written(t)
+        if found is None:
+            rest.append((t, c))
+        else:
             groups.setdefault((found.core.shape, found.dim), []).append((c, t, found))
-    rest = [(t, c) for c, t, found in written if found is None]
     changed = False
     for (shape, dim), members in groups.items():
         size = shape[dim]
         whole = shape[:dim] + shape[dim + 1 :]
-        parts: list[list[tuple[Expression, Number]]] = [[] for _ in range(size)]
-        if len(shape) == 1 and size <= MOST_STACKED and (len(members) > 1 or size == 1):
+        parts: list[list[tuple[Expression, Number]]] = []
+        if len(shape) == 1 and size <= MOST_STACKED and len(members) >= size:
+            parts = [[] for _ in range(size)]
             for c, t, found in members:
                 outer, _ = _outside(t, found.core)
                 value = alg.product([*outer, (found.value, ONE)])
                 parts[found.place % size].append((value, c))
-        if not all(parts):
+        if not parts or not all(parts):
             rest += [(t, c) for c, t, _ in members]
             continue
         items = [alg.full(alg.combine(p), whole) for p in parts]

@@ -267,15 +267,13 @@ def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
             return alg.where(indices[0], alg.add(before, value) if accumulate else value, before)
     if accumulate and is_number(own, 0) and all(map(_is_place, made.args[1])):
         units = [one_hot(lifter.operand(i), n) for i, n in zip(made.args[1], shape, strict=False)]
-        row = [full(values, shape[1:])] if len(shape) - len(units) == 1 else []
-        if len(units) + len(row) == len(shape) == 2:
-            first, second = map(alg.floating, [*units, *row])
-            return alg.product(
-                [(call("outer", [first, second], shape), ONE)]
-                + ([] if row else [(as_exact(values), ONE)])
-            )
         if len(shape) == 1:
             return alg.multiply(as_exact(values), units[0])
+        if len(shape) == 2:
+            one = len(units) == 1
+            sides = map(alg.floating, [*units, full(values, shape[1:])] if one else units)
+            outer = call("outer", list(sides), shape)
+            return outer if one else alg.multiply(as_exact(values), outer)
     if any(i is None for i in indices):
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
     wholes = [lifter.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]
