@@ -173,6 +173,32 @@ def check(found: Derivatives) -> None:
         )
 
 
+def parameter_names(found: Derivatives) -> dict[str, str]:
+    """The variables' names in C."""
+    return {n: f"{n}_" if n in TAKEN else n for n in found.variables}
+
+
+def assembled(
+    found: Derivatives,
+    parameters: Sequence[str],
+    lines: Sequence[str],
+    value: str,
+    helpers: Iterable[str],
+) -> str:
+    """The text of a function behind those that it calls; lines: its statements."""
+    source = found.heading.replace("*/", "* /").replace("\\", "\\\\")
+    function = [
+        f"/* {found.title(source)} */",
+        f"double value_and_{found.kind.lower()}({', '.join(parameters)})",
+        "{",
+        *[f"    {line}" for line in lines],
+        f"    return {value};",
+        "}",
+    ]
+    texts = [f"static {HELPERS[word]}" for word in helpers]
+    return "\n\n".join(["#include <math.h>", *texts, "\n".join(function)])
+
+
 def to_c(found: Derivatives) -> str:
     """A function of doubles that returns the value and writes the gradient by each variable; see `c_loops`.
 
@@ -180,33 +206,22 @@ def to_c(found: Derivatives) -> str:
     """
     check(found)
     roots = [stable(r) for r in (found.value, *found.by.values())]
-    names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
+    names = parameter_names(found)
     printer = CPrinter()
     for node in order(roots):
         if node.op == "name" and node.data in names:
             printer.names[id(node)] = names[node.data]
     lines = []
     for word, part in shared_parts(roots, taken=names.values()):
-        lines.append(f"    double {word} = {printer.text(part)};")
+        lines.append(f"double {word} = {printer.text(part)};")
         printer.names[id(part)] = word
         printer.pieces.clear()
     value, *gradients = [printer.names.get(id(r)) or printer.text(r) for r in roots]
     word = found.kind.lower()
-    lines += [f"    {word}[{i}] = {text};" for i, text in enumerate(gradients)]
-    parameters = ", ".join(f"double {names[n]}" for n in found.variables)
-    source = found.heading.replace("*/", "* /").replace("\\", "\\\\")
-    text = "\n".join(
-        [
-            f"/* {found.title(source)} */",
-            f"double value_and_{word}({parameters}, double {word}[{len(gradients)}])",
-            "{",
-            *lines,
-            f"    return {value};",
-            "}",
-        ]
-    )
-    helpers = [f"static {HELPERS[h]}" for h in printer.helpers]
-    return "\n\n".join(["#include <math.h>", *helpers, text])
+    lines += [f"{word}[{i}] = {text};" for i, text in enumerate(gradients)]
+    parameters = [f"double {name}" for name in names.values()]
+    parameters.append(f"double {word}[{len(gradients)}]")
+    return assembled(found, parameters, lines, value, printer.helpers)
 
 
 def run_c(code: str, values: Sequence[Any]) -> Any:
@@ -248,4 +263,6 @@ def functions() -> dict[str, Any]:
     return known
 
 
-__all__ = ["HELPERS", "TAKEN", "CPrinter", "check", "functions", "run_c", "to_c"]
+__all__ = [
+    *("TAKEN", "CPrinter", "assembled", "check", "functions", "parameter_names", "run_c", "to_c")
+]

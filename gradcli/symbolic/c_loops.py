@@ -7,7 +7,7 @@ runs the printed characters, and they are proved as every other format is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -15,7 +15,14 @@ import numpy as np
 
 from gradcli.symbolic.algebra import is_truth
 from gradcli.symbolic.array_algebra import axes_of, place_of
-from gradcli.symbolic.c_code import HELPERS, TAKEN, CPrinter, check, functions
+from gradcli.symbolic.c_code import (
+    TAKEN,
+    CPrinter,
+    assembled,
+    check,
+    functions,
+    parameter_names,
+)
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.expression_text import ATOM, PRODUCT, Piece, enclosed
 from gradcli.symbolic.expressions import Expression, broadcast, is_call, order
@@ -28,7 +35,6 @@ Rule = Callable[["_Loops", Expression, Indices], Piece]
 
 _SIZES, _INDICES = "nmpqrtuvwabcdefg", "ijklohxyz"
 _SIZE = r"(\w+)\.(?:shape\[(\d+)\]|numel\(\))"  # how sizes are called in expressions
-_STEP = "    "
 
 
 class _Loops:
@@ -53,7 +59,7 @@ class _Loops:
 
     def sizes_of(self, shape: Sequence[int]) -> str:
         """`[n][m]`."""
-        return "".join(f"[{self.size(n)}]" for n in shape)
+        return _place(map(self.size, shape))
 
     def name(self, letter: str = "v") -> str:
         """A name that is not in use."""
@@ -68,38 +74,34 @@ class _Loops:
         return tuple(self._indices[used : used + len(shape)])
 
     # -- statements --------------------------------------------------------------------------------
-    def loop(self, shape: Sequence[int], indices: Indices, body: list[str], depth: int = 1) -> None:
-        """Loops around lines."""
-        for k, (n, i) in enumerate(zip(shape, indices, strict=True)):
-            step = _STEP * (depth + k)
-            self.lines.append(f"{step}for (int {i} = 0; {i} < {self.size(n)}; {i}++) {{")
-        self.lines += [_STEP * (depth + len(shape)) + line for line in body]
-        for k in reversed(range(len(shape))):
-            self.lines.append(f"{_STEP * (depth + k)}}}")
+    def nested(self, shape: Sequence[int], indices: Indices, body: list[str]) -> list[str]:
+        """Lines with loops around them."""
+        for n, i in reversed(list(zip(shape, indices, strict=True))):
+            head = f"for (int {i} = 0; {i} < {self.size(n)}; {i}++) {{"
+            body = [head, *[f"    {line}" for line in body], "}"]
+        return body
 
     def fill(self, name: str, shape: Sequence[int], own: Expression) -> None:
         """`name[i][j] = …` for all elements."""
         at = self.indices(shape)
         text = self.element(own, _aligned(at, shape, own.shape))[0]
-        place = "".join(f"[{i}]" for i in at)
-        self.loop(shape, at, [f"{name}{place} = {text};"])
+        self.lines += self.nested(shape, at, [f"{name}{_place(at)} = {text};"])
 
     def kept(self, own: Expression) -> str:
         """The name of an array (or a number) that holds an expression."""
         if own not in self.known:
             at = self.indices(own.shape)
             text = self.element(own, at)[0]
-            place = "".join(f"[{i}]" for i in at)
-            there = text.removesuffix(place)
-            if there.isidentifier() and text == there + place:  # it is there already
+            there = text.removesuffix(_place(at))
+            if there.isidentifier() and text == there + _place(at):  # it is there already
                 self.known[own] = there
                 return there
             name, kind = self.name(), "int" if is_truth(own) else "double"
             if own.shape:
-                self.lines.append(f"{_STEP}{kind} {name}{self.sizes_of(own.shape)};")
-                self.loop(own.shape, at, [f"{name}{place} = {text};"])
+                self.lines.append(f"{kind} {name}{self.sizes_of(own.shape)};")
+                self.lines += self.nested(own.shape, at, [f"{name}{_place(at)} = {text};"])
             else:
-                self.lines.append(f"{_STEP}{kind} {name} = {text};")
+                self.lines.append(f"{kind} {name} = {text};")
             self.known[own] = name
         return self.known[own]
 
@@ -111,30 +113,27 @@ class _Loops:
         at = self.indices(shape)
         inner = self.indices(over, len(at))
         text = term(at, inner)
-        if shape:
-            self.lines.append(f"{_STEP}double {name}{self.sizes_of(shape)};")
-        else:
+        if not shape:
             total = name
-        head = len(self.lines)
-        self.loop(over, inner, [f"{total} += {text};"], 1 + len(shape))
-        body = [line.removeprefix(_STEP * (1 + len(shape))) for line in self.lines[head:]]
-        del self.lines[head:]
-        ends = [f"{name}{''.join(f'[{i}]' for i in at)} = {total};"] if shape else []
-        self.loop(shape, at, [f"double {total} = 0.0;", *body, *ends])
+        body = [f"double {total} = 0.0;", *self.nested(over, inner, [f"{total} += {text};"])]
+        if shape:
+            self.lines.append(f"double {name}{self.sizes_of(shape)};")
+            body.append(f"{name}{_place(at)} = {total};")
+        self.lines += self.nested(shape, at, body)
         return name
 
     # -- elements ----------------------------------------------------------------------------------
     def element(self, own: Expression, at: Indices) -> Piece:
         """The text of one element."""
         if own in self.known:
-            return self.known[own] + "".join(f"[{i}]" for i in at), ATOM
+            return self.known[own] + _place(at), ATOM
         size = re.fullmatch(_SIZE, own.data) if own.op == "name" else None
         if size is not None:
             shape = self.shapes[size[1]]
             sizes = shape if size[2] is None else shape[int(size[2]) :][:1]
             return "*".join(["1.0", *map(self.size, sizes)]), PRODUCT  # n/m of ints would be cut
         if own.op == "array":
-            return self.constant(own) + "".join(f"[{i}]" for i in at), ATOM
+            return self.constant(own) + _place(at), ATOM
         rule = _RULES.get(own.data[0]) if own.op == "call" else None
         if rule is not None:
             return rule(self, own, at)
@@ -175,10 +174,13 @@ class _Loops:
         listed = str(values).replace("[", "{").replace("]", "}")
         if "inf" in listed or "nan" in listed:
             raise NoExpression("C has no form for this array")
-        self.lines.append(
-            f"{_STEP}const double {name}{''.join(f'[{n}]' for n in own.shape)} = {listed};"
-        )
+        self.lines.append(f"const double {name}{_place(map(str, own.shape))} = {listed};")
         return name
+
+
+def _place(indices: Iterable[str]) -> str:
+    """`[i][j]`."""
+    return "".join(f"[{i}]" for i in indices)
 
 
 def _is_elementwise(own: Expression) -> bool:
@@ -223,7 +225,7 @@ def _reduced(loops: _Loops, own: Expression, term: Callable[[str], str], at: Ind
     if own not in loops.sums:
         loops.sums[own] = loops.summed(kept_shape, over, text)
     place = _of_axes(at, axes) if keeps else at
-    return loops.sums[own] + "".join(f"[{i}]" for i in place), ATOM
+    return loops.sums[own] + _place(place), ATOM
 
 
 def _sum(loops: _Loops, own: Expression, at: Indices) -> Piece:
@@ -256,9 +258,8 @@ def _matmul(loops: _Loops, own: Expression, at: Indices) -> Piece:
         right = loops.element(b, (k, *outer[len(outer) - columns :]) if columns else (k,))
         return f"{enclosed(left, PRODUCT)}*{enclosed(right, PRODUCT + 1)}"
 
-    name = loops.summed(own.shape, a.shape[-1:], text)
-    loops.known[own] = name
-    return name + "".join(f"[{i}]" for i in at), ATOM
+    loops.known[own] = loops.summed(own.shape, a.shape[-1:], text)
+    return loops.element(own, at)
 
 
 def _outer(loops: _Loops, own: Expression, at: Indices) -> Piece:
@@ -363,8 +364,7 @@ def _log_sum(loops: _Loops, own: Expression, at: Indices) -> Piece:
     if len(axes) != 1:
         raise NoExpression("C has logsumexp along one dimension")
     name = _log_sums(loops, inner, axes[0])
-    place = _of_axes(at, axes) if keeps else at
-    return name + "".join(f"[{i}]" for i in place), ATOM
+    return name + _place(_of_axes(at, axes) if keeps else at), ATOM
 
 
 def _log_sums(loops: _Loops, inner: Expression, axis: int) -> str:
@@ -377,15 +377,18 @@ def _log_sums(loops: _Loops, inner: Expression, axis: int) -> str:
     at = loops.indices(shape)
     (k,) = loops.indices((0,), len(at))
     text = loops.element(inner, (*at[:axis], k, *at[axis:]))[0]
-    place = "".join(f"[{i}]" for i in at)
-    if shape:
-        loops.lines.append(f"{_STEP}double {name}{loops.sizes_of(shape)};")
-    head = f"for (int {k} = 0; {k} < {loops.size(inner.shape[axis])}; {k}++) {{"
-    body = [f"double {most} = -INFINITY;", f"double {total} = 0.0;"]
-    body += [head, f"{_STEP}{most} = fmax({most}, {text});", "}"]
-    body += [head, f"{_STEP}{total} += exp({text} - {most});", "}"]
+    along = inner.shape[axis : axis + 1], (k,)
     kind = "" if shape else "double "
-    loops.loop(shape, at, [*body, f"{kind}{name}{place} = {most} + log({total});"])
+    if shape:
+        loops.lines.append(f"double {name}{loops.sizes_of(shape)};")
+    body = [
+        f"double {most} = -INFINITY;",
+        f"double {total} = 0.0;",
+        *loops.nested(*along, [f"{most} = fmax({most}, {text});"]),
+        *loops.nested(*along, [f"{total} += exp({text} - {most});"]),
+        f"{kind}{name}{_place(at)} = {most} + log({total});",
+    ]
+    loops.lines += loops.nested(shape, at, body)
     loops.sums[inner, axis] = name
     return name
 
@@ -395,8 +398,8 @@ def _shares(logarithm: bool) -> Rule:
         (inner,) = own.args
         axis = axes_of(_options(own)[0], len(inner.shape))[0]
         name = _log_sums(loops, inner, axis)
-        place = "".join(f"[{i}]" for i in _of_axes(at, (axis,)))
-        text = f"{enclosed(loops.element(inner, at), PRODUCT)} - {name}{place}"
+        place = _of_axes(at, (axis,))
+        text = f"{enclosed(loops.element(inner, at), PRODUCT)} - {name}{_place(place)}"
         return (f"({text})" if logarithm else f"exp({text})"), ATOM
 
     return rule
@@ -432,7 +435,7 @@ def to_loops(found: Derivatives) -> str:
     check(found)
     roots = [stable(r) for r in (found.value, *found.by.values())]
     word = found.kind.lower()
-    names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
+    names = parameter_names(found)
     short = "grad" if word in ("gradient", "derivative") else word
     results = [f"{key.replace('.', '_')}_{short}" for key in found.by]
     shapes = {n: np.shape(v) for n, v in found.variables.items()}
@@ -457,20 +460,11 @@ def to_loops(found: Derivatives) -> str:
         if shape:
             loops.fill(name, shape, root)
         else:
-            loops.lines.append(f"{_STEP}*{name} = {loops.element(root, ())[0]};")
+            loops.lines.append(f"*{name} = {loops.element(root, ())[0]};")
     value = loops.element(roots[0], ())[0]
-    source = found.heading.replace("*/", "* /").replace("\\", "\\\\")
     sizes = [f"int {letter}" for letter in loops.sizes.values()]
-    body = [
-        f"/* {found.title(source)} */",
-        f"double value_and_{word}({', '.join([*sizes, *parameters, *outs])})",
-        "{",
-        *loops.lines,
-        f"{_STEP}return {value};",
-        "}",
-    ]
-    helpers = [f"static {HELPERS[h]}" for h in loops.printer.helpers]
-    return "\n\n".join(["#include <math.h>", *helpers, "\n".join(body)])
+    signature = [*sizes, *parameters, *outs]
+    return assembled(found, signature, loops.lines, value, loops.printer.helpers)
 
 
 def run_loops(code: str, values: Sequence[Any]) -> Any:
