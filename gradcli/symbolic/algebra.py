@@ -463,6 +463,16 @@ def _tangent(u: Expression) -> Expression | None:
     return divide(above, below)
 
 
+def _hypotenuse(a: Expression, b: Expression) -> Expression | None:
+    x, y = value_of(a), value_of(b)
+    return None if x is None or y is None else root(number(x * x + y * y))
+
+
+def _is_above(u: Expression) -> bool:
+    n = value_of(u)
+    return n is not None and n != ZERO and not n.negative
+
+
 def _exp(u: Expression) -> Expression | None:
     if is_number(u, 0):
         return one
@@ -537,6 +547,8 @@ def _chooses(expression: Expression) -> bool:
 
 
 def _xlogy(a: Expression, b: Expression) -> Expression | None:
+    if is_number(b, 1) or (is_number(a, 0) and value_of(b) is not None):
+        return zero
     return function("log", b) if is_number(a, 1) else None
 
 
@@ -566,6 +578,8 @@ FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
     "logical_and": _both,
     "bitwise_or": _either,
     "logical_or": _either,
+    "hypot": _hypotenuse,
+    "atan2": lambda y, x: zero if is_number(y, 0) and _is_above(x) else None,
     "xlogy": _xlogy,
     "special.xlog1py": lambda a, b: function("log1p", b) if is_number(a, 1) else None,
 }

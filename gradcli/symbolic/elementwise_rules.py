@@ -37,11 +37,13 @@ def _with_alpha(sign: Number) -> Handler:
 
 
 def compare(word: str, a: Any, b: Any) -> Expression:
-    """A comparison in its simplest form: relu(x) > 0 is x > 0, 1 - x > 0 is x < 1."""
+    """A comparison in its simplest form: 0 < x and relu(x) > 0 are x > 0, 1 - x > 0 is x < 1."""
     left, right = as_exact(a), as_exact(b)
     x, y = value_of(left), value_of(right)
     if x is not None and y is not None:
         return number(_COMPARED[word](x.python(), y.python()))
+    if x is not None:
+        return compare(_MIRRORED[word], right, left)
     if is_call(left, "relu") and is_number(right, 0) and word in ("gt", "le"):
         left = left.args[0]
     if is_number(right, 0) and left.op == "sum" and len(left.args) == 1:  # 1 - x > 0 is x < 1

@@ -203,14 +203,37 @@ def _branches(node: Expression) -> Expression:
 
 
 def _rectified(node: Expression) -> Expression:
-    """where(u > 0, v*relu(u), 0) is v*relu(u)."""
+    """where(u > 0, v*relu(u), 0) is v*relu(u): what is 0 wherever the other branch, also 0, is taken.
+
+    So is where(u == 0, v*relu(u), w*relu(u)) the branch w*relu(u).
+    """
     condition, own, other = node.args
-    if not is_number(other, 0) or own.shape != node.shape:
-        return node
+    for kept, left, words in ((own, other, ("gt", "ge")), (other, own, ("lt", "le", "eq"))):
+        if is_number(left, 0) and kept.shape == node.shape and _vanishes(kept, condition, words):
+            return kept
+    both = other.shape == node.shape and all(_vanishes(v, condition, ("eq",)) for v in (own, other))
+    return other if both else node
+
+
+def _vanishes(own: Expression, condition: Expression, words: tuple[str, ...]) -> bool:
+    """Whether it is 0 unless, for words of order, or if, for "eq", the condition holds.
+
+    It has relu(u), maximum(u, 0) or minimum(-u, 0) for a factor, and the condition compares u with 0.
+    """
     for base, e in powers_of(alg.split(own)[1]):
-        if _is_positive(e) and is_call(base, "relu") and compare("gt", base, alg.zero) is condition:
-            return own
-    return node
+        if not _is_positive(e):
+            continue
+        u = base
+        if is_call(base, "relu", "maximum", "minimum"):
+            rest = [a for a in base.args if not is_number(a, 0)]
+            if len(rest) != 1 or (len(base.args) == 1) != is_call(base, "relu"):
+                continue
+            u = alg.negate(rest[0]) if is_call(base, "minimum") else rest[0]
+        elif words != ("eq",):
+            continue
+        if any(compare(word, u, alg.zero) is condition for word in words):
+            return True
+    return False
 
 
 def _into_branch(node: Expression) -> Expression:

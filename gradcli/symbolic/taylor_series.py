@@ -17,7 +17,14 @@ from gradcli.core.tensor import wrap
 from gradcli.language import parse, run
 from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.differentiate import Derivatives, first_order, positions, reading, slope
+from gradcli.symbolic.differentiate import (
+    Derivatives,
+    first_order,
+    positions,
+    reading,
+    released,
+    slope,
+)
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, is_number, name, number, order, value_of
 from gradcli.symbolic.generic_points import Arrays, many_points, quiet
@@ -118,16 +125,18 @@ class _Expansion:
             parts = [made[p] for p in node.parts]
             if node in self.known:
                 made[node] = self.cut(self.known[node])
-            elif all(len(p.terms) == 1 and not p.first for p in parts):
+            elif all(map(_is_constant, parts)):
                 made[node] = Series(0, [self.constant(node, parts)])
             elif node.op == "sum":
                 made[node] = self.sum(node, parts)
             elif node.op == "product":
                 made[node] = self.product(node, made)
-            elif len(parts) == 1 and not node.data[1]:
+            elif node.data[1] or node.data[0] in (*alg.TRUTHS, "where"):
+                raise NoExpression(f"{node.data[0]} of what is expanded has no series here")
+            elif len(parts) == 1:
                 made[node] = self.function(node.data[0], parts[0])
             else:
-                raise NoExpression(f"{node.data[0]} of what is expanded has no series here")
+                made[node] = self.of_several(node, parts)
         return made[root]
 
     def constant(self, node: Expression, parts: list[Series]) -> Expression:
@@ -163,7 +172,7 @@ class _Expansion:
         coefficient, exponents = node.data
         found = Series(0, [number(coefficient)])
         for base, e in zip(node.args, exponents, strict=True):
-            if isinstance(e, Expression) and len(made[e].terms) > 1:  # b**e is exp(e*log(b))
+            if isinstance(e, Expression) and not _is_constant(made[e]):  # exp(e*log(b))
                 power = self.function("exp", self.times(made[e], self.function("log", made[base])))
             else:
                 power = self.power(made[base], made[e].terms[0] if isinstance(e, Expression) else e)
@@ -215,6 +224,37 @@ class _Expansion:
             raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
         return self.composed(scaled, [alg.zero, *own.terms[1:]])
 
+    def of_several(self, node: Expression, parts: list[Series]) -> Series:
+        """A function of several series: the integral over t of its slopes times theirs."""
+        word = node.data[0]
+        if any(p.first < 0 for p in parts):
+            raise NoExpression(f"{word} of what is infinite there has no series")
+        given = [Series(0, [alg.zero] * p.first + p.terms) for p in parts]
+        first = _put(node, {p: s.terms[0] for p, s in zip(node.args, given, strict=True)})
+        if self.count == 1:
+            return Series(0, [first])
+        words = [f"{_POINT}{k}" for k in range(len(parts))]
+        symbols, rates = ([name(w + end, (), 0) for w in words] for end in ("", "'"))
+        if word not in self.slopes:
+            arrays = {w: np.float64(0.7 + 0.1 * k) for k, w in enumerate(words)}
+            places = dict.fromkeys(words, 0)
+            own = alg.function(word, *symbols)
+            slopes = [slope(own, arrays, w, places, more=True)[0] for w in words]
+            self.slopes[word] = [rewrite(s, released) for s in slopes]
+        pairs = zip(self.slopes[word], rates, strict=True)
+        inner = _Expansion({}, {}, {}, self.count - 1)
+        inner.slopes = self.slopes
+        for symbol, rate, series in zip(symbols, rates, given, strict=True):
+            grown = [alg.multiply(number(k), c) for k, c in enumerate(series.terms)]
+            inner.known |= {symbol: series, rate: Series(0, grown[1:] or [alg.zero])}
+        found = inner.of(simplify(alg.add(*(alg.multiply(d, rate) for d, rate in pairs))))
+        if found.first < 0:
+            raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
+        terms = [alg.zero] * found.first + found.terms
+        return self.cut(
+            Series(0, [first, *(alg.divide(c, number(k)) for k, c in enumerate(terms, 1))])
+        )
+
     def derivatives(self, word: str) -> list[Expression]:
         """A function of one variable and its derivatives."""
         symbol, arrays = name(_POINT, (), 0), {_POINT: np.float64(0.7)}
@@ -238,6 +278,10 @@ class _Expansion:
                 if at < self.count:
                     total[at] = alg.add(total[at], alg.multiply(outer[k], c))
         return self.cut(Series(0, total))
+
+
+def _is_constant(series: Series) -> bool:
+    return len(series.terms) == 1 and not series.first
 
 
 def _put(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:

@@ -144,6 +144,12 @@ def test_simplify(argv: list[str], expected: list[str]) -> None:
         (["x**2", "--x", "1"], ["1 + 2*(x - 1) + (x - 1)**2"]),
         (["log(x - a)", "--x", "1/4", "--order", "1"],  # real only where a is less
          ["log(1/4 - a) + (4*x - 1)/(1 - 4*a)"]),
+        (["2**x", "--x", "0", "--order", "2"], ["1 + log(2)*x + log(2)**2*x**2/2"]),
+        (["atan2(y, x)", "--x", "1", "--y", "0", "--order", "2"], ["y + y*(1 - x)"]),
+        (["hypot(x, y)", "--x", "3", "--y", "4", "--order", "2"],
+         ["5 + (3*x + 4*y - 25)/5 + (4*x - 3*y)**2/250"]),
+        (["hypot(x, 1)", "--x", "0", "--order", "4"], ["1 + x**2/2 - x**4/8"]),
+        (["xlogy(x, 1 + x)", "--x", "0", "--order", "3"], ["x**2 - x**3/2"]),
     ],
 )  # fmt: skip
 def test_taylor(argv: list[str], expected: list[str]) -> None:
@@ -156,6 +162,8 @@ def test_taylor(argv: list[str], expected: list[str]) -> None:
         (["abs(x)", "--x", "0"], "is not smooth there"),
         (["1/x", "--x", "0"], "is not smooth there"),
         (["sqrt(x)", "--x", "0"], "a root of zero has no series"),
+        (["atan2(y, x)", "--x", "0", "--y", "0"], "is not smooth there"),
+        (["maximum(x, y)", "--x", "1", "--y", "1"], "of what is expanded has no series here"),
         (["log(-x)", "--x", "1"], "no real number on both sides"),
         (["x*y"], "at which point?"),
         (["sum(x)", "--x", "1,2"], "expands in numbers: x is an array"),
