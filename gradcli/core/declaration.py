@@ -129,6 +129,7 @@ class Declaration(Facts):
             raise TypeError(f"{name} declares what is no fact: {', '.join(sorted(unknown))}")
         vars(self).update(_DEFAULTS, **facts)
         self.name = self.public_name = name  # public: the function's name in messages
+        self.place = name  # its name in the module that declares it
         self.node, self._declared = node, (kernel, rules, self.params)
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
         self.kernel = _KERNELS.get(kernel, kernel)

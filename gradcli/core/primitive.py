@@ -72,6 +72,10 @@ class Primitive(Declaration):
         base = layout(len(self.differentiated), *kept) if self.flat else Wide
         return node_class(self, self.node, _NODE_BASES.get(self.node, base))
 
+    def __reduce__(self) -> str:
+        """Its name in its module, where a process that it is sent to finds it."""
+        return self.place
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments in the order of the parameters; TypeError in PyTorch's words."""
         names, title = self.names, self.public_name
@@ -590,7 +594,11 @@ def operator(
             n: f for n, f in vars(body).items() if isinstance(f, (FunctionType, Primitive))
         }
         forward = rules.pop("forward", kernel)
+        if kernel is None and type(forward) is FunctionType:  # where another process finds it
+            forward.__qualname__ = f"{body.__qualname__}.kernel"
         doc = (body.__doc__ or "").strip()
-        return Primitive(body.__name__.rstrip("_"), forward, node, rules, doc=doc, **facts)
+        made = Primitive(body.__name__.rstrip("_"), forward, node, rules, doc=doc, **facts)
+        made.__module__, made.place = body.__module__, body.__qualname__
+        return made
 
     return make

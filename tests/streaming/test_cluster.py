@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gradcli.movement import indexing
 from gradcli.streaming import cluster
 from gradcli.streaming.row_job import RowJob, Tally
 from gradcli.tables.parts import Parts
@@ -92,6 +93,12 @@ def test_refusals(argv: list[str], words: str, monkeypatch: pytest.MonkeyPatch) 
     assert not Path("o.parquet").exists() and not list(Path().glob(".gradcli-*"))
 
 
+@pytest.mark.parametrize("primitive", [indexing.gather, indexing.where_of])
+def test_a_primitive_goes_to_another_process_by_its_name(primitive: Any) -> None:
+    assert pickle.loads(pickle.dumps(primitive)) is primitive
+    assert pickle.loads(pickle.dumps(primitive.kernel)) is primitive.kernel
+
+
 # -- real workers -----------------------------------------------------------------------------------
 @pytest.mark.long
 def test_the_bits_are_the_same_for_any_number_of_workers() -> None:
@@ -101,6 +108,16 @@ def test_the_bits_are_the_same_for_any_number_of_workers() -> None:
     assert alone[0] == 0 and alone[1].count("\n") == 3
     for count in (1, 2, 3):
         assert run(*given, "--workers", str(count)) == alone
+
+
+@pytest.mark.long
+def test_a_program_of_steps_with_kernels_of_our_own(folder: Path) -> None:
+    total = "s = (gather(stack([x, y], 1), 1, (x > 0).long()[:, None])*a).sum()\n"
+    (folder / "p.py").write_text(f"{total}s.backward()\nprint(s, a.grad)\n")
+    given = ["run", "p.py", "--x", "@t.parquet:x", "--y", "@t.parquet:y", "--a", "2"]
+    given += ["--no-grad", "x,y", "--by-rows"]
+    alone = run(*given)
+    assert alone[0] == 0 and run(*given, "--workers", "1") == alone
 
 
 @pytest.mark.long
