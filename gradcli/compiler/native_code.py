@@ -250,6 +250,16 @@ class _Node:
         """Whether nothing shares its loop: a call would have the processor put other values aside."""
         return self.form is None or self.form.is_call
 
+    def text(self, given: Iterable[str]) -> str:
+        """The C of its value, of the texts of its operands."""
+        assert self.form is not None
+        casts = [
+            text if a.type == c_type(kind) else f"(({c_type(kind)}){text})"
+            for a, kind, text in zip(self.args, self.form.kinds, given, strict=False)
+        ]
+        suffix = "f" if self.form.kinds[-1] == np.float32 else ""
+        return self.form.text.replace("@T", self.type or "").replace("@", suffix).format(*casts)
+
     def lanes(self) -> int:
         """Elements of the widest vector of its loop."""
         return _LANES // min(_BYTES[t] for t in (self.type, *[a.type for a in self.args]) if t)
@@ -275,13 +285,15 @@ class Kernel:
     """The C function of some operations of a region.
 
     inputs: the values it reads. leaving: the operations whose values are written. sums: full sums, in the
-    order of NumPy's tree (of flat regions). The function takes the number of rows and a pointer to each of
-    inputs, leaving and sums; it returns whether an index was out of bounds.
+    order of NumPy's tree (of flat regions). loops: the library's functions that are a loop over calls, by
+    their text without the name. The function takes the number of rows and a pointer to each of inputs,
+    leaving and sums; it returns whether an index was out of bounds.
     """
 
     def __init__(
         self,
         name: str,
+        loops: dict[str, str],
         body: Sequence[Operation],
         leaving: Sequence[Operation],
         sums: Sequence[Operation],
@@ -289,6 +301,7 @@ class Kernel:
         flat: bool,
     ) -> None:
         self.name, self.schedule, self.flat = name, schedule, flat
+        self.loops = loops
         self.leaving, self.sums = list(leaving), list(sums)
         self._sums = {o.index for o in body if o.index in schedule.full}
         self.inputs: list[tuple[Operation, bool]] = []  # with whether it is cut into blocks
@@ -489,25 +502,36 @@ class Kernel:
 
     def _text(self, nodes: list[_Node]) -> str:
         """A loop."""
+        key = nodes[0].key
+        count = _rounded(f"m * {key}", max(n.lanes() for n in nodes))
+        if type(key) is int and nodes[0].is_alone():
+            return self._called(nodes[0], count)
         lines = []
         for n in nodes:
-            assert n.form is not None
-            given = []
-            for a, kind in zip(n.args, n.form.kinds, strict=False):
-                wanted, text = c_type(kind), self._value(n, a)
-                given.append(text if a.type == wanted else f"(({wanted}){text})")
-            suffix = "f" if n.form.kinds[-1] == np.float32 else ""
-            text = n.form.text.replace("@T", n.type or "").replace("@", suffix).format(*given)
             name = f"v{self._made.index(n)}"
-            lines.append(f"const {n.type} {name} = {text};")
+            lines.append(f"const {n.type} {name} = {n.text(self._value(n, a) for a in n.args)};")
             if n.name:
-                at = "[i]" if type(n.key) is int else _index(n.shape, n.shape, True)
+                at = "[i]" if type(key) is int else _index(n.shape, n.shape, True)
                 lines.append(f"{n.name}{at} = {name};")
-        key = nodes[0].key
         if type(key) is int:
-            count = _rounded(f"m * {key}", max(n.lanes() for n in nodes))
             return f"for (long i = 0; i < {count}; i++) {{ {' '.join(lines)} }}"
         return _nest(nodes[0].shape, "m", lines)
+
+    def _called(self, n: _Node, count: str) -> str:
+        """A loop over calls as a function of its own: the compiler takes longest over calls."""
+        values = [self._value(n, a).removesuffix("[i]") for a in n.args]
+        single = [self._value(n, a) == v for a, v in zip(n.args, values, strict=True)]
+        takes = [
+            f"{a.type} {'' if one else '*restrict '}a{k}"
+            for k, (a, one) in enumerate(zip(n.args, single, strict=True))
+        ]
+        text = n.text(f"a{k}{'' if one else '[i]'}" for k, one in enumerate(single))
+        text = (
+            f"(long n, {n.type} *restrict o, const {', const '.join(takes)}) "
+            f"{{ for (long i = 0; i < n; i++) o[i] = {text}; }}\n"
+        )
+        name = self.loops.setdefault(text, f"f{len(self.loops)}")
+        return f"{name}({count}, {n.name}, {', '.join(values)});"
 
     def _statement(self, n: _Node) -> list[str]:
         """A reduction of rows, or what takes and puts along them."""
@@ -762,10 +786,11 @@ class Library:
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._calls: list[Call] = []
+        self._loops: dict[str, str] = {}
 
     def kernel(self, *args: Any) -> Kernel:
         """A kernel (see `Kernel`), named for this library."""
-        return Kernel(f"k{len(self._calls)}", *args)
+        return Kernel(f"k{len(self._calls)}", self._loops, *args)
 
     def add(self, kernel: Kernel) -> Call:
         """What calls the kernel, once the library is built."""
@@ -776,7 +801,12 @@ class Library:
     def build(self) -> None:
         """Compile. Raises c_compiler.NoCompiler."""
         if self._calls:
-            found = c_compiler.load(native_prelude.TEXT + "".join(self._texts))
+            loops = (
+                f"static __attribute__((noinline)) void {name}{text}"
+                for text, name in self._loops.items()
+            )
+            text = "".join([*loops, *self._texts])
+            found = c_compiler.load(native_prelude.before(text) + text)
             for call in self._calls:
                 call.function = getattr(found, call.name)
 

@@ -1,4 +1,4 @@
-"""The C that every library of generated code begins with: sums, largest elements, and tanh."""
+"""The C that a library of generated code begins with: sums, largest elements, and tanh."""
 
 from __future__ import annotations
 
@@ -90,23 +90,27 @@ _TYPES = {
 }
 
 
-def _written() -> str:
-    text = _DECLARED
+def _written() -> list[tuple[str, str]]:
+    """(name, text) of each function, those that it calls before it."""
+    found = []
     for kind, (words, terms) in _TYPES.items():
         horner = " ".join(f"q = FMA_T(q, r, {term});" for term in terms.split())
-        parts = [_SUM, _TANH.replace("HORNER", horner)]
-        lanes = [_EXTREME_LANES.replace("LANES", str(n)) for n in _LANES]
-        choice = " ".join(f"if (n >= {n}) return NAME_{n}_T(a, n);" for n in _LANES)
-        extreme = "".join([*lanes, _EXTREME.replace("CHOICE", choice)])
-        parts += [
-            extreme.replace("NAME", name).replace("OP", order)
-            for name, order in (("max", ">="), ("min", "<="))
-        ]
-        part = "".join(parts)
-        for word, meant in words.items():
-            part = re.sub(rf"\b{word}\b", meant, part)
-        text += re.sub(r"\bT\b|(?<=_)T\b", kind, part)
-    return text
+        parts = [("sum_T", _SUM), ("tanh_T", _TANH.replace("HORNER", horner))]
+        for name, order in (("max", ">="), ("min", "<=")):
+            lanes = [_EXTREME_LANES.replace("LANES", str(n)) for n in _LANES]
+            choice = " ".join(f"if (n >= {n}) return NAME_{n}_T(a, n);" for n in _LANES)
+            text = "".join([*lanes, _EXTREME.replace("CHOICE", choice)])
+            parts.append((f"{name}_T", text.replace("NAME", name).replace("OP", order)))
+        for name, text in parts:
+            for word, meant in words.items():
+                text = re.sub(rf"\b{word}\b", meant, text)
+            found.append((name.replace("T", kind), re.sub(r"\bT\b|(?<=_)T\b", kind, text)))
+    return found
 
 
-TEXT = _written()
+_FUNCTIONS = _written()
+
+
+def before(text: str) -> str:
+    """What a program begins with: declarations, and those functions that it calls."""
+    return _DECLARED + "".join(own for name, own in _FUNCTIONS if f"{name}(" in text)
