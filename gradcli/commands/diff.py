@@ -262,6 +262,8 @@ def _shown(value: Any) -> str:
 
 
 def write_notes(found: Derivatives, made: Printed, where: Point) -> None:
+    from gradcli.symbolic.proof import is_elementwise
+
     note_guesses(where)
     if made.general is False:
         output.note(made.alone(where.arrays))
@@ -274,12 +276,7 @@ def write_notes(found: Derivatives, made: Printed, where: Point) -> None:
         output.note(f"{', '.join(skipped)} {several} no formula: gradcli hessian has the numbers")
     if found.shape and found.kind == "Hessian":
         output.note("the value is not a scalar: this is the Hessian of its sum")
-    if (
-        found.shape
-        and found.kind == "gradient"
-        and found.value.op == "call"
-        and found.value.data[0] in ("matmul", "stack", "cat")
-    ):
+    if found.shape and found.kind == "gradient" and not is_elementwise(found):
         output.note(
             "the value is not a scalar: this is the derivative of its sum; --jacobian prints the matrix"
         )

@@ -549,15 +549,31 @@ def _leaves(arrays: Arrays, wrt: Iterable[str]) -> dict[str, Tensor]:
     return {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
 
 
-def _gradients(value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
+def _gradients(value: Any, leaves: Mapping[str, Tensor], seed: Any = 1) -> dict[str, Any]:
     found: tuple[Any, ...] = (None,) * len(leaves)
     if isinstance(value, Tensor) and value.requires_grad:
-        seed = wrap(np.ones_like(value.array))
-        found = grad([value], list(leaves.values()), [seed], allow_unused=True)
+        cotangent = wrap(np.full_like(value.array, seed))
+        found = grad([value], list(leaves.values()), [cotangent], allow_unused=True)
     return {
         n: np.zeros_like(leaf.array) if g is None else np.asarray(g.array)
         for (n, leaf), g in zip(leaves.items(), found, strict=True)
     }
+
+
+def is_elementwise(found: Derivatives) -> bool:
+    """Whether each element of the value depends on the same element of every variable alone.
+
+    Then the gradient of the sum is the derivative of each element.
+    """
+    leaves = _leaves(found.variables, found.by)
+    wanted = {n: leaves[n] for n in found.by}
+    if any(leaf.shape != found.shape for leaf in wanted.values()):
+        return False
+    seed = np.random.default_rng(0).uniform(1, 2, found.shape)
+    plain, weighed = (
+        _gradients(_evaluated([found.whole], leaves)[0], wanted, u) for u in (1, seed)
+    )
+    return all(np.allclose(seed * plain[n], weighed[n], equal_nan=True) for n in found.by)
 
 
 def _slopes(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:

@@ -358,6 +358,28 @@ def test_shapes_are_said_in_letters(argv: list[str], said: str, answer: str) -> 
     assert f"note: shapes: {said}; give others with --shape" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("source", "is_told"),
+    [
+        *[
+            ("tanh(x)", False),
+            ("x + x@x", True),
+            ("X*tanh(Y)", False),
+            ("where(x>0, x, x**2)", False),
+        ],
+        *[("x/norm(x)", True), ("softmax(W@x + b, 0)", True), ("outer(x, y)@z", True)],
+        *[("flip(x, [0])", True), ("norm(x)", False)],
+    ],
+)
+def test_a_value_that_is_summed_is_told_unless_elements_have_derivatives_of_their_own(
+    source: str, is_told: bool
+) -> None:
+    result = run("diff", source)
+    assert (
+        "the value is not a scalar: this is the derivative of its sum" in result.stderr
+    ) is is_told
+
+
 def test_no_variable_of_a_formula_of_numbers_becomes_an_array() -> None:
     """NaN is a matter of the point: about 1 this is the root of a negative number."""
     result = run("diff", "sqrt(omega**2/c**2 - pi**2/d**2)", "--wrt", "omega")
