@@ -46,7 +46,7 @@ def point(
     import numpy as np
 
     from gradcli.commands.request_evaluation import files_of, read_variable, set_up
-    from gradcli.symbolic.shape_inference import made_up
+    from gradcli.symbolic.shape_inference import fixed_sizes, made_up
 
     set_up(ctx, request)
     tensors = {}
@@ -70,6 +70,8 @@ def point(
         for size, letter in zip(np.shape(arrays[name]), sizes, strict=True)
         if isinstance(letter, str)
     }
+    for size in fixed_sizes(request.program, arrays, guessed, request.loaded):
+        letters[size] = str(size)
     return Point(arrays, tensors, {n: s for n, s in guessed.items() if s}, letters)
 
 

@@ -273,6 +273,22 @@ def infer(
     return dict.fromkeys(free, ())
 
 
+def fixed_sizes(
+    program: Program,
+    arrays: Mapping[str, Any],
+    guessed: Mapping[str, Shape],
+    known: Mapping[str, Any],
+) -> Iterator[int]:
+    """The inferred sizes besides which the program takes no others: the 3 of `cross(a, b)`."""
+    given = {n: a for n, a in arrays.items() if n not in guessed}
+    run = Inference(program, given, {}, list(guessed), known)
+    sizes = {k for s in guessed.values() for k in s}
+    for size in sizes:
+        axes = [(n, i) for n, s in guessed.items() for i, k in enumerate(s) if k == size]
+        if not run.trial(_moved(dict(guessed), axes, max(sizes) + 1)):
+            yield size
+
+
 def shapes_said(shapes: Mapping[str, Shape]) -> str:
     """`x of shape (3,), y of shape ()`."""
     return ", ".join(f"{n} of shape {s}" for n, s in shapes.items())
@@ -505,4 +521,4 @@ def _value(program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any]
     return trace.value_of(found).value
 
 
-__all__ = ["Shape", "infer", "larger", "made_up"]
+__all__ = ["Shape", "fixed_sizes", "infer", "larger", "made_up"]

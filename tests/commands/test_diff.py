@@ -349,6 +349,8 @@ def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
             "sum(A, 0)",
         ),
         (["sum(A@x)", "--shape", "A=m,n", "--x", "1,2", "--wrt=A"], "A ∈ Rᵐˣ²", "x.expand_as(A)"),
+        (["dot(linalg.cross(a, b), c)", "--wrt=c"], "a ∈ R³, b ∈ R³, c ∈ R³", "linalg.cross(a, b)"),
+        (["sum(eye(3)@X)"], "X ∈ R³ˣⁿ", "ones(3, X.shape[1])"),
     ],
     parts=1,
 )
