@@ -122,9 +122,14 @@ class Inference:
             found = self._search()
         return found
 
+    def _known(self) -> set[int]:
+        """The sizes of arrays and of declared shapes."""
+        return {
+            k for s in (*self.declared.values(), *map(np.shape, self.arrays.values())) for k in s
+        }
+
     def _search(self) -> Shapes | None:
-        sizes = {n for a in self.arrays.values() for n in a.shape}
-        sizes |= {n for s in self.declared.values() for n in s}
+        sizes = self._known()
         given = {n for n in given_integers(self.program) if 1 < n <= MOST_GIVEN} - {SIZE, *sizes}
         every = [*sorted({SIZE, *sizes}), *sorted(given)]
         for group in (every if len(every) < 4 else [SIZE]), [EVEN]:
@@ -147,8 +152,12 @@ class Inference:
         scalars = [n for n, s in shapes.items() if not s and (beside or n[:1].isupper())]
         data = [n for n in scalars if _is_data(n)]
         for name in [*data, *(n for n in scalars if n not in data)]:
-            more = self.trial({**shapes, name: _array(name, size)})
-            if result is None or more is None or more.shape != result.shape:
+            if result is None:
+                continue
+            every = [_array(name, size), *_met(result.calls, name)]
+            tried = ((s, self.trial({**shapes, name: s})) for s in every)
+            shape, more = next(((s, t) for s, t in tried if t is not None), ((), None))
+            if more is None or more.shape != result.shape:
                 continue
             added, gaps = _meets(more.calls, name)
             rows = name in _BIASES and added and max(gaps) > 0
@@ -158,8 +167,8 @@ class Inference:
                 fits = added or not any(gaps)
             else:
                 fits = added and not any(gaps)
-            if fits and self.trial({**shapes, name: _array(name, size + 1)}) is None:
-                shapes = {**shapes, name: _array(name, size)}
+            if fits and self.trial({**shapes, name: tuple(k + 1 for k in shape)}) is None:
+                shapes = {**shapes, name: shape}
         return shapes
 
     def _lowered(self, shapes: Shapes) -> Shapes:
@@ -194,10 +203,11 @@ class Inference:
     def _loosened(self, shapes: Shapes) -> Shapes:
         """The shapes with dimensions that need not be equal made different."""
         axes = [(n, i) for n, s in shapes.items() for i in range(len(s))]
-        current, left, size = shapes, axes, max((k for s in shapes.values() for k in s), default=0)
+        known, current, left = self._known(), shapes, axes
+        size = max((*known, *(k for s in shapes.values() for k in s)), default=0)
         while left:
             group = self._together(left, current, size + 1)
-            if group and len(group) < len(axes):
+            if group and (len(group) < len(axes) or known.intersection(_sizes(current, group))):
                 current, size = _moved(current, group, size + 1), size + 1
             left = [a for a in left[1:] if a not in group]
         return self._of_full_rank(current, shapes) if _count(current) <= MOST else shapes
@@ -279,7 +289,8 @@ def fixed_sizes(
     guessed: Mapping[str, Shape],
     known: Mapping[str, Any],
 ) -> Iterator[int]:
-    """The inferred sizes besides which the program takes no others: the 3 of `cross(a, b)`."""
+    """The inferred sizes that the program decides: it takes no others, as `cross(a, b)` only 3."""
+    yield from {k for n, s in _by_elements(program).items() if n in guessed for k in s}
     given = {n: a for n, a in arrays.items() if n not in guessed}
     run = Inference(program, given, {}, list(guessed), known)
     sizes = {k for s in guessed.values() for k in s}
@@ -331,6 +342,10 @@ def _ranks(free: Sequence[str]) -> list[tuple[int, ...]]:
     return found + sorted(batched, key=lambda ranks: (max(ranks), -sum(ranks)))
 
 
+def _sizes(shapes: Shapes, axes: Sequence[Axis]) -> set[int]:
+    return {shapes[n][i] for n, i in axes}
+
+
 def _moved(shapes: Shapes, axes: Sequence[Axis], size: int) -> Shapes:
     """The shapes with these axes changed to a size."""
     return {
@@ -373,6 +388,14 @@ def _takes_together(call: Call) -> bool:
         return False
     shape = np.shape(found if call.primitive.returns_one else found[0])
     return shape == () or (shape == (SIZE,) and bool(call.primitive.axes))
+
+
+def _met(made: Sequence[Call], name: str) -> list[Shape]:
+    """The shapes of the arrays that a scalar meets elementwise; of their rows where it is no capital."""
+    ndim = len(_array(name, SIZE))
+    operands = [operands_of(c) for c in made if _is_elementwise(c)]
+    beside = [v for own in operands if any(_variables(v) == {name} for v in own) for v in own]
+    return list(dict.fromkeys(v.shape[-ndim:] for v in beside if v.ndim >= ndim))
 
 
 def _meets(made: Sequence[Call], name: str) -> tuple[bool, list[int]]:
@@ -440,8 +463,11 @@ def made_up(
     whole = {n: np.int64(0) for n in _indices(program) if n in names and n not in declared}
     arrays = {**arrays, **whole}
     names = [n for n in names if n not in whole]
-    free = [n for n in names if n not in declared]
     lettered = {n for n, s in declared.items() if any(isinstance(k, str) for k in s)}
+    listed = {n: s for n, s in _by_elements(program).items() if n in names and n not in declared}
+    if listed and _runs(program, arrays, {**declared, **listed}, names, known):
+        declared, lettered = {**declared, **listed}, {*lettered, *listed}
+    free = [n for n in names if n not in declared]
     first: tuple[Shapes, Shapes] | None = None
     for shapes in _numbered(declared, arrays):
         guessed = infer(program, arrays, shapes, free, known, *suits)
@@ -468,21 +494,65 @@ def made_up(
     return {n: found[n] for n in [*order, *(n for n in found if n not in order)]}, guessed
 
 
+def _runs(
+    program: Program,
+    arrays: Mapping[str, Any],
+    declared: Mapping[str, Sizes],
+    names: Sequence[str],
+    known: Mapping[str, Any],
+) -> bool:
+    """Whether the program runs with some shapes of the other names."""
+    free = [n for n in names if n not in declared]
+    shapes = next(_numbered(declared, arrays))
+    found = {**shapes, **infer(program, arrays, shapes, free, known)}
+    return Inference(program, arrays, found, [], known).trial({}) is not None
+
+
+def _subscripts(program: Program) -> list[tuple[int, list[int]]]:
+    """(what is read, the indices) of each subscript."""
+    subscript, tuple_ = (tree_kinds.KIND[kind] for kind in ("subscript", "tuple"))
+    found = []
+    for row, kind in enumerate(program.kinds):
+        if kind == subscript:
+            own, index = program.children(row)
+            several = program.kinds[index] == tuple_
+            found.append((own, program.children(index) if several else [index]))
+    return found
+
+
+def _reads(program: Program) -> dict[str, list[int]]:
+    """Where each name is read."""
+    found: dict[str, list[int]] = {}
+    for row, kind in enumerate(program.kinds):
+        if kind == tree_kinds.NAME:
+            found.setdefault(program.words[program.operands[row]], []).append(row)
+    return found
+
+
 def _indices(program: Program) -> list[str]:
     """The names that are read in subscripts alone: i and j of `A[i, j]`."""
-    subscript, tuple_ = (tree_kinds.KIND[kind] for kind in ("subscript", "tuple"))
-    kinds, operands = program.kinds, program.operands
-    if subscript not in kinds:
-        return []
-    inside: set[int] = set()
-    reads: dict[str, list[int]] = {}
-    for row, kind in enumerate(kinds):
-        if kind == subscript:
-            index = program.children(row)[1]
-            inside.update(program.children(index) if kinds[index] == tuple_ else [index])
-        elif kind == tree_kinds.NAME:
-            reads.setdefault(program.words[operands[row]], []).append(row)
-    return [name for name, rows in reads.items() if inside.issuperset(rows)]
+    inside = {row for _, indices in _subscripts(program) for row in indices}
+    return [n for n, rows in _reads(program).items() if inside.issuperset(rows)] if inside else []
+
+
+def _by_elements(program: Program) -> Shapes:
+    """The shapes of what is only read element by element, all of them: the x of `x[0]*x[1]` is in R²."""
+    places: dict[int, Shape] = {}
+    for own, indices in _subscripts(program):
+        numbers = [
+            program.constants[program.operands[row]]
+            for row in indices
+            if program.kinds[row] == tree_kinds.CONSTANT
+        ]
+        if len(numbers) == len(indices) and all(type(k) is int for k in numbers):
+            places[own] = tuple(numbers)
+    found = {}
+    for name, rows in _reads(program).items() if places else ():
+        taken = {places.get(row, ()) for row in rows}
+        shape = tuple(max(ks) + 1 for ks in zip(*taken, strict=False))
+        if len(taken) > 1 and taken == set(product(*map(range, shape))):
+            found[name] = shape
+    return found
 
 
 def _numbered(declared: Mapping[str, Sizes], arrays: Mapping[str, Any]) -> Iterator[Shapes]:

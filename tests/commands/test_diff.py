@@ -351,6 +351,14 @@ def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
         (["sum(A@x)", "--shape", "A=m,n", "--x", "1,2", "--wrt=A"], "A ∈ Rᵐˣ²", "x.expand_as(A)"),
         (["dot(linalg.cross(a, b), c)", "--wrt=c"], "a ∈ R³, b ∈ R³, c ∈ R³", "linalg.cross(a, b)"),
         (["sum(eye(3)@X)"], "X ∈ R³ˣⁿ", "ones(3, X.shape[1])"),
+        (["x[0]*x[1]*x[2]"], "x ∈ R³", "stack([x[2]*x[1], x[2]*x[0], x[0]*x[1]])"),
+        (["x[0]*x[1]*(b@b)", "--wrt=b"], "x ∈ R², b ∈ Rⁿ", "2*x[0]*x[1]*b"),
+        (["sum((A@x + b)**2)", "--A=1,2,3;4,5,6", "--wrt=b"], "x ∈ R³, b ∈ R²", "2*(A@x + b)"),
+        (
+            ["sum((X@W + b - Y)**2)", "--X=1,2,3;4,5,6", "--wrt=Y"],
+            "W ∈ R³ˣⁿ, b ∈ Rⁿ, Y ∈ R²ˣⁿ",
+            "2*(Y - X@W - b)",
+        ),
     ],
     parts=1,
 )
