@@ -7,7 +7,8 @@ A variable is a scalar unless one of these requires more:
 2. a reduction, or an operator along a dimension (`sum`, `mean`, `norm`, `softmax`): its operand is a vector,
    or a matrix if the name begins with a capital. In `sum((y - a*x - b)**2)` only names that people give to
    data (`x`, `y`, `weights`) become vectors; parameters (`a`, `b`, `mu`) stay scalars;
-3. a sum with an array that only one size fits: the `b` of `A@x - b`.
+3. a sum with an array that only one size fits: the `b` of `A@x - b`;
+4. elements that are read one by one, all of them: the `x` of `x[0]*x[1]` has two.
 
 Then dimensions that need not be equal are made different. Those that have the same letter in an operator's
 `index` (`ii` of `trace`) are equal. They get sizes with which what is inverted or factorised has full rank:
