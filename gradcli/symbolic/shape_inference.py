@@ -297,7 +297,8 @@ def fixed_sizes(
     sizes = {k for s in guessed.values() for k in s}
     for size in sizes:
         axes = [(n, i) for n, s in guessed.items() for i, k in enumerate(s) if k == size]
-        if not run.trial(_moved(dict(guessed), axes, max(sizes) + 1)):
+        others = max(sizes) + 1, size - 1
+        if not any(run.trial(_moved(dict(guessed), axes, k)) for k in others):
             yield size
 
 
