@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -191,23 +190,27 @@ def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
     return call("sum", [own], shape, options)
 
 
-@cache
-def _index(place: int) -> Expression:
-    return array(np.int64(place))
+def eye(n: int) -> Expression:
+    """The identity."""
+    return call("eye", [], (n, n))
 
 
-def one_hot(place: Expression | int, size: int) -> Expression:
-    """The unit vector of a size that is 1 at an index: an integer, or a tensor of one."""
-    index = _index(place) if isinstance(place, int) else place
-    return call("one_hot", [index], (size,), [("", size)])
+def unit(place: Expression | int, n: int) -> Expression:
+    """The unit vector that is 1 at an index: a row of the identity, or `one_hot` of a tensor."""
+    if isinstance(place, Expression) and place.op == "array":
+        place = int(place.data)
+    if n == 1:
+        return call("ones", [], (1,), [("", (1,))])
+    if isinstance(place, int):
+        return call("select", [eye(n)], (n,), [("", 0), ("", place)])
+    return call("one_hot", [place], (n,), [("", n)])
 
 
 def place_of(own: Expression) -> Expression | int | None:
     """Where a unit vector is 1; None for what is none."""
-    if not is_call(own, "one_hot") or len(own.shape) != 1:
-        return None
-    index = own.args[0]
-    return int(index.data) if index.op == "array" else index
+    if is_call(own, "select") and is_call(own.args[0], "eye"):
+        return int(own.data[1][1][1])
+    return own.args[0] if is_call(own, "one_hot") and len(own.shape) == 1 else None
 
 
 def element(own: Expression, place: Expression | int) -> Expression:
@@ -222,18 +225,14 @@ def element(own: Expression, place: Expression | int) -> Expression:
 
 
 def _selected(own: Expression) -> Expression | None:
-    """sum(x * z) as x[i]*g, where z is zeros with the one element g at i."""
+    """sum(x * e) as x[i], where e is the unit vector that is 1 at i."""
     for spot, e in powers_of(own):
-        written = is_call(spot, "select_scatter") and is_call(spot.args[0], "zeros")
-        place = spot.data[1][1][1] if written else place_of(spot)
-        if e != ONE or place is None:
+        if e != ONE or (place := place_of(spot)) is None:
             continue
         rest = [(element(b, place), e) for b, e in powers_of(own) if b is not spot]
         if any(isinstance(e, Expression) and e.shape for _, e in rest):
             return None
-        coefficient = own.data[0] if own.op == "product" else ONE
-        value = spot.args[1] if written else alg.one
-        return alg.product([(value, ONE), *rest], coefficient)
+        return alg.product(rest, own.data[0] if own.op == "product" else ONE)
     return None
 
 
@@ -502,8 +501,16 @@ def _factors(own: Expression) -> list[Expression]:
 
 
 # -- elements -------------------------------------------------------------------------------------
+def unwrapped(own: Expression) -> Expression:
+    """A number without the tensor of floats that holds it."""
+    while is_call(own, "tensor", "float") and not own.shape:
+        (own,) = own.args
+    return own
+
+
 def stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
     """The stack of scalars or of rows as a floating tensor: `tensor([…])` if all are numbers."""
+    items = list(map(unwrapped, items))
     numbers = {value_of(item) for item in items}
     if len(numbers) == 1 and None not in numbers:
         return alg.full(items[0], shape)

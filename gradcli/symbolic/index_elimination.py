@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
+    element,
+    eye,
     matrix_product,
     permuted,
+    place_of,
     reshaped,
     stacked,
     total,
@@ -44,16 +47,6 @@ class Product(NamedTuple):
 
 
 # -- special matrices -----------------------------------------------------------------------------
-def eye(n: int) -> Expression:
-    """The identity."""
-    return call("eye", [], (n, n))
-
-
-def unit(index: int, n: int) -> Expression:
-    """A row of the identity; the index may be negative."""
-    return call("select", [eye(n)], (n,), [("", 0), ("", index % n)])
-
-
 def rows_of_eye(n: int, size: int, start: Any = 0, end: Any = None, step: Any = 1) -> Expression:
     """Rows of the identity of n rows, as a slice."""
     return call("slice", [eye(n)], (size, n), [("", v) for v in (0, start, end, step)])
@@ -72,9 +65,8 @@ def diagonal_of(matrix: Expression) -> Expression | None:
 
 def _index_of(own: Expression) -> int | None:
     """The index of the row of the identity that a vector is, else None."""
-    if is_call(own, "select") and is_call(own.args[0], "eye"):
-        return int(own.data[1][1][1])
-    return None
+    place = place_of(own)
+    return place % own.shape[0] if isinstance(place, int) else None
 
 
 def _piece_of(own: Expression) -> range | None:
@@ -259,11 +251,10 @@ class _Elimination:
                 continue
             if (_index_of(a) is None) != (_index_of(b) is None):
                 one, other = (a, b) if _index_of(a) is not None else (b, a)
-                places = [("", 0), ("", _index_of(one))]
-                self.scale.append((call("select", [other], (), places), ONE))
+                self.scale.append((element(other, place_of(one) or 0), ONE))
                 return self.merged((p, q), one, ka)
             if _index_of(a) is not None:
-                self.scale.append((alg.one if a is b else alg.zero, ONE))
+                self.scale.append((number(int(_index_of(a) == _index_of(b))), ONE))
                 return self.merged((p, q), a, ka)
             if len(ka) == 1 and ka[0] >= self.rank and self.uses(ka[0]) == 2:
                 self.factors = [f for k, f in enumerate(self.factors) if k not in (p, q)]
@@ -572,10 +563,13 @@ def _shared(one: Product, two: Product, rank: int) -> Product | None:
     return Product(outer, (*common, (_sum(parts), tuple(edge[0]))))
 
 
-def written(terms: Iterable[Product], shape: Shape) -> Expression:
-    """The sum of terms as an expression of this shape, to which it may have to be broadcast."""
+def written(terms: Iterable[Product], shape: Shape, sparse: bool = True) -> Expression:
+    """The sum of terms as an expression of this shape, to which it may have to be broadcast.
+
+    sparse: whether a table of elements is written only if it has no row of zeros.
+    """
     found = eliminated(terms, shape)
-    table = _stacked(found, shape) if 1 <= len(shape) <= 2 else None
+    table = _stacked(found, shape, sparse) if 1 <= len(shape) <= 2 else None
     if table is not None:
         return table
     return _sum(_expression(term, shape) for term in found)
@@ -586,7 +580,7 @@ def _sum(terms: Iterable[Expression]) -> Expression:
     return alg.add(*sorted(terms, key=lambda t: is_call(alg.split(t)[1], "T")))
 
 
-def _stacked(terms: list[Product], shape: Shape) -> Expression | None:
+def _stacked(terms: list[Product], shape: Shape, sparse: bool) -> Expression | None:
     """Terms with a row of the identity each, as the stack of rows or elements."""
     parts: list[list[Product]] = [[] for _ in range(shape[0])]
     if shape[0] > MOST_STACKED or not terms:
@@ -599,7 +593,9 @@ def _stacked(terms: list[Product], shape: Shape) -> Expression | None:
             return None
         moved = tuple((f, tuple(k - 1 for k in ks)) for f, ks in rest)
         parts[found[0][1]].append(Product(term.number, moved))
-    rows = [written(p, shape[1:]) for p in parts]
+    if sparse and not all(parts):
+        return None
+    rows = [written(p, shape[1:], False) for p in parts]
     return stacked([alg.full(row, shape[1:]) for row in rows], shape)
 
 
@@ -724,4 +720,4 @@ def _einsum(factors: list[Factor], shape: Shape) -> Expression:
     return call("einsum", [alg.floating(f) for f, _ in factors], shape, places)
 
 
-__all__ = ["Product", "diagonal_of", "eliminated", "eye", "rows_of_eye", "unit", "written"]
+__all__ = ["Product", "diagonal_of", "eliminated", "rows_of_eye", "written"]

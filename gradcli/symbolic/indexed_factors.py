@@ -14,7 +14,15 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.array_algebra import axes_of, inverse, reshaped, transposed
+from gradcli.symbolic.array_algebra import (
+    axes_of,
+    eye,
+    inverse,
+    reshaped,
+    transposed,
+    unit,
+    unwrapped,
+)
 from gradcli.symbolic.exact_numbers import ONE, ZERO
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, name, number, order
 from gradcli.symbolic.index_elimination import (
@@ -24,9 +32,7 @@ from gradcli.symbolic.index_elimination import (
     Product,
     Shape,
     diagonal_of,
-    eye,
     rows_of_eye,
-    unit,
     written,
 )
 from gradcli.symbolic.spelling import NoExpression
@@ -390,9 +396,7 @@ def rearranged(
 
 def is_zero(own: Expression) -> bool:
     """Whether it is 0, as a number or an array."""
-    while is_call(own, "tensor", "float"):
-        (own,) = own.args
-    return is_number(own, 0) or is_call(own, "zeros")
+    return is_number(unwrapped(own), 0) or is_call(own, "zeros")
 
 
 def _through_reshape() -> NoExpression:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.symbolic import algebra as alg
+from gradcli.symbolic.array_algebra import stacked
 from gradcli.symbolic.expressions import Expression, call, is_number, order
 
 # Methods that leave a number unchanged; a number's text has no methods.
@@ -52,6 +53,8 @@ def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
         return args[0]
     if word in _OF_ZERO and any(is_number(a, 0) for a in args):
         return alg.zero
+    if word == "stack" and not options:
+        return stacked(list(args[0].args), node.shape)
     if word == "detach":
         return call(word, args, args[0].shape, options)
     args = tuple(

@@ -6,10 +6,9 @@ Each pass is a rule that `rewrite` applies to every subexpression; `RULES` lists
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextvars import ContextVar
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from gradcli.symbolic import algebra as alg
@@ -21,7 +20,6 @@ from gradcli.symbolic.array_algebra import (
     deviations,
     element,
     matrix_product,
-    one_hot,
     permuted,
     place_of,
     stacked,
@@ -120,62 +118,22 @@ def _is_variable(node: Expression) -> bool:
 
 # -- pieces of a vector ---------------------------------------------------------------------------
 def _gathered(node: Expression) -> Expression:
-    """Terms that each write one element of a vector of zeros, as the stack of these elements."""
-    groups: dict[Any, list[tuple[Number, Expression, _Written]]] = {}
+    """Multiples of all the unit vectors of a dimension as the stack of these elements."""
+    size = node.shape[0] if len(node.shape) == 1 else 0
+    if node.op != "sum" or not 0 < size <= MOST_STACKED or len(node.args) < size:
+        return node
+    parts: list[list[tuple[Expression, Number]]] = [[] for _ in range(size)]
     rest: list[tuple[Expression, Number]] = []
     for c, t in terms_of(node):
-        found = _written(t)
-        if found is None:
-            rest.append((t, c))
+        unit_ = _unit_of(t)
+        place = None if unit_ is None else place_of(unit_)
+        if isinstance(place, int):
+            parts[place].append((alg.product(p for p in powers_of(t) if p[0] is not unit_), c))
         else:
-            groups.setdefault((found.core.shape, found.dim), []).append((c, t, found))
-    changed = False
-    for (shape, dim), members in groups.items():
-        size = shape[dim]
-        whole = shape[:dim] + shape[dim + 1 :]
-        parts: list[list[tuple[Expression, Number]]] = []
-        if len(shape) == 1 and size <= MOST_STACKED and len(members) >= size:
-            parts = [[] for _ in range(size)]
-            for c, t, found in members:
-                outer, _ = _outside(t, found.core)
-                value = alg.product([*outer, (found.value, ONE)])
-                parts[found.place % size].append((value, c))
-        if not parts or not all(parts):
-            rest += [(t, c) for c, t, _ in members]
-            continue
-        items = [alg.full(alg.combine(p), whole) for p in parts]
-        changed = True
-        rest.append((stacked(items, shape), ONE))
-    return alg.combine(rest) if changed else node
-
-
-class _Written(NamedTuple):
-    """Zeros (`core`) with a value written into them at a place of a dimension."""
-
-    core: Expression
-    dim: int
-    place: int
-    value: Expression
-
-
-def _written(term: Expression) -> _Written | None:
-    """The zeros with a value written into them of a term, which may have scalar factors beside them."""
-    arrays = [(b, e) for b, e in powers_of(term) if b.shape]
-    if len(arrays) != 1 or arrays[0][1] != ONE:
-        return None
-    core = arrays[0][0]
-    if is_call(core, "select_scatter") and is_call(core.args[0], "zeros"):
-        (_, dim), (_, index) = core.data[1][:2]
-        return _Written(core, dim % len(core.shape), index, core.args[1])
-    place = place_of(core)
-    return _Written(core, 0, place, alg.one) if isinstance(place, int) else None
-
-
-def _outside(term: Expression, core: Expression) -> tuple[list[Any], Expression]:
-    if term is core:
-        return [], core
-    pairs = zip(term.args, term.data[1], strict=True)
-    return [(b, e) for b, e in pairs if b is not core], core
+            rest.append((t, c))
+    if not all(parts) or any(e.shape for p in parts for e, _ in p):
+        return node
+    return alg.combine([*rest, (stacked(list(map(alg.combine, parts)), node.shape), ONE)])
 
 
 # -- branches -------------------------------------------------------------------------------------
@@ -438,45 +396,23 @@ def _averages(node: Expression) -> Expression:
 
 
 def _units(node: Expression) -> Expression:
-    """Zeros with a number written into them as a multiple of a unit vector.
+    """What a unit vector is multiplied with as its one element that counts.
 
-    Of what such a vector is multiplied with only one element counts; a sum is multiplied out where that
-    is shorter.
+    A sum is multiplied out where that is shorter.
     """
-    if is_call(node, "select_scatter") and is_call(node.args[0], "zeros"):
-        index = node.data[1][1][1]
-        if len(node.shape) == 1 and index >= 0:
-            return alg.multiply(node.args[1], one_hot(index, node.shape[0]))
-    if node.op == "call" and node.data[0] != "select":
-        args = [alg.floating(a) if _is_unit(a) else a for a in node.args]
-        if any(a is not b for a, b in zip(args, node.args, strict=True)):
-            return call(node.data[0], args, node.shape, node.data[1])
     if node.op != "product" or len(node.shape) != 1:
         return node
+    if (found := _at_unit(node)) is not None:
+        return found
     pairs = powers_of(node)
     for own, e in pairs:
-        if e != ONE or own.shape != node.shape:
-            continue
-        rest = [p for p in pairs if p[0] is not own]
-        if place_of(own) is not None:
-            return _at_unit(own, rest, node.data[0])
-        if own.op == "sum" and any(_unit_of(t) is not None for _, t in terms_of(own)):
-            spread = alg.combine(
-                (_at_unit(unit, [*rest, *_outside(t, unit)[0]], ONE), c)
-                if (unit := _unit_of(t)) is not None
-                else (alg.product([*rest, *powers_of(t)]), c)
-                for c, t in terms_of(own)
-            )
-            spread = alg.scale(node.data[0], spread)
-            if length(spread) < length(node):
-                return spread
+        if e == ONE and own.op == "sum" and any(_unit_of(t) is not None for _, t in terms_of(own)):
+            rest = alg.product([p for p in pairs if p[0] is not own], node.data[0])
+            spread = [(alg.multiply(t, rest), c) for c, t in terms_of(own)]
+            made = alg.combine((_at_unit(t) or t, c) for t, c in spread)
+            if length(made) < length(node):
+                return made
     return node
-
-
-def _is_unit(own: Expression) -> bool:
-    """Whether units make a value integers that was none: not all functions take these."""
-    units = [unit for _, t in terms_of(own) if (unit := _unit_of(t)) is not None]
-    return any(isinstance(place_of(u), int) for u in units) and alg.is_integral(own)
 
 
 def _unit_of(term: Expression) -> Expression | None:
@@ -484,13 +420,15 @@ def _unit_of(term: Expression) -> Expression | None:
     return next((b for b, e in powers_of(term) if e == ONE and place_of(b) is not None), None)
 
 
-def _at_unit(unit: Expression, rest: Sequence[Any], coefficient: Number) -> Expression:
-    """A unit vector times other factors, of which one element counts."""
+def _at_unit(term: Expression) -> Expression | None:
+    """A unit vector times the one element that counts of each other factor; None for what has none."""
+    unit = _unit_of(term)
+    if unit is None or any(isinstance(e, Expression) and e.shape for _, e in powers_of(term)):
+        return None
     place = place_of(unit)
     assert place is not None
-    if any(isinstance(e, Expression) and e.shape for _, e in rest):
-        return alg.product([(unit, ONE), *rest], coefficient)
-    return alg.product([(unit, ONE), *((element(b, place), e) for b, e in rest)], coefficient)
+    rest = [(element(b, place), e) for b, e in powers_of(term) if b is not unit]
+    return alg.product([(unit, ONE), *rest], alg.split(term)[0])
 
 
 _lengths: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -17,11 +18,12 @@ from gradcli.symbolic.array_algebra import (
     inverse,
     matrix_product,
     of_dtype,
-    one_hot,
     permuted,
     reshaped,
     total,
     transposed,
+    unit,
+    unwrapped,
     vector_of,
 )
 from gradcli.symbolic.constants import as_exact
@@ -183,6 +185,8 @@ def _getitem(word: str) -> Handler:
         shape = shape_of(made.args[0])
         if not own.shape:
             return own  # type: ignore[no-any-return]
+        if is_call(own, f"{word}_scatter") and [v for _, v in own.data[1]] == where_:
+            return unwrapped(own.args[1])  # what was written there
         if word == "slice":
             dim, start, end, step = where_
             size = shape[dim]
@@ -209,6 +213,13 @@ def _scattered(word: str) -> Handler:
             return alg.zero
         outer, g = alg.scalars_out(g)
         names = _SCATTER[word]
+        kind = made.outputs[0].value.dtype
+        if word == "select_scatter" and kind.kind == "f":
+            dim, place = where_
+            units: list[Expression | None] = [None] * len(sizes)
+            units[dim] = unit(place, sizes[dim])
+            if (found := _at_units(g, units, tuple(sizes))) is not None:
+                return alg.product([*outer, (found, ONE)])
         operand = full(g, shape_of(made.args[0]))
         options = [(n, w) for n, w in zip(names, where_, strict=True)]
         if word == "slice_scatter":
@@ -222,7 +233,6 @@ def _scattered(word: str) -> Handler:
             ]
         if word == "diagonal_scatter":
             options = [(n, w) for (n, w), d in zip(options, (0, 0, 1), strict=True) if w != d]
-        kind = made.outputs[0].value.dtype
         empty = of_dtype(_zeros(sizes), kind) if kind.kind == "c" else _zeros(sizes)
         made_ = call(word, [empty, operand], tuple(sizes), options)
         return alg.product([*outer, (made_, ONE)]) if outer else made_
@@ -235,6 +245,21 @@ _SCATTER = {
     "slice_scatter": ("dim", "start", "end", "step"),
     "diagonal_scatter": ("offset", "dim1", "dim2"),
 }
+
+
+def _at_units(
+    value: Expression, units: Sequence[Expression | None], shape: tuple[int, ...]
+) -> Expression | None:
+    """A value at one place of zeros of at most two dimensions, as a product with unit vectors."""
+    if len(shape) == 1 and units[0] is not None:
+        return alg.multiply(value, units[0])
+    if len(shape) != 2:
+        return None
+    given = [*units, None][:2]
+    whole = None not in given
+    outer = [full(value, (n,)) if u is None else u for u, n in zip(given, shape, strict=True)]
+    made = call("outer", list(map(alg.floating, outer)), shape)
+    return alg.multiply(value, made) if whole else made
 
 
 def _index(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
@@ -266,14 +291,10 @@ def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
         if not value.shape:
             return alg.where(indices[0], alg.add(before, value) if accumulate else value, before)
     if accumulate and is_number(own, 0) and all(map(_is_place, made.args[1])):
-        units = [one_hot(lifter.operand(i), n) for i, n in zip(made.args[1], shape, strict=False)]
-        if len(shape) == 1:
-            return alg.multiply(as_exact(values), units[0])
-        if len(shape) == 2:
-            one = len(units) == 1
-            sides = map(alg.floating, [*units, full(values, shape[1:])] if one else units)
-            outer = call("outer", list(sides), shape)
-            return outer if one else alg.multiply(as_exact(values), outer)
+        places = zip(made.args[1], shape, strict=False)
+        units = [unit(lifter.operand(i), n) for i, n in places]
+        if (found := _at_units(as_exact(values), units, shape)) is not None:
+            return found
     if any(i is None for i in indices):
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
     wholes = [lifter.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]

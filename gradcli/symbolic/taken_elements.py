@@ -53,7 +53,7 @@ def _part(own: Expression, shape: Shape, dim: int, word: str, places: list[Any])
         if own.op == "array" and len(own.shape) == 1:
             return constant(own.data[index])
         if isinstance(place := place_of(own), int):
-            return alg.one if place == index else alg.zero
+            return alg.one if place % shape[dim] == index else alg.zero
         if is_call(own, "stack") and not own.data[1] and -dim == len(own.shape):
             items = own.args[0].args
             return items[index]

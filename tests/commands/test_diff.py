@@ -100,7 +100,7 @@ def lines(*argv: str) -> list[str]:
         ),
         # a name that is only an index is an integer
         (["-log(softmax(x, 0)[k])"], ["softmax(x, 0) - one_hot(k, x.shape[0])"]),
-        (["-log_softmax(x, 0)[1]"], ["softmax(x, 0) - one_hot(tensor(1), x.shape[0])"]),
+        (["-log_softmax(x, 0)[1]"], ["softmax(x, 0) - eye(x.shape[0])[1]"]),
         (["x[k]**2", "--format=latex"], [r"\frac{\partial f}{\partial x} = 2 {x}_{k} e_{k}"]),
         (["A[i, j]**2"], ["2*A[i, j]*outer(eye(A.shape[0])[i], eye(A.shape[1])[j])"]),
         (["(A@x)[i]", "--wrt=x"], ["A[i]"]),
