@@ -289,8 +289,10 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
         return b
     if is_call(b, "eye"):
         return a
-    if len(shape) == 1 and is_call(b, "index") and is_call(b.args[0], "eye"):
-        return call("index", [transposed(a), b.args[1]], shape)
+    if len(b.shape) == 1 and _is_rows(b):
+        a, b = b, transposed(a)
+    if len(b.shape) == 2 and _is_rows(a):
+        return call(a.data[0], [b, *a.args[1:]], shape, a.data[1])
     if is_call(b, "outer") and len(a.shape) == 2:
         u, v = b.args
         return call("outer", [product_of(a, u), v], shape)
@@ -298,6 +300,12 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
         u, v = a.args
         return call("outer", [u, product_of(v, b)], shape)
     return _cancelled(a, b) or call("matmul", [a, b], shape)
+
+
+def _is_rows(own: Expression) -> bool:
+    """Whether it is rows of the identity; what it multiplies gives rows of its own."""
+    chosen = is_call(own, "select", "slice") and own.data[1][0][1] == 0
+    return (chosen or is_call(own, "index")) and is_call(own.args[0], "eye")
 
 
 def product_of(a: Expression, b: Expression) -> Expression:

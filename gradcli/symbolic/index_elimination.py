@@ -69,53 +69,6 @@ def _index_of(own: Expression) -> int | None:
     return place % own.shape[0] if isinstance(place, int) else None
 
 
-def _piece_of(own: Expression) -> range | None:
-    """The rows of the identity that a matrix is, else None."""
-    if is_call(own, "slice") and is_call(own.args[0], "eye"):
-        (_, dim), (_, start), (_, end), (_, step) = own.data[1]
-        if dim == 0:
-            return range(own.args[0].shape[0])[slice(start, end, step)]
-    return None
-
-
-def _reverses(matrix: Expression) -> bool:
-    """Whether it is the identity with its rows reversed."""
-    return is_call(matrix, "flip") and is_call(matrix.args[0], "eye")
-
-
-def flipped(own: Expression, dim: int) -> Expression:
-    """A vector or matrix reversed along a dimension; a triangle of ones turned around is the other one."""
-    if is_call(own, "flip"):
-        inner, dims = own.args[0], own.data[1][0][1]
-        if dims == (dim,):
-            return inner
-        if is_call(inner, "eye"):
-            return inner
-        if is_call(inner, "tril", "triu") and is_call(inner.args[0], "ones") and not inner.data[1]:
-            return transposed(inner)
-    if is_call(own, "matmul") and len(own.shape) == 2:
-        a, b = own.args
-        return _times(flipped(a, 0), b) if dim == 0 else _times(a, flipped(b, 1))
-    return call("flip", [own], own.shape, [("", (dim,))])
-
-
-def _band(vector: Expression, n: int, rows: int, columns: int) -> Expression:
-    """The n x n matrix with a vector on one diagonal that starts at this row and column."""
-    offset, length = columns - rows, n - abs(columns - rows)
-    start, size = min(rows, columns), vector.shape[0]
-    if size < length:
-        vector = _moved_in(vector, length, start, start + size - length)
-    return call("diag", [vector], (n, n), [("", offset)] if offset else [])
-
-
-def _moved_in(own: Expression, n: int, start: int, end: int) -> Expression:
-    """Zeros of n rows with these rows written into them; end: 0 or less, from the last."""
-    shape = (n, *own.shape[1:])
-    zeros = call("zeros", [], shape, [("", shape)])
-    given = [("dim", 0), *((k, v) for k, v in (("start", start), ("end", end)) if v)]
-    return call("slice_scatter", [zeros, own], shape, given)
-
-
 # -- one term -------------------------------------------------------------------------------------
 class _Elimination:
     """Factors merged wherever a product of arrays expresses the sum over a label."""
@@ -295,7 +248,7 @@ class _Elimination:
             (v, kv), (own, labels) = (self.factors[p] for p in pair)
             if len(kv) == 1 and len(labels) == 2:
                 rest = labels[0] if labels[1] == k else labels[1]
-                return self.merged(places, _applied(own, v, labels[1] == k), (rest,))
+                return self.merged(places, _times(own, v, labels[1] == k), (rest,))
             if len(labels) > 2 and labels[-1] == k and len({*labels, *kv}) == len(labels + kv) - 1:
                 right = v if kv[0] == k else transposed(v)
                 made = call("matmul", [own, right], own.shape[:-1] + right.shape[1:])
@@ -306,15 +259,12 @@ class _Elimination:
         """Multiply two matrices."""
         waiting = []
         for k, places in self.within():
-            if len(places) == 3 and (found := _band_of([self.factors[p] for p in places], k)):
-                return self.merged(places, *found)
             if len(places) == 2 and all(len(self.factors[p][1]) == 2 for p in places):
                 (a, ka), (b, kb) = (self.factors[p] for p in places)
-                pieces = (_piece_of(a) is not None) + (_piece_of(b) is not None)
                 left = ka[0] if ka[1] == k else ka[1]
                 right = kb[0] if kb[1] == k else kb[1]
-                waiting.append((pieces == 2, k, places, left, right))
-        for _, k, places, left, right in sorted(waiting, key=lambda w: w[:2]):
+                waiting.append((k, places, left, right))
+        for k, places, left, right in sorted(waiting, key=lambda w: w[0]):
             (a, ka), (b, kb) = (self.factors[p] for p in places)
             if max(left, right) < self.rank < 3:
                 turned = left > right
@@ -324,19 +274,6 @@ class _Elimination:
                 return self.merged(places, _times(b, a, kb[1] == k, ka[0] == k), (right, left))
             return self.merged(places, _times(a, b, ka[1] == k, kb[0] == k), (left, right))
         return False
-
-
-def _band_of(factors: list[Factor], k: int) -> tuple[Expression, Labels] | None:
-    """A vector between two pieces of the identity, as a band."""
-    factors = sorted(factors, key=lambda f: len(f[1]))
-    pieces = [_piece_of(f) for f, _ in factors[1:]]
-    (v, label), (a, ka), (b, kb) = factors
-    if label != (k,) or a.shape[1:] != b.shape[1:] or ka[0] != k or kb[0] != k:
-        return None
-    p, q = pieces
-    if p is None or q is None or not p.step == q.step == 1:
-        return None
-    return _band(v, a.shape[1], p.start, q.start), (ka[1], kb[1])
 
 
 def _selected(own: Expression, labels: Labels, k: int, index: int) -> Factor:
@@ -349,45 +286,10 @@ def _selected(own: Expression, labels: Labels, k: int, index: int) -> Factor:
     return made, tuple(n for n in labels if n != k)
 
 
-def _applied(matrix: Expression, vector: Expression, right: bool) -> Expression:
-    """matrix@vector, or matrix.T@vector; a piece of the identity selects or pads."""
-    piece = _piece_of(matrix)
-    n = matrix.shape[0 if right else 1]
-    if _reverses(matrix):
-        return flipped(vector, 0)
-    if piece is not None and right:
-        (options,) = [matrix.data[1]]
-        return call("slice", [vector], (n,), options)
-    if piece is not None and piece.step == 1:
-        return _moved_in(vector, n, piece.start, piece.stop - n)
-    return matrix_product(matrix if right else transposed(matrix), vector, (n,))
-
-
 def _times(a: Expression, b: Expression, last: bool = True, first: bool = True) -> Expression:
     """a@b, with `a` transposed unless `last`, and `b` unless `first`."""
-    p, q = _piece_of(a), _piece_of(b)
-    if _reverses(a):
-        return flipped(b if first else transposed(b), 0)
-    if _reverses(b):
-        return flipped(a if last else transposed(a), 1)
-    if first and is_call(b, "flip") and b.data[1][0][1] == (0,):
-        return _times(flipped(a if last else transposed(a), 1), b.args[0])
-    square = not last and first and a.shape[1] == b.shape[1]
-    if p is not None and q is not None and square and p.step == q.step == 1:
-        own = call("ones", [], a.shape[:1], [("", a.shape[:1])])
-        return _band(own, a.shape[1], p.start, q.start)
-    if p is not None and q is None:
-        other = b if first else transposed(b)
-        if last:
-            return call("slice", [other], (a.shape[0], other.shape[1]), a.data[1])
-        if p.step == 1:
-            return _moved_in(other, a.shape[1], p.start, p.stop - a.shape[1])
-    if q is not None and p is None and not first:
-        return transposed(_times(b, a, last=True, first=not last))
-    if q is not None and p is None and q.step == 1:
-        return transposed(_times(b, a, False, not last))
     a, b = a if last else transposed(a), b if first else transposed(b)
-    return matrix_product(a, b, (a.shape[0], b.shape[1]))
+    return matrix_product(a, b, (a.shape[0], *b.shape[1:]))
 
 
 # -- a sum of terms -------------------------------------------------------------------------------
@@ -555,6 +457,8 @@ def _shared(one: Product, two: Product, rank: int) -> Product | None:
     shape = tuple(sizes[k] for k in edge[0])
     names = {k: at for at, k in enumerate(edge[0])}
     outer, numbers = _outside(one, two)
+    if alg.leads_negative(numbers[0]):  # A@x - B@x and B@y - A@y have the factor A - B
+        outer, numbers = alg.negate(outer), list(map(alg.negate, numbers))
     parts = []
     for n, own in zip(numbers, (mine, other), strict=True):
         inner = {k: names.get(k, k + len(names) + rank) for _, ks in own for k in ks}

@@ -568,7 +568,9 @@ def _moved(maps: IndexedFactors, node: Expression) -> list[Term]:
     if len(dims) != 1:
         raise _no_formula(node)
     n = own.shape[dims[0]]
-    if word == "cumsum":
+    if word == "flip" and is_call(own, "cumsum") and is_call(own.args[0], "flip"):  # cumsum's slope
+        rows, own = call("triu", [_ones(n, n)], (n, n)), own.args[0].args[0]
+    elif word == "cumsum":
         rows = call("tril", [_ones(n, n)], (n, n))
     elif word == "flip":
         rows = call("flip", [eye(n)], (n, n), [("", (0,))])

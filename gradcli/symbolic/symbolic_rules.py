@@ -114,7 +114,10 @@ def _moment(word: str) -> Handler:
 
 
 def _flip(lifter: Lifter, made: Call, args: list[Any]) -> Any:
-    """`flip`; a scalar is unchanged."""
+    """`flip`; a scalar is unchanged, and so is what is flipped twice."""
+    own, dims = args
+    if is_call(own, "flip") and own.data[1][0][1] == dims:
+        return own.args[0]
     return lifter.general("flip", made, args, "dims") if shape_of(made.args[0]) else args[0]
 
 
