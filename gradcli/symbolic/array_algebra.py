@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.algebra import powers_of
+from gradcli.symbolic.algebra import powers_of, terms_of
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, array, call, is_call, number, value_of
 from gradcli.system import dtypes
@@ -115,12 +117,10 @@ def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
     terms = list(zip(own.args, own.data[0], strict=True))
     for k, (mean, c) in enumerate(terms):
         if is_call(mean, "mean") and c == -ONE and mean.args[0].shape == own.shape:
-            dim = mean.data[1][0][1] if mean.data[1] else None
-            axes = axes_of(dim, len(own.shape))
-            if mean.shape and len(mean.shape) != len(own.shape):
-                continue
+            axes = axes_of(mean.data[1][0][1] if mean.data[1] else None, len(own.shape))
+            kept = tuple(1 if i in axes else n for i, n in enumerate(own.shape))
             rest = alg.combine([*terms[:k], *terms[k + 1 :], (alg.one, own.data[1])])
-            if rest is mean.args[0]:
+            if rest is mean.args[0] and mean.shape == kept[len(kept) - len(mean.shape) :]:
                 return rest, axes
     return None
 
@@ -147,25 +147,25 @@ def _weighted(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) ->
 
 
 def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Whether the sum over these axes is zero because it adds up deviations from a mean."""
-    if own.op != "sum" or own.shape != shape:
+    """Whether the sum over these axes is zero, with means as sums: it adds up deviations from a mean."""
+    if own.op != "sum" or not any(is_call(f, "mean") for t in own.args for f, _ in powers_of(t)):
         return False
-    found = deviations(own)
-    if found is not None:
-        return found[1] == axes
-    terms = list(zip(own.args, own.data[0], strict=True))
-    for k, (term, c) in enumerate(terms):
-        outer, mean = alg.scalars_out(term)
-        if not is_call(mean, "mean") or mean.args[0].shape != shape:
-            continue
-        dim = mean.data[1][0][1] if mean.data[1] else None
-        if axes_of(dim, len(shape)) != axes or (mean.shape and len(mean.shape) != len(shape)):
-            continue
-        every = alg.product([*outer, (mean.args[0], ONE)])
-        rest = [*terms[:k], *terms[k + 1 :], (alg.one, own.data[1]), (every, c)]
-        if alg.combine(rest) is alg.zero:
-            return True
-    return False
+    sums = (alg.scale(c, total(t, shape, axes, False)) for c, t in terms_of(own))
+    return alg.add(*map(_as_sums, sums)) is alg.zero
+
+
+def _as_sums(term: Expression) -> Expression:
+    """The term with its means as sums."""
+    coefficient, rest = alg.split(term)
+    return alg.product([(_as_sum(f), e) for f, e in powers_of(rest)], coefficient)
+
+
+def _as_sum(own: Expression) -> Expression:
+    if not is_call(own, "mean"):
+        return own
+    inner, (dim, *keepdim) = own.args[0], [v for _, v in own.data[1]] or [None]
+    share = Number(Fraction(max(math.prod(own.shape), 1), math.prod(inner.shape)))
+    return alg.scale(share, total(inner, inner.shape, dim, bool(keepdim)))
 
 
 def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
@@ -174,10 +174,14 @@ def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
         sums = np.asarray(own.data).sum(tuple(axes), keepdims=keepdim)
         same = sums.size and (sums == sums.flat[0]).all()
         return number(sums.flat[0]) if same else array(sums)
+    if is_call(own, "T") and len(axes) == 1 and not keepdim:
+        return summed(own.args[0], [1 - axes[0]], False)
     chosen = set(axes)
     left = [n for i, n in enumerate(own.shape) if i not in chosen]
     if all(n == 1 for n in left):
-        inner = own.args[0] if is_call(own, "reshape", "T", "permute") else own
+        if is_call(own, "diagonal") and not own.data[1] and not keepdim:
+            return call("trace", own.args, ())
+        inner = own.args[0] if is_call(own, "reshape", "T", "permute", "sum") else own
         found = call("sum", [inner], ())
         return found if keepdim else reshaped(found, tuple(left))
     if keepdim:
@@ -272,23 +276,19 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
             return call("outer", [left, right], shape)
     if len(a.shape) == 1 and is_call(b, "T"):
         return matrix_product(b.args[0], a, shape)
-    if len(b.shape) == 1 and len(a.shape) == 1:
-        return call("dot", [a, b], ())
     if len(shape) == 3 and shape[0] == 1:
         inner = matrix_product(reshaped(a, a.shape[1:]), reshaped(b, b.shape[1:]), shape[1:])
         return reshaped(inner, shape)
-    if is_call(a, "ones") and len(a.shape) == 1 and len(b.shape) == 2:
-        return total(b, b.shape, 0, False)
-    if is_call(b, "ones") and len(b.shape) == 1 and len(a.shape) == 2:
-        return (
-            total(a, a.shape, 1, False)
-            if not is_call(a, "T")
-            else total(a.args[0], a.args[0].shape, 0, False)
-        )
     if is_call(a, "eye"):
         return b
     if is_call(b, "eye"):
         return a
+    if is_call(a, "ones") and len(a.shape) == 1:
+        return total(b, b.shape, 0, False)
+    if is_call(b, "ones") and len(b.shape) == 1:
+        return total(a, a.shape, -1, False)
+    if len(b.shape) == len(a.shape) == 1:
+        return call("dot", [a, b], ())
     if len(b.shape) == 1 and _is_rows(b):
         a, b = b, transposed(a)
     if len(b.shape) == 2 and _is_rows(a):
@@ -299,7 +299,8 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
     if is_call(a, "outer") and len(b.shape) == 2:
         u, v = a.args
         return call("outer", [u, product_of(v, b)], shape)
-    return _cancelled(a, b) or call("matmul", [a, b], shape)
+    made = call("matmul", [a, b], shape)
+    return _cancelled(chain(made)) or made
 
 
 def _is_rows(own: Expression) -> bool:
@@ -314,44 +315,52 @@ def product_of(a: Expression, b: Expression) -> Expression:
     return alg.full(matrix_product(a, b, shape), shape)
 
 
-def _cancelled(a: Expression, b: Expression) -> Expression | None:
-    """The product with inverses cancelled: C@inv(A@B@C) is inv(A@B)."""
-    if not len(a.shape) == len(b.shape) == 2:
-        return None
-    before, left = _last(a)
-    after, right = _first(b)
-    rest: Expression | None = None
-    if is_call(right, "linalg.inv") and left.shape[0] == left.shape[1]:
-        own, end = _last(right.args[0])
-        if end is left:
-            rest = call("eye", [], left.shape) if own is None else inverse(own)
-    if rest is None and is_call(left, "linalg.inv") and right.shape[0] == right.shape[1]:
-        own, end = _first(left.args[0])
-        if end is right:
-            rest = call("eye", [], right.shape) if own is None else inverse(own)
-    if rest is None:
-        return None
-    if before is not None:
-        rest = product_of(before, rest)
-    return rest if after is None else product_of(rest, after)
+def chain(product: Expression) -> list[Expression]:
+    """The factors of a matrix product, a vector last: v@A is read as A.T@v, sum(A, 1) as A@ones(n)."""
+    found: list[Expression] = []
+    waiting = [product]
+    while waiting:
+        node = waiting.pop()
+        if is_call(node, "matmul") and 1 <= len(node.shape) <= 2:
+            a, b = node.args
+            if len(a.shape) == 1:
+                a, b = transposed(b), a
+        elif is_call(node, "sum") and len(node.shape) == len(node.args[0].shape) - 1 == 1:
+            a = node.args[0] if node.data[1][0][1] % 2 else transposed(node.args[0])
+            b = call("ones", [], a.shape[1:], [("", a.shape[1:])])
+        else:
+            found.append(node)
+            continue
+        waiting += [b, a]
+    return found
 
 
-def _last(own: Expression) -> tuple[Expression | None, Expression]:
-    """(all but the last, the last) factor of a product of matrices."""
-    rest = None
-    while is_call(own, "matmul"):
-        a, own = own.args
-        rest = a if rest is None else product_of(rest, a)
-    return rest, own
+def multiplied(factors: Sequence[Expression]) -> Expression:
+    """The product of a chain of factors: from the right if it ends in a vector, else from the left."""
+    if len(factors[-1].shape) == 1:
+        return reduce(lambda found, factor: product_of(factor, found), factors[::-1])
+    return reduce(product_of, factors)
 
 
-def _first(own: Expression) -> tuple[Expression | None, Expression]:
-    """(all but the first, the first) factor of a product of matrices."""
-    rest = None
-    while is_call(own, "matmul"):
-        own, b = own.args
-        rest = b if rest is None else product_of(b, rest)
-    return rest, own
+def _cancelled(factors: list[Expression]) -> Expression | None:
+    """The product of a chain with an inverse cancelled: C@inv(A@B@C) is inv(A@B)."""
+    for k, own in enumerate(factors):
+        turned = is_call(own, "T")
+        own = own.args[0] if turned else own
+        if not is_call(own, "linalg.inv") or len(own.shape) != 2:
+            continue
+        inner = chain(transposed(own.args[0]) if turned else own.args[0])
+        n = own.shape[0]
+        for m in range(len(inner), 0, -1):
+            if n == inner[-m].shape[0] and inner[-m:] == factors[max(k - m, 0) : k]:
+                start, end, rest = k - m, k + 1, inner[:-m]
+            elif n == inner[m - 1].shape[1] and inner[:m] == factors[k + 1 : k + 1 + m]:
+                start, end, rest = k, k + 1 + m, inner[m:]
+            else:
+                continue
+            left = inverse(multiplied(rest)) if rest else eye(n)
+            return multiplied([*factors[:start], left, *factors[end:]])
+    return None
 
 
 def transposed(own: Expression) -> Expression:
@@ -491,21 +500,9 @@ def inverse(own: Expression) -> Expression:
         return own.args[0]
     if is_call(own, "T"):
         return transposed(inverse(own.args[0]))
-    if is_call(own, "matmul") and all(is_call(f, "T") for f in _factors(own)):
+    if is_call(own, "matmul") and all(is_call(f, "T") for f in chain(own)):
         return transposed(inverse(transposed(own)))
     return call("linalg.inv", [own], own.shape)
-
-
-def _factors(own: Expression) -> list[Expression]:
-    """The factors of a product of matrices."""
-    found, waiting = [], [own]
-    while waiting:
-        node = waiting.pop()
-        if is_call(node, "matmul"):
-            waiting += node.args[::-1]
-        else:
-            found.append(node)
-    return found
 
 
 # -- elements -------------------------------------------------------------------------------------

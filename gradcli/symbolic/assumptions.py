@@ -15,11 +15,10 @@ import numpy as np
 
 from gradcli.primitives import lapack
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.array_algebra import inverse, matrix_product, transposed
+from gradcli.symbolic.array_algebra import chain, inverse, matrix_product, multiplied, transposed
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, number, value_of
-from gradcli.symbolic.matrix_chains import chain, multiplied
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.simplify import simplify
 
@@ -277,7 +276,7 @@ class Assumptions:
         if self.symmetric(own):
             return own
         if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
-            return multiplied(tuple(self._turned(f) for f in chain(own)[::-1]))
+            return multiplied([self._turned(f) for f in chain(own)[::-1]])
         if own.op == "sum" and all(t.shape == own.shape for t in own.args):
             coefficients, constant = own.data
             if any(map(self.symmetric, own.args)):
@@ -324,7 +323,7 @@ class Assumptions:
             return call("eye", [], node.shape)
         if len(made) == len(factors):
             return matrix_product(a, b, node.shape)
-        return multiplied(tuple(made)) if len(made) > 1 else made[0]
+        return multiplied(made)
 
     def _cancel(self, a: Expression, b: Expression) -> bool:
         """Whether two matrices are an orthogonal one and its transpose."""

@@ -6,40 +6,9 @@ Products associate to the left unless that takes more multiplications.
 from __future__ import annotations
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.array_algebra import product_of, transposed
+from gradcli.symbolic.array_algebra import chain, multiplied, transposed
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_call
-
-Chain = tuple[Expression, ...]
-
-
-def chain(product: Expression) -> Chain:
-    """The factors of a matrix product, a vector last: v@A is read as A.T@v."""
-    found: list[Expression] = []
-    waiting = [product]
-    while waiting:
-        node = waiting.pop()
-        if not is_call(node, "matmul") or not 1 <= len(node.shape) <= 2:
-            found.append(node)
-            continue
-        a, b = node.args
-        if len(a.shape) == 1:
-            a, b = transposed(b), a
-        waiting += [b, a]
-    return tuple(found)
-
-
-def multiplied(factors: Chain) -> Expression:
-    """The product of a chain of factors: from the right if it ends in a vector, else from the left."""
-    found, rest = factors[-1], factors[:-1]
-    if len(found.shape) == 1:
-        for factor in rest[::-1]:
-            found = product_of(factor, found)
-        return found
-    found = factors[0]
-    for factor in factors[1:]:
-        found = product_of(found, factor)
-    return found
 
 
 # -- transposes and association -------------------------------------------------------------------
@@ -57,7 +26,7 @@ def transposes(node: Expression) -> Expression:
     turned = sum(is_call(f, "T") for f in factors)
     straight = sum(not is_call(f, "T") and transposed(f) is not f for f in factors)
     if 1 + straight < turned and all(len(f.shape) == 2 for f in factors):
-        inner = multiplied(tuple(transposed(f) for f in factors[::-1]))
+        inner = multiplied([transposed(f) for f in factors[::-1]])
         return call("T", [inner], node.shape)
     return node
 
@@ -123,4 +92,4 @@ def _opposite(own: Expression) -> Expression | None:
     return None
 
 
-__all__ = ["associated", "chain", "multiplied", "transposes", "without_sign"]
+__all__ = ["associated", "transposes", "without_sign"]

@@ -17,12 +17,15 @@ from gradcli.symbolic.algebra import powers_of, terms_of
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
     axes_of,
+    chain,
     deviations,
     element,
     matrix_product,
+    multiplied,
     permuted,
     place_of,
     stacked,
+    transposed,
 )
 from gradcli.symbolic.elementwise_rules import compare
 from gradcli.symbolic.exact_check import is_leaf
@@ -34,6 +37,7 @@ from gradcli.symbolic.expressions import (
     is_number,
     make,
     order,
+    sort_key,
     value_of,
 )
 from gradcli.symbolic.index_elimination import gathered
@@ -217,6 +221,26 @@ def _sides(branches: Expression) -> list[Expression]:
 
 def _is_positive(e: Any) -> bool:
     return isinstance(e, Number) and e.exact and not e.negative
+
+
+# -- traces ---------------------------------------------------------------------------------------
+def _traces(node: Expression) -> Expression:
+    """A sum of traces that are equal: trace(A@B) is trace(B@A), and trace(B.T@A.T)."""
+    if node.op == "sum" and any(is_call(b, "trace") for t in node.args for b, _ in powers_of(t)):
+        made = rewrite(node, _turned)
+        return made if made.op != "sum" or len(made.args) < len(node.args) else node
+    return node
+
+
+def _turned(node: Expression) -> Expression:
+    """Of the turns of a product in a trace the one whose factors come first."""
+    if not is_call(node, "trace"):
+        return node
+    factors = chain(node.args[0])
+    turns = [factors[k:] + factors[:k] for k in range(len(factors))]
+    turns += [[transposed(f) for f in turn[::-1]] for turn in turns]
+    least = min(turns, key=lambda turn: [(is_call(f, "T"), sort_key(f)) for f in turn])
+    return call("trace", [multiplied(least)], ())
 
 
 # -- softmax --------------------------------------------------------------------------------------
@@ -461,6 +485,7 @@ RULES = (
     _products,
     _units,
     _averages,
+    _traces,
     matrix_chains.transposes,
     matrix_chains.associated,
 )

@@ -135,7 +135,7 @@ def _dot(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     if a.shape != shape or b.shape != shape:
         found = total(alg.multiply(a, b), shape, None, False)
     else:
-        found = call("dot", [alg.floating(a), alg.floating(b)], ())
+        found = matrix_product(a, b, ())
     return alg.product([*outer_a, *outer_b, (found, ONE)])
 
 
