@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -183,23 +184,18 @@ def _unsqueeze(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _getitem(word: str) -> Handler:
-    def handle(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-        own, *where_ = args
-        shape = shape_of(made.args[0])
-        if not own.shape:
-            return own  # type: ignore[no-any-return]
-        if is_call(own, f"{word}_scatter") and [v for _, v in own.data[1]] == where_:
-            return unwrapped(own.args[1])  # what was written there
-        if word == "slice":
-            dim, start, end, step = where_
-            size = shape[dim]
-            if (start or 0) == 0 and (end is None or end >= size) and step == 1:
-                return own  # type: ignore[no-any-return]
-        return call(
-            word, [in_full(own, made.args[0])], made.outputs[0].shape, [("", w) for w in where_]
-        )
+    return lambda lifter, made, args: _part(made, args[0], made.outputs[0], word, *args[1:])
 
-    return handle
+
+def _part(made: Call, own: Expression, output: Value, word: str, *where_: Any) -> Expression:
+    """`select` or `slice` of the first operand of a call."""
+    size = shape_of(made.args[0])[where_[0]] if own.shape else 0
+    if is_call(own, f"{word}_scatter") and [v for _, v in own.data[1]] == [*where_]:
+        return unwrapped(own.args[1])  # what was written there
+    if not own.shape or (word == "slice" and range(size)[slice(*where_[1:])] == range(size)):
+        return own
+    options = [("", w) for w in where_]
+    return call(word, [in_full(own, made.args[0])], output.shape, options)
 
 
 def _zeros(shape: Any) -> Expression:
@@ -466,21 +462,23 @@ def _addmm(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _unbind(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
-    own, dim = in_full(args[0], made.args[0]), args[1]
-    return [
-        call("select", [own], o.shape, [("", dim), ("", k)]) for k, o in enumerate(made.outputs)
-    ]
+    own, dim = args
+    return [_part(made, own, o, "select", dim, k) for k, o in enumerate(made.outputs)]
 
 
 def _split(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
-    own = in_full(args[0], made.args[0])
-    found, start, dim = [], 0, args[2]
-    for o in made.outputs:
-        end = start + o.shape[dim]
-        where_ = [("", dim), ("", start), ("", end), ("", 1)]
-        found.append(call("slice", [own], o.shape, where_))
-        start = end
-    return found
+    own, _, dim = args
+    ends = [*accumulate(o.shape[dim] for o in made.outputs)]
+    places = zip(made.outputs, [0, *ends], ends, strict=False)
+    return [_part(made, own, o, "slice", dim, start, end, 1) for o, start, end in places]
+
+
+def _cat(lifter: Lifter, made: Call, args: list[Any]) -> Any:
+    """`cat`; what has no elements is no part, and of zeros alone there are zeros."""
+    parts = [p for p in zip(args[0], made.args[0], strict=True) if 0 not in shape_of(p[1])]
+    if all(is_number(own, 0) or is_call(own, "zeros") for own, _ in parts):
+        return alg.zero
+    return in_full(*parts[0]) if len(parts) == 1 else lifter.general("cat", made, args)
 
 
 def _diag_embed(lifter: Lifter, made: Call, args: list[Any]) -> Any:
@@ -598,6 +596,7 @@ RULES: dict[str, Handler] = {
     "index_fill": _index_fill,
     "unbind": _unbind,
     "split": _split,
+    "cat": _cat,
     "diag_embed": _diag_embed,
     "sum": _sum,
     "mean": _mean,
