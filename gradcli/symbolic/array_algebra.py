@@ -246,8 +246,6 @@ def vector_of(own: Expression) -> Expression | None:
         return own.args[0]
     if is_call(own, "ones"):
         return call("ones", [], (math.prod(own.shape),), [("", (math.prod(own.shape),))])
-    if is_call(own, "T") and is_call(own.args[0], "reshape"):
-        return vector_of(own.args[0])
     return None
 
 
@@ -266,19 +264,12 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
         column = vector_of(b) if b.shape[0] == 1 else None
         if column is None:
             return reshaped(matrix_product(row, b, (shape[1],)), shape)
-    if len(b.shape) == 2 and b.shape[1] == 1 and vector_of(b) is not None and len(a.shape) == 2:
-        column = vector_of(b)
-        assert column is not None
-        return reshaped(matrix_product(a, column, (shape[0],)), shape)
     if len(a.shape) == len(b.shape) == 2 and a.shape[1] == b.shape[0] == 1:
         left, right = vector_of(a), vector_of(b)
         if left is not None and right is not None:
             return call("outer", [left, right], shape)
     if len(a.shape) == 1 and is_call(b, "T"):
         return matrix_product(b.args[0], a, shape)
-    if len(shape) == 3 and shape[0] == 1:
-        inner = matrix_product(reshaped(a, a.shape[1:]), reshaped(b, b.shape[1:]), shape[1:])
-        return reshaped(inner, shape)
     if is_call(a, "eye"):
         return b
     if is_call(b, "eye"):
@@ -390,8 +381,6 @@ def transposed(own: Expression) -> Expression:
         return call("outer", own.args[::-1], own.shape[::-1])
     if is_call(own, "linalg.inv", "matrix_exp") and transposed(own.args[0]) is own.args[0]:
         return own
-    if vector_of(own) is not None and 1 in own.shape:
-        return reshaped(vector_of(own) or own, own.shape[::-1])
     if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
         a, b = own.args
         return matrix_product(transposed(b), transposed(a), own.shape[::-1])
@@ -400,8 +389,6 @@ def transposed(own: Expression) -> Expression:
         turned = [transposed(t) for t in own.args]
         made = alg.combine([*zip(turned, coefficients, strict=True), (alg.one, fixed)])
         if made is own or not any(is_call(alg.split(t)[1], "T") for t in turned):
-            return made
-        if all(is_call(alg.split(t)[1], "T", "matmul") for t in own.args):
             return made
     return call("T", [own], own.shape[::-1])
 
@@ -432,11 +419,6 @@ def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expre
     if len(moved) == 2 and not is_call(own, "einsum"):
         flat = tuple(n for n in padded if n != 1)
         return reshaped(transposed(reshaped(own, flat)), after)
-    if is_call(own, "permute"):
-        first = own.data[1][0][1]
-        return permuted(own.args[0], own.args[0].shape, [first[i] for i in order])
-    if is_call(own, "ones", "zeros"):
-        return call(own.data[0], [], after, [("", after)])
     if is_call(own, "einsum"):
         inner, _, word = own.data[1][0][1].partition("->")
         equation = f"{inner}->{''.join(word[i] for i in order)}"
@@ -500,8 +482,6 @@ def inverse(own: Expression) -> Expression:
         return own.args[0]
     if is_call(own, "T"):
         return transposed(inverse(own.args[0]))
-    if is_call(own, "matmul") and all(is_call(f, "T") for f in chain(own)):
-        return transposed(inverse(transposed(own)))
     return call("linalg.inv", [own], own.shape)
 
 

@@ -368,6 +368,16 @@ def has_products(node: Expression) -> bool:
     return own.op == "product" or is_call(own, "outer", "matmul", "T", "diag", "diag_embed")
 
 
+def is_outer(node: Expression) -> bool:
+    """Whether it is a matrix that is a product of vectors and identities."""
+    return (
+        node.op == "product"
+        and len(node.shape) == 2
+        and 1 not in node.shape
+        and all(len(a.shape) < 2 or 1 in a.shape or is_call(a, "eye") for a in node.args)
+    )
+
+
 def has_reshape(own: Expression) -> bool:
     """Whether it moves dimensions that a reshape merges or splits, into sizes that are numbers."""
     if own.op != "call" or own.data[0] not in _REARRANGING or own.weight > MOST_WEIGHT:
@@ -699,4 +709,4 @@ _CALLS: dict[str, Handler] = {
 }
 
 
-__all__ = ["IndexedFactors", "has_products", "has_reshape", "rearranged"]
+__all__ = ["IndexedFactors", "has_products", "has_reshape", "is_outer", "rearranged"]

@@ -41,7 +41,7 @@ from gradcli.symbolic.expressions import (
     value_of,
 )
 from gradcli.symbolic.index_elimination import gathered
-from gradcli.symbolic.indexed_factors import has_products, has_reshape, rearranged
+from gradcli.symbolic.indexed_factors import has_products, has_reshape, is_outer, rearranged
 from gradcli.symbolic.rewriting import recalled, rewrite
 from gradcli.symbolic.scalar_forms import shortest
 
@@ -307,36 +307,7 @@ def _linear(own: Expression, part: Expression, other: Expression) -> Expression 
     return None
 
 
-# -- outer products and constants -----------------------------------------------------------------
-def _outer(node: Expression) -> Expression:
-    """`u[:, None]*v` is outer(u, v), `eye(n)*v` diag(v)."""
-    if node.op != "product" or len(node.shape) != 2:
-        return node
-    coefficient, exponents = node.data
-    columns, rows, rest, eyes = [], [], [], []
-    for base, e in zip(node.args, exponents, strict=True):
-        if is_call(base, "eye") and e == ONE:
-            eyes.append(base)
-        elif is_call(base, "reshape") and base.shape == (*base.args[0].shape, 1):
-            columns.append((base.args[0], e))
-        elif len(base.shape) == 1 and not isinstance(e, Expression):
-            rows.append((base, e))
-        elif not base.shape and not (isinstance(e, Expression) and e.shape):
-            rest.append((base, e))
-        else:
-            return node
-    if len(eyes) == 1 and (columns or rows):
-        made = call("diag", [alg.product([*columns, *rows])], node.shape)
-        return alg.product([*rest, (made, ONE)], coefficient)
-    if not columns or not rows or eyes:
-        return node
-    scales, (column, row) = [], (alg.product(columns), alg.product(rows))
-    for own in (column, row):
-        scales += alg.scalars_out(own)[0]
-    made = call("outer", [alg.scalars_out(v)[1] for v in (column, row)], node.shape)
-    return alg.product([*rest, *scales, (made, ONE)], coefficient)
-
-
+# -- moments and constants -------------------------------------------------------------------------
 def _moments(node: Expression) -> Expression:
     """mean((x - mean(x))**2) is var(x); (x - mean(x))/sqrt(var(x) + eps) is layer_norm(x)."""
     if is_call(node, "mean"):
@@ -472,6 +443,7 @@ def length(expression: Expression) -> int:
 
 _products = gathered(length)
 _indices = rearranged(length, has_reshape)
+_outer = rearranged(length, is_outer)
 _summed = rearranged(length, has_products)  # after the moments, which are shorter
 RULES = (
     _indices,

@@ -187,7 +187,7 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
         "einsum('ijk,j,k->i', T, x, x)",
         {"T": (2, 3, 3), **X3},
         "x",
-        ["einsum('ikj,k->ij', T, x) + T@x"],
+        ["T@x + einsum('ikj,k->ij', T, x)"],
     ),
     # of nothing
     ("hessian", "mean(x[1:1]**2)", X3, "x", ["zeros(3, 3)"]),
