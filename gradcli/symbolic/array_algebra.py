@@ -249,6 +249,12 @@ def vector_of(own: Expression) -> Expression | None:
     return None
 
 
+def outer(a: Expression, b: Expression) -> Expression:
+    """`outer(a, b)`: scalar factors stay outside."""
+    (scales, a), (more, b) = alg.scalars_out_of_floats(a), alg.scalars_out_of_floats(b)
+    return alg.product([*scales, *more, (call("outer", [a, b], a.shape + b.shape), ONE)])
+
+
 def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expression:
     """`a @ b`: scalar factors move out, identity matrices vanish."""
     if a.shape[-1] == 0:
@@ -267,7 +273,7 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
     if len(a.shape) == len(b.shape) == 2 and a.shape[1] == b.shape[0] == 1:
         left, right = vector_of(a), vector_of(b)
         if left is not None and right is not None:
-            return call("outer", [left, right], shape)
+            return outer(left, right)
     if len(a.shape) == 1 and is_call(b, "T"):
         return matrix_product(b.args[0], a, shape)
     if is_call(a, "eye"):
@@ -286,10 +292,10 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
         return call(a.data[0], [b, *a.args[1:]], shape, a.data[1])
     if is_call(b, "outer") and len(a.shape) == 2:
         u, v = b.args
-        return call("outer", [product_of(a, u), v], shape)
+        return outer(product_of(a, u), v)
     if is_call(a, "outer") and len(b.shape) == 2:
         u, v = a.args
-        return call("outer", [u, product_of(v, b)], shape)
+        return outer(u, product_of(v, b))
     made = call("matmul", [a, b], shape)
     return _cancelled(chain(made)) or made
 

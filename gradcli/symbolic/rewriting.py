@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.array_algebra import stacked
-from gradcli.symbolic.expressions import Expression, call, is_number, order
+from gradcli.symbolic.array_algebra import matrix_product, outer, permuted, stacked
+from gradcli.symbolic.expressions import Expression, call, is_call, is_number, order
 
 # Methods that leave a number unchanged; a number's text has no methods.
 _SAME_NUMBER = ("detach", "expand", "expand_as", "reshape", "contiguous")
@@ -63,7 +63,19 @@ def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
         else alg.full(new, old.shape, alg.is_truth(old) or alg.is_integral(old))
         for new, old in zip(args, node.args, strict=True)
     )
-    return call(word, args, node.shape, options)
+    maker = _MAKERS.get("permute" if word == "T" and is_call(args[0], "einsum") else word)
+    return call(word, args, node.shape, options) if maker is None else maker(node, *args)
+
+
+# What is rebuilt by the algebra that made it: scalar factors of an operand move out, and so on.
+_MAKERS: dict[str, Callable[..., Expression]] = {
+    "matmul": lambda node, a, b: matrix_product(a, b, node.shape),
+    "dot": lambda node, a, b: matrix_product(a, b, ()),
+    "outer": lambda node, a, b: outer(a, b),
+    "permute": lambda node, own: permuted(
+        own, own.shape, [*node.data[1][0][1]] if node.data[1] else [1, 0]
+    ),
+}
 
 
 __all__ = ["rewrite"]

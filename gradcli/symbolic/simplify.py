@@ -20,9 +20,7 @@ from gradcli.symbolic.array_algebra import (
     chain,
     deviations,
     element,
-    matrix_product,
     multiplied,
-    permuted,
     place_of,
     stacked,
     transposed,
@@ -356,24 +354,6 @@ def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> flo
     return float(below.data[1].value)
 
 
-def _pulled(node: Expression) -> Expression:
-    """Move numbers to the front of matrix products: -2*X.T@y for -X.T@(2*y); reorder an einsum itself."""
-    if is_call(node, "permute", "T") and is_call(node.args[0], "einsum", "permute"):
-        own, *order = node.args[0], *(v for _, v in node.data[1])
-        return permuted(own, own.shape, list(*order) or [1, 0])
-    if not is_call(node, "matmul", "outer", "dot"):
-        return node
-    if is_call(node, "matmul") and any(is_call(a, "outer") for a in node.args):
-        a, b = node.args
-        return matrix_product(a, b, node.shape)  # outer(A@x, y) for A@outer(x, y)
-    pairs = [alg.scalars_out_of_floats(a) for a in node.args]
-    scales = [p for outer, _ in pairs for p in outer]
-    if not scales:
-        return node
-    made = call(node.data[0], [own for _, own in pairs], node.shape)
-    return alg.product([*scales, (made, ONE)])
-
-
 def _averages(node: Expression) -> Expression:
     """sum(x)/n is mean(x) for n elements, if the program itself uses means."""
     if node.op != "product" or not alg.averages.get() or not node.data[0].exact:
@@ -450,7 +430,6 @@ RULES = (
     _branches,
     _gathered,
     _outer,
-    _pulled,
     _softmaxes,
     _moments,
     _summed,
