@@ -77,13 +77,8 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
         if apart and len(apart) < len(own.args):
             rest = alg.product([p for p in powers(own) if p not in apart], own.data[0])
             return alg.product([*apart, (total(rest, shape, dim, True), ONE)])
-    product = _weighted(own, shape, axes)
-    if product is not None:
-        return (
-            reshaped(product, tuple(1 if i in axes else n for i, n in enumerate(shape)))
-            if keepdim
-            else product
-        )
+    if len(shape) == 1 and own.op == "product" and _are_vectors(own, shape):
+        return call("dot", own.args, ())
     lead = len(shape) - len(own.shape)
     count = math.prod(shape[i] for i in axes if i < lead or own.shape[i - lead] == 1)
     within = [i - lead for i in axes if i >= lead]
@@ -125,25 +120,13 @@ def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
     return None
 
 
-def _weighted(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> Expression | None:
-    """sum(a*b) as a@b, sum(A*b, 1) as A@b; `matmul` wants operands of one floating dtype."""
-    if own.op != "product" or own.data != (ONE, (ONE, ONE)) or not alg.one_dtype.get():
-        return None
-    if own.shape != shape or any(alg.is_truth(f) or alg.is_integral(f) for f in own.args):
-        return None
-    a, b = own.args
-    if len(shape) == 1:
-        return call("dot", [a, b], ()) if a.shape == b.shape == shape else None
-    if len(shape) != 2 or len(axes) != 1:
-        return None
-    if a.shape != shape:
-        a, b = b, a
-    if a.shape != shape:
-        return None
-    if axes == (1,) and b.shape == (shape[1],):
-        return matrix_product(a, b, shape[:1])
-    column = vector_of(b) if axes == (0,) and b.shape == (shape[0], 1) else None
-    return None if column is None else matrix_product(transposed(a), column, shape[1:])
+def _are_vectors(own: Expression, shape: tuple[int, ...]) -> bool:
+    """Whether a product is one of two vectors; `dot` wants operands of one floating dtype."""
+    return (
+        alg.one_dtype.get()
+        and own.data == (ONE, (ONE, ONE))
+        and all(f.shape == shape and not (alg.is_truth(f) or alg.is_integral(f)) for f in own.args)
+    )
 
 
 def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:

@@ -62,7 +62,7 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
         "sum((outer(x,x)-A)**2)",
         {**A33, **X3},
         "x",
-        ["2*((x@x + sum(x**2))*eye(3) + 4*outer(x, x) - A - A.T)"],
+        ["2*(2*x@x*eye(3) + 4*outer(x, x) - A - A.T)"],
     ),
     ("hessian", "sum(cumsum(x, 0)**2)", {"x": (4,)}, "x", ["2*triu(ones(4, 4))@tril(ones(4, 4))"]),
     ("hessian", "mean(x)", X3, "x", ["zeros(3, 3)"]),
