@@ -247,16 +247,11 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
     if outer_a or outer_b:
         return alg.product([*outer_a, *outer_b, (matrix_product(a, b, shape), ONE)])
     a, b = alg.floating(a), alg.floating(b)
-    if len(a.shape) == 2 and a.shape[0] == 1 and vector_of(a) is not None and len(b.shape) == 2:
-        row = vector_of(a)
-        assert row is not None
-        column = vector_of(b) if b.shape[0] == 1 else None
-        if column is None:
-            return reshaped(matrix_product(row, b, (shape[1],)), shape)
-    if len(a.shape) == len(b.shape) == 2 and a.shape[1] == b.shape[0] == 1:
-        left, right = vector_of(a), vector_of(b)
-        if left is not None and right is not None:
+    if len(a.shape) == len(b.shape) == 2 and (left := vector_of(a)) is not None:
+        if a.shape[1] == 1 and (right := vector_of(b)) is not None:
             return outer(left, right)
+        if a.shape[0] == 1:
+            return reshaped(matrix_product(left, b, (shape[1],)), shape)
     if len(a.shape) == 1 and is_call(b, "T"):
         return matrix_product(b.args[0], a, shape)
     if is_call(a, "eye"):
