@@ -93,6 +93,18 @@ def powers_of(term: Expression) -> list[tuple[Expression, Any]]:
     return [(term, ONE)]
 
 
+def mapped(own: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """A sum or a product with each operand changed."""
+    if own.op == "sum":
+        coefficients, constant = own.data
+        return combine([*zip(map(change, own.args), coefficients, strict=True), (one, constant)])
+    pairs = powers_of(own)
+    return product(
+        ((change(b), _exponent(change(e)) if isinstance(e, Expression) else e) for b, e in pairs),
+        own.data[0],
+    )
+
+
 def add(*terms: Expression) -> Expression:
     """The sum."""
     return combine((t, ONE) for t in terms)

@@ -73,9 +73,9 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     if chosen_ is not None:
         return chosen_
     if keepdim and own.op == "product" and own.shape == shape:
-        apart = [p for p in powers(own) if _same_along(p, shape, axes)]
+        apart = [p for p in powers_of(own) if _same_along(p, shape, axes)]
         if apart and len(apart) < len(own.args):
-            rest = alg.product([p for p in powers(own) if p not in apart], own.data[0])
+            rest = alg.product([p for p in powers_of(own) if p not in apart], own.data[0])
             return alg.product([*apart, (total(rest, shape, dim, True), ONE)])
     if len(shape) == 1 and own.op == "product" and _are_vectors(own, shape):
         return call("dot", own.args, ())
@@ -88,11 +88,6 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
         )
         return alg.scale(Number.of(count), reshaped(own, kept))
     return alg.scale(Number.of(count), summed(own, within, keepdim))
-
-
-def powers(own: Expression) -> list[tuple[Expression, Any]]:
-    """The (factor, exponent) pairs of a product."""
-    return list(zip(own.args, own.data[1], strict=True))
 
 
 def _same_along(
@@ -109,12 +104,12 @@ def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
     """(u, axes) if the expression is `u - mean(u, axes)`, else None."""
     if own.op != "sum":
         return None
-    terms = list(zip(own.args, own.data[0], strict=True))
+    terms = [(t, c) for c, t in terms_of(own)]
     for k, (mean, c) in enumerate(terms):
         if is_call(mean, "mean") and c == -ONE and mean.args[0].shape == own.shape:
             axes = axes_of(mean.data[1][0][1] if mean.data[1] else None, len(own.shape))
             kept = tuple(1 if i in axes else n for i, n in enumerate(own.shape))
-            rest = alg.combine([*terms[:k], *terms[k + 1 :], (alg.one, own.data[1])])
+            rest = alg.combine([*terms[:k], *terms[k + 1 :]])
             if rest is mean.args[0] and mean.shape == kept[len(kept) - len(mean.shape) :]:
                 return rest, axes
     return None
@@ -151,30 +146,26 @@ def _as_sum(own: Expression) -> Expression:
     return alg.scale(share, total(inner, inner.shape, dim, bool(keepdim)))
 
 
-def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
+def summed(own: Expression, axes: Sequence[int], keepdim: bool, word: str = "sum") -> Expression:
     """`sum(own, axes)` of an expression in full shape; a result of one element drops its dimensions."""
-    if own.op == "array":
+    if own.op == "array" and word == "sum":
         sums = np.asarray(own.data).sum(tuple(axes), keepdims=keepdim)
         same = sums.size and (sums == sums.flat[0]).all()
         return number(sums.flat[0]) if same else array(sums)
     if is_call(own, "T") and len(axes) == 1 and not keepdim:
-        return summed(own.args[0], [1 - axes[0]], False)
-    chosen = set(axes)
-    left = [n for i, n in enumerate(own.shape) if i not in chosen]
-    if all(n == 1 for n in left):
-        if is_call(own, "diagonal") and not own.data[1] and not keepdim:
+        return summed(own.args[0], [1 - axes[0]], False, word)
+    left = [1 if i in axes else n for i, n in enumerate(own.shape)]
+    shape = tuple(n for i, n in enumerate(left) if keepdim or i not in axes)
+    if math.prod(left) == 1:
+        if is_call(own, "diagonal") and not own.data[1] and not keepdim and word == "sum":
             return call("trace", own.args, ())
-        inner = own.args[0] if is_call(own, "reshape", "T", "permute", "sum") else own
-        found = call("sum", [inner], ())
-        return found if keepdim else reshaped(found, tuple(left))
-    if keepdim:
-        shape = tuple(1 if i in chosen else n for i, n in enumerate(own.shape))
-    else:
-        shape = tuple(n for i, n in enumerate(own.shape) if i not in chosen)
+        inner = own.args[0] if is_call(own, "reshape", "T", "permute", word) else own
+        found = call(word, [inner], ())
+        return found if keepdim else reshaped(found, shape)
     options: list[tuple[str, Any]] = [("", axes[0] if len(axes) == 1 else tuple(axes))]
     if keepdim:
         options.append(("", True))
-    return call("sum", [own], shape, options)
+    return call(word, [own], shape, options)
 
 
 def eye(n: int) -> Expression:
@@ -369,10 +360,8 @@ def transposed(own: Expression) -> Expression:
         a, b = own.args
         return matrix_product(transposed(b), transposed(a), own.shape[::-1])
     if own.op == "sum" and all(t.shape == own.shape for t in own.args):
-        coefficients, fixed = own.data
-        turned = [transposed(t) for t in own.args]
-        made = alg.combine([*zip(turned, coefficients, strict=True), (alg.one, fixed)])
-        if made is own or not any(is_call(alg.split(t)[1], "T") for t in turned):
+        made = alg.mapped(own, transposed)
+        if made is own or not any(is_call(t, "T") for t in made.args):
             return made
     return call("T", [own], own.shape[::-1])
 
@@ -425,39 +414,24 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
     kept = _squeezed(own, shape)
     if kept is not None:
         return kept
-    if is_call(own, "sum"):
-        # sum(x, 1).reshape(n, 1) is sum(x, 1, keepdim=True), and the other way round
-        axes = axes_of(own.data[1][0][1] if own.data[1] else None, len(own.args[0].shape))
-        for keepdim in (False, True):
-            found = summed(own.args[0], axes, keepdim)
-            if found.shape == shape:
-                return found
     return call("reshape", [own], shape, [("", shape)])
 
 
 def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:
-    """The expression with `keepdim` of its means changed so that it has this shape."""
-    if not own.shape:
+    """The expression with `keepdim` of its sums and means changed so that it has this shape."""
+    if own.shape in ((), shape):
         return own
-    if is_call(own, "mean") and own.data[1] and own.shape != shape:
-        dim = own.data[1][0][1]
-        keepdim = len(shape) == len(own.args[0].shape)
-        axes = axes_of(dim, len(own.args[0].shape))
-        left = [1 if i in axes else n for i, n in enumerate(own.args[0].shape)]
-        plain = tuple(left if keepdim else (n for i, n in enumerate(left) if i not in axes))
-        options = [("", dim), *([("", True)] if keepdim else [])]
-        return call("mean", own.args, shape, options) if plain == shape else None
+    if is_call(own, "sum", "mean"):
+        inner = own.args[0]
+        axes = axes_of(own.data[1][0][1], len(inner.shape))
+        both = (summed(inner, axes, keepdim, own.data[0]) for keepdim in (False, True))
+        return next((found for found in both if found.shape == shape), None)
     if own.op not in ("sum", "product") or any(a.shape not in ((), own.shape) for a in own.args):
         return None
-    args = [_squeezed(a, shape) for a in own.args]
-    if any(a is None for a in args):
+    args = {a: _squeezed(a, shape) for a in own.args}
+    if None in args.values() or len(own.parts) > len(own.args):
         return None
-    pairs: Any = zip(args, own.data[own.op == "product"], strict=True)
-    if own.op == "sum":
-        return alg.combine([*zip(args, own.data[0], strict=True), (alg.one, own.data[1])])  # type: ignore[list-item]
-    if any(isinstance(e, Expression) for e in own.data[1]):
-        return None
-    return alg.product(pairs, own.data[0])
+    return alg.mapped(own, lambda a: args.get(a) or a)
 
 
 def inverse(own: Expression) -> Expression:

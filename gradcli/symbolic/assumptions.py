@@ -277,11 +277,9 @@ class Assumptions:
             return own
         if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
             return multiplied([self._turned(f) for f in chain(own)[::-1]])
-        if own.op == "sum" and all(t.shape == own.shape for t in own.args):
-            coefficients, constant = own.data
-            if any(map(self.symmetric, own.args)):
-                terms = [(self._turned(t), c) for t, c in zip(own.args, coefficients, strict=True)]
-                return alg.combine([*terms, (alg.one, constant)])
+        same = own.op == "sum" and all(t.shape == own.shape for t in own.args)
+        if same and any(map(self.symmetric, own.args)):
+            return alg.mapped(own, self._turned)
         return transposed(own)
 
     def _dot(self, a: Expression, b: Expression) -> Expression:
@@ -406,12 +404,7 @@ class Assumptions:
                     return 0
             return found
         if node.op == "sum":
-            coefficients, constant = node.data
-            signs = [
-                self.sign(t) * (-1 if c.negative else 1)
-                for t, c in zip(node.args, coefficients, strict=True)
-            ]
-            signs += [] if constant == ZERO else [-1 if constant.negative else 1]
+            signs = [self.sign(t) * (-1 if c.negative else 1) for c, t in alg.terms_of(node)]
             return signs[0] if len(set(signs)) == 1 else 0
         if is_call(node, "sum", "mean", "T", "expand", "reshape", "select", "slice"):
             return 0 if 0 in node.args[0].shape else self.sign(node.args[0])

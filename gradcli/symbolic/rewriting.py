@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import matrix_product, outer, permuted, stacked
@@ -25,23 +24,11 @@ def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expre
 
 
 def _rebuilt(node: Expression, made: dict[Expression, Expression]) -> Expression:
-    args = tuple(made[a] for a in node.args)
-    if node.op == "product":
-        coefficient, exponents = node.data
-        powers = [made[e] if isinstance(e, Expression) else e for e in exponents]
-        if args == node.args and all(a is b for a, b in zip(powers, exponents, strict=True)):
-            return node
-        pairs: list[Any] = [
-            (a, p.data if isinstance(p, Expression) and p.op == "number" else p)
-            for a, p in zip(args, powers, strict=True)
-        ]
-        return alg.product(pairs, coefficient)
-    if args == node.args:
+    if all(made[p] is p for p in node.parts):
         return node
-    if node.op == "sum":
-        coefficients, constant = node.data
-        return alg.combine([*zip(args, coefficients, strict=True), (alg.one, constant)])
-    return recalled(node, args)
+    if node.op in ("sum", "product"):
+        return alg.mapped(node, made.__getitem__)
+    return recalled(node, tuple(made[a] for a in node.args))
 
 
 def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:

@@ -21,6 +21,7 @@ from gradcli.symbolic.array_algebra import (
     of_dtype,
     permuted,
     reshaped,
+    summed,
     total,
     transposed,
     unit,
@@ -81,16 +82,7 @@ def _mean(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     axes = axes_of(dim, len(shape))
     if not own.shape and all(shape[i] for i in axes):  # the mean of nothing is nan
         return args[0]  # type: ignore[no-any-return]
-    options: list[tuple[str, Any]] = []
-    if len(axes) == len(shape):  # one number, maybe with dimensions of size 1
-        found = call("mean", [full(own, shape)], ())
-        return alg.product([*outer, (found, ONE)])
-    if keepdim or len(axes) != len(shape):
-        options.append(("", axes[0] if len(axes) == 1 else axes))
-        if keepdim:
-            options.append(("", True))
-    found = call("mean", [full(own, shape)], made.outputs[0].shape, options)
-    return alg.product([*outer, (found, ONE)]) if outer else found
+    return alg.product([*outer, (summed(full(own, shape), axes, keepdim, "mean"), ONE)])
 
 
 def _moment(word: str) -> Handler:
