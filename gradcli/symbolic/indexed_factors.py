@@ -349,7 +349,7 @@ class IndexedFactors:
         scaled = alg.scale(number(equal).data, term.number)
         return Term(scaled, term.factors, tuple(found.get(c, ()) for c in out))
 
-    def along(self, own: Expression, dim: int, rows: Expression, front: str = "y") -> list[Term]:
+    def along(self, own: Expression, dim: int, rows: Expression, front: str) -> list[Term]:
         """The product of a matrix with one dimension of an expression."""
         word = LETTERS[: len(own.shape)]
         c = word[dim % len(word)]
@@ -561,50 +561,32 @@ def _ones(*shape: int) -> Expression:
     return call("ones", [], shape, [("", shape)])
 
 
-def _selected(maps: IndexedFactors, node: Expression) -> list[Term]:
-    (own,), ((_, dim), (_, place)) = node.args, node.data[1]
-    return maps.along(own, dim, unit(place, own.shape[dim]), "")
-
-
-def _sliced(maps: IndexedFactors, node: Expression) -> list[Term]:
-    (own,), (dim, *places) = node.args, [v for _, v in node.data[1]]
-    return maps.along(own, dim, rows_of_eye(own.shape[dim], node.shape[dim], *places))
-
-
 def _moved(maps: IndexedFactors, node: Expression) -> list[Term]:
-    """roll, flip and cumsum along one dimension: what they make of the rows of the identity."""
-    (own,), word, options = node.args, node.data[0], [v for _, v in node.data[1]]
-    dims = axes_of(options[-1] if word != "roll" or len(options) > 1 else None, len(own.shape))
-    if len(dims) != 1:
-        raise _no_formula(node)
-    n = own.shape[dims[0]]
-    if word == "flip" and is_call(own, "cumsum") and is_call(own.args[0], "flip"):  # cumsum's slope
-        rows, own = call("triu", [_ones(n, n)], (n, n)), own.args[0].args[0]
-    elif word == "cumsum":
-        rows = call("tril", [_ones(n, n)], (n, n))
-    elif word == "flip":
-        rows = call("flip", [eye(n)], (n, n), [("", (0,))])
-    else:
-        rows = call("roll", [eye(n)], (n, n), [("shifts", options[0]), ("dims", (0,))])
-    return maps.along(own, dims[0], rows)
-
-
-def _indexed(maps: IndexedFactors, node: Expression) -> list[Term]:
-    """The selection of elements by an index that does not depend on the variable."""
+    """What takes or moves elements along one dimension: what it makes of the rows of the identity."""
     own, *given = node.args
-    if not is_call(node, "index"):
-        dim = next(v for k, v in node.data[1] if k == "") % len(own.shape)
-        given = [call(":", [], ())] * dim + given
-        if is_call(node, "gather") and len(own.shape) != 1:
-            raise _no_formula(node)
-    places = [k for k, v in enumerate(given) if not is_call(v, ":")]
-    if len(places) != 1 or any(map(maps.depends, given)):
+    word, options = node.data
+    if word == "index":
+        dims = tuple(k for k, v in enumerate(given) if not is_call(v, ":"))
+        given = [given[k] for k in dims]
+    else:
+        named = [v for k, v in options if k in ("", "dim", "dims")]
+        dims = axes_of(named[0] if named else None, len(own.shape))
+    if len(dims) != 1 or any(map(maps.depends, given)) or (word == "gather" and own.shape[1:]):
         raise _no_formula(node)
-    (dim,) = places
-    n, count_ = own.shape[dim], len(node.shape) - len(own.shape) + 1
-    shape = node.shape[dim : dim + count_]
-    rows = call("index", [eye(n), given[dim]], (*shape, n))
-    return maps.along(own, dim, rows, LETTERS[-count_:] if count_ else "")
+    n, count_ = own.shape[dims[0]], len(node.shape) - len(own.shape) + 1
+    shape = (*node.shape[dims[0] : dims[0] + count_], n)
+    if word == "flip" and is_call(own, "cumsum") and is_call(own.args[0], "flip"):  # cumsum's slope
+        rows, own = call("triu", [_ones(n, n)], shape), own.args[0].args[0]
+    elif word == "cumsum":
+        rows = call("tril", [_ones(n, n)], shape)
+    elif word == "roll":
+        rows = call("roll", [eye(n)], shape, [options[0], ("dims", (0,))])
+    elif given:
+        rows = call("index", [eye(n), *given], shape)
+    else:
+        first = ("", (0,) if word == "flip" else 0)
+        rows = call(word, [eye(n)], shape, [first, *options[1:]]) if n > 1 else _ones(*shape)
+    return maps.along(own, dims[0], rows, LETTERS[len(LETTERS) - count_ :])
 
 
 def _written(maps: IndexedFactors, node: Expression) -> list[Term]:
@@ -698,10 +680,7 @@ _CALLS: dict[str, Handler] = {
     **dict.fromkeys(("T", "permute"), _permuted),
     "reshape": _reshaped,
     "diagonal": _diagonal,
-    "select": _selected,
-    "slice": _sliced,
-    **dict.fromkeys(("cumsum", "roll", "flip"), _moved),
-    **dict.fromkeys(("index", "gather", "index_select"), _indexed),
+    **dict.fromkeys("select slice cumsum roll flip index gather index_select".split(), _moved),
     **dict.fromkeys(
         "select_scatter slice_scatter index_put index_add scatter scatter_add".split(), _written
     ),
