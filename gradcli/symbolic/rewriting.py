@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.array_algebra import matrix_product, outer, permuted, stacked
+from gradcli.symbolic.array_algebra import matrix_product, outer, permuted, stacked, total
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, order
 
 # Methods that leave a number unchanged; a number's text has no methods.
@@ -54,11 +55,17 @@ def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
     return call(word, args, node.shape, options) if maker is None else maker(node, *args)
 
 
+def _dims(options: Sequence[tuple[str, Any]]) -> tuple[Any, bool]:
+    """(dim, keepdim) of a sum."""
+    return (options[0][1] if options else None), len(options) > 1
+
+
 # What is rebuilt by the algebra that made it: scalar factors of an operand move out, and so on.
 _MAKERS: dict[str, Callable[..., Expression]] = {
     "matmul": lambda node, a, b: matrix_product(a, b, node.shape),
     "dot": lambda node, a, b: matrix_product(a, b, ()),
     "outer": lambda node, a, b: outer(a, b),
+    "sum": lambda node, own: total(own, own.shape, *_dims(node.data[1])),
     "permute": lambda node, own: permuted(
         own, own.shape, [*node.data[1][0][1]] if node.data[1] else [1, 0]
     ),

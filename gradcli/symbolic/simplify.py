@@ -243,66 +243,32 @@ def _turned(node: Expression) -> Expression:
 
 # -- softmax --------------------------------------------------------------------------------------
 def _softmaxes(node: Expression) -> Expression:
-    """exp(u)/sum(exp(u)) as softmax(u)."""
+    """exp(u)/sum(exp(u)) as softmax(u); the sum cancels where the exponentials are factors, A@exp(u) too."""
     if node.op != "product":
         return node
-    pairs = dict(zip(node.args, node.data[1], strict=True))
-    changed = False
-    for below, e in list(pairs.items()):
+    for below, e in powers_of(node):
         over = isinstance(e, Number) and e.integer is not None and e.negative
-        if over and is_call(below, "sum") and is_call(below.args[0], "exp"):
-            changed |= _softmax(pairs, below)
-    return alg.product(pairs.items(), node.data[0]) if changed else node
-
-
-def _softmax(pairs: dict[Expression, Any], total: Expression) -> bool:
-    """Replace each exp(u)/total by softmax(u), in place; whether there was one."""
-    over = total.args[0]
-    u = over.args[0]
-    options = [v for _, v in total.data[1]]
-    if len(u.shape) == 1 and not options:
-        dim = 0
-    elif len(options) == 2 and isinstance(options[0], int) and options[1]:
-        dim = options[0]
-    else:
-        return False
-    made = call("softmax", [u], u.shape, [("", dim)])
-    changed = False
-    for base, e in list(pairs.items()):
-        if e != ONE:
+        if not over or not is_call(below, "sum") or not is_call(below.args[0], "exp"):
             continue
-        found = made if base is over else _linear(base, over, made) if not options else None
-        if found is None:
+        own, options = below.args[0], [v for _, v in below.data[1]]
+        if len(own.shape) != 1 and not (options[1:] and isinstance(options[0], int)):
             continue
-        changed = True
-        del pairs[base]
-        pairs[found] = pairs.get(found, ZERO) + ONE
-        pairs[total] = pairs[total] + ONE
-        if pairs[total] == ZERO:
-            del pairs[total]
-            break
-    return changed
+        soft = call("softmax", own.args, own.shape, [("", options[0] if options else 0)])
+        for base, _ in powers_of(node):
+            made = (
+                _replaced(node, base, own, alg.multiply(soft, below)) if base is not below else node
+            )
+            if dict(powers_of(made)).get(below) != dict(powers_of(node)).get(below):
+                node = made
+    return node
 
 
-def _linear(own: Expression, part: Expression, other: Expression) -> Expression | None:
-    """The expression, linear in `part`, with `other` in its place; None if `part` is no factor."""
-    if own is part:
-        return other
-    if own.op == "product":
-        for k, (base, e) in enumerate(zip(own.args, own.data[1], strict=True)):
-            found = _linear(base, part, other) if e == ONE else None
-            if found is not None:
-                rest = zip(own.args, own.data[1], strict=True)
-                pairs = [(found if i == k else b, x) for i, (b, x) in enumerate(rest)]
-                return alg.product(pairs, own.data[0])
-        return None
-    if is_call(own, "matmul", "outer", "T", "dot", "sum"):
-        for k, arg in enumerate(own.args):
-            found = _linear(arg, part, other)
-            if found is not None:
-                args = [*own.args[:k], found, *own.args[k + 1 :]]
-                return call(own.data[0], args, own.shape, own.data[1])
-    return None
+def _replaced(
+    node: Expression, place: Expression, own: Expression, other: Expression
+) -> Expression:
+    """A product with a part of one of its factors replaced."""
+    changed = rewrite(place, lambda n: other if n is own else n)
+    return alg.mapped(node, lambda b: changed if b is place else b)
 
 
 # -- moments and constants -------------------------------------------------------------------------
