@@ -12,7 +12,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic import matrix_chains
 from gradcli.symbolic.algebra import powers_of, terms_of
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
@@ -88,7 +87,7 @@ def _shortest(expression: Expression) -> Expression:
 
 def _last(node: Expression) -> Expression:
     """Absorb signs into matrix products, and make operands floating where a function needs it."""
-    node = matrix_chains.without_sign(node)
+    node = without_sign(node)
     if node.op != "call" or node.data[0] not in FLOATING | WRITING:
         return node
     places = node.args[1:2] if node.data[0] in WRITING else ()
@@ -225,12 +224,12 @@ def _is_positive(e: Any) -> bool:
 def _traces(node: Expression) -> Expression:
     """A sum of traces that are equal: trace(A@B) is trace(B@A), and trace(B.T@A.T)."""
     if node.op == "sum" and any(is_call(b, "trace") for t in node.args for b, _ in powers_of(t)):
-        made = rewrite(node, _turned)
+        made = rewrite(node, _least_turn)
         return made if made.op != "sum" or len(made.args) < len(node.args) else node
     return node
 
 
-def _turned(node: Expression) -> Expression:
+def _least_turn(node: Expression) -> Expression:
     """Of the turns of a product in a trace the one whose factors come first."""
     if not is_call(node, "trace"):
         return node
@@ -372,6 +371,88 @@ def _at_unit(term: Expression) -> Expression | None:
     return alg.product([(unit, ONE), *rest], alg.split(term)[0])
 
 
+# -- transposes and association -------------------------------------------------------------------
+def transposes(node: Expression) -> Expression:
+    """A.T@B.T as (B@A).T, and a sum of transposes as the transpose of a sum."""
+    if node.op == "sum" and len(node.shape) == 2 and len(node.args) > 1:
+        coefficients, constant = node.data
+        if constant == ZERO and all(_is_turned(t) for t in node.args):
+            terms = [(_flipped(t), c) for t, c in zip(node.args, coefficients, strict=True)]
+            return call("T", [alg.combine(terms)], node.shape)
+        return node
+    if not is_call(node, "matmul") or len(node.shape) != 2:
+        return node
+    factors = chain(node)
+    turned = sum(is_call(f, "T") for f in factors)
+    straight = sum(not is_call(f, "T") and transposed(f) is not f for f in factors)
+    if 1 + straight < turned and all(len(f.shape) == 2 for f in factors):
+        inner = multiplied([transposed(f) for f in factors[::-1]])
+        return call("T", [inner], node.shape)
+    return node
+
+
+def _is_turned(term: Expression) -> bool:
+    """Whether it is a transpose, up to scalar factors."""
+    return is_call(alg.scalars_out(term)[1], "T")
+
+
+def _flipped(term: Expression) -> Expression:
+    outer, own = alg.scalars_out(term)
+    return alg.product([*outer, (own.args[0], ONE)])
+
+
+def associated(node: Expression) -> Expression:
+    """A@(B@C) as A@B@C, if that takes no more multiplications."""
+    if not is_call(node, "matmul") or not all(len(a.shape) == 2 for a in node.args):
+        return node
+    a, right = node.args
+    if not is_call(right, "matmul") or not all(len(f.shape) == 2 for f in right.args):
+        return node
+    b, c = right.args
+    n, k, m, p = *a.shape, *c.shape
+    if n * k * m + n * m * p > k * m * p + n * k * p:
+        return node
+    left = associated(call("matmul", [a, b], (n, m)))
+    return call("matmul", [left, c], node.shape)
+
+
+# -- signs ----------------------------------------------------------------------------------------
+def without_sign(node: Expression) -> Expression:
+    """-2*(x - y) as 2*(y - x), -(x - y)@A as (y - x)@A."""
+    if node.op != "product" or not node.data[0].negative:
+        return node
+    coefficient, exponents = node.data
+    pairs = list(zip(node.args, exponents, strict=True))
+    for place, (base, e) in enumerate(pairs):
+        if not isinstance(e, Number) or e.integer is None or e.integer % 2 == 0:
+            continue
+        found = _opposite(base)
+        if found is not None:
+            pairs[place] = (found, e)
+            return alg.product(pairs, -coefficient)
+    return node
+
+
+def _opposite(own: Expression) -> Expression | None:
+    """The negated expression if it is as short, y - x for x - y, else None."""
+    if own.op == "sum":
+        numbers = [*own.data[0], own.data[1]]
+        positive = [n for n in numbers if not n.negative and n != ZERO]
+        negative = [n for n in numbers if n.negative]
+        return alg.negate(own) if len(negative) >= len(positive) > 0 else None
+    if own.op == "product":
+        turned = without_sign(alg.negate(own))
+        return None if turned.op == "product" and turned.data[0].negative else turned
+    if is_call(own, "matmul", "outer", "T", "dot"):
+        for place, part in enumerate(own.args):
+            found = _opposite(part)
+            if found is not None:
+                args = [*own.args[:place], found, *own.args[place + 1 :]]
+                return call(own.data[0], args, own.shape, own.data[1])
+    return None
+
+
+# -- the passes ------------------------------------------------------------------------------------
 _lengths: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
 
 
@@ -403,8 +484,8 @@ RULES = (
     _units,
     _averages,
     _traces,
-    matrix_chains.transposes,
-    matrix_chains.associated,
+    transposes,
+    associated,
 )
 
 
