@@ -555,7 +555,7 @@ def _spread(expression: Expression) -> Expression:
 
 
 def _calls(expression: Expression) -> int:
-    return sum(node.op == "call" for node in order([expression]))
+    return sum(node.op == "call" and node.args != () for node in order([expression]))
 
 
 def _sized(
