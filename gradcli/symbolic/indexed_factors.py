@@ -269,15 +269,7 @@ class IndexedFactors:
         made = Term(term.number, (), self.of_parts(term.out))
         for own, labels in term.factors:
             dims = self.of_parts(tuple((k,) for k in labels))
-            if is_call(own, "eye") and len(dims[0]) != len(dims[1]):
-                short, long = sorted(dims, key=len)
-                self.parts[short[0]] = tuple(self.label(self.sizes[k]) for k in long)
-                return self.split_up(term)
-            if is_call(own, "eye") and len(dims[0]) > 1:
-                for pair in zip(*dims, strict=True):
-                    made = self.attached(made, eye(self.sizes[pair[0]]), tuple((k,) for k in pair))
-            else:
-                made = self.attached(made, own, dims)
+            made = self.attached(made, own, dims)
         return made
 
     def tied(self, term: Term, a: Labels, b: Labels, n: int) -> tuple[Term, Labels]:
