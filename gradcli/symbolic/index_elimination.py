@@ -294,26 +294,22 @@ def _times(a: Expression, b: Expression, last: bool = True, first: bool = True) 
 
 # -- a sum of terms -------------------------------------------------------------------------------
 def eliminated(terms: Iterable[Product], shape: Shape) -> list[Product]:
-    """The terms with as few factors as it takes; terms that differ in one factor become one.
-
-    First those that differ in the weights of a diagonal, then sums of outer products with one vector.
-    """
+    """The terms with as few factors as it takes; terms that differ in one factor become one."""
     rank = len(shape)
-    found = [_reduced(t, rank) for term in terms for t in _spread(term)]
-    for stage in range(3):
-        waiting, found = found[::-1], []
-        while waiting:
-            made = waiting.pop()
-            if is_number(made.number, 0):
-                continue
-            for at, other in enumerate(found):
-                one = _joined(other, made, shape, stage)
-                if one is not None:
-                    del found[at]
-                    waiting.append(_reduced(one, rank))
-                    break
-            else:
-                found.append(made)
+    waiting = [_reduced(t, rank) for term in terms for t in _spread(term)][::-1]
+    found: list[Product] = []
+    while waiting:
+        made = waiting.pop()
+        if is_number(made.number, 0):
+            continue
+        for at, other in enumerate(found):
+            one = _joined(other, made, shape)
+            if one is not None:
+                del found[at]
+                waiting.append(_reduced(one, rank))
+                break
+        else:
+            found.append(made)
     return found
 
 
@@ -360,19 +356,13 @@ def _ordered(term: Product, rank: int) -> Product:
     return Product(term.number, tuple((f, tuple(names[k] for k in ks)) for f, ks in factors))
 
 
-def _joined(one: Product, two: Product, shape: Shape, stage: int) -> Product | None:
-    """Two terms as one, if they differ in one factor, or in a vector that one of them lacks.
-
-    stage: which may, in the order in which sums are shortest.
-    """
+def _joined(one: Product, two: Product, shape: Shape) -> Product | None:
+    """Two terms as one, if they differ in one factor, or in a vector that one of them lacks."""
     common, mine, other = _compared(one, two)
     labels = {labels for _, labels in (*mine, *other)}
     if len(mine) > 1 or len(other) > 1 or len(labels) > 1:
         return None
     (place,) = labels or [()]
-    tied = any(is_call(f, "eye") or len(ks) > 1 for f, ks in one.factors)
-    if stage < 2 and place and len(shape) == 2 and not (tied or (stage and place == (0,))):
-        return None
     if len(mine) != len(other) and len(place) != 1:
         return None
     apart = [f for f, _ in (*mine, *other)]
