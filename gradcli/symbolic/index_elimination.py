@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
-    element,
     eye,
     matrix_product,
     permuted,
@@ -87,7 +86,7 @@ class _Elimination:
             while self.waiting:
                 self.open(*self.waiting.pop())
             changed = merge and any(
-                step() for step in (self.same, self.alone, self.vectors, self.matrices)
+                step() for step in (self.units, self.same, self.alone, self.vectors, self.matrices)
             )
         return Product(alg.product(self.scale), tuple(self.factors))
 
@@ -195,20 +194,28 @@ class _Elimination:
                     found.setdefault(k, []).append(at)
         yield from found.items()
 
+    def units(self) -> bool:
+        """A unit vector takes one element of what else has its label; summed over, it is gone."""
+        for p, (own, labels) in enumerate(self.factors):
+            if not isinstance(place := place_of(own), int):
+                continue
+            others = [q for q, (_, ks) in enumerate(self.factors) if q != p and labels[0] in ks]
+            if others or labels[0] >= self.rank:
+                self.waiting += [_selected(*self.factors[q], labels[0], place) for q in others]
+                gone = others if labels[0] < self.rank else [*others, p]
+                self.factors = [f for q, f in enumerate(self.factors) if q not in gone]
+                return True
+        return False
+
     def same(self) -> bool:
         """Multiply two factors that have the same labels."""
         for (p, (a, ka)), (q, (b, kb)) in combinations(enumerate(self.factors), 2):
-            if set(ka) != set(kb) or (len(ka) > 2 and ka != kb) or is_call(a, "eye"):
+            if (
+                set(ka) != set(kb)
+                or (len(ka) > 2 and ka != kb)
+                or any(is_call(f, "eye") for f in (a, b))
+            ):
                 continue
-            if is_call(b, "eye"):
-                continue
-            if (_index_of(a) is None) != (_index_of(b) is None):
-                one, other = (a, b) if _index_of(a) is not None else (b, a)
-                self.scale.append((element(other, place_of(one) or 0), ONE))
-                return self.merged((p, q), one, ka)
-            if _index_of(a) is not None:
-                self.scale.append((number(int(_index_of(a) == _index_of(b))), ONE))
-                return self.merged((p, q), a, ka)
             if len(ka) == 1 and ka[0] >= self.rank and self.uses(ka[0]) == 2:
                 self.factors = [f for k, f in enumerate(self.factors) if k not in (p, q)]
                 self.waiting.append((call("dot", [alg.floating(a), alg.floating(b)], ()), ()))
@@ -224,14 +231,8 @@ class _Elimination:
         return sum(k in ks for _, ks in self.factors)
 
     def alone(self) -> bool:
-        """Sum over a label that one factor has, and select at the index of a row of the identity."""
-        for k, places in self.within():
-            for p in places:
-                if (index := _index_of(self.factors[p][0])) is not None:
-                    for q in set(places) - {p}:
-                        self.waiting.append(_selected(*self.factors[q], k, index))
-                    self.factors = [f for q, f in enumerate(self.factors) if q not in places]
-                    return True
+        """Sum over a label that one factor has."""
+        for _, places in self.within():
             if len(places) == 1:
                 own, labels = self.factors[places[0]]
                 axes = [d for d, n in enumerate(labels) if n >= self.rank and self.uses(n) == 1]
@@ -276,13 +277,13 @@ class _Elimination:
         return False
 
 
-def _selected(own: Expression, labels: Labels, k: int, index: int) -> Factor:
+def _selected(own: Expression, labels: Labels, k: int, place: int) -> Factor:
     """A factor at one index of one dimension."""
-    if _index_of(own) is not None:
-        return (alg.one if _index_of(own) == index else alg.zero), ()
+    if (index := _index_of(own)) is not None:
+        return number(int(index == place % own.shape[0])), ()
     axis = labels.index(k)
     shape = own.shape[:axis] + own.shape[axis + 1 :]
-    made = call("select", [own], shape, [("", axis), ("", index)])
+    made = call("select", [own], shape, [("", axis), ("", place)])
     return made, tuple(n for n in labels if n != k)
 
 
