@@ -467,10 +467,6 @@ def _expanded(maps: IndexedFactors, node: Expression) -> list[Term]:
     return maps.widened(node.args[-1 if is_call(node, "full_like") else 0], node.shape)
 
 
-def _passed(maps: IndexedFactors, node: Expression) -> list[Term]:
-    return maps.widened(node.args[0], node.shape)
-
-
 def _where(maps: IndexedFactors, node: Expression) -> list[Term]:
     condition, *branches = node.args
     if maps.depends(condition):
@@ -488,17 +484,13 @@ def _triangle(maps: IndexedFactors, node: Expression) -> list[Term]:
     return [maps.weighed(t, mask, node.shape) for t in maps.terms(node.args[0])]
 
 
-def _logarithmic(word: str) -> Handler:
-    """The handler of `xlogy` and its like, which are linear in the first argument."""
-
-    def handle(maps: IndexedFactors, node: Expression) -> list[Term]:
-        a, b = node.args
-        if maps.depends(b):
-            raise _no_formula(node)
-        weight = alg.function(word, b)
-        return [maps.weighed(t, weight, node.shape) for t in maps.widened(a, node.shape)]
-
-    return handle
+def _logarithmic(maps: IndexedFactors, node: Expression) -> list[Term]:
+    """`xlogy` and its like, which are linear in the first argument."""
+    a, b = node.args
+    if maps.depends(b):
+        raise _no_formula(node)
+    weight = alg.function(node.data[0], alg.one, b)
+    return [maps.weighed(t, weight, node.shape) for t in maps.widened(a, node.shape)]
 
 
 # -- dimensions -----------------------------------------------------------------------------------
@@ -663,12 +655,10 @@ _CALLS: dict[str, Handler] = {
     "linalg.solve": _solve,
     "sum": _sum,
     "mean": _mean,
-    **dict.fromkeys(("expand", "expand_as", "full_like"), _expanded),
-    **dict.fromkeys(("detach", "float"), _passed),
+    **dict.fromkeys(("expand", "expand_as", "full_like", "detach", "float"), _expanded),
     "where": _where,
     **dict.fromkeys(("tril", "triu"), _triangle),
-    "xlogy": _logarithmic("log"),
-    "special.xlog1py": _logarithmic("log1p"),
+    **dict.fromkeys(("xlogy", "special.xlog1py"), _logarithmic),
     **dict.fromkeys(("T", "permute"), _permuted),
     "reshape": _reshaped,
     "diagonal": _diagonal,

@@ -120,16 +120,10 @@ def _matmul(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _dot(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    shape = shape_of(made.args[0])
-    if shape == (0,):
-        return alg.zero
-    outer_a, a = alg.scalars_out(args[0])
-    outer_b, b = alg.scalars_out(args[1])
-    if a.shape != shape or b.shape != shape:
-        found = total(alg.multiply(a, b), shape, None, False)
-    else:
-        found = matrix_product(a, b, ())
-    return alg.product([*outer_a, *outer_b, (found, ONE)])
+    (a, b), shape = args, shape_of(made.args[0])
+    if a.shape == b.shape == shape != (0,):
+        return matrix_product(a, b, ())
+    return total(alg.multiply(a, b), shape, None, False)
 
 
 def _transpose(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
