@@ -258,23 +258,20 @@ class _Elimination:
 
     def matrices(self) -> bool:
         """Multiply two matrices."""
-        waiting = []
-        for k, places in self.within():
-            if len(places) == 2 and all(len(self.factors[p][1]) == 2 for p in places):
-                (a, ka), (b, kb) = (self.factors[p] for p in places)
-                left = ka[0] if ka[1] == k else ka[1]
-                right = kb[0] if kb[1] == k else kb[1]
-                waiting.append((k, places, left, right))
-        for k, places, left, right in sorted(waiting, key=lambda w: w[0]):
-            (a, ka), (b, kb) = (self.factors[p] for p in places)
-            if max(left, right) < self.rank < 3:
-                turned = left > right
-            else:  # rather than the product of transposes
-                turned = ka[0] == kb[1] == k
-            if turned:
-                return self.merged(places, _times(b, a, kb[1] == k, ka[0] == k), (right, left))
-            return self.merged(places, _times(a, b, ka[1] == k, kb[0] == k), (left, right))
-        return False
+        ranks = [len(labels) for _, labels in self.factors]
+        pairs = [(k, ps) for k, ps in self.within() if [ranks[p] for p in ps] == [2, 2]]
+        if not pairs:
+            return False
+        k, places = min(pairs)
+        (a, ka), (b, kb) = (self.factors[p] for p in places)
+        left, right = (labels[labels[0] == k] for labels in (ka, kb))
+        if max(left, right) < self.rank < 3:
+            turned = left > right
+        else:  # rather than the product of transposes
+            turned = ka[0] == kb[1] == k
+        if turned:
+            return self.merged(places, _times(b, a, kb[1] == k, ka[0] == k), (right, left))
+        return self.merged(places, _times(a, b, ka[1] == k, kb[0] == k), (left, right))
 
 
 def _selected(own: Expression, labels: Labels, k: int, place: int) -> Factor:
@@ -510,20 +507,17 @@ def _expression(term: Product, shape: Shape) -> Expression:
 def _through_diagonals(factors: list[Factor], rank: int) -> list[Factor]:
     """Two matrices with a vector between them as one: A@diag(v)@B."""
     for k in {k for _, ks in factors for k in ks if k >= rank}:
-        vectors = [f for f in factors if f[1] == (k,)]
-        pair = [f for f in factors if k in f[1] and len(f[1]) == 2]
-        if len(vectors) + len(pair) < sum(k in ks for _, ks in factors):
+        near = sorted((f for f in factors if k in f[1]), key=lambda f: len(f[1]))
+        if [len(ks) for _, ks in near] != [1, 2, 2]:
             continue
-        if len(pair) != 2 or len(vectors) != 1:
-            continue
-        (v, _), (a, ka), (b, kb) = *vectors, *pair
-        left = ka[0] if ka[1] == k else ka[1]
-        right = kb[0] if kb[1] == k else kb[1]
-        if left > right:
-            (a, ka, left), (b, kb, right) = (b, kb, right), (a, ka, left)
+        (v, _), *pair = near
+        places = [ks[ks[0] == k] for _, ks in pair]
+        if places[0] > places[1]:
+            pair, places = pair[::-1], places[::-1]
+        (a, ka), (b, kb) = pair
         middle = _weighed(a, v, b, ka[1] == k, kb[0] == k)
         rest = [f for f in factors if k not in f[1]]
-        return _through_diagonals([*rest, (middle, (left, right))], rank)
+        return _through_diagonals([*rest, (middle, tuple(places))], rank)
     return factors
 
 
