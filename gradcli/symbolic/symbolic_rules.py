@@ -197,7 +197,6 @@ def _scattered(word: str) -> Handler:
         if is_number(g, 0):
             return alg.zero
         outer, g = alg.scalars_out(g)
-        names = _SCATTER[word]
         kind = made.outputs[0].value.dtype
         if word == "select_scatter" and kind.kind == "f":
             dim, place = where_
@@ -206,18 +205,10 @@ def _scattered(word: str) -> Handler:
             if (found := _at_units(g, units, tuple(sizes))) is not None:
                 return alg.product([*outer, (found, ONE)])
         operand = full(g, shape_of(made.args[0]))
-        options = [(n, w) for n, w in zip(names, where_, strict=True)]
-        if word == "slice_scatter":
-            size = sizes[where_[0]]
-            options = [
-                (n, w)
-                for n, w in options
-                if not (n == "end" and (w is None or w >= size))
-                and not (n == "step" and w == 1)
-                and not (n == "start" and not w)
-            ]
-        if word == "diagonal_scatter":
-            options = [(n, w) for (n, w), d in zip(options, (0, 0, 1), strict=True) if w != d]
+        if word == "slice_scatter" and (where_[2] is None or where_[2] >= sizes[where_[0]]):
+            where_[2] = None
+        given = zip(_SCATTER[word], where_, strict=True)
+        options = [(n, w) for (n, defaults), w in given if w not in defaults]
         empty = of_dtype(_zeros(sizes), kind) if kind.kind == "c" else _zeros(sizes)
         made_ = call(word, [empty, operand], tuple(sizes), options)
         return alg.product([*outer, (made_, ONE)]) if outer else made_
@@ -225,10 +216,11 @@ def _scattered(word: str) -> Handler:
     return handle
 
 
-_SCATTER = {
-    "select_scatter": ("", ""),
-    "slice_scatter": ("dim", "start", "end", "step"),
-    "diagonal_scatter": ("offset", "dim1", "dim2"),
+# The options with their defaults.
+_SCATTER: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
+    "select_scatter": (("", ()), ("", ())),
+    "slice_scatter": (("dim", ()), ("start", (0, None)), ("end", (None,)), ("step", (1,))),
+    "diagonal_scatter": (("offset", (0,)), ("dim1", (0,)), ("dim2", (1,))),
 }
 
 
@@ -258,7 +250,7 @@ def _index(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 def _is_place(index: Any) -> bool:
     """Whether an index is an integer that counts from the front."""
-    whole = index is not None and not shape_of(index) and index.value.dtype.kind in "iu"
+    whole = not shape_of(index) and index.value.dtype.kind in "iu"
     return bool(whole and index.value >= 0)
 
 
@@ -275,9 +267,9 @@ def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
             value = reshaped(value, ())
         if not value.shape:
             return alg.where(indices[0], alg.add(before, value) if accumulate else value, before)
-    if accumulate and is_number(own, 0) and all(map(_is_place, made.args[1])):
+    if accumulate and is_number(own, 0) and all(i is None or _is_place(i) for i in made.args[1]):
         places = zip(made.args[1], shape, strict=False)
-        units = [unit(lifter.operand(i), n) for i, n in places]
+        units = [None if i is None else unit(lifter.operand(i), n) for i, n in places]
         if (found := _at_units(as_exact(values), units, shape)) is not None:
             return found
     if any(i is None for i in indices):

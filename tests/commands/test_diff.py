@@ -120,6 +120,7 @@ def lines(*argv: str) -> list[str]:
         (["split(x, [3, 0])[1]", "--shape=x=3", "--jacobian"], ["zeros(0, 3)"]),
         (["A[i, j]**2"], ["2*A[i, j]*outer(eye(A.shape[0])[i], eye(A.shape[1])[j])"]),
         (["(A@x)[i]", "--wrt=x"], ["A[i]"]),
+        (["X[:, k]@x", "--wrt=X"], ["outer(x, eye(X.shape[1])[k])"]),
         (
             ["F.cross_entropy(x, k)", "--x=1,2,4", "--k=tensor(1)", "--wrt=x"],
             ["softmax(x, 0) - one_hot(k, x.shape[0])"],
