@@ -196,8 +196,7 @@ def _vanishes(own: Expression, condition: Expression, words: tuple[str, ...]) ->
 
 
 def _into_branch(node: Expression) -> Expression:
-    coefficient, exponents = node.data
-    pairs = list(zip(node.args, exponents, strict=True))
+    pairs, coefficient = powers_of(node), node.data[0]
     found = [(b, e) for b, e in pairs if is_call(b, "where") and _is_positive(e)]
     found = [(b, e) for b, e in found if any(is_number(s, 0) for s in _sides(b))]
     if not found:
@@ -287,7 +286,7 @@ def _moments(node: Expression) -> Expression:
         return call("var", [found[0]], node.shape, options)
     if node.op != "product":
         return node
-    pairs = list(zip(node.args, node.data[1], strict=True))
+    pairs = powers_of(node)
     for base, e in pairs:
         found = deviations(base) if e == ONE else None
         if found is None:
@@ -308,28 +307,24 @@ def _moments(node: Expression) -> Expression:
 
 def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> float | None:
     """eps if the expression is `var(own, axes, correction=0) + eps`, else None."""
-    if below.op != "sum" or len(below.args) != 1 or below.data[0] != (ONE,):
+    if below.op != "sum" or below.data[0] != (ONE,) or not is_call(below.args[0], "var"):
         return None
-    variance = below.args[0]
-    if not is_call(variance, "var") or variance.args[0] is not own:
-        return None
-    given = dict(variance.data[1])
-    if given.get("correction") != 0 or axes_of(given.get(""), len(own.shape)) != axes:
-        return None
-    return float(below.data[1].value)
+    (inner,), given = below.args[0].args, dict(below.args[0].data[1])
+    same = given.get("correction") == 0 and axes_of(given.get(""), len(own.shape)) == axes
+    return float(below.data[1].value) if same and inner is own else None
 
 
 def _averages(node: Expression) -> Expression:
     """sum(x)/n is mean(x) for n elements, if the program itself uses means."""
     if node.op != "product" or not alg.averages.get() or not node.data[0].exact:
         return node
-    coefficient, exponents = node.data
-    for base, e in zip(node.args, exponents, strict=True):
+    coefficient = node.data[0]
+    for base, e in powers_of(node):
         if is_call(base, "sum") and not base.data[1] and e == ONE:
             own = base.args[0]
             size = math.prod(own.shape)
             if size > 1 and coefficient.value.denominator % size == 0:
-                rest = [p for p in zip(node.args, exponents, strict=True) if p[0] is not base]
+                rest = [p for p in powers_of(node) if p[0] is not base]
                 mean = call("mean", [alg.floating(own)], ())
                 return alg.product([*rest, (mean, ONE)], coefficient * Number.of(size))
     return node
@@ -421,8 +416,7 @@ def without_sign(node: Expression) -> Expression:
     """-2*(x - y) as 2*(y - x), -(x - y)@A as (y - x)@A."""
     if node.op != "product" or not node.data[0].negative:
         return node
-    coefficient, exponents = node.data
-    pairs = list(zip(node.args, exponents, strict=True))
+    pairs, coefficient = powers_of(node), node.data[0]
     for place, (base, e) in enumerate(pairs):
         if not isinstance(e, Number) or e.integer is None or e.integer % 2 == 0:
             continue
