@@ -59,12 +59,9 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (total(own, shape, dim, keepdim), ONE)])
-    if is_call(own, "one_hot") and own.shape == shape and axes == (len(shape) - 1,):
-        return alg.one
-    if (
-        is_call(own, "softmax")
-        and own.shape == shape
-        and axes == axes_of(own.data[1][0][1], len(shape))
+    if is_call(own, "one_hot", "softmax") and (own.shape, axes) == (
+        shape,
+        axes_of(own.data[1][0][1] if is_call(own, "softmax") else -1, len(shape)),
     ):
         return alg.one
     if _deviates(own, shape, axes):
@@ -83,10 +80,8 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     count = math.prod(shape[i] for i in axes if i < lead or own.shape[i - lead] == 1)
     within = [i - lead for i in axes if i >= lead]
     if all(own.shape[i] == 1 for i in within):
-        kept = (
-            own.shape if keepdim else tuple(n for i, n in enumerate(own.shape) if i not in within)
-        )
-        return alg.scale(Number.of(count), reshaped(own, kept))
+        left = tuple(n for i, n in enumerate(own.shape) if keepdim or i not in within)
+        return alg.scale(Number.of(count), reshaped(own, left))
     return alg.scale(Number.of(count), summed(own, within, keepdim))
 
 
