@@ -93,6 +93,18 @@ def powers_of(term: Expression) -> list[tuple[Expression, Any]]:
     return [(term, ONE)]
 
 
+def mapped(own: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """A sum or a product with each operand changed."""
+    if own.op == "sum":
+        coefficients, constant = own.data
+        return combine([*zip(map(change, own.args), coefficients, strict=True), (one, constant)])
+    pairs = powers_of(own)
+    return product(
+        ((change(b), _exponent(change(e)) if isinstance(e, Expression) else e) for b, e in pairs),
+        own.data[0],
+    )
+
+
 def add(*terms: Expression) -> Expression:
     """The sum."""
     return combine((t, ONE) for t in terms)
@@ -487,14 +499,13 @@ def _exp(u: Expression) -> Expression | None:
 
 def _softmax(u: Expression) -> Expression | None:
     """exp(v - logsumexp(v)) is softmax(v)."""
-    if u.op != "sum" or u.data[1] != ZERO or len(u.args) != 2:
-        return None
-    for v, total, signs in ((*u.args, u.data[0]), (*u.args[::-1], u.data[0][::-1])):
+    for total, c in zip(u.args, u.data[0], strict=True) if u.op == "sum" else ():
         own = total.args[0] if is_call(total, "reshape") else total
-        if is_call(own, "logsumexp") and own.args[0] is v and signs == (ONE, MINUS_ONE):
-            dim, ndim = own.data[1][0][1], len(v.shape)
-            kept = tuple(1 if dim in (k, k - ndim) else n for k, n in enumerate(v.shape))
-            if isinstance(dim, int) and (1,) * (ndim - len(total.shape)) + total.shape == kept:
+        if c == MINUS_ONE and is_call(own, "logsumexp") and add(u, total) is own.args[0]:
+            v, dim = own.args[0], own.data[1][0][1]
+            kept = tuple(1 if dim in (k, k - len(v.shape)) else n for k, n in enumerate(v.shape))
+            lead = (1,) * (len(kept) - len(total.shape))
+            if isinstance(dim, int) and lead + total.shape == kept:
                 return call("softmax", [v], v.shape, [("", dim)])
     return None
 

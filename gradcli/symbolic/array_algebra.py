@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.algebra import powers_of
+from gradcli.symbolic.algebra import powers_of, terms_of
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expressions import Expression, array, call, is_call, number, value_of
 from gradcli.system import dtypes
@@ -58,12 +59,9 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (total(own, shape, dim, keepdim), ONE)])
-    if is_call(own, "one_hot") and own.shape == shape and axes == (len(shape) - 1,):
-        return alg.one
-    if (
-        is_call(own, "softmax")
-        and own.shape == shape
-        and axes == axes_of(own.data[1][0][1], len(shape))
+    if is_call(own, "one_hot", "softmax") and (own.shape, axes) == (
+        shape,
+        axes_of(own.data[1][0][1] if is_call(own, "softmax") else -1, len(shape)),
     ):
         return alg.one
     if _deviates(own, shape, axes):
@@ -72,31 +70,19 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     if chosen_ is not None:
         return chosen_
     if keepdim and own.op == "product" and own.shape == shape:
-        apart = [p for p in powers(own) if _same_along(p, shape, axes)]
+        apart = [p for p in powers_of(own) if _same_along(p, shape, axes)]
         if apart and len(apart) < len(own.args):
-            rest = alg.product([p for p in powers(own) if p not in apart], own.data[0])
+            rest = alg.product([p for p in powers_of(own) if p not in apart], own.data[0])
             return alg.product([*apart, (total(rest, shape, dim, True), ONE)])
-    product = _weighted(own, shape, axes)
-    if product is not None:
-        return (
-            reshaped(product, tuple(1 if i in axes else n for i, n in enumerate(shape)))
-            if keepdim
-            else product
-        )
+    if len(shape) == 1 and own.op == "product" and _are_vectors(own, shape):
+        return call("dot", own.args, ())
     lead = len(shape) - len(own.shape)
     count = math.prod(shape[i] for i in axes if i < lead or own.shape[i - lead] == 1)
     within = [i - lead for i in axes if i >= lead]
     if all(own.shape[i] == 1 for i in within):
-        kept = (
-            own.shape if keepdim else tuple(n for i, n in enumerate(own.shape) if i not in within)
-        )
-        return alg.scale(Number.of(count), reshaped(own, kept))
+        left = tuple(n for i, n in enumerate(own.shape) if keepdim or i not in within)
+        return alg.scale(Number.of(count), reshaped(own, left))
     return alg.scale(Number.of(count), summed(own, within, keepdim))
-
-
-def powers(own: Expression) -> list[tuple[Expression, Any]]:
-    """The (factor, exponent) pairs of a product."""
-    return list(zip(own.args, own.data[1], strict=True))
 
 
 def _same_along(
@@ -113,101 +99,91 @@ def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
     """(u, axes) if the expression is `u - mean(u, axes)`, else None."""
     if own.op != "sum":
         return None
-    terms = list(zip(own.args, own.data[0], strict=True))
+    terms = [(t, c) for c, t in terms_of(own)]
     for k, (mean, c) in enumerate(terms):
         if is_call(mean, "mean") and c == -ONE and mean.args[0].shape == own.shape:
-            dim = mean.data[1][0][1] if mean.data[1] else None
-            axes = axes_of(dim, len(own.shape))
-            if mean.shape and len(mean.shape) != len(own.shape):
-                continue
-            rest = alg.combine([*terms[:k], *terms[k + 1 :], (alg.one, own.data[1])])
-            if rest is mean.args[0]:
+            axes = axes_of(mean.data[1][0][1] if mean.data[1] else None, len(own.shape))
+            kept = tuple(1 if i in axes else n for i, n in enumerate(own.shape))
+            rest = alg.combine([*terms[:k], *terms[k + 1 :]])
+            if rest is mean.args[0] and mean.shape == kept[len(kept) - len(mean.shape) :]:
                 return rest, axes
     return None
 
 
-def _weighted(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> Expression | None:
-    """sum(a*b) as a@b, sum(A*b, 1) as A@b; `matmul` wants operands of one floating dtype."""
-    if own.op != "product" or own.data != (ONE, (ONE, ONE)) or not alg.one_dtype.get():
-        return None
-    if own.shape != shape or any(alg.is_truth(f) or alg.is_integral(f) for f in own.args):
-        return None
-    a, b = own.args
-    if len(shape) == 1:
-        return call("dot", [a, b], ()) if a.shape == b.shape == shape else None
-    if len(shape) != 2 or len(axes) != 1:
-        return None
-    if a.shape != shape:
-        a, b = b, a
-    if a.shape != shape:
-        return None
-    if axes == (1,) and b.shape == (shape[1],):
-        return matrix_product(a, b, shape[:1])
-    column = vector_of(b) if axes == (0,) and b.shape == (shape[0], 1) else None
-    return None if column is None else matrix_product(transposed(a), column, shape[1:])
+def _are_vectors(own: Expression, shape: tuple[int, ...]) -> bool:
+    """Whether a product is one of two vectors; `dot` wants operands of one floating dtype."""
+    return (
+        alg.one_dtype.get()
+        and own.data == (ONE, (ONE, ONE))
+        and all(f.shape == shape and not (alg.is_truth(f) or alg.is_integral(f)) for f in own.args)
+    )
 
 
 def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Whether the sum over these axes is zero because it adds up deviations from a mean."""
-    if own.op != "sum" or own.shape != shape:
+    """Whether the sum over these axes is zero, with means as sums: it adds up deviations from a mean."""
+    if own.op != "sum" or not any(is_call(f, "mean") for t in own.args for f, _ in powers_of(t)):
         return False
-    found = deviations(own)
-    if found is not None:
-        return found[1] == axes
-    terms = list(zip(own.args, own.data[0], strict=True))
-    for k, (term, c) in enumerate(terms):
-        outer, mean = alg.scalars_out(term)
-        if not is_call(mean, "mean") or mean.args[0].shape != shape:
-            continue
-        dim = mean.data[1][0][1] if mean.data[1] else None
-        if axes_of(dim, len(shape)) != axes or (mean.shape and len(mean.shape) != len(shape)):
-            continue
-        every = alg.product([*outer, (mean.args[0], ONE)])
-        rest = [*terms[:k], *terms[k + 1 :], (alg.one, own.data[1]), (every, c)]
-        if alg.combine(rest) is alg.zero:
-            return True
-    return False
+    sums = (alg.scale(c, total(t, shape, axes, False)) for c, t in terms_of(own))
+    return alg.add(*map(_as_sums, sums)) is alg.zero
 
 
-def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
+def _as_sums(term: Expression) -> Expression:
+    """The term with its means as sums."""
+    coefficient, rest = alg.split(term)
+    return alg.product([(_as_sum(f), e) for f, e in powers_of(rest)], coefficient)
+
+
+def _as_sum(own: Expression) -> Expression:
+    if not is_call(own, "mean"):
+        return own
+    inner, (dim, *keepdim) = own.args[0], [v for _, v in own.data[1]] or [None]
+    share = Number(Fraction(max(math.prod(own.shape), 1), math.prod(inner.shape)))
+    return alg.scale(share, total(inner, inner.shape, dim, bool(keepdim)))
+
+
+def summed(own: Expression, axes: Sequence[int], keepdim: bool, word: str = "sum") -> Expression:
     """`sum(own, axes)` of an expression in full shape; a result of one element drops its dimensions."""
-    if own.op == "array":
+    if own.op == "array" and word == "sum":
         sums = np.asarray(own.data).sum(tuple(axes), keepdims=keepdim)
         same = sums.size and (sums == sums.flat[0]).all()
         return number(sums.flat[0]) if same else array(sums)
-    chosen = set(axes)
-    left = [n for i, n in enumerate(own.shape) if i not in chosen]
-    if all(n == 1 for n in left):
-        inner = own.args[0] if is_call(own, "reshape", "T", "permute") else own
-        found = call("sum", [inner], ())
-        return found if keepdim else reshaped(found, tuple(left))
-    if keepdim:
-        shape = tuple(1 if i in chosen else n for i, n in enumerate(own.shape))
-    else:
-        shape = tuple(n for i, n in enumerate(own.shape) if i not in chosen)
+    if is_call(own, "T") and len(axes) == 1 and not keepdim:
+        return summed(own.args[0], [1 - axes[0]], False, word)
+    left = [1 if i in axes else n for i, n in enumerate(own.shape)]
+    shape = tuple(n for i, n in enumerate(left) if keepdim or i not in axes)
+    if math.prod(left) == 1:
+        if is_call(own, "diagonal") and not own.data[1] and not keepdim and word == "sum":
+            return call("trace", own.args, ())
+        inner = own.args[0] if is_call(own, "reshape", "T", "permute", word) else own
+        found = call(word, [inner], ())
+        return found if keepdim else reshaped(found, shape)
     options: list[tuple[str, Any]] = [("", axes[0] if len(axes) == 1 else tuple(axes))]
     if keepdim:
         options.append(("", True))
-    return call("sum", [own], shape, options)
+    return call(word, [own], shape, options)
 
 
-@cache
-def _index(place: int) -> Expression:
-    return array(np.int64(place))
+def eye(n: int) -> Expression:
+    """The identity."""
+    return call("eye", [], (n, n))
 
 
-def one_hot(place: Expression | int, size: int) -> Expression:
-    """The unit vector of a size that is 1 at an index: an integer, or a tensor of one."""
-    index = _index(place) if isinstance(place, int) else place
-    return call("one_hot", [index], (size,), [("", size)])
+def unit(place: Expression | int, n: int) -> Expression:
+    """The unit vector that is 1 at an index: a row of the identity, or `one_hot` of a tensor."""
+    if isinstance(place, Expression) and place.op == "array":
+        place = int(place.data)
+    if n == 1:
+        return call("ones", [], (1,), [("", (1,))])
+    if isinstance(place, int):
+        return call("select", [eye(n)], (n,), [("", 0), ("", place)])
+    return call("one_hot", [place], (n,), [("", n)])
 
 
 def place_of(own: Expression) -> Expression | int | None:
     """Where a unit vector is 1; None for what is none."""
-    if not is_call(own, "one_hot") or len(own.shape) != 1:
-        return None
-    index = own.args[0]
-    return int(index.data) if index.op == "array" else index
+    if is_call(own, "select") and is_call(own.args[0], "eye"):
+        return int(own.data[1][1][1])
+    return own.args[0] if is_call(own, "one_hot") and len(own.shape) == 1 else None
 
 
 def element(own: Expression, place: Expression | int) -> Expression:
@@ -222,18 +198,14 @@ def element(own: Expression, place: Expression | int) -> Expression:
 
 
 def _selected(own: Expression) -> Expression | None:
-    """sum(x * z) as x[i]*g, where z is zeros with the one element g at i."""
+    """sum(x * e) as x[i], where e is the unit vector that is 1 at i."""
     for spot, e in powers_of(own):
-        written = is_call(spot, "select_scatter") and is_call(spot.args[0], "zeros")
-        place = spot.data[1][1][1] if written else place_of(spot)
-        if e != ONE or place is None:
+        if e != ONE or (place := place_of(spot)) is None:
             continue
         rest = [(element(b, place), e) for b, e in powers_of(own) if b is not spot]
         if any(isinstance(e, Expression) and e.shape for _, e in rest):
             return None
-        coefficient = own.data[0] if own.op == "product" else ONE
-        value = spot.args[1] if written else alg.one
-        return alg.product([(value, ONE), *rest], coefficient)
+        return alg.product(rest, own.data[0] if own.op == "product" else ONE)
     return None
 
 
@@ -243,9 +215,13 @@ def vector_of(own: Expression) -> Expression | None:
         return own.args[0]
     if is_call(own, "ones"):
         return call("ones", [], (math.prod(own.shape),), [("", (math.prod(own.shape),))])
-    if is_call(own, "T") and is_call(own.args[0], "reshape"):
-        return vector_of(own.args[0])
     return None
+
+
+def outer(a: Expression, b: Expression) -> Expression:
+    """`outer(a, b)`: scalar factors stay outside."""
+    (scales, a), (more, b) = alg.scalars_out_of_floats(a), alg.scalars_out_of_floats(b)
+    return alg.product([*scales, *more, (call("outer", [a, b], a.shape + b.shape), ONE)])
 
 
 def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expression:
@@ -257,48 +233,41 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
     if outer_a or outer_b:
         return alg.product([*outer_a, *outer_b, (matrix_product(a, b, shape), ONE)])
     a, b = alg.floating(a), alg.floating(b)
-    if len(a.shape) == 2 and a.shape[0] == 1 and vector_of(a) is not None and len(b.shape) == 2:
-        row = vector_of(a)
-        assert row is not None
-        column = vector_of(b) if b.shape[0] == 1 else None
-        if column is None:
-            return reshaped(matrix_product(row, b, (shape[1],)), shape)
-    if len(b.shape) == 2 and b.shape[1] == 1 and vector_of(b) is not None and len(a.shape) == 2:
-        column = vector_of(b)
-        assert column is not None
-        return reshaped(matrix_product(a, column, (shape[0],)), shape)
-    if len(a.shape) == len(b.shape) == 2 and a.shape[1] == b.shape[0] == 1:
-        left, right = vector_of(a), vector_of(b)
-        if left is not None and right is not None:
-            return call("outer", [left, right], shape)
+    if len(a.shape) == len(b.shape) == 2 and (left := vector_of(a)) is not None:
+        if a.shape[1] == 1 and (right := vector_of(b)) is not None:
+            return outer(left, right)
+        if a.shape[0] == 1:
+            return reshaped(matrix_product(left, b, (shape[1],)), shape)
     if len(a.shape) == 1 and is_call(b, "T"):
         return matrix_product(b.args[0], a, shape)
-    if len(b.shape) == 1 and len(a.shape) == 1:
-        return call("dot", [a, b], ())
-    if len(shape) == 3 and shape[0] == 1:
-        inner = matrix_product(reshaped(a, a.shape[1:]), reshaped(b, b.shape[1:]), shape[1:])
-        return reshaped(inner, shape)
-    if is_call(a, "ones") and len(a.shape) == 1 and len(b.shape) == 2:
-        return total(b, b.shape, 0, False)
-    if is_call(b, "ones") and len(b.shape) == 1 and len(a.shape) == 2:
-        return (
-            total(a, a.shape, 1, False)
-            if not is_call(a, "T")
-            else total(a.args[0], a.args[0].shape, 0, False)
-        )
     if is_call(a, "eye"):
         return b
     if is_call(b, "eye"):
         return a
-    if len(shape) == 1 and is_call(b, "index") and is_call(b.args[0], "eye"):
-        return call("index", [transposed(a), b.args[1]], shape)
+    if is_call(a, "ones") and len(a.shape) == 1:
+        return total(b, b.shape, 0, False)
+    if is_call(b, "ones") and len(b.shape) == 1:
+        return total(a, a.shape, -1, False)
+    if len(b.shape) == len(a.shape) == 1:
+        return call("dot", [a, b], ())
+    if len(b.shape) == 1 and _is_rows(b):
+        a, b = b, transposed(a)
+    if len(b.shape) == 2 and _is_rows(a):
+        return call(a.data[0], [b, *a.args[1:]], shape, a.data[1])
     if is_call(b, "outer") and len(a.shape) == 2:
         u, v = b.args
-        return call("outer", [product_of(a, u), v], shape)
+        return outer(product_of(a, u), v)
     if is_call(a, "outer") and len(b.shape) == 2:
         u, v = a.args
-        return call("outer", [u, product_of(v, b)], shape)
-    return _cancelled(a, b) or call("matmul", [a, b], shape)
+        return outer(u, product_of(v, b))
+    made = call("matmul", [a, b], shape)
+    return _cancelled(chain(made)) or made
+
+
+def _is_rows(own: Expression) -> bool:
+    """Whether it is rows of the identity; what it multiplies gives rows of its own."""
+    chosen = is_call(own, "select", "slice") and own.data[1][0][1] == 0
+    return (chosen or is_call(own, "index")) and is_call(own.args[0], "eye")
 
 
 def product_of(a: Expression, b: Expression) -> Expression:
@@ -307,44 +276,52 @@ def product_of(a: Expression, b: Expression) -> Expression:
     return alg.full(matrix_product(a, b, shape), shape)
 
 
-def _cancelled(a: Expression, b: Expression) -> Expression | None:
-    """The product with inverses cancelled: C@inv(A@B@C) is inv(A@B)."""
-    if not len(a.shape) == len(b.shape) == 2:
-        return None
-    before, left = _last(a)
-    after, right = _first(b)
-    rest: Expression | None = None
-    if is_call(right, "linalg.inv") and left.shape[0] == left.shape[1]:
-        own, end = _last(right.args[0])
-        if end is left:
-            rest = call("eye", [], left.shape) if own is None else inverse(own)
-    if rest is None and is_call(left, "linalg.inv") and right.shape[0] == right.shape[1]:
-        own, end = _first(left.args[0])
-        if end is right:
-            rest = call("eye", [], right.shape) if own is None else inverse(own)
-    if rest is None:
-        return None
-    if before is not None:
-        rest = product_of(before, rest)
-    return rest if after is None else product_of(rest, after)
+def chain(product: Expression) -> list[Expression]:
+    """The factors of a matrix product, a vector last: v@A is read as A.T@v, sum(A, 1) as A@ones(n)."""
+    found: list[Expression] = []
+    waiting = [product]
+    while waiting:
+        node = waiting.pop()
+        if is_call(node, "matmul") and 1 <= len(node.shape) <= 2:
+            a, b = node.args
+            if len(a.shape) == 1:
+                a, b = transposed(b), a
+        elif is_call(node, "sum") and len(node.shape) == len(node.args[0].shape) - 1 == 1:
+            a = node.args[0] if node.data[1][0][1] % 2 else transposed(node.args[0])
+            b = call("ones", [], a.shape[1:], [("", a.shape[1:])])
+        else:
+            found.append(node)
+            continue
+        waiting += [b, a]
+    return found
 
 
-def _last(own: Expression) -> tuple[Expression | None, Expression]:
-    """(all but the last, the last) factor of a product of matrices."""
-    rest = None
-    while is_call(own, "matmul"):
-        a, own = own.args
-        rest = a if rest is None else product_of(rest, a)
-    return rest, own
+def multiplied(factors: Sequence[Expression]) -> Expression:
+    """The product of a chain of factors: from the right if it ends in a vector, else from the left."""
+    if len(factors[-1].shape) == 1:
+        return reduce(lambda found, factor: product_of(factor, found), factors[::-1])
+    return reduce(product_of, factors)
 
 
-def _first(own: Expression) -> tuple[Expression | None, Expression]:
-    """(all but the first, the first) factor of a product of matrices."""
-    rest = None
-    while is_call(own, "matmul"):
-        own, b = own.args
-        rest = b if rest is None else product_of(b, rest)
-    return rest, own
+def _cancelled(factors: list[Expression]) -> Expression | None:
+    """The product of a chain with an inverse cancelled: C@inv(A@B@C) is inv(A@B)."""
+    for k, own in enumerate(factors):
+        turned = is_call(own, "T")
+        own = own.args[0] if turned else own
+        if not is_call(own, "linalg.inv") or len(own.shape) != 2:
+            continue
+        inner = chain(transposed(own.args[0]) if turned else own.args[0])
+        n = own.shape[0]
+        for m in range(len(inner), 0, -1):
+            if n == inner[-m].shape[0] and inner[-m:] == factors[max(k - m, 0) : k]:
+                start, end, rest = k - m, k + 1, inner[:-m]
+            elif n == inner[m - 1].shape[1] and inner[:m] == factors[k + 1 : k + 1 + m]:
+                start, end, rest = k, k + 1 + m, inner[m:]
+            else:
+                continue
+            left = inverse(multiplied(rest)) if rest else eye(n)
+            return multiplied([*factors[:start], left, *factors[end:]])
+    return None
 
 
 def transposed(own: Expression) -> Expression:
@@ -374,18 +351,12 @@ def transposed(own: Expression) -> Expression:
         return call("outer", own.args[::-1], own.shape[::-1])
     if is_call(own, "linalg.inv", "matrix_exp") and transposed(own.args[0]) is own.args[0]:
         return own
-    if vector_of(own) is not None and 1 in own.shape:
-        return reshaped(vector_of(own) or own, own.shape[::-1])
     if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
         a, b = own.args
         return matrix_product(transposed(b), transposed(a), own.shape[::-1])
     if own.op == "sum" and all(t.shape == own.shape for t in own.args):
-        coefficients, fixed = own.data
-        turned = [transposed(t) for t in own.args]
-        made = alg.combine([*zip(turned, coefficients, strict=True), (alg.one, fixed)])
-        if made is own or not any(is_call(alg.split(t)[1], "T") for t in turned):
-            return made
-        if all(is_call(alg.split(t)[1], "T", "matmul") for t in own.args):
+        made = alg.mapped(own, transposed)
+        if made is own or not any(is_call(t, "T") for t in made.args):
             return made
     return call("T", [own], own.shape[::-1])
 
@@ -416,11 +387,6 @@ def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expre
     if len(moved) == 2 and not is_call(own, "einsum"):
         flat = tuple(n for n in padded if n != 1)
         return reshaped(transposed(reshaped(own, flat)), after)
-    if is_call(own, "permute"):
-        first = own.data[1][0][1]
-        return permuted(own.args[0], own.args[0].shape, [first[i] for i in order])
-    if is_call(own, "ones", "zeros"):
-        return call(own.data[0], [], after, [("", after)])
     if is_call(own, "einsum"):
         inner, _, word = own.data[1][0][1].partition("->")
         equation = f"{inner}->{''.join(word[i] for i in order)}"
@@ -443,39 +409,24 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
     kept = _squeezed(own, shape)
     if kept is not None:
         return kept
-    if is_call(own, "sum"):
-        # sum(x, 1).reshape(n, 1) is sum(x, 1, keepdim=True), and the other way round
-        axes = axes_of(own.data[1][0][1] if own.data[1] else None, len(own.args[0].shape))
-        for keepdim in (False, True):
-            found = summed(own.args[0], axes, keepdim)
-            if found.shape == shape:
-                return found
     return call("reshape", [own], shape, [("", shape)])
 
 
 def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:
-    """The expression with `keepdim` of its means changed so that it has this shape."""
-    if not own.shape:
+    """The expression with `keepdim` of its sums and means changed so that it has this shape."""
+    if own.shape in ((), shape):
         return own
-    if is_call(own, "mean") and own.data[1] and own.shape != shape:
-        dim = own.data[1][0][1]
-        keepdim = len(shape) == len(own.args[0].shape)
-        axes = axes_of(dim, len(own.args[0].shape))
-        left = [1 if i in axes else n for i, n in enumerate(own.args[0].shape)]
-        plain = tuple(left if keepdim else (n for i, n in enumerate(left) if i not in axes))
-        options = [("", dim), *([("", True)] if keepdim else [])]
-        return call("mean", own.args, shape, options) if plain == shape else None
+    if is_call(own, "sum", "mean"):
+        inner = own.args[0]
+        axes = axes_of(own.data[1][0][1], len(inner.shape))
+        both = (summed(inner, axes, keepdim, own.data[0]) for keepdim in (False, True))
+        return next((found for found in both if found.shape == shape), None)
     if own.op not in ("sum", "product") or any(a.shape not in ((), own.shape) for a in own.args):
         return None
-    args = [_squeezed(a, shape) for a in own.args]
-    if any(a is None for a in args):
+    args = {a: _squeezed(a, shape) for a in own.args}
+    if None in args.values() or len(own.parts) > len(own.args):
         return None
-    pairs: Any = zip(args, own.data[own.op == "product"], strict=True)
-    if own.op == "sum":
-        return alg.combine([*zip(args, own.data[0], strict=True), (alg.one, own.data[1])])  # type: ignore[list-item]
-    if any(isinstance(e, Expression) for e in own.data[1]):
-        return None
-    return alg.product(pairs, own.data[0])
+    return alg.mapped(own, lambda a: args.get(a) or a)
 
 
 def inverse(own: Expression) -> Expression:
@@ -484,26 +435,20 @@ def inverse(own: Expression) -> Expression:
         return own.args[0]
     if is_call(own, "T"):
         return transposed(inverse(own.args[0]))
-    if is_call(own, "matmul") and all(is_call(f, "T") for f in _factors(own)):
-        return transposed(inverse(transposed(own)))
     return call("linalg.inv", [own], own.shape)
 
 
-def _factors(own: Expression) -> list[Expression]:
-    """The factors of a product of matrices."""
-    found, waiting = [], [own]
-    while waiting:
-        node = waiting.pop()
-        if is_call(node, "matmul"):
-            waiting += node.args[::-1]
-        else:
-            found.append(node)
-    return found
-
-
 # -- elements -------------------------------------------------------------------------------------
+def unwrapped(own: Expression) -> Expression:
+    """A number without the tensor of floats that holds it."""
+    while is_call(own, "tensor", "float") and not own.shape:
+        (own,) = own.args
+    return own
+
+
 def stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
     """The stack of scalars or of rows as a floating tensor: `tensor([…])` if all are numbers."""
+    items = list(map(unwrapped, items))
     numbers = {value_of(item) for item in items}
     if len(numbers) == 1 and None not in numbers:
         return alg.full(items[0], shape)

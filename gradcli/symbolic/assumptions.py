@@ -15,11 +15,10 @@ import numpy as np
 
 from gradcli.primitives import lapack
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.array_algebra import inverse, matrix_product, transposed
+from gradcli.symbolic.array_algebra import chain, inverse, matrix_product, multiplied, transposed
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, number, value_of
-from gradcli.symbolic.matrix_chains import chain, multiplied
 from gradcli.symbolic.rewriting import rewrite
 from gradcli.symbolic.simplify import simplify
 
@@ -277,12 +276,10 @@ class Assumptions:
         if self.symmetric(own):
             return own
         if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
-            return multiplied(tuple(self._turned(f) for f in chain(own)[::-1]))
-        if own.op == "sum" and all(t.shape == own.shape for t in own.args):
-            coefficients, constant = own.data
-            if any(map(self.symmetric, own.args)):
-                terms = [(self._turned(t), c) for t, c in zip(own.args, coefficients, strict=True)]
-                return alg.combine([*terms, (alg.one, constant)])
+            return multiplied([self._turned(f) for f in chain(own)[::-1]])
+        same = own.op == "sum" and all(t.shape == own.shape for t in own.args)
+        if same and any(map(self.symmetric, own.args)):
+            return alg.mapped(own, self._turned)
         return transposed(own)
 
     def _dot(self, a: Expression, b: Expression) -> Expression:
@@ -324,7 +321,7 @@ class Assumptions:
             return call("eye", [], node.shape)
         if len(made) == len(factors):
             return matrix_product(a, b, node.shape)
-        return multiplied(tuple(made)) if len(made) > 1 else made[0]
+        return multiplied(made)
 
     def _cancel(self, a: Expression, b: Expression) -> bool:
         """Whether two matrices are an orthogonal one and its transpose."""
@@ -407,12 +404,7 @@ class Assumptions:
                     return 0
             return found
         if node.op == "sum":
-            coefficients, constant = node.data
-            signs = [
-                self.sign(t) * (-1 if c.negative else 1)
-                for t, c in zip(node.args, coefficients, strict=True)
-            ]
-            signs += [] if constant == ZERO else [-1 if constant.negative else 1]
+            signs = [self.sign(t) * (-1 if c.negative else 1) for c, t in alg.terms_of(node)]
             return signs[0] if len(set(signs)) == 1 else 0
         if is_call(node, "sum", "mean", "T", "expand", "reshape", "select", "slice"):
             return 0 if 0 in node.args[0].shape else self.sign(node.args[0])

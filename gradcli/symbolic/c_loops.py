@@ -316,10 +316,9 @@ def _written(loops: _Loops, own: Expression, at: Indices) -> Piece:
 
 def _one_hot(loops: _Loops, own: Expression, at: Indices) -> Piece:
     place = place_of(own)
-    if place is None:
+    if not isinstance(place, Expression):
         raise NoExpression("C has no form for one_hot of an array")
-    text = str(place) if isinstance(place, int) else loops.element(place, ())[0]
-    return _where(loops, f"{at[0]} == {text}", "1.0")
+    return _where(loops, f"{at[0]} == {loops.element(place, ())[0]}", "1.0")
 
 
 def _index(loops: _Loops, own: Expression, at: Indices) -> Piece:

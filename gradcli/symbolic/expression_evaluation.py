@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gradcli.language import parse, run
+from gradcli.symbolic.array_algebra import place_of
 from gradcli.symbolic.expression_text import SUM, Piece, Printer
 from gradcli.symbolic.expressions import Expression, is_call, is_size, order
 from gradcli.symbolic.unknown_functions import meaning_of
@@ -59,12 +60,14 @@ class _Lines(Printer):
 
 
 def constants(roots: Iterable[Expression]) -> list[Expression]:
-    """The largest constant subexpressions that are not plain numbers, such as sqrt(3) or log(5)."""
+    """The largest constant subexpressions that are not plain numbers: sqrt(3), log(5), unit vectors."""
     fixed: set[Expression] = set()
     found: dict[Expression, None] = {}
     nodes = order(roots)
     for node in nodes:
         parts = node.parts
+        if node.position == -1 and place_of(node) is not None:
+            fixed.add(node)
         if node.shape or is_call(node, "[]", "()", ":", "float"):
             continue
         if node.op == "name" and node.position != -1:

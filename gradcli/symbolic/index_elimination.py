@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
+    eye,
     matrix_product,
     permuted,
+    place_of,
     reshaped,
     stacked,
     total,
@@ -44,16 +46,6 @@ class Product(NamedTuple):
 
 
 # -- special matrices -----------------------------------------------------------------------------
-def eye(n: int) -> Expression:
-    """The identity."""
-    return call("eye", [], (n, n))
-
-
-def unit(index: int, n: int) -> Expression:
-    """A row of the identity; the index may be negative."""
-    return call("select", [eye(n)], (n,), [("", 0), ("", index % n)])
-
-
 def rows_of_eye(n: int, size: int, start: Any = 0, end: Any = None, step: Any = 1) -> Expression:
     """Rows of the identity of n rows, as a slice."""
     return call("slice", [eye(n)], (size, n), [("", v) for v in (0, start, end, step)])
@@ -72,56 +64,8 @@ def diagonal_of(matrix: Expression) -> Expression | None:
 
 def _index_of(own: Expression) -> int | None:
     """The index of the row of the identity that a vector is, else None."""
-    if is_call(own, "select") and is_call(own.args[0], "eye"):
-        return int(own.data[1][1][1])
-    return None
-
-
-def _piece_of(own: Expression) -> range | None:
-    """The rows of the identity that a matrix is, else None."""
-    if is_call(own, "slice") and is_call(own.args[0], "eye"):
-        (_, dim), (_, start), (_, end), (_, step) = own.data[1]
-        if dim == 0:
-            return range(own.args[0].shape[0])[slice(start, end, step)]
-    return None
-
-
-def _reverses(matrix: Expression) -> bool:
-    """Whether it is the identity with its rows reversed."""
-    return is_call(matrix, "flip") and is_call(matrix.args[0], "eye")
-
-
-def flipped(own: Expression, dim: int) -> Expression:
-    """A vector or matrix reversed along a dimension; a triangle of ones turned around is the other one."""
-    if is_call(own, "flip"):
-        inner, dims = own.args[0], own.data[1][0][1]
-        if dims == (dim,):
-            return inner
-        if is_call(inner, "eye"):
-            return inner
-        if is_call(inner, "tril", "triu") and is_call(inner.args[0], "ones") and not inner.data[1]:
-            return transposed(inner)
-    if is_call(own, "matmul") and len(own.shape) == 2:
-        a, b = own.args
-        return _times(flipped(a, 0), b) if dim == 0 else _times(a, flipped(b, 1))
-    return call("flip", [own], own.shape, [("", (dim,))])
-
-
-def _band(vector: Expression, n: int, rows: int, columns: int) -> Expression:
-    """The n x n matrix with a vector on one diagonal that starts at this row and column."""
-    offset, length = columns - rows, n - abs(columns - rows)
-    start, size = min(rows, columns), vector.shape[0]
-    if size < length:
-        vector = _moved_in(vector, length, start, start + size - length)
-    return call("diag", [vector], (n, n), [("", offset)] if offset else [])
-
-
-def _moved_in(own: Expression, n: int, start: int, end: int) -> Expression:
-    """Zeros of n rows with these rows written into them; end: 0 or less, from the last."""
-    shape = (n, *own.shape[1:])
-    zeros = call("zeros", [], shape, [("", shape)])
-    given = [("dim", 0), *((k, v) for k, v in (("start", start), ("end", end)) if v)]
-    return call("slice_scatter", [zeros, own], shape, given)
+    place = place_of(own)
+    return place % own.shape[0] if isinstance(place, int) else None
 
 
 # -- one term -------------------------------------------------------------------------------------
@@ -142,7 +86,7 @@ class _Elimination:
             while self.waiting:
                 self.open(*self.waiting.pop())
             changed = merge and any(
-                step() for step in (self.same, self.alone, self.vectors, self.matrices)
+                step() for step in (self.units, self.same, self.alone, self.vectors, self.matrices)
             )
         return Product(alg.product(self.scale), tuple(self.factors))
 
@@ -250,21 +194,28 @@ class _Elimination:
                     found.setdefault(k, []).append(at)
         yield from found.items()
 
+    def units(self) -> bool:
+        """A unit vector takes one element of what else has its label; summed over, it is gone."""
+        for p, (own, labels) in enumerate(self.factors):
+            if not isinstance(place := place_of(own), int):
+                continue
+            others = [q for q, (_, ks) in enumerate(self.factors) if q != p and labels[0] in ks]
+            if others or labels[0] >= self.rank:
+                self.waiting += [_selected(*self.factors[q], labels[0], place) for q in others]
+                gone = others if labels[0] < self.rank else [*others, p]
+                self.factors = [f for q, f in enumerate(self.factors) if q not in gone]
+                return True
+        return False
+
     def same(self) -> bool:
         """Multiply two factors that have the same labels."""
         for (p, (a, ka)), (q, (b, kb)) in combinations(enumerate(self.factors), 2):
-            if set(ka) != set(kb) or (len(ka) > 2 and ka != kb) or is_call(a, "eye"):
+            if (
+                set(ka) != set(kb)
+                or (len(ka) > 2 and ka != kb)
+                or any(is_call(f, "eye") for f in (a, b))
+            ):
                 continue
-            if is_call(b, "eye"):
-                continue
-            if (_index_of(a) is None) != (_index_of(b) is None):
-                one, other = (a, b) if _index_of(a) is not None else (b, a)
-                places = [("", 0), ("", _index_of(one))]
-                self.scale.append((call("select", [other], (), places), ONE))
-                return self.merged((p, q), one, ka)
-            if _index_of(a) is not None:
-                self.scale.append((alg.one if a is b else alg.zero, ONE))
-                return self.merged((p, q), a, ka)
             if len(ka) == 1 and ka[0] >= self.rank and self.uses(ka[0]) == 2:
                 self.factors = [f for k, f in enumerate(self.factors) if k not in (p, q)]
                 self.waiting.append((call("dot", [alg.floating(a), alg.floating(b)], ()), ()))
@@ -280,14 +231,8 @@ class _Elimination:
         return sum(k in ks for _, ks in self.factors)
 
     def alone(self) -> bool:
-        """Sum over a label that one factor has, and select at the index of a row of the identity."""
-        for k, places in self.within():
-            for p in places:
-                if (index := _index_of(self.factors[p][0])) is not None:
-                    for q in set(places) - {p}:
-                        self.waiting.append(_selected(*self.factors[q], k, index))
-                    self.factors = [f for q, f in enumerate(self.factors) if q not in places]
-                    return True
+        """Sum over a label that one factor has."""
+        for _, places in self.within():
             if len(places) == 1:
                 own, labels = self.factors[places[0]]
                 axes = [d for d, n in enumerate(labels) if n >= self.rank and self.uses(n) == 1]
@@ -304,7 +249,7 @@ class _Elimination:
             (v, kv), (own, labels) = (self.factors[p] for p in pair)
             if len(kv) == 1 and len(labels) == 2:
                 rest = labels[0] if labels[1] == k else labels[1]
-                return self.merged(places, _applied(own, v, labels[1] == k), (rest,))
+                return self.merged(places, _times(own, v, labels[1] == k), (rest,))
             if len(labels) > 2 and labels[-1] == k and len({*labels, *kv}) == len(labels + kv) - 1:
                 right = v if kv[0] == k else transposed(v)
                 made = call("matmul", [own, right], own.shape[:-1] + right.shape[1:])
@@ -313,114 +258,56 @@ class _Elimination:
 
     def matrices(self) -> bool:
         """Multiply two matrices."""
-        waiting = []
-        for k, places in self.within():
-            if len(places) == 3 and (found := _band_of([self.factors[p] for p in places], k)):
-                return self.merged(places, *found)
-            if len(places) == 2 and all(len(self.factors[p][1]) == 2 for p in places):
-                (a, ka), (b, kb) = (self.factors[p] for p in places)
-                pieces = (_piece_of(a) is not None) + (_piece_of(b) is not None)
-                left = ka[0] if ka[1] == k else ka[1]
-                right = kb[0] if kb[1] == k else kb[1]
-                waiting.append((pieces == 2, k, places, left, right))
-        for _, k, places, left, right in sorted(waiting, key=lambda w: w[:2]):
-            (a, ka), (b, kb) = (self.factors[p] for p in places)
-            if max(left, right) < self.rank < 3:
-                turned = left > right
-            else:  # rather than the product of transposes
-                turned = ka[0] == kb[1] == k
-            if turned:
-                return self.merged(places, _times(b, a, kb[1] == k, ka[0] == k), (right, left))
-            return self.merged(places, _times(a, b, ka[1] == k, kb[0] == k), (left, right))
-        return False
+        ranks = [len(labels) for _, labels in self.factors]
+        pairs = [(k, ps) for k, ps in self.within() if [ranks[p] for p in ps] == [2, 2]]
+        if not pairs:
+            return False
+        k, places = min(pairs)
+        (a, ka), (b, kb) = (self.factors[p] for p in places)
+        left, right = (labels[labels[0] == k] for labels in (ka, kb))
+        if max(left, right) < self.rank < 3:
+            turned = left > right
+        else:  # rather than the product of transposes
+            turned = ka[0] == kb[1] == k
+        if turned:
+            return self.merged(places, _times(b, a, kb[1] == k, ka[0] == k), (right, left))
+        return self.merged(places, _times(a, b, ka[1] == k, kb[0] == k), (left, right))
 
 
-def _band_of(factors: list[Factor], k: int) -> tuple[Expression, Labels] | None:
-    """A vector between two pieces of the identity, as a band."""
-    factors = sorted(factors, key=lambda f: len(f[1]))
-    pieces = [_piece_of(f) for f, _ in factors[1:]]
-    (v, label), (a, ka), (b, kb) = factors
-    if label != (k,) or a.shape[1:] != b.shape[1:] or ka[0] != k or kb[0] != k:
-        return None
-    p, q = pieces
-    if p is None or q is None or not p.step == q.step == 1:
-        return None
-    return _band(v, a.shape[1], p.start, q.start), (ka[1], kb[1])
-
-
-def _selected(own: Expression, labels: Labels, k: int, index: int) -> Factor:
+def _selected(own: Expression, labels: Labels, k: int, place: int) -> Factor:
     """A factor at one index of one dimension."""
-    if _index_of(own) is not None:
-        return (alg.one if _index_of(own) == index else alg.zero), ()
+    if (index := _index_of(own)) is not None:
+        return number(int(index == place % own.shape[0])), ()
     axis = labels.index(k)
     shape = own.shape[:axis] + own.shape[axis + 1 :]
-    made = call("select", [own], shape, [("", axis), ("", index)])
+    made = call("select", [own], shape, [("", axis), ("", place)])
     return made, tuple(n for n in labels if n != k)
-
-
-def _applied(matrix: Expression, vector: Expression, right: bool) -> Expression:
-    """matrix@vector, or matrix.T@vector; a piece of the identity selects or pads."""
-    piece = _piece_of(matrix)
-    n = matrix.shape[0 if right else 1]
-    if _reverses(matrix):
-        return flipped(vector, 0)
-    if piece is not None and right:
-        (options,) = [matrix.data[1]]
-        return call("slice", [vector], (n,), options)
-    if piece is not None and piece.step == 1:
-        return _moved_in(vector, n, piece.start, piece.stop - n)
-    return matrix_product(matrix if right else transposed(matrix), vector, (n,))
 
 
 def _times(a: Expression, b: Expression, last: bool = True, first: bool = True) -> Expression:
     """a@b, with `a` transposed unless `last`, and `b` unless `first`."""
-    p, q = _piece_of(a), _piece_of(b)
-    if _reverses(a):
-        return flipped(b if first else transposed(b), 0)
-    if _reverses(b):
-        return flipped(a if last else transposed(a), 1)
-    if first and is_call(b, "flip") and b.data[1][0][1] == (0,):
-        return _times(flipped(a if last else transposed(a), 1), b.args[0])
-    square = not last and first and a.shape[1] == b.shape[1]
-    if p is not None and q is not None and square and p.step == q.step == 1:
-        own = call("ones", [], a.shape[:1], [("", a.shape[:1])])
-        return _band(own, a.shape[1], p.start, q.start)
-    if p is not None and q is None:
-        other = b if first else transposed(b)
-        if last:
-            return call("slice", [other], (a.shape[0], other.shape[1]), a.data[1])
-        if p.step == 1:
-            return _moved_in(other, a.shape[1], p.start, p.stop - a.shape[1])
-    if q is not None and p is None and not first:
-        return transposed(_times(b, a, last=True, first=not last))
-    if q is not None and p is None and q.step == 1:
-        return transposed(_times(b, a, False, not last))
     a, b = a if last else transposed(a), b if first else transposed(b)
-    return matrix_product(a, b, (a.shape[0], b.shape[1]))
+    return matrix_product(a, b, (a.shape[0], *b.shape[1:]))
 
 
 # -- a sum of terms -------------------------------------------------------------------------------
 def eliminated(terms: Iterable[Product], shape: Shape) -> list[Product]:
-    """The terms with as few factors as it takes; terms that differ in one factor become one.
-
-    First those that differ in the weights of a diagonal, then sums of outer products with one vector.
-    """
+    """The terms with as few factors as it takes; terms that differ in one factor become one."""
     rank = len(shape)
-    found = [_reduced(t, rank) for term in terms for t in _spread(term)]
-    for stage in range(3):
-        waiting, found = found[::-1], []
-        while waiting:
-            made = waiting.pop()
-            if is_number(made.number, 0):
-                continue
-            for at, other in enumerate(found):
-                one = _joined(other, made, shape, stage)
-                if one is not None:
-                    del found[at]
-                    waiting.append(_reduced(one, rank))
-                    break
-            else:
-                found.append(made)
+    waiting = [_reduced(t, rank) for term in terms for t in _spread(term)][::-1]
+    found: list[Product] = []
+    while waiting:
+        made = waiting.pop()
+        if is_number(made.number, 0):
+            continue
+        for at, other in enumerate(found):
+            one = _joined(other, made, shape)
+            if one is not None:
+                del found[at]
+                waiting.append(_reduced(one, rank))
+                break
+        else:
+            found.append(made)
     return found
 
 
@@ -467,19 +354,13 @@ def _ordered(term: Product, rank: int) -> Product:
     return Product(term.number, tuple((f, tuple(names[k] for k in ks)) for f, ks in factors))
 
 
-def _joined(one: Product, two: Product, shape: Shape, stage: int) -> Product | None:
-    """Two terms as one, if they differ in one factor, or in a vector that one of them lacks.
-
-    stage: which may, in the order in which sums are shortest.
-    """
+def _joined(one: Product, two: Product, shape: Shape) -> Product | None:
+    """Two terms as one, if they differ in one factor, or in a vector that one of them lacks."""
     common, mine, other = _compared(one, two)
     labels = {labels for _, labels in (*mine, *other)}
     if len(mine) > 1 or len(other) > 1 or len(labels) > 1:
         return None
     (place,) = labels or [()]
-    tied = any(is_call(f, "eye") or len(ks) > 1 for f, ks in one.factors)
-    if stage < 2 and place and len(shape) == 2 and not (tied or (stage and place == (0,))):
-        return None
     if len(mine) != len(other) and len(place) != 1:
         return None
     apart = [f for f, _ in (*mine, *other)]
@@ -564,6 +445,8 @@ def _shared(one: Product, two: Product, rank: int) -> Product | None:
     shape = tuple(sizes[k] for k in edge[0])
     names = {k: at for at, k in enumerate(edge[0])}
     outer, numbers = _outside(one, two)
+    if alg.leads_negative(numbers[0]):  # A@x - B@x and B@y - A@y have the factor A - B
+        outer, numbers = alg.negate(outer), list(map(alg.negate, numbers))
     parts = []
     for n, own in zip(numbers, (mine, other), strict=True):
         inner = {k: names.get(k, k + len(names) + rank) for _, ks in own for k in ks}
@@ -572,10 +455,13 @@ def _shared(one: Product, two: Product, rank: int) -> Product | None:
     return Product(outer, (*common, (_sum(parts), tuple(edge[0]))))
 
 
-def written(terms: Iterable[Product], shape: Shape) -> Expression:
-    """The sum of terms as an expression of this shape, to which it may have to be broadcast."""
+def written(terms: Iterable[Product], shape: Shape, sparse: bool = True) -> Expression:
+    """The sum of terms as an expression of this shape, to which it may have to be broadcast.
+
+    sparse: whether a table of elements is written only if it has no row of zeros.
+    """
     found = eliminated(terms, shape)
-    table = _stacked(found, shape) if 1 <= len(shape) <= 2 else None
+    table = _stacked(found, shape, sparse) if 1 <= len(shape) <= 2 else None
     if table is not None:
         return table
     return _sum(_expression(term, shape) for term in found)
@@ -586,7 +472,7 @@ def _sum(terms: Iterable[Expression]) -> Expression:
     return alg.add(*sorted(terms, key=lambda t: is_call(alg.split(t)[1], "T")))
 
 
-def _stacked(terms: list[Product], shape: Shape) -> Expression | None:
+def _stacked(terms: list[Product], shape: Shape, sparse: bool) -> Expression | None:
     """Terms with a row of the identity each, as the stack of rows or elements."""
     parts: list[list[Product]] = [[] for _ in range(shape[0])]
     if shape[0] > MOST_STACKED or not terms:
@@ -599,7 +485,9 @@ def _stacked(terms: list[Product], shape: Shape) -> Expression | None:
             return None
         moved = tuple((f, tuple(k - 1 for k in ks)) for f, ks in rest)
         parts[found[0][1]].append(Product(term.number, moved))
-    rows = [written(p, shape[1:]) for p in parts]
+    if sparse and not all(parts):
+        return None
+    rows = [written(p, shape[1:], False) for p in parts]
     return stacked([alg.full(row, shape[1:]) for row in rows], shape)
 
 
@@ -619,20 +507,17 @@ def _expression(term: Product, shape: Shape) -> Expression:
 def _through_diagonals(factors: list[Factor], rank: int) -> list[Factor]:
     """Two matrices with a vector between them as one: A@diag(v)@B."""
     for k in {k for _, ks in factors for k in ks if k >= rank}:
-        vectors = [f for f in factors if f[1] == (k,)]
-        pair = [f for f in factors if k in f[1] and len(f[1]) == 2]
-        if len(vectors) + len(pair) < sum(k in ks for _, ks in factors):
+        near = sorted((f for f in factors if k in f[1]), key=lambda f: len(f[1]))
+        if [len(ks) for _, ks in near] != [1, 2, 2]:
             continue
-        if len(pair) != 2 or len(vectors) != 1:
-            continue
-        (v, _), (a, ka), (b, kb) = *vectors, *pair
-        left = ka[0] if ka[1] == k else ka[1]
-        right = kb[0] if kb[1] == k else kb[1]
-        if left > right:
-            (a, ka, left), (b, kb, right) = (b, kb, right), (a, ka, left)
+        (v, _), *pair = near
+        places = [ks[ks[0] == k] for _, ks in pair]
+        if places[0] > places[1]:
+            pair, places = pair[::-1], places[::-1]
+        (a, ka), (b, kb) = pair
         middle = _weighed(a, v, b, ka[1] == k, kb[0] == k)
         rest = [f for f in factors if k not in f[1]]
-        return _through_diagonals([*rest, (middle, (left, right))], rank)
+        return _through_diagonals([*rest, (middle, tuple(places))], rank)
     return factors
 
 
@@ -724,4 +609,4 @@ def _einsum(factors: list[Factor], shape: Shape) -> Expression:
     return call("einsum", [alg.floating(f) for f, _ in factors], shape, places)
 
 
-__all__ = ["Product", "diagonal_of", "eliminated", "eye", "rows_of_eye", "unit", "written"]
+__all__ = ["Product", "diagonal_of", "eliminated", "rows_of_eye", "written"]

@@ -14,7 +14,15 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.array_algebra import axes_of, inverse, reshaped, transposed
+from gradcli.symbolic.array_algebra import (
+    axes_of,
+    eye,
+    inverse,
+    reshaped,
+    transposed,
+    unit,
+    unwrapped,
+)
 from gradcli.symbolic.exact_numbers import ONE, ZERO
 from gradcli.symbolic.expressions import Expression, call, is_call, is_number, name, number, order
 from gradcli.symbolic.index_elimination import (
@@ -24,9 +32,7 @@ from gradcli.symbolic.index_elimination import (
     Product,
     Shape,
     diagonal_of,
-    eye,
     rows_of_eye,
-    unit,
     written,
 )
 from gradcli.symbolic.spelling import NoExpression
@@ -263,15 +269,7 @@ class IndexedFactors:
         made = Term(term.number, (), self.of_parts(term.out))
         for own, labels in term.factors:
             dims = self.of_parts(tuple((k,) for k in labels))
-            if is_call(own, "eye") and len(dims[0]) != len(dims[1]):
-                short, long = sorted(dims, key=len)
-                self.parts[short[0]] = tuple(self.label(self.sizes[k]) for k in long)
-                return self.split_up(term)
-            if is_call(own, "eye") and len(dims[0]) > 1:
-                for pair in zip(*dims, strict=True):
-                    made = self.attached(made, eye(self.sizes[pair[0]]), tuple((k,) for k in pair))
-            else:
-                made = self.attached(made, own, dims)
+            made = self.attached(made, own, dims)
         return made
 
     def tied(self, term: Term, a: Labels, b: Labels, n: int) -> tuple[Term, Labels]:
@@ -343,7 +341,7 @@ class IndexedFactors:
         scaled = alg.scale(number(equal).data, term.number)
         return Term(scaled, term.factors, tuple(found.get(c, ()) for c in out))
 
-    def along(self, own: Expression, dim: int, rows: Expression, front: str = "y") -> list[Term]:
+    def along(self, own: Expression, dim: int, rows: Expression, front: str) -> list[Term]:
         """The product of a matrix with one dimension of an expression."""
         word = LETTERS[: len(own.shape)]
         c = word[dim % len(word)]
@@ -360,6 +358,16 @@ def has_products(node: Expression) -> bool:
         return False
     own = node.args[0]
     return own.op == "product" or is_call(own, "outer", "matmul", "T", "diag", "diag_embed")
+
+
+def is_outer(node: Expression) -> bool:
+    """Whether it is a matrix that is a product of vectors and identities."""
+    return (
+        node.op == "product"
+        and len(node.shape) == 2
+        and 1 not in node.shape
+        and all(len(a.shape) < 2 or 1 in a.shape or is_call(a, "eye") for a in node.args)
+    )
 
 
 def has_reshape(own: Expression) -> bool:
@@ -390,9 +398,7 @@ def rearranged(
 
 def is_zero(own: Expression) -> bool:
     """Whether it is 0, as a number or an array."""
-    while is_call(own, "tensor", "float"):
-        (own,) = own.args
-    return is_number(own, 0) or is_call(own, "zeros")
+    return is_number(unwrapped(own), 0) or is_call(own, "zeros")
 
 
 def _through_reshape() -> NoExpression:
@@ -461,10 +467,6 @@ def _expanded(maps: IndexedFactors, node: Expression) -> list[Term]:
     return maps.widened(node.args[-1 if is_call(node, "full_like") else 0], node.shape)
 
 
-def _passed(maps: IndexedFactors, node: Expression) -> list[Term]:
-    return maps.widened(node.args[0], node.shape)
-
-
 def _where(maps: IndexedFactors, node: Expression) -> list[Term]:
     condition, *branches = node.args
     if maps.depends(condition):
@@ -482,17 +484,13 @@ def _triangle(maps: IndexedFactors, node: Expression) -> list[Term]:
     return [maps.weighed(t, mask, node.shape) for t in maps.terms(node.args[0])]
 
 
-def _logarithmic(word: str) -> Handler:
-    """The handler of `xlogy` and its like, which are linear in the first argument."""
-
-    def handle(maps: IndexedFactors, node: Expression) -> list[Term]:
-        a, b = node.args
-        if maps.depends(b):
-            raise _no_formula(node)
-        weight = alg.function(word, b)
-        return [maps.weighed(t, weight, node.shape) for t in maps.widened(a, node.shape)]
-
-    return handle
+def _logarithmic(maps: IndexedFactors, node: Expression) -> list[Term]:
+    """`xlogy` and its like, which are linear in the first argument."""
+    a, b = node.args
+    if maps.depends(b):
+        raise _no_formula(node)
+    weight = alg.function(node.data[0], alg.one, b)
+    return [maps.weighed(t, weight, node.shape) for t in maps.widened(a, node.shape)]
 
 
 # -- dimensions -----------------------------------------------------------------------------------
@@ -547,48 +545,32 @@ def _ones(*shape: int) -> Expression:
     return call("ones", [], shape, [("", shape)])
 
 
-def _selected(maps: IndexedFactors, node: Expression) -> list[Term]:
-    (own,), ((_, dim), (_, place)) = node.args, node.data[1]
-    return maps.along(own, dim, unit(place, own.shape[dim]), "")
-
-
-def _sliced(maps: IndexedFactors, node: Expression) -> list[Term]:
-    (own,), (dim, *places) = node.args, [v for _, v in node.data[1]]
-    return maps.along(own, dim, rows_of_eye(own.shape[dim], node.shape[dim], *places))
-
-
 def _moved(maps: IndexedFactors, node: Expression) -> list[Term]:
-    """roll, flip and cumsum along one dimension: what they make of the rows of the identity."""
-    (own,), word, options = node.args, node.data[0], [v for _, v in node.data[1]]
-    dims = axes_of(options[-1] if word != "roll" or len(options) > 1 else None, len(own.shape))
-    if len(dims) != 1:
-        raise _no_formula(node)
-    n = own.shape[dims[0]]
-    if word == "cumsum":
-        rows = call("tril", [_ones(n, n)], (n, n))
-    elif word == "flip":
-        rows = call("flip", [eye(n)], (n, n), [("", (0,))])
-    else:
-        rows = call("roll", [eye(n)], (n, n), [("shifts", options[0]), ("dims", (0,))])
-    return maps.along(own, dims[0], rows)
-
-
-def _indexed(maps: IndexedFactors, node: Expression) -> list[Term]:
-    """The selection of elements by an index that does not depend on the variable."""
+    """What takes or moves elements along one dimension: what it makes of the rows of the identity."""
     own, *given = node.args
-    if not is_call(node, "index"):
-        dim = next(v for k, v in node.data[1] if k == "") % len(own.shape)
-        given = [call(":", [], ())] * dim + given
-        if is_call(node, "gather") and len(own.shape) != 1:
-            raise _no_formula(node)
-    places = [k for k, v in enumerate(given) if not is_call(v, ":")]
-    if len(places) != 1 or any(map(maps.depends, given)):
+    word, options = node.data
+    if word == "index":
+        dims = tuple(k for k, v in enumerate(given) if not is_call(v, ":"))
+        given = [given[k] for k in dims]
+    else:
+        named = [v for k, v in options if k in ("", "dim", "dims")]
+        dims = axes_of(named[0] if named else None, len(own.shape))
+    if len(dims) != 1 or any(map(maps.depends, given)) or (word == "gather" and own.shape[1:]):
         raise _no_formula(node)
-    (dim,) = places
-    n, count_ = own.shape[dim], len(node.shape) - len(own.shape) + 1
-    shape = node.shape[dim : dim + count_]
-    rows = call("index", [eye(n), given[dim]], (*shape, n))
-    return maps.along(own, dim, rows, LETTERS[-count_:] if count_ else "")
+    n, count_ = own.shape[dims[0]], len(node.shape) - len(own.shape) + 1
+    shape = (*node.shape[dims[0] : dims[0] + count_], n)
+    if word == "flip" and is_call(own, "cumsum") and is_call(own.args[0], "flip"):  # cumsum's slope
+        rows, own = call("triu", [_ones(n, n)], shape), own.args[0].args[0]
+    elif word == "cumsum":
+        rows = call("tril", [_ones(n, n)], shape)
+    elif word == "roll":
+        rows = call("roll", [eye(n)], shape, [options[0], ("dims", (0,))])
+    elif given:
+        rows = call("index", [eye(n), *given], shape)
+    else:
+        first = ("", (0,) if word == "flip" else 0)
+        rows = call(word, [eye(n)], shape, [first, *options[1:]]) if n > 1 else _ones(*shape)
+    return maps.along(own, dims[0], rows, LETTERS[len(LETTERS) - count_ :])
 
 
 def _written(maps: IndexedFactors, node: Expression) -> list[Term]:
@@ -673,19 +655,14 @@ _CALLS: dict[str, Handler] = {
     "linalg.solve": _solve,
     "sum": _sum,
     "mean": _mean,
-    **dict.fromkeys(("expand", "expand_as", "full_like"), _expanded),
-    **dict.fromkeys(("detach", "float"), _passed),
+    **dict.fromkeys(("expand", "expand_as", "full_like", "detach", "float"), _expanded),
     "where": _where,
     **dict.fromkeys(("tril", "triu"), _triangle),
-    "xlogy": _logarithmic("log"),
-    "special.xlog1py": _logarithmic("log1p"),
+    **dict.fromkeys(("xlogy", "special.xlog1py"), _logarithmic),
     **dict.fromkeys(("T", "permute"), _permuted),
     "reshape": _reshaped,
     "diagonal": _diagonal,
-    "select": _selected,
-    "slice": _sliced,
-    **dict.fromkeys(("cumsum", "roll", "flip"), _moved),
-    **dict.fromkeys(("index", "gather", "index_select"), _indexed),
+    **dict.fromkeys("select slice cumsum roll flip index gather index_select".split(), _moved),
     **dict.fromkeys(
         "select_scatter slice_scatter index_put index_add scatter scatter_add".split(), _written
     ),
@@ -693,4 +670,4 @@ _CALLS: dict[str, Handler] = {
 }
 
 
-__all__ = ["IndexedFactors", "has_products", "has_reshape", "rearranged"]
+__all__ = ["IndexedFactors", "has_products", "has_reshape", "is_outer", "rearranged"]

@@ -180,7 +180,8 @@ class LatexPrinter(Printer):
 
     def call_select(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         (_, dim), (_, index) = options
-        return f"{{{wrapped(args[0], ATOM)}}}_{{{': ' * dim}{index}}}", ATOM
+        base = "e" if is_call(node.args[0], "eye") else f"{{{wrapped(args[0], ATOM)}}}"
+        return f"{base}_{{{': ' * dim}{index}}}", ATOM
 
     def call_slice(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         (_, dim), (_, start), (_, end), _step = options
@@ -318,20 +319,11 @@ def _prod(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     return rf"\prod_{{{', '.join(letters)}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}", PRODUCT
 
 
-def _unit(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    """A vector of zeros with one element set, as that element times a unit vector."""
-    place = node.data[1][1][1]
-    if len(node.shape) != 1 or not is_call(node.args[0], "zeros"):
-        return self.call(node.data[0], args, node.data[1])
-    return rf"{wrapped(args[1], PRODUCT)}\, e_{{{place}}}", PRODUCT
-
-
 def _one_hot(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     """A unit vector; of several places the function's name."""
-    place = place_of(node)
-    if place is None:
+    if place_of(node) is None:
         return rf"\operatorname{{onehot}}\left({args[0][0]}\right)", ATOM
-    return rf"e_{{{place if isinstance(place, int) else args[0][0]}}}", ATOM
+    return f"e_{{{args[0][0]}}}", ATOM
 
 
 def _solve(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -400,7 +392,6 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "mean": _mean,
     "prod": _prod,
     **dict.fromkeys("softmax log_softmax logsumexp cumsum cumprod var std".split(), _along),
-    "select_scatter": _unit,
     "one_hot": _one_hot,
     "linalg.solve": _solve,
     "outer": lambda self, args, node: (

@@ -212,7 +212,7 @@ def matrix_of(
             "smaller --shape has the same formula"
         )
     if 0 in shape:
-        whole = shape + size if first and len(shape + size) > 2 else size + shape
+        whole = shape + size if first else size + shape
         return call("zeros", [], whole, [("", whole)])
     if not shape:
         found, symbol = source.slope(expression, word)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.expressions import Expression, call, is_number, order
+from gradcli.symbolic.array_algebra import matrix_product, outer, permuted, stacked, total
+from gradcli.symbolic.expressions import Expression, call, is_call, is_number, order
 
 # Methods that leave a number unchanged; a number's text has no methods.
 _SAME_NUMBER = ("detach", "expand", "expand_as", "reshape", "contiguous")
@@ -24,23 +25,11 @@ def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expre
 
 
 def _rebuilt(node: Expression, made: dict[Expression, Expression]) -> Expression:
-    args = tuple(made[a] for a in node.args)
-    if node.op == "product":
-        coefficient, exponents = node.data
-        powers = [made[e] if isinstance(e, Expression) else e for e in exponents]
-        if args == node.args and all(a is b for a, b in zip(powers, exponents, strict=True)):
-            return node
-        pairs: list[Any] = [
-            (a, p.data if isinstance(p, Expression) and p.op == "number" else p)
-            for a, p in zip(args, powers, strict=True)
-        ]
-        return alg.product(pairs, coefficient)
-    if args == node.args:
+    if all(made[p] is p for p in node.parts):
         return node
-    if node.op == "sum":
-        coefficients, constant = node.data
-        return alg.combine([*zip(args, coefficients, strict=True), (alg.one, constant)])
-    return recalled(node, args)
+    if node.op in ("sum", "product"):
+        return alg.mapped(node, made.__getitem__)
+    return recalled(node, tuple(made[a] for a in node.args))
 
 
 def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
@@ -52,6 +41,8 @@ def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
         return args[0]
     if word in _OF_ZERO and any(is_number(a, 0) for a in args):
         return alg.zero
+    if word == "stack" and not options:
+        return stacked(list(args[0].args), node.shape)
     if word == "detach":
         return call(word, args, args[0].shape, options)
     args = tuple(
@@ -60,7 +51,25 @@ def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
         else alg.full(new, old.shape, alg.is_truth(old) or alg.is_integral(old))
         for new, old in zip(args, node.args, strict=True)
     )
-    return call(word, args, node.shape, options)
+    maker = _MAKERS.get("permute" if word == "T" and is_call(args[0], "einsum") else word)
+    return call(word, args, node.shape, options) if maker is None else maker(node, *args)
+
+
+def _dims(options: Sequence[tuple[str, Any]]) -> tuple[Any, bool]:
+    """(dim, keepdim) of a sum."""
+    return (options[0][1] if options else None), len(options) > 1
+
+
+# What is rebuilt by the algebra that made it: scalar factors of an operand move out, and so on.
+_MAKERS: dict[str, Callable[..., Expression]] = {
+    "matmul": lambda node, a, b: matrix_product(a, b, node.shape),
+    "dot": lambda node, a, b: matrix_product(a, b, ()),
+    "outer": lambda node, a, b: outer(a, b),
+    "sum": lambda node, own: total(own, own.shape, *_dims(node.data[1])),
+    "permute": lambda node, own: permuted(
+        own, own.shape, [*node.data[1][0][1]] if node.data[1] else [1, 0]
+    ),
+}
 
 
 __all__ = ["rewrite"]

@@ -6,25 +6,23 @@ Each pass is a rule that `rewrite` applies to every subexpression; `RULES` lists
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextvars import ContextVar
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic import matrix_chains
 from gradcli.symbolic.algebra import powers_of, terms_of
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
     axes_of,
+    chain,
     deviations,
     element,
-    matrix_product,
-    one_hot,
-    permuted,
+    multiplied,
     place_of,
     stacked,
+    transposed,
 )
 from gradcli.symbolic.elementwise_rules import compare
 from gradcli.symbolic.exact_check import is_leaf
@@ -36,10 +34,11 @@ from gradcli.symbolic.expressions import (
     is_number,
     make,
     order,
+    sort_key,
     value_of,
 )
 from gradcli.symbolic.index_elimination import gathered
-from gradcli.symbolic.indexed_factors import has_products, has_reshape, rearranged
+from gradcli.symbolic.indexed_factors import has_products, has_reshape, is_outer, rearranged
 from gradcli.symbolic.rewriting import recalled, rewrite
 from gradcli.symbolic.scalar_forms import shortest
 
@@ -88,7 +87,7 @@ def _shortest(expression: Expression) -> Expression:
 
 def _last(node: Expression) -> Expression:
     """Absorb signs into matrix products, and make operands floating where a function needs it."""
-    node = matrix_chains.without_sign(node)
+    node = without_sign(node)
     if node.op != "call" or node.data[0] not in FLOATING | WRITING:
         return node
     places = node.args[1:2] if node.data[0] in WRITING else ()
@@ -120,62 +119,22 @@ def _is_variable(node: Expression) -> bool:
 
 # -- pieces of a vector ---------------------------------------------------------------------------
 def _gathered(node: Expression) -> Expression:
-    """Terms that each write one element of a vector of zeros, as the stack of these elements."""
-    groups: dict[Any, list[tuple[Number, Expression, _Written]]] = {}
+    """Multiples of all the unit vectors of a dimension as the stack of these elements."""
+    size = node.shape[0] if len(node.shape) == 1 else 0
+    if node.op != "sum" or not 0 < size <= MOST_STACKED or len(node.args) < size:
+        return node
+    parts: list[list[tuple[Expression, Number]]] = [[] for _ in range(size)]
     rest: list[tuple[Expression, Number]] = []
     for c, t in terms_of(node):
-        found = _written(t)
-        if found is None:
-            rest.append((t, c))
+        unit_ = _unit_of(t)
+        place = None if unit_ is None else place_of(unit_)
+        if isinstance(place, int):
+            parts[place].append((alg.product(p for p in powers_of(t) if p[0] is not unit_), c))
         else:
-            groups.setdefault((found.core.shape, found.dim), []).append((c, t, found))
-    changed = False
-    for (shape, dim), members in groups.items():
-        size = shape[dim]
-        whole = shape[:dim] + shape[dim + 1 :]
-        parts: list[list[tuple[Expression, Number]]] = []
-        if len(shape) == 1 and size <= MOST_STACKED and len(members) >= size:
-            parts = [[] for _ in range(size)]
-            for c, t, found in members:
-                outer, _ = _outside(t, found.core)
-                value = alg.product([*outer, (found.value, ONE)])
-                parts[found.place % size].append((value, c))
-        if not parts or not all(parts):
-            rest += [(t, c) for c, t, _ in members]
-            continue
-        items = [alg.full(alg.combine(p), whole) for p in parts]
-        changed = True
-        rest.append((stacked(items, shape), ONE))
-    return alg.combine(rest) if changed else node
-
-
-class _Written(NamedTuple):
-    """Zeros (`core`) with a value written into them at a place of a dimension."""
-
-    core: Expression
-    dim: int
-    place: int
-    value: Expression
-
-
-def _written(term: Expression) -> _Written | None:
-    """The zeros with a value written into them of a term, which may have scalar factors beside them."""
-    arrays = [(b, e) for b, e in powers_of(term) if b.shape]
-    if len(arrays) != 1 or arrays[0][1] != ONE:
-        return None
-    core = arrays[0][0]
-    if is_call(core, "select_scatter") and is_call(core.args[0], "zeros"):
-        (_, dim), (_, index) = core.data[1][:2]
-        return _Written(core, dim % len(core.shape), index, core.args[1])
-    place = place_of(core)
-    return _Written(core, 0, place, alg.one) if isinstance(place, int) else None
-
-
-def _outside(term: Expression, core: Expression) -> tuple[list[Any], Expression]:
-    if term is core:
-        return [], core
-    pairs = zip(term.args, term.data[1], strict=True)
-    return [(b, e) for b, e in pairs if b is not core], core
+            rest.append((t, c))
+    if not all(parts) or any(e.shape for p in parts for e, _ in p):
+        return node
+    return alg.combine([*rest, (stacked(list(map(alg.combine, parts)), node.shape), ONE)])
 
 
 # -- branches -------------------------------------------------------------------------------------
@@ -237,8 +196,7 @@ def _vanishes(own: Expression, condition: Expression, words: tuple[str, ...]) ->
 
 
 def _into_branch(node: Expression) -> Expression:
-    coefficient, exponents = node.data
-    pairs = list(zip(node.args, exponents, strict=True))
+    pairs, coefficient = powers_of(node), node.data[0]
     found = [(b, e) for b, e in pairs if is_call(b, "where") and _is_positive(e)]
     found = [(b, e) for b, e in found if any(is_number(s, 0) for s in _sides(b))]
     if not found:
@@ -261,100 +219,57 @@ def _is_positive(e: Any) -> bool:
     return isinstance(e, Number) and e.exact and not e.negative
 
 
+# -- traces ---------------------------------------------------------------------------------------
+def _traces(node: Expression) -> Expression:
+    """A sum of traces that are equal: trace(A@B) is trace(B@A), and trace(B.T@A.T)."""
+    if node.op == "sum" and any(is_call(b, "trace") for t in node.args for b, _ in powers_of(t)):
+        made = rewrite(node, _least_turn)
+        return made if made.op != "sum" or len(made.args) < len(node.args) else node
+    return node
+
+
+def _least_turn(node: Expression) -> Expression:
+    """Of the turns of a product in a trace the one whose factors come first."""
+    if not is_call(node, "trace"):
+        return node
+    factors = chain(node.args[0])
+    turns = [factors[k:] + factors[:k] for k in range(len(factors))]
+    turns += [[transposed(f) for f in turn[::-1]] for turn in turns]
+    least = min(turns, key=lambda turn: [(is_call(f, "T"), sort_key(f)) for f in turn])
+    return call("trace", [multiplied(least)], ())
+
+
 # -- softmax --------------------------------------------------------------------------------------
 def _softmaxes(node: Expression) -> Expression:
-    """exp(u)/sum(exp(u)) as softmax(u)."""
+    """exp(u)/sum(exp(u)) as softmax(u); the sum cancels where the exponentials are factors, A@exp(u) too."""
     if node.op != "product":
         return node
-    pairs = dict(zip(node.args, node.data[1], strict=True))
-    changed = False
-    for below, e in list(pairs.items()):
+    for below, e in powers_of(node):
         over = isinstance(e, Number) and e.integer is not None and e.negative
-        if over and is_call(below, "sum") and is_call(below.args[0], "exp"):
-            changed |= _softmax(pairs, below)
-    return alg.product(pairs.items(), node.data[0]) if changed else node
-
-
-def _softmax(pairs: dict[Expression, Any], total: Expression) -> bool:
-    """Replace each exp(u)/total by softmax(u), in place; whether there was one."""
-    over = total.args[0]
-    u = over.args[0]
-    options = [v for _, v in total.data[1]]
-    if len(u.shape) == 1 and not options:
-        dim = 0
-    elif len(options) == 2 and isinstance(options[0], int) and options[1]:
-        dim = options[0]
-    else:
-        return False
-    made = call("softmax", [u], u.shape, [("", dim)])
-    changed = False
-    for base, e in list(pairs.items()):
-        if e != ONE:
+        if not over or not is_call(below, "sum") or not is_call(below.args[0], "exp"):
             continue
-        found = made if base is over else _linear(base, over, made) if not options else None
-        if found is None:
+        own, options = below.args[0], [v for _, v in below.data[1]]
+        if len(own.shape) != 1 and not (options[1:] and isinstance(options[0], int)):
             continue
-        changed = True
-        del pairs[base]
-        pairs[found] = pairs.get(found, ZERO) + ONE
-        pairs[total] = pairs[total] + ONE
-        if pairs[total] == ZERO:
-            del pairs[total]
-            break
-    return changed
+        soft = call("softmax", own.args, own.shape, [("", options[0] if options else 0)])
+        for base, _ in powers_of(node):
+            made = (
+                _replaced(node, base, own, alg.multiply(soft, below)) if base is not below else node
+            )
+            if dict(powers_of(made)).get(below) != dict(powers_of(node)).get(below):
+                node = made
+    return node
 
 
-def _linear(own: Expression, part: Expression, other: Expression) -> Expression | None:
-    """The expression, linear in `part`, with `other` in its place; None if `part` is no factor."""
-    if own is part:
-        return other
-    if own.op == "product":
-        for k, (base, e) in enumerate(zip(own.args, own.data[1], strict=True)):
-            found = _linear(base, part, other) if e == ONE else None
-            if found is not None:
-                rest = zip(own.args, own.data[1], strict=True)
-                pairs = [(found if i == k else b, x) for i, (b, x) in enumerate(rest)]
-                return alg.product(pairs, own.data[0])
-        return None
-    if is_call(own, "matmul", "outer", "T", "dot", "sum"):
-        for k, arg in enumerate(own.args):
-            found = _linear(arg, part, other)
-            if found is not None:
-                args = [*own.args[:k], found, *own.args[k + 1 :]]
-                return call(own.data[0], args, own.shape, own.data[1])
-    return None
+def _replaced(
+    node: Expression, place: Expression, own: Expression, other: Expression
+) -> Expression:
+    """A product with a part of one of its factors replaced."""
+    changed = rewrite(place, lambda n: other if n is own else n)
+    return alg.mapped(node, lambda b: changed if b is place else b)
 
 
-# -- outer products and constants -----------------------------------------------------------------
-def _outer(node: Expression) -> Expression:
-    """`u[:, None]*v` is outer(u, v), `eye(n)*v` diag(v)."""
-    if node.op != "product" or len(node.shape) != 2:
-        return node
-    coefficient, exponents = node.data
-    columns, rows, rest, eyes = [], [], [], []
-    for base, e in zip(node.args, exponents, strict=True):
-        if is_call(base, "eye") and e == ONE:
-            eyes.append(base)
-        elif is_call(base, "reshape") and base.shape == (*base.args[0].shape, 1):
-            columns.append((base.args[0], e))
-        elif len(base.shape) == 1 and not isinstance(e, Expression):
-            rows.append((base, e))
-        elif not base.shape and not (isinstance(e, Expression) and e.shape):
-            rest.append((base, e))
-        else:
-            return node
-    if len(eyes) == 1 and (columns or rows):
-        made = call("diag", [alg.product([*columns, *rows])], node.shape)
-        return alg.product([*rest, (made, ONE)], coefficient)
-    if not columns or not rows or eyes:
-        return node
-    scales, (column, row) = [], (alg.product(columns), alg.product(rows))
-    for own in (column, row):
-        scales += alg.scalars_out(own)[0]
-    made = call("outer", [alg.scalars_out(v)[1] for v in (column, row)], node.shape)
-    return alg.product([*rest, *scales, (made, ONE)], coefficient)
-
-
+# -- moments and constants -------------------------------------------------------------------------
 def _moments(node: Expression) -> Expression:
     """mean((x - mean(x))**2) is var(x); (x - mean(x))/sqrt(var(x) + eps) is layer_norm(x)."""
     if is_call(node, "mean"):
@@ -371,7 +286,7 @@ def _moments(node: Expression) -> Expression:
         return call("var", [found[0]], node.shape, options)
     if node.op != "product":
         return node
-    pairs = list(zip(node.args, node.data[1], strict=True))
+    pairs = powers_of(node)
     for base, e in pairs:
         found = deviations(base) if e == ONE else None
         if found is None:
@@ -392,91 +307,47 @@ def _moments(node: Expression) -> Expression:
 
 def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> float | None:
     """eps if the expression is `var(own, axes, correction=0) + eps`, else None."""
-    if below.op != "sum" or len(below.args) != 1 or below.data[0] != (ONE,):
+    if below.op != "sum" or below.data[0] != (ONE,) or not is_call(below.args[0], "var"):
         return None
-    variance = below.args[0]
-    if not is_call(variance, "var") or variance.args[0] is not own:
-        return None
-    given = dict(variance.data[1])
-    if given.get("correction") != 0 or axes_of(given.get(""), len(own.shape)) != axes:
-        return None
-    return float(below.data[1].value)
-
-
-def _pulled(node: Expression) -> Expression:
-    """Move numbers to the front of matrix products: -2*X.T@y for -X.T@(2*y); reorder an einsum itself."""
-    if is_call(node, "permute", "T") and is_call(node.args[0], "einsum", "permute"):
-        own, *order = node.args[0], *(v for _, v in node.data[1])
-        return permuted(own, own.shape, list(*order) or [1, 0])
-    if not is_call(node, "matmul", "outer", "dot"):
-        return node
-    if is_call(node, "matmul") and any(is_call(a, "outer") for a in node.args):
-        a, b = node.args
-        return matrix_product(a, b, node.shape)  # outer(A@x, y) for A@outer(x, y)
-    pairs = [alg.scalars_out_of_floats(a) for a in node.args]
-    scales = [p for outer, _ in pairs for p in outer]
-    if not scales:
-        return node
-    made = call(node.data[0], [own for _, own in pairs], node.shape)
-    return alg.product([*scales, (made, ONE)])
+    (inner,), given = below.args[0].args, dict(below.args[0].data[1])
+    same = given.get("correction") == 0 and axes_of(given.get(""), len(own.shape)) == axes
+    return float(below.data[1].value) if same and inner is own else None
 
 
 def _averages(node: Expression) -> Expression:
     """sum(x)/n is mean(x) for n elements, if the program itself uses means."""
     if node.op != "product" or not alg.averages.get() or not node.data[0].exact:
         return node
-    coefficient, exponents = node.data
-    for base, e in zip(node.args, exponents, strict=True):
+    coefficient = node.data[0]
+    for base, e in powers_of(node):
         if is_call(base, "sum") and not base.data[1] and e == ONE:
             own = base.args[0]
             size = math.prod(own.shape)
             if size > 1 and coefficient.value.denominator % size == 0:
-                rest = [p for p in zip(node.args, exponents, strict=True) if p[0] is not base]
+                rest = [p for p in powers_of(node) if p[0] is not base]
                 mean = call("mean", [alg.floating(own)], ())
                 return alg.product([*rest, (mean, ONE)], coefficient * Number.of(size))
     return node
 
 
 def _units(node: Expression) -> Expression:
-    """Zeros with a number written into them as a multiple of a unit vector.
+    """What a unit vector is multiplied with as its one element that counts.
 
-    Of what such a vector is multiplied with only one element counts; a sum is multiplied out where that
-    is shorter.
+    A sum is multiplied out where that is shorter.
     """
-    if is_call(node, "select_scatter") and is_call(node.args[0], "zeros"):
-        index = node.data[1][1][1]
-        if len(node.shape) == 1 and index >= 0:
-            return alg.multiply(node.args[1], one_hot(index, node.shape[0]))
-    if node.op == "call" and node.data[0] != "select":
-        args = [alg.floating(a) if _is_unit(a) else a for a in node.args]
-        if any(a is not b for a, b in zip(args, node.args, strict=True)):
-            return call(node.data[0], args, node.shape, node.data[1])
     if node.op != "product" or len(node.shape) != 1:
         return node
+    if (found := _at_unit(node)) is not None:
+        return found
     pairs = powers_of(node)
     for own, e in pairs:
-        if e != ONE or own.shape != node.shape:
-            continue
-        rest = [p for p in pairs if p[0] is not own]
-        if place_of(own) is not None:
-            return _at_unit(own, rest, node.data[0])
-        if own.op == "sum" and any(_unit_of(t) is not None for _, t in terms_of(own)):
-            spread = alg.combine(
-                (_at_unit(unit, [*rest, *_outside(t, unit)[0]], ONE), c)
-                if (unit := _unit_of(t)) is not None
-                else (alg.product([*rest, *powers_of(t)]), c)
-                for c, t in terms_of(own)
-            )
-            spread = alg.scale(node.data[0], spread)
-            if length(spread) < length(node):
-                return spread
+        if e == ONE and own.op == "sum" and any(_unit_of(t) is not None for _, t in terms_of(own)):
+            rest = alg.product([p for p in pairs if p[0] is not own], node.data[0])
+            spread = [(alg.multiply(t, rest), c) for c, t in terms_of(own)]
+            made = alg.combine((_at_unit(t) or t, c) for t, c in spread)
+            if length(made) < length(node):
+                return made
     return node
-
-
-def _is_unit(own: Expression) -> bool:
-    """Whether units make a value integers that was none: not all functions take these."""
-    units = [unit for _, t in terms_of(own) if (unit := _unit_of(t)) is not None]
-    return any(isinstance(place_of(u), int) for u in units) and alg.is_integral(own)
 
 
 def _unit_of(term: Expression) -> Expression | None:
@@ -484,15 +355,98 @@ def _unit_of(term: Expression) -> Expression | None:
     return next((b for b, e in powers_of(term) if e == ONE and place_of(b) is not None), None)
 
 
-def _at_unit(unit: Expression, rest: Sequence[Any], coefficient: Number) -> Expression:
-    """A unit vector times other factors, of which one element counts."""
+def _at_unit(term: Expression) -> Expression | None:
+    """A unit vector times the one element that counts of each other factor; None for what has none."""
+    unit = _unit_of(term)
+    if unit is None or any(isinstance(e, Expression) and e.shape for _, e in powers_of(term)):
+        return None
     place = place_of(unit)
     assert place is not None
-    if any(isinstance(e, Expression) and e.shape for _, e in rest):
-        return alg.product([(unit, ONE), *rest], coefficient)
-    return alg.product([(unit, ONE), *((element(b, place), e) for b, e in rest)], coefficient)
+    rest = [(element(b, place), e) for b, e in powers_of(term) if b is not unit]
+    return alg.product([(unit, ONE), *rest], alg.split(term)[0])
 
 
+# -- transposes and association -------------------------------------------------------------------
+def transposes(node: Expression) -> Expression:
+    """A.T@B.T as (B@A).T, and a sum of transposes as the transpose of a sum."""
+    if node.op == "sum" and len(node.shape) == 2 and len(node.args) > 1:
+        coefficients, constant = node.data
+        if constant == ZERO and all(_is_turned(t) for t in node.args):
+            terms = [(_flipped(t), c) for t, c in zip(node.args, coefficients, strict=True)]
+            return call("T", [alg.combine(terms)], node.shape)
+        return node
+    if not is_call(node, "matmul") or len(node.shape) != 2:
+        return node
+    factors = chain(node)
+    turned = sum(is_call(f, "T") for f in factors)
+    straight = sum(not is_call(f, "T") and transposed(f) is not f for f in factors)
+    if 1 + straight < turned and all(len(f.shape) == 2 for f in factors):
+        inner = multiplied([transposed(f) for f in factors[::-1]])
+        return call("T", [inner], node.shape)
+    return node
+
+
+def _is_turned(term: Expression) -> bool:
+    """Whether it is a transpose, up to scalar factors."""
+    return is_call(alg.scalars_out(term)[1], "T")
+
+
+def _flipped(term: Expression) -> Expression:
+    outer, own = alg.scalars_out(term)
+    return alg.product([*outer, (own.args[0], ONE)])
+
+
+def associated(node: Expression) -> Expression:
+    """A@(B@C) as A@B@C, if that takes no more multiplications."""
+    if not is_call(node, "matmul") or not all(len(a.shape) == 2 for a in node.args):
+        return node
+    a, right = node.args
+    if not is_call(right, "matmul") or not all(len(f.shape) == 2 for f in right.args):
+        return node
+    b, c = right.args
+    n, k, m, p = *a.shape, *c.shape
+    if n * k * m + n * m * p > k * m * p + n * k * p:
+        return node
+    left = associated(call("matmul", [a, b], (n, m)))
+    return call("matmul", [left, c], node.shape)
+
+
+# -- signs ----------------------------------------------------------------------------------------
+def without_sign(node: Expression) -> Expression:
+    """-2*(x - y) as 2*(y - x), -(x - y)@A as (y - x)@A."""
+    if node.op != "product" or not node.data[0].negative:
+        return node
+    pairs, coefficient = powers_of(node), node.data[0]
+    for place, (base, e) in enumerate(pairs):
+        if not isinstance(e, Number) or e.integer is None or e.integer % 2 == 0:
+            continue
+        found = _opposite(base)
+        if found is not None:
+            pairs[place] = (found, e)
+            return alg.product(pairs, -coefficient)
+    return node
+
+
+def _opposite(own: Expression) -> Expression | None:
+    """The negated expression if it is as short, y - x for x - y, else None."""
+    if own.op == "sum":
+        numbers = [*own.data[0], own.data[1]]
+        positive = [n for n in numbers if not n.negative and n != ZERO]
+        negative = [n for n in numbers if n.negative]
+        return alg.negate(own) if len(negative) >= len(positive) > 0 else None
+    if own.op == "product":
+        turned = without_sign(alg.negate(own))
+        return None if turned.op == "product" and turned.data[0].negative else turned
+    if is_call(own, "matmul", "outer", "T", "dot"):
+        for place, part in enumerate(own.args):
+            found = _opposite(part)
+            if found is not None:
+                args = [*own.args[:place], found, *own.args[place + 1 :]]
+                return call(own.data[0], args, own.shape, own.data[1])
+    return None
+
+
+# -- the passes ------------------------------------------------------------------------------------
 _lengths: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
 
 
@@ -510,21 +464,22 @@ def length(expression: Expression) -> int:
 
 _products = gathered(length)
 _indices = rearranged(length, has_reshape)
+_outer = rearranged(length, is_outer)
 _summed = rearranged(length, has_products)  # after the moments, which are shorter
 RULES = (
     _indices,
     _branches,
     _gathered,
     _outer,
-    _pulled,
     _softmaxes,
     _moments,
     _summed,
     _products,
     _units,
     _averages,
-    matrix_chains.transposes,
-    matrix_chains.associated,
+    _traces,
+    transposes,
+    associated,
 )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,13 @@ from gradcli.symbolic.array_algebra import (
     inverse,
     matrix_product,
     of_dtype,
-    one_hot,
     permuted,
     reshaped,
+    summed,
     total,
     transposed,
+    unit,
+    unwrapped,
     vector_of,
 )
 from gradcli.symbolic.constants import as_exact
@@ -78,16 +82,7 @@ def _mean(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     axes = axes_of(dim, len(shape))
     if not own.shape and all(shape[i] for i in axes):  # the mean of nothing is nan
         return args[0]  # type: ignore[no-any-return]
-    options: list[tuple[str, Any]] = []
-    if len(axes) == len(shape):  # one number, maybe with dimensions of size 1
-        found = call("mean", [full(own, shape)], ())
-        return alg.product([*outer, (found, ONE)])
-    if keepdim or len(axes) != len(shape):
-        options.append(("", axes[0] if len(axes) == 1 else axes))
-        if keepdim:
-            options.append(("", True))
-    found = call("mean", [full(own, shape)], made.outputs[0].shape, options)
-    return alg.product([*outer, (found, ONE)]) if outer else found
+    return alg.product([*outer, (summed(full(own, shape), axes, keepdim, "mean"), ONE)])
 
 
 def _moment(word: str) -> Handler:
@@ -112,7 +107,10 @@ def _moment(word: str) -> Handler:
 
 
 def _flip(lifter: Lifter, made: Call, args: list[Any]) -> Any:
-    """`flip`; a scalar is unchanged."""
+    """`flip`; a scalar is unchanged, and so is what is flipped twice."""
+    own, dims = args
+    if is_call(own, "flip") and own.data[1][0][1] == dims:
+        return own.args[0]
     return lifter.general("flip", made, args, "dims") if shape_of(made.args[0]) else args[0]
 
 
@@ -122,16 +120,10 @@ def _matmul(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _dot(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    shape = shape_of(made.args[0])
-    if shape == (0,):
-        return alg.zero
-    outer_a, a = alg.scalars_out(args[0])
-    outer_b, b = alg.scalars_out(args[1])
-    if a.shape != shape or b.shape != shape:
-        found = total(alg.multiply(a, b), shape, None, False)
-    else:
-        found = call("dot", [alg.floating(a), alg.floating(b)], ())
-    return alg.product([*outer_a, *outer_b, (found, ONE)])
+    (a, b), shape = args, shape_of(made.args[0])
+    if a.shape == b.shape == shape != (0,):
+        return matrix_product(a, b, ())
+    return total(alg.multiply(a, b), shape, None, False)
 
 
 def _transpose(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
@@ -178,21 +170,18 @@ def _unsqueeze(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _getitem(word: str) -> Handler:
-    def handle(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-        own, *where_ = args
-        shape = shape_of(made.args[0])
-        if not own.shape:
-            return own  # type: ignore[no-any-return]
-        if word == "slice":
-            dim, start, end, step = where_
-            size = shape[dim]
-            if (start or 0) == 0 and (end is None or end >= size) and step == 1:
-                return own  # type: ignore[no-any-return]
-        return call(
-            word, [in_full(own, made.args[0])], made.outputs[0].shape, [("", w) for w in where_]
-        )
+    return lambda lifter, made, args: _part(made, args[0], made.outputs[0], word, *args[1:])
 
-    return handle
+
+def _part(made: Call, own: Expression, output: Value, word: str, *where_: Any) -> Expression:
+    """`select` or `slice` of the first operand of a call."""
+    size = shape_of(made.args[0])[where_[0]] if own.shape else 0
+    if is_call(own, f"{word}_scatter") and [v for _, v in own.data[1]] == [*where_]:
+        return unwrapped(own.args[1])  # what was written there
+    if not own.shape or (word == "slice" and range(size)[slice(*where_[1:])] == range(size)):
+        return own
+    options = [("", w) for w in where_]
+    return call(word, [in_full(own, made.args[0])], output.shape, options)
 
 
 def _zeros(shape: Any) -> Expression:
@@ -208,21 +197,18 @@ def _scattered(word: str) -> Handler:
         if is_number(g, 0):
             return alg.zero
         outer, g = alg.scalars_out(g)
-        names = _SCATTER[word]
-        operand = full(g, shape_of(made.args[0]))
-        options = [(n, w) for n, w in zip(names, where_, strict=True)]
-        if word == "slice_scatter":
-            size = sizes[where_[0]]
-            options = [
-                (n, w)
-                for n, w in options
-                if not (n == "end" and (w is None or w >= size))
-                and not (n == "step" and w == 1)
-                and not (n == "start" and not w)
-            ]
-        if word == "diagonal_scatter":
-            options = [(n, w) for (n, w), d in zip(options, (0, 0, 1), strict=True) if w != d]
         kind = made.outputs[0].value.dtype
+        if word == "select_scatter" and kind.kind == "f":
+            dim, place = where_
+            units: list[Expression | None] = [None] * len(sizes)
+            units[dim] = unit(place, sizes[dim])
+            if (found := _at_units(g, units, tuple(sizes))) is not None:
+                return alg.product([*outer, (found, ONE)])
+        operand = full(g, shape_of(made.args[0]))
+        if word == "slice_scatter" and (where_[2] is None or where_[2] >= sizes[where_[0]]):
+            where_[2] = None
+        given = zip(_SCATTER[word], where_, strict=True)
+        options = [(n, w) for (n, defaults), w in given if w not in defaults]
         empty = of_dtype(_zeros(sizes), kind) if kind.kind == "c" else _zeros(sizes)
         made_ = call(word, [empty, operand], tuple(sizes), options)
         return alg.product([*outer, (made_, ONE)]) if outer else made_
@@ -230,11 +216,27 @@ def _scattered(word: str) -> Handler:
     return handle
 
 
-_SCATTER = {
-    "select_scatter": ("", ""),
-    "slice_scatter": ("dim", "start", "end", "step"),
-    "diagonal_scatter": ("offset", "dim1", "dim2"),
+# The options with their defaults.
+_SCATTER: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
+    "select_scatter": (("", ()), ("", ())),
+    "slice_scatter": (("dim", ()), ("start", (0, None)), ("end", (None,)), ("step", (1,))),
+    "diagonal_scatter": (("offset", (0,)), ("dim1", (0,)), ("dim2", (1,))),
 }
+
+
+def _at_units(
+    value: Expression, units: Sequence[Expression | None], shape: tuple[int, ...]
+) -> Expression | None:
+    """A value at one place of zeros of at most two dimensions, as a product with unit vectors."""
+    if len(shape) == 1 and units[0] is not None:
+        return alg.multiply(value, units[0])
+    if len(shape) != 2:
+        return None
+    given = [*units, None][:2]
+    whole = None not in given
+    outer = [full(value, (n,)) if u is None else u for u, n in zip(given, shape, strict=True)]
+    made = call("outer", list(map(alg.floating, outer)), shape)
+    return alg.multiply(value, made) if whole else made
 
 
 def _index(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
@@ -248,7 +250,7 @@ def _index(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 def _is_place(index: Any) -> bool:
     """Whether an index is an integer that counts from the front."""
-    whole = index is not None and not shape_of(index) and index.value.dtype.kind in "iu"
+    whole = not shape_of(index) and index.value.dtype.kind in "iu"
     return bool(whole and index.value >= 0)
 
 
@@ -265,15 +267,11 @@ def _index_put(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
             value = reshaped(value, ())
         if not value.shape:
             return alg.where(indices[0], alg.add(before, value) if accumulate else value, before)
-    if accumulate and is_number(own, 0) and all(map(_is_place, made.args[1])):
-        units = [one_hot(lifter.operand(i), n) for i, n in zip(made.args[1], shape, strict=False)]
-        if len(shape) == 1:
-            return alg.multiply(as_exact(values), units[0])
-        if len(shape) == 2:
-            one = len(units) == 1
-            sides = map(alg.floating, [*units, full(values, shape[1:])] if one else units)
-            outer = call("outer", list(sides), shape)
-            return outer if one else alg.multiply(as_exact(values), outer)
+    if accumulate and is_number(own, 0) and all(i is None or _is_place(i) for i in made.args[1]):
+        places = zip(made.args[1], shape, strict=False)
+        units = [None if i is None else unit(lifter.operand(i), n) for i, n in places]
+        if (found := _at_units(as_exact(values), units, shape)) is not None:
+            return found
     if any(i is None for i in indices):
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
     wholes = [lifter.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]
@@ -442,21 +440,23 @@ def _addmm(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
 
 
 def _unbind(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
-    own, dim = in_full(args[0], made.args[0]), args[1]
-    return [
-        call("select", [own], o.shape, [("", dim), ("", k)]) for k, o in enumerate(made.outputs)
-    ]
+    own, dim = args
+    return [_part(made, own, o, "select", dim, k) for k, o in enumerate(made.outputs)]
 
 
 def _split(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression]:
-    own = in_full(args[0], made.args[0])
-    found, start, dim = [], 0, args[2]
-    for o in made.outputs:
-        end = start + o.shape[dim]
-        where_ = [("", dim), ("", start), ("", end), ("", 1)]
-        found.append(call("slice", [own], o.shape, where_))
-        start = end
-    return found
+    own, _, dim = args
+    ends = [*accumulate(o.shape[dim] for o in made.outputs)]
+    places = zip(made.outputs, [0, *ends], ends, strict=False)
+    return [_part(made, own, o, "slice", dim, start, end, 1) for o, start, end in places]
+
+
+def _cat(lifter: Lifter, made: Call, args: list[Any]) -> Any:
+    """`cat`; what has no elements is no part, and of zeros alone there are zeros."""
+    parts = [p for p in zip(args[0], made.args[0], strict=True) if 0 not in shape_of(p[1])]
+    if all(is_number(own, 0) or is_call(own, "zeros") for own, _ in parts):
+        return alg.zero
+    return in_full(*parts[0]) if len(parts) == 1 else lifter.general("cat", made, args)
 
 
 def _diag_embed(lifter: Lifter, made: Call, args: list[Any]) -> Any:
@@ -574,6 +574,7 @@ RULES: dict[str, Handler] = {
     "index_fill": _index_fill,
     "unbind": _unbind,
     "split": _split,
+    "cat": _cat,
     "diag_embed": _diag_embed,
     "sum": _sum,
     "mean": _mean,

@@ -488,14 +488,12 @@ def _shortest(expression: Expression) -> Expression:
     """The shortest form of a sum: eye(n) - ones(n, n)/n for (n*eye(n) - ones(n, n))/n."""
     if expression.op != "product":
         return expression
-    pairs = list(zip(expression.args, expression.data[1], strict=True))
+    pairs = alg.powers_of(expression)
     sums = [b for b, e in pairs if b.op == "sum" and e == ONE]
     if len(sums) != 1 or not any(is_size(b) for b, _ in pairs):
         return expression
     factor = alg.product([p for p in pairs if p[0] is not sums[0]], expression.data[0])
-    coefficients, constant = sums[0].data
-    terms = [*zip(sums[0].args, coefficients, strict=True), (alg.one, constant)]
-    spread = alg.combine((alg.multiply(factor, t), c) for t, c in terms)
+    spread = alg.combine((alg.multiply(factor, t), c) for c, t in alg.terms_of(sums[0]))
     return min(expression, spread, key=length)
 
 
@@ -552,16 +550,12 @@ def _expressions(found: Derivatives) -> dict[str, Expression]:
 def _spread(expression: Expression) -> Expression:
     """A quotient distributed over a sum: x/4 - y/4 for (x - y)/4."""
     if expression.op == "product" and len(expression.args) == 1 and expression.data[1] == (ONE,):
-        own = expression.args[0]
-        if own.op == "sum":
-            coefficients, constant = own.data
-            terms = [*zip(own.args, coefficients, strict=True), (alg.one, constant)]
-            return alg.combine((t, c * expression.data[0]) for t, c in terms)
+        return alg.combine([(expression.args[0], expression.data[0])])
     return expression
 
 
 def _calls(expression: Expression) -> int:
-    return sum(node.op == "call" for node in order([expression]))
+    return sum(node.op == "call" and node.args != () for node in order([expression]))
 
 
 def _sized(

@@ -8,7 +8,7 @@ from typing import Any
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import place_of
 from gradcli.symbolic.constants import constant
-from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, Shape, broadcast, call, is_call, number
 from gradcli.symbolic.rewriting import rewrite
 
@@ -53,7 +53,7 @@ def _part(own: Expression, shape: Shape, dim: int, word: str, places: list[Any])
         if own.op == "array" and len(own.shape) == 1:
             return constant(own.data[index])
         if isinstance(place := place_of(own), int):
-            return alg.one if place == index else alg.zero
+            return alg.one if place % shape[dim] == index else alg.zero
         if is_call(own, "stack") and not own.data[1] and -dim == len(own.shape):
             items = own.args[0].args
             return items[index]
@@ -81,13 +81,9 @@ def _is_elementwise(node: Expression) -> bool:
 
 
 def _rebuilt(node: Expression, inner: Callable[[Expression], Expression]) -> Expression:
+    if node.op in ("sum", "product"):
+        return alg.mapped(node, inner)
     args = list(map(inner, node.args))
-    if node.op == "sum":
-        coefficients, constant = node.data
-        return alg.combine([*zip(args, coefficients, strict=True), (alg.one, constant)])
-    if node.op == "product":
-        powers = (inner(e) if isinstance(e, Expression) else e for e in node.data[1])
-        return alg.product(zip(args, powers, strict=True), node.data[0])
     if node.data[0] == "where":
         return alg.where(*args)
     return call(node.data[0], args, broadcast(a.shape for a in args), node.data[1])
@@ -95,15 +91,11 @@ def _rebuilt(node: Expression, inner: Callable[[Expression], Expression]) -> Exp
 
 def _trace(own: Expression) -> Expression:
     """The trace of a matrix: of each term, of what is scaled, of what is known of diagonals."""
-    if own.op == "sum" and all(t.shape == own.shape for t in own.args):
-        coefficients, constant = own.data
-        if not constant.value:
-            return alg.combine((_trace(t), c) for t, c in zip(own.args, coefficients, strict=True))
-    if own.op == "product":
-        flat = [(b, e) for b, e in zip(own.args, own.data[1], strict=True) if not b.shape]
-        rest = [b for b, e in zip(own.args, own.data[1], strict=True) if b.shape and e == ONE]
-        if len(rest) == 1 and len(flat) + 1 == len(own.args):
-            return alg.product([*flat, (_trace(rest[0]), ONE)], own.data[0])
+    flat, own = alg.scalars_out(own)
+    if flat:
+        return alg.product([*flat, (_trace(own), ONE)])
+    if own.op == "sum" and all(t.shape == own.shape for t in own.args) and own.data[1] == ZERO:
+        return alg.mapped(own, _trace)
     if is_call(own, "eye"):
         return number(Number.of(own.shape[0]))
     if is_call(own, "zeros"):

@@ -100,10 +100,27 @@ def lines(*argv: str) -> list[str]:
         ),
         # a name that is only an index is an integer
         (["-log(softmax(x, 0)[k])"], ["softmax(x, 0) - one_hot(k, x.shape[0])"]),
-        (["-log_softmax(x, 0)[1]"], ["softmax(x, 0) - one_hot(tensor(1), x.shape[0])"]),
+        (["-log_softmax(x, 0)[1]"], ["softmax(x, 0) - eye(x.shape[0])[1]"]),
         (["x[k]**2", "--format=latex"], [r"\frac{\partial f}{\partial x} = 2 {x}_{k} e_{k}"]),
+        (["x[-1]**2"], ["2*eye(x.shape[0])[-1]*x[-1]"]),
+        (
+            ["x[0]*x[-1]", "--order=2"],
+            [
+                "outer(eye(x.shape[0])[-1], eye(x.shape[0])[0]) + outer(eye(x.shape[0])[0], "
+                "eye(x.shape[0])[-1])"
+            ],
+        ),
+        # what cancels: inverses in a chain, deviations from a mean, equal traces, sums of exponentials
+        (["trace(X@linalg.inv(X.T@X)@X.T)", "--shape=X=4,3"], ["zeros_like(X)"]),
+        (["sum(linalg.inv(c*M))", "--wrt=c", "--shape=M=3,3"], ["-sum(linalg.inv(M))/c**2"]),
+        (["sum(w*sum(X - mean(X, 0), 0))", "--wrt=w", "--shape=X=4,3"], ["zeros_like(w)"]),
+        (["s*(trace(A@B) - trace(B@A))", "--wrt=s"], ["0"]),
+        (["s*sum(M*eye(3))", "--wrt=s"], ["trace(M)"]),
+        (["logsumexp(A@x + b, 0)", "--wrt=b"], ["softmax(A@x + b, 0)"]),
+        (["split(x, [3, 0])[1]", "--shape=x=3", "--jacobian"], ["zeros(0, 3)"]),
         (["A[i, j]**2"], ["2*A[i, j]*outer(eye(A.shape[0])[i], eye(A.shape[1])[j])"]),
         (["(A@x)[i]", "--wrt=x"], ["A[i]"]),
+        (["X[:, k]@x", "--wrt=X"], ["outer(x, eye(X.shape[1])[k])"]),
         (
             ["F.cross_entropy(x, k)", "--x=1,2,4", "--k=tensor(1)", "--wrt=x"],
             ["softmax(x, 0) - one_hot(k, x.shape[0])"],

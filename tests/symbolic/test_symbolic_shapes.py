@@ -61,7 +61,7 @@ TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
     ("sum(c*x)/(x.shape[0]*(x.shape[0] - 1)**2)", C, "x", "c/(x.shape[0]*(x.shape[0] - 1)**2)"),
     (
         *("x[0]*x[1]/x.numel()", {"x": (2,)}, "x"),
-        "(one_hot(tensor(0), x.shape[0])*x[1] + one_hot(tensor(1), x.shape[0])*x[0])/x.shape[0]",
+        "(eye(x.shape[0])[0]*x[1] + eye(x.shape[0])[1]*x[0])/x.shape[0]",
     ),
     # numbers of the program stay, whatever the sizes are
     ("sum(x)/4", X, "x", "full_like(x, 1/4)"),
