@@ -41,6 +41,7 @@ from gradcli.symbolic.index_elimination import gathered
 from gradcli.symbolic.indexed_factors import has_products, has_reshape, is_outer, rearranged
 from gradcli.symbolic.rewriting import recalled, rewrite
 from gradcli.symbolic.scalar_forms import shortest
+from gradcli.symbolic.taken_elements import taken
 
 # Whether shortest forms are searched; found in several sizes, derivatives are compared without.
 searching: ContextVar[bool] = ContextVar("searching", default=True)
@@ -62,7 +63,7 @@ def simplify(expression: Expression) -> Expression:
     """The expression after all passes; it may have a smaller shape, to be broadcast."""
     for rule in RULES:
         expression = rewrite(expression, rule)
-    return rewrite(shortened(expression), _last)
+    return rewrite(shortened(_by_elements(expression)), _last)
 
 
 def shortened(expression: Expression) -> Expression:
@@ -97,6 +98,20 @@ def _last(node: Expression) -> Expression:
     return call(node.data[0], given, node.shape, node.data[1])
 
 
+def _by_elements(own: Expression, row: bool = False) -> Expression:
+    """What has a unit vector for each place of a dimension, as a stack: [x[1], x[0]] for x[0]*x[1].
+
+    row: whether it is a row of such a stack, where one unit vector is enough.
+    """
+    n = own.shape[0] if own.shape else 0
+    units = (place_of(node) for node in order([own]) if node.shape == (n,))
+    places = {p % n for p in units if isinstance(p, int)}
+    if not 1 < n <= MOST_STACKED or len(places) < (1 if row else n):
+        return own
+    parts = (call("select", [own], own.shape[1:], [("", 0), ("", k)]) for k in range(n))
+    return stacked([_by_elements(taken(part), True) for part in parts], own.shape)
+
+
 def shaped(expression: Expression, variable: Expression) -> Expression:
     """The expression expanded to the shape of a variable, as `zeros_like(x)` or `expand_as`."""
     shape = variable.shape
@@ -115,26 +130,6 @@ def shaped(expression: Expression, variable: Expression) -> Expression:
 def _is_variable(node: Expression) -> bool:
     """Whether it is a name other than a constant such as `pi`."""
     return node.op == "name" and node.position != -1
-
-
-# -- pieces of a vector ---------------------------------------------------------------------------
-def _gathered(node: Expression) -> Expression:
-    """Multiples of all the unit vectors of a dimension as the stack of these elements."""
-    size = node.shape[0] if len(node.shape) == 1 else 0
-    if node.op != "sum" or not 0 < size <= MOST_STACKED or len(node.args) < size:
-        return node
-    parts: list[list[tuple[Expression, Number]]] = [[] for _ in range(size)]
-    rest: list[tuple[Expression, Number]] = []
-    for c, t in terms_of(node):
-        unit_ = _unit_of(t)
-        place = None if unit_ is None else place_of(unit_)
-        if isinstance(place, int):
-            parts[place].append((alg.product(p for p in powers_of(t) if p[0] is not unit_), c))
-        else:
-            rest.append((t, c))
-    if not all(parts) or any(e.shape for p in parts for e, _ in p):
-        return node
-    return alg.combine([*rest, (stacked(list(map(alg.combine, parts)), node.shape), ONE)])
 
 
 # -- branches -------------------------------------------------------------------------------------
@@ -469,7 +464,6 @@ _summed = rearranged(length, has_products)  # after the moments, which are short
 RULES = (
     _indices,
     _branches,
-    _gathered,
     _outer,
     _softmaxes,
     _moments,

@@ -516,7 +516,7 @@ def sized(
         one, two = two, find(others[1])
         more, _ = _sized(one, two, list(old))  # all: they share subexpressions
         # Elements that are written out one by one for the sizes given are shorter so.
-        by |= {n: e for n, e in more.items() if _calls(e) <= _calls(old[n])}
+        by |= {n: e for n, e in more.items() if length(e) <= length(old[n])}
     by = {n: e for n, e in by.items() if e is not old[n]}
     if not by:
         return None
@@ -552,10 +552,6 @@ def _spread(expression: Expression) -> Expression:
     if expression.op == "product" and len(expression.args) == 1 and expression.data[1] == (ONE,):
         return alg.combine([(expression.args[0], expression.data[0])])
     return expression
-
-
-def _calls(expression: Expression) -> int:
-    return sum(node.op == "call" and node.args != () for node in order([expression]))
 
 
 def _sized(

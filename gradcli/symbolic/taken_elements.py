@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.symbolic import algebra as alg
-from gradcli.symbolic.array_algebra import place_of
+from gradcli.symbolic.array_algebra import outer, place_of
 from gradcli.symbolic.constants import constant
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expressions import Expression, Shape, broadcast, call, is_call, number
@@ -42,6 +42,13 @@ def _part(own: Expression, shape: Shape, dim: int, word: str, places: list[Any])
         return inner(own.args[0])
     if own.op in ("sum", "product") or (own.op == "call" and _is_elementwise(own)):
         return _rebuilt(own, inner)
+    if is_call(own, "outer"):
+        u, v = own.args
+        vector = u if dim == -2 else v
+        part = _part(vector, vector.shape, -1, word, places)
+        if word == "slice":
+            return outer(part, v) if dim == -2 else outer(u, part)
+        return alg.multiply(part, v) if dim == -2 else alg.multiply(u, part)
     if own.op == "call" and own.data[0] in _UNIFORM:
         return number(_UNIFORM[own.data[0]])
     if word == "select":

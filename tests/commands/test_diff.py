@@ -369,6 +369,16 @@ def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
         (["dot(linalg.cross(a, b), c)", "--wrt=c"], "a ∈ R³, b ∈ R³, c ∈ R³", "linalg.cross(a, b)"),
         (["sum(eye(3)@X)"], "X ∈ R³ˣⁿ", "ones(3, X.shape[1])"),
         (["x[0]*x[1]*x[2]"], "x ∈ R³", "stack([x[2]*x[1], x[2]*x[0], x[0]*x[1]])"),
+        (
+            ["100*(x[1] - x[0]**2)**2 + (1 - x[0])**2"],
+            "x ∈ R²",
+            "stack([2*x[0] - 400*x[0]*(x[1] - x[0]**2) - 2, 200*(x[1] - x[0]**2)])",
+        ),
+        (
+            ["A[0,0]*A[1,1] - A[0,1]*A[1,0]"],
+            "A ∈ R²ˣ²",
+            "stack([stack([A[1][1], -A[1][0]]), stack([-A[0][1], A[0][0]])])",
+        ),
         (["x[0]*x[1]*(b@b)", "--wrt=b"], "x ∈ R², b ∈ Rⁿ", "2*x[0]*x[1]*b"),
         (["sum((A@x + b)**2)", "--A=1,2,3;4,5,6", "--wrt=b"], "x ∈ R³, b ∈ R²", "2*(A@x + b)"),
         (
