@@ -20,7 +20,7 @@ from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
-from gradcli.symbolic.expressions import Expression, call, is_size, make, name, number, order
+from gradcli.symbolic.expressions import Expression, call, is_size, make, name, number
 from gradcli.symbolic.generic_points import Generic, sample
 from gradcli.symbolic.simplify import length, simplify
 from gradcli.symbolic.size_conditions import READS, given_integers
