@@ -78,13 +78,12 @@ def _call(own: Expression, dim: int, word: str, places: list[Any]) -> Expression
 def _is_elementwise(node: Expression) -> bool:
     from gradcli.registry import table
 
-    if node.shape != broadcast(a.shape for a in node.args):
-        return False
     row = table.FUNCTIONS.get(node.data[0])
     primitives = () if row is None else row.primitives or (row.target,)
-    return node.data[0] == "where" or (
+    by_elements = node.data[0] == "where" or (
         bool(primitives) and all(getattr(p, "batching", None) == "elementwise" for p in primitives)
     )
+    return by_elements and node.shape == broadcast(a.shape for a in node.args)
 
 
 def _rebuilt(node: Expression, inner: Callable[[Expression], Expression]) -> Expression:
