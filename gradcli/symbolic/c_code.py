@@ -1,7 +1,6 @@
-"""A derivative as a function in C: doubles, <math.h>, and nothing else.
+"""C for numbers: doubles, <math.h>, and nothing else; `c_loops` writes the functions.
 
-Without the words `double` and `;` the text is Python as well. So `run_c` can run the printed
-characters, and they are proved as every other format is.
+Without types, braces and semicolons the text is Python as well, which calls `functions`.
 """
 
 from __future__ import annotations
@@ -26,11 +25,8 @@ from gradcli.symbolic.expression_text import (
     enclosed,
     numeral,
 )
-from gradcli.symbolic.expressions import Expression, order
+from gradcli.symbolic.expressions import Expression
 from gradcli.symbolic.lifting import NoExpression
-from gradcli.symbolic.program_reader import run_code
-from gradcli.symbolic.sharing import shared_parts
-from gradcli.symbolic.stable_forms import stable
 
 # Functions of the language: their names in <math.h>, and the NumPy functions that compute the same.
 _SAME = (
@@ -106,9 +102,6 @@ class CPrinter(Printer):
         # 1/2 is 0 in C
         return re.sub(r"(?<![\w.])(?<!\de[-+])(\d+)(?![\w.])", r"\1.0", text), precedence
 
-    def make_array(self, node: Expression) -> Piece:
-        raise NoExpression("C has no form for arrays")
-
     def power(self, base: Expression, exponent: Any) -> Piece:
         if isinstance(exponent, Number) and exponent != HALF and exponent != ONE:
             text, precedence = self.of(base)
@@ -162,22 +155,6 @@ class CPrinter(Printer):
     special = {}  # noqa: RUF012
 
 
-def check(found: Derivatives) -> None:
-    """Raise NoExpression for what is no number's derivatives."""
-    if found.kind == "value":
-        raise NoExpression("C is written for derivatives: a value goes with --format python")
-    if found.shape:
-        raise NoExpression(
-            f"C is written for a number's derivatives, and the value has shape {found.shape}: "
-            "numpy, torch and jax are for arrays"
-        )
-
-
-def parameter_names(found: Derivatives) -> dict[str, str]:
-    """The variables' names in C."""
-    return {n: f"{n}_" if n in TAKEN else n for n in found.variables}
-
-
 def assembled(
     found: Derivatives,
     parameters: Sequence[str],
@@ -197,50 +174,6 @@ def assembled(
     ]
     texts = [f"static {HELPERS[word]}" for word in helpers]
     return "\n\n".join(["#include <math.h>", *texts, "\n".join(function)])
-
-
-def to_c(found: Derivatives) -> str:
-    """A function of doubles that returns the value and writes the gradient by each variable; see `c_loops`.
-
-    Raises NoExpression where C lacks a function.
-    """
-    check(found)
-    roots = [stable(r) for r in (found.value, *found.by.values())]
-    names = parameter_names(found)
-    printer = CPrinter()
-    for node in order(roots):
-        if node.op == "name" and node.data in names:
-            printer.names[id(node)] = names[node.data]
-    lines = []
-    for word, part in shared_parts(roots, taken=names.values()):
-        lines.append(f"double {word} = {printer.text(part)};")
-        printer.names[id(part)] = word
-        printer.pieces.clear()
-    value, *gradients = [printer.names.get(id(r)) or printer.text(r) for r in roots]
-    word = found.kind.lower()
-    lines += [f"{word}[{i}] = {text};" for i, text in enumerate(gradients)]
-    parameters = [f"double {name}" for name in names.values()]
-    parameters.append(f"double {word}[{len(gradients)}]")
-    return assembled(found, parameters, lines, value, printer.helpers)
-
-
-def run_c(code: str, values: Sequence[Any]) -> Any:
-    """(value, gradients): run the text of a printed function on these numbers."""
-    head, _, body = code.rpartition("\n{\n")
-    parameters = re.findall(r"double (\w+)(?:,|$)", head.rpartition("(")[2])
-    count = int(head.rpartition("[")[2].rstrip("])"))
-    lines = [line.strip().removeprefix("double ").rstrip(";") for line in body.splitlines()]
-    word = head.rpartition("[")[0].rpartition(" ")[2]
-    gradients = [line.partition(" = ")[2] for line in lines if line.startswith(f"{word}[")]
-    assert len(gradients) == count
-    kept = [line for line in lines if not line.startswith((f"{word}[", "return ", "}"))]
-    value = next(line for line in lines if line.startswith("return ")).removeprefix("return ")
-    python = [f"def value_and_gradient({', '.join(parameters)}):"]
-    python += [f"    {line}" for line in kept]
-    python.append(f"    return {value}, ({', '.join(gradients)},)")
-    doubles = [np.float64(v) for v in values]
-    found, by = run_code("\n".join(python), doubles, functions())
-    return found, by if count > 1 else by[0]
 
 
 def functions() -> dict[str, Any]:
@@ -263,6 +196,4 @@ def functions() -> dict[str, Any]:
     return known
 
 
-__all__ = [
-    *("TAKEN", "CPrinter", "assembled", "check", "functions", "parameter_names", "run_c", "to_c")
-]
+__all__ = ["TAKEN", "CPrinter", "assembled", "functions"]

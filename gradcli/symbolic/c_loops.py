@@ -1,7 +1,7 @@
-"""A derivative by arrays as a function in C: loops over indices, for arrays of any size, of doubles.
+"""A derivative as a function in C: of numbers, or with loops over indices for arrays of any size.
 
-The loops are written so that, without types, braces and semicolons, the text is Python as well: `run_loops`
-runs the printed characters, and they are proved as every other format is.
+Without types, braces and semicolons the text is Python as well: `run_c` runs the printed characters, and
+they are proved as every other format is.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from gradcli.symbolic.c_code import (
     TAKEN,
     CPrinter,
     assembled,
-    check,
     functions,
-    parameter_names,
 )
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.expression_text import ATOM, PRODUCT, Piece, enclosed
@@ -51,6 +49,9 @@ class _Loops:
         self.sizes = dict(zip(numbers, letters, strict=False))
         self.taken = {*taken, *self.sizes.values()}
         self._indices = [i for i in _INDICES if i not in self.taken]
+        self.flat = (
+            False  # whether there are numbers alone, which the printer prints without recursion
+        )
 
     # -- names -------------------------------------------------------------------------------------
     def size(self, n: int) -> str:
@@ -127,6 +128,9 @@ class _Loops:
         """The text of one element."""
         if own in self.known:
             return self.known[own] + _place(at), ATOM
+        if self.flat:
+            self.printer.names = {id(node): word for node, word in self.known.items()}
+            return self.printer.piece(own)
         size = re.fullmatch(_SIZE, own.data) if own.op == "name" else None
         if size is not None:
             shape = self.shapes[size[1]]
@@ -427,24 +431,26 @@ _RULES: dict[str, Rule] = {
 _FREE = ("T", "eye", "ones", "zeros", "ones_like", "zeros_like", "one_hot", "select")
 
 
-def to_loops(found: Derivatives) -> str:
-    """A function of doubles and arrays that returns the value and writes the gradient by each variable.
+def to_c(found: Derivatives) -> str:
+    """A function that returns the value and writes the derivatives: those by numbers alone into one array.
 
     Raises NoExpression where C has no form for a function.
     """
-    check(found)
+    _check(found)
     roots = [stable(r) for r in (found.value, *found.by.values())]
     word = found.kind.lower()
-    names = parameter_names(found)
+    names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
     short = "grad" if word in ("gradient", "derivative") else word
     results = [f"{key.replace('.', '_')}_{short}" for key in found.by]
     shapes = {n: np.shape(v) for n, v in found.variables.items()}
-    loops = _Loops({*names.values(), *results, *TAKEN}, shapes)
+    in_one = not any(shapes.values())
+    loops = _Loops({*names.values(), *([] if in_one else results), *TAKEN}, shapes)
+    loops.flat = not any(node.shape for node in order(roots))
     whole = {n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "iu"}
     parameters = [
         f"const double {names[n]}{loops.sizes_of(s)}"
         if s
-        else f"{'int' if n in whole else 'double'} {names[n]}"
+        else f"{'int' if n in whole and not in_one else 'double'} {names[n]}"
         for n, s in shapes.items()
     ]
     for node in order(roots):
@@ -453,22 +459,35 @@ def to_loops(found: Derivatives) -> str:
     for _, part in shared_parts(roots, taken=loops.taken):
         if not is_call(part, "[]", "()", ":", "float", "tensor"):
             loops.kept(part)
-    outs = []
-    for key, name, root in zip(found.by, results, roots[1:], strict=True):
+    outs = [f"double {word}[{len(results)}]"] if in_one else []
+    for k, (key, name, root) in enumerate(zip(found.by, results, roots[1:], strict=True)):
         shape = shapes[key] if key in shapes and short == "grad" else root.shape
-        outs.append(f"double {name}{loops.sizes_of(shape)}" if shape else f"double *{name}")
         if shape:
+            outs.append(f"double {name}{loops.sizes_of(shape)}")
             loops.fill(name, shape, root)
         else:
-            loops.lines.append(f"*{name} = {loops.element(root, ())[0]};")
+            outs += [] if in_one else [f"double *{name}"]
+            place = f"{word}[{k}]" if in_one else f"*{name}"
+            loops.lines.append(f"{place} = {loops.element(root, ())[0]};")
     value = loops.element(roots[0], ())[0]
     sizes = [f"int {letter}" for letter in loops.sizes.values()]
     signature = [*sizes, *parameters, *outs]
     return assembled(found, signature, loops.lines, value, loops.printer.helpers)
 
 
-def run_loops(code: str, values: Sequence[Any]) -> Any:
-    """(value, gradients): run the text of a printed function on these arrays."""
+def _check(found: Derivatives) -> None:
+    """Raise NoExpression for what is no number's derivatives."""
+    if found.kind == "value":
+        raise NoExpression("C is written for derivatives: a value goes with --format python")
+    if found.shape:
+        raise NoExpression(
+            f"C is written for a number's derivatives, and the value has shape {found.shape}: "
+            "numpy, torch and jax are for arrays"
+        )
+
+
+def run_c(code: str, values: Sequence[Any]) -> Any:
+    """(value, gradients): run the text of a printed function on these numbers and arrays."""
     head, _, body = code.rpartition("\n{\n")
     given = head.rpartition("(")[2].rstrip(")").split(", ")
     named = set(re.findall(r"\[(\w+)\]", " ".join(given)))
@@ -488,11 +507,15 @@ def run_loops(code: str, values: Sequence[Any]) -> Any:
     space |= {"__builtins__": {}, "_range_": range, "_zeros_": np.zeros, "_array_": np.array}
     space["where"] = lambda condition, a, b: a if condition else b
     exec("\n".join(python), space)
+    arguments = [
+        v if one.startswith("int ") else np.asarray(v, float)[()]
+        for v, one in zip(values, given, strict=False)
+    ]
     with np.errstate(all="ignore"):
-        value, by = space["run"](
-            *[v if isinstance(v, int) else np.asarray(v, float)[()] for v in values]
-        )
+        value, by = space["run"](*arguments)
     by = tuple(b[0] if "*" in one else b for b, one in zip(by, outs.values(), strict=True))
+    if not any(map(np.ndim, values)):
+        (by,) = by
     return value, by if len(by) > 1 else by[0]
 
 
@@ -518,4 +541,4 @@ def _in_python(line: str) -> str:
     return step + re.sub(r"^(double|int) ", "", text)
 
 
-__all__ = ["run_loops", "to_loops"]
+__all__ = ["run_c", "to_c"]

@@ -16,7 +16,7 @@ import pytest
 import gradcli
 from gradcli import language
 from gradcli.language.scope_checks import free_names
-from gradcli.symbolic.c_code import run_c, to_c
+from gradcli.symbolic.c_loops import run_c, to_c
 from gradcli.symbolic.differentiate import differentiate
 from gradcli.symbolic.lifting import NoExpression
 from gradcli.symbolic.printed_programs import run
