@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,11 @@ from gradcli.symbolic.expression_text import (
     Piece,
     Printer,
     enclosed,
-    numeral,
 )
 from gradcli.symbolic.expressions import Expression
-from gradcli.symbolic.lifting import NoExpression
+from gradcli.symbolic.numpy_helpers import SCALAR, in_c
+from gradcli.symbolic.program_reader import of_arrays
+from gradcli.symbolic.spelling import NoExpression
 
 # Functions of the language: their names in <math.h>, and the NumPy functions that compute the same.
 _SAME = (
@@ -36,8 +37,8 @@ _SAME = (
 _NAMES = {
     **dict(zip(_SAME, _SAME, strict=True)),
     **{"abs": "fabs", "maximum": "fmax", "minimum": "fmin", "fmax": "fmax", "fmin": "fmin"},
-    **{"round": "rint", "special.bessel_j0": "j0", "special.bessel_j1": "j1"},
-    **{"special.bessel_y0": "y0", "special.bessel_y1": "y1"},
+    **{"isnan": "isnan", "isfinite": "isfinite", "round": "rint"},
+    **{f"special.bessel_{w}": w for w in ("j0", "j1", "y0", "y1")},
 }
 _NUMPY = {
     **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh"},
@@ -45,37 +46,9 @@ _NUMPY = {
 }
 # Functions that C lacks: their texts, printed before the derivative.
 HELPERS = {
+    **{word.rpartition(".")[2]: in_c(text) for word, text in SCALAR.items()},
     "where": "double where(int c, double a, double b) { return c ? a : b; }",
-    "sigmoid": (
-        "double sigmoid(double x)\n{\n"
-        "    double e = exp(-fabs(x));  /* so that nothing overflows */\n"
-        "    return (x >= 0 ? 1 : e) / (1 + e);\n}"
-    ),
-    "silu": (
-        "double silu(double x)\n{\n"
-        "    double e = exp(-fabs(x));  /* so that nothing overflows */\n"
-        "    return x * (x >= 0 ? 1 : e) / (1 + e);\n}"
-    ),
-    "sech2": (
-        "double sech2(double x)\n{\n"
-        "    double e = exp(-2 * fabs(x));  /* 1 - tanh(x)**2 with all its digits */\n"
-        "    return 4 * e / ((1 + e) * (1 + e));\n}"
-    ),
-    "softplus": "double softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }",
-    "logsigmoid": "double logsigmoid(double x) { return fmin(x, 0) - log1p(exp(-fabs(x))); }",
-    "logaddexp": (
-        "double logaddexp(double x, double y) { return fmax(x, y) + log1p(exp(-fabs(x - y))); }"
-    ),
-    "rsqrt": "double rsqrt(double x) { return 1 / sqrt(x); }",
     "square": "double square(double x) { return x * x; }",
-    "frac": "double frac(double x) { return x - trunc(x); }",
-    "relu": "double relu(double x) { return fmax(x, 0); }",
-    "sinc": (
-        "double sinc(double x)\n{\n"
-        "    double u = 3.141592653589793 * x;\n"
-        "    return u == 0 ? 1 : sin(u) / u;\n}"
-    ),
-    "sign": "double sign(double x) { return (x > 0) - (x < 0); }",
     "remainder_": "double remainder_(double x, double y) { return x - y * floor(x / y); }",
 }
 TAKEN = frozenset(
@@ -88,17 +61,16 @@ TAKEN = frozenset(
 class CPrinter(Printer):
     """Prints expressions of scalars as C; `helpers` collects the functions to print before it."""
 
+    constants: Mapping[str, str] = {
+        **{"pi": repr(math.pi), "inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}
+    }
+
     def __init__(self, names: Any = None) -> None:
         super().__init__(names)
         self.helpers: dict[str, None] = {}
 
-    def make_name(self, node: Expression) -> Piece:
-        is_pi = node.data == "pi" and node.position == -1
-        return (repr(math.pi) if is_pi else node.data), ATOM
-
     def number(self, value: Number) -> Piece:
-        text, precedence = numeral(value)
-        text = {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text, text)
+        text, precedence = super().number(value)
         # 1/2 is 0 in C
         return re.sub(r"(?<![\w.])(?<!\de[-+])(\d+)(?![\w.])", r"\1.0", text), precedence
 
@@ -140,6 +112,8 @@ class CPrinter(Printer):
     def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"({enclosed(args[0], SUM)} == 0)", ATOM
 
+    call_logical_not = call_bitwise_not
+
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return self.between(args[0][0], options, "fmax", "fmin"), ATOM
 
@@ -178,21 +152,15 @@ def assembled(
 
 def functions() -> dict[str, Any]:
     """The functions that a printed text may call, from NumPy and from the table of primitives."""
-    from gradcli.registry.table import resolve
-
-    def of_row(word: str) -> Any:
-        row = resolve(word)
-        return lambda *args: row(*map(resolve("tensor"), args)).array
-
     known: dict[str, Any] = {
-        name: getattr(np, _NUMPY.get(name, name), None) or of_row(language)
+        name: getattr(np, _NUMPY.get(name, name), None) or of_arrays(language)
         for language, name in _NAMES.items()
     }
     known |= {"pow": np.power, "INFINITY": math.inf, "NAN": math.nan}
     known |= {"remainder_": np.remainder, "sech2": lambda x: 4 / (np.exp(x) + np.exp(-x)) ** 2}
     own = [w for w in HELPERS if w not in known and w not in ("logsigmoid", "softplus")]
-    known |= {word: of_row(word) for word in own}
-    known |= {w: of_row(f"nn.functional.{w}") for w in ("logsigmoid", "softplus")}
+    known |= {word: of_arrays(word) for word in own}
+    known |= {w: of_arrays(f"nn.functional.{w}") for w in ("logsigmoid", "softplus")}
     return known
 
 

@@ -27,6 +27,7 @@ from gradcli.symbolic.expressions import Expression, broadcast, is_call, order
 from gradcli.symbolic.lifting import NoExpression
 from gradcli.symbolic.sharing import shared_parts
 from gradcli.symbolic.stable_forms import stable
+from gradcli.symbolic.written_out import written_out
 
 Indices = tuple[str, ...]
 Rule = Callable[["_Loops", Expression, Indices], Piece]
@@ -437,7 +438,7 @@ def to_c(found: Derivatives) -> str:
     Raises NoExpression where C has no form for a function.
     """
     _check(found)
-    roots = [stable(r) for r in (found.value, *found.by.values())]
+    roots = [written_out(stable(r), CPrinter()) for r in (found.value, *found.by.values())]
     word = found.kind.lower()
     names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
     short = "grad" if word in ("gradient", "derivative") else word

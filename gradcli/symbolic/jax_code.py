@@ -13,9 +13,8 @@ from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.expression_text import ATOM, Piece
 from gradcli.symbolic.lifting import NoExpression
 from gradcli.symbolic.numpy_helpers import HELPERS, by_name
-from gradcli.symbolic.program_reader import run_code
-from gradcli.symbolic.python_code import NumpyPrinter, defined, function_text, modules, uses
-from gradcli.symbolic.stable_forms import stable
+from gradcli.symbolic.program_reader import of_arrays, run_code
+from gradcli.symbolic.python_code import NumpyPrinter, defined, modules, uses, written_by
 
 # JAX's own functions of one argument.
 NN = {
@@ -77,8 +76,6 @@ def matrix_exp(x):
     from jax.scipy.linalg import expm
 
     return expm(x)
-def nn.functional.gelu(x, approximate='none'):
-    return jax.nn.gelu(x, approximate=approximate == 'tanh')
 def nn.functional.binary_cross_entropy(x, y, weight=1, reduction='mean'):
     found = -y * jnp.maximum(jnp.log(x), -100)
     found = weight * (found - (1 - y) * jnp.maximum(jnp.log1p(-x), -100))
@@ -109,17 +106,17 @@ class JaxPrinter(NumpyPrinter):
             raise NoExpression(f"JAX has no function for {function}")
         return super().call(function, args, options)
 
+    def program(self, body: str) -> str:
+        helpers = dict.fromkeys(OWN.get(h) or HELPERS[h] for h in self.helpers)
+        text = re.sub(r"(?<![\w.])np\.", "jnp.", "\n\n\n".join([*helpers, body]))
+        math = "import math\n" if uses(text, "math") else ""
+        special = "from jax.scipy import special\n" if uses(text, "special") else ""
+        return f"{math}{HEADER}{special}\n{WIDE}\n\n\n{text}"
+
 
 def to_jax(found: Derivatives) -> str:
     """A function of the variables that returns the value and the gradients, for jax.jit and jax.vmap."""
-    roots = [stable(root) for root in (found.whole, *found.by.values())]
-    printer = JaxPrinter()
-    body = function_text(found, printer, roots)
-    helpers = dict.fromkeys(OWN.get(h) or HELPERS[h] for h in printer.helpers)
-    text = re.sub(r"(?<![\w.])np\.", "jnp.", "\n\n\n".join([*helpers, body]))
-    math = "import math\n" if uses(text, "math") else ""
-    special = "from jax.scipy import special\n" if uses(text, "special") else ""
-    return f"{math}{HEADER}{special}\n{WIDE}\n\n\n{text}"
+    return written_by(found, JaxPrinter)
 
 
 def run_jax(code: str, values: Sequence[Any]) -> Any:
@@ -131,7 +128,9 @@ def run_jax(code: str, values: Sequence[Any]) -> Any:
         code = code.replace(own, shown)
     known = modules("numpy", code)
     for word, name in NN.items():
-        code = code.replace(f"{name}(", f"{word.rpartition('.')[2]}(")
+        own = word.rpartition(".")[2]
+        if f"{name}(" in code:
+            code, known[own] = code.replace(f"{name}(", f"{own}("), of_arrays(word)
     for word, text in HELPERS.items():
         name = word.rpartition(".")[2]
         if f"{name}(" in code:

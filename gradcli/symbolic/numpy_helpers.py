@@ -1,7 +1,11 @@
-"""Functions of the language that NumPy lacks, as texts that `diff --format numpy` prints first."""
+"""Functions of the language that NumPy, math or C lack, as texts that a printed program starts with.
+
+What is elementwise and no well-known function of its own is `written_out` instead.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 
 
@@ -15,16 +19,6 @@ def by_name(texts: str) -> dict[str, str]:
 
 
 HELPERS = by_name("""
-def sigmoid(x):
-    e = np.exp(-np.abs(x))  # so that nothing overflows
-    return np.where(x >= 0, 1, e) / (1 + e)
-def sech2(x):
-    e = np.exp(-2 * np.abs(x))  # 1 - tanh(x)**2 with all its digits
-    return 4 * e / (1 + e) ** 2
-def relu(x):
-    return np.maximum(x, 0)
-def rsqrt(x):
-    return 1 / np.sqrt(x)
 def layer_norm(x, shape, eps=1e-05):
     dims = tuple(range(-len(shape), 0))
     mean = np.mean(x, axis=dims, keepdims=True)
@@ -50,11 +44,6 @@ def softplus(x, beta=1, threshold=20):
     return np.where(beta * x > threshold, x, np.logaddexp(beta * x, 0) / beta)
 def nn.functional.logsigmoid(x):
     return -np.logaddexp(-x, 0)
-def silu(x):
-    e = np.exp(-np.abs(x))  # so that nothing overflows
-    return x * np.where(x >= 0, 1, e) / (1 + e)
-def frac(x):
-    return x - np.trunc(x)
 def one_hot(x, n):
     return 1.0 * (np.expand_dims(x, -1) == np.arange(n))
 def nn.functional.nll_loss(x, y, weight=None, ignore_index=-100, reduction='mean'):
@@ -219,36 +208,10 @@ def matrix_exp(x):
     for _ in range(squarings):
         found = found @ found
     return found
-def nn.functional.leaky_relu(x, negative_slope=0.01):
-    return np.where(x > 0, x, negative_slope * x)
-def nn.functional.hardtanh(x, min_val=-1, max_val=1):
-    return np.clip(x, min_val, max_val)
-def nn.functional.elu(x, alpha=1.0):
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
-def nn.functional.celu(x, alpha=1.0):
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha))
-def nn.functional.gelu(x, approximate='none'):
-    if approximate == 'tanh':
-        return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
-    return x * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2)) / 2
-def nn.functional.mish(x):
-    return x * np.tanh(np.logaddexp(x, 0))
-def nn.functional.hardswish(x):
-    return x * np.clip(x + 3, 0, 6) / 6
-def nn.functional.hardsigmoid(x):
-    return np.clip(x + 3, 0, 6) / 6
-def nn.functional.threshold(x, threshold, value):
-    return np.where(x > threshold, x, value)
-def nn.functional.softshrink(x, lambd=0.5):
-    return np.sign(x) * np.maximum(np.abs(x) - lambd, 0)
-def hardshrink(x, lambd=0.5):
-    return np.where(np.abs(x) > lambd, x, 0)
 def nn.functional.glu(x, dim=-1):
     a, b = np.split(x, 2, dim)
     e = np.exp(-np.abs(b))  # so that nothing overflows
     return a * np.where(b >= 0, 1, e) / (1 + e)
-def ldexp(x, y):
-    return x * 2.0**y
 def index_select(x, dim, index):
     return np.take(x, np.atleast_1d(index), dim) if np.ndim(x) else np.asarray(x)
 def kthvalue(x, k, dim=-1, keepdim=False):
@@ -420,7 +383,7 @@ for _d in (1, 2, 3):
     for _place, _size in _sizes.items():
         _text = _text.replace(_place, str(_size))
     HELPERS |= by_name(_text)
-# The same for scalars, with the module math alone.
+# Functions of numbers, with the module math alone.
 SCALAR = by_name("""
 def sigmoid(x):
     e = math.exp(-abs(x))  # so that nothing overflows
@@ -437,15 +400,38 @@ def nn.functional.logsigmoid(x):
     return min(x, 0) - math.log1p(math.exp(-abs(x)))
 def logaddexp(x, y):
     return max(x, y) + math.log1p(math.exp(-abs(x - y)))
-def rsqrt(x):
-    return 1 / math.sqrt(x)
-def square(x):
-    return x * x
+def sign(x):
+    return (x > 0) - (x < 0)
 def sinc(x):
-    return math.sin(math.pi * x) / (math.pi * x) if x else 1.0
-def frac(x):
-    return x - math.trunc(x)
+    return (math.sin(math.pi * x) / (math.pi * x) if x else 1.0)
 """)
+_CHOICE = r"\((.*) if (.*?) else (.*?)\)"
+
+
+def _of_arrays(text: str) -> str:
+    """A function of numbers as one of arrays."""
+    text = re.sub(_CHOICE, r"np.where(\2, \1, \3)", text.replace("math.", "np."))
+    return re.sub(r"\babs\(", "np.abs(", text)
+
+
+HELPERS |= {word: _of_arrays(SCALAR[word]) for word in ("sigmoid", "sech2", "silu")}
+
+
+def in_c(text: str) -> str:
+    """A function of numbers in C."""
+    text = re.sub(_CHOICE, r"(\2 ? \1 : \3)", text.replace("math.pi", repr(math.pi)))
+    text = re.sub(r"(\(.*\)) \*\* 2", r"(\1 * \1)", text.replace("math.", ""))
+    text = re.sub(r"\b(max|min|abs)(?=\()", r"f\1", text)
+    head, *lines = re.sub(r"  # (.*)", r"  /* \1 */", text).splitlines()
+    word, *names = re.findall(r"\w+", head.removeprefix("def "))
+    head = f"double {word}({', '.join(f'double {name}' for name in names)})"
+    lines = [re.sub(r"(?=  /\*|$)", ";", line, count=1) for line in lines]
+    lines = [re.sub(r"^( +)(?=\w+ = )", r"\1double ", line) for line in lines]
+    if len(lines) == 1:
+        return f"{head} {{ {lines[0].strip()} }}"
+    return "\n".join([head, "{", *lines, "}"])
+
+
 # Functions that NumPy lacks and SciPy has, in scipy.special, by its own names.
 SPECIAL = {
     **{w: w for w in "digamma erfinv polygamma i0 logit igamma igammac".split()},
@@ -454,4 +440,4 @@ SPECIAL = {
     **{f"special.bessel_{w}": w for w in "j0 j1 y0 y1".split()},
     **{f"special.modified_bessel_{w}": w for w in "i0 i1 k0 k1".split()},
 }
-__all__ = ["HELPERS", "SCALAR", "SPECIAL", "by_name"]
+__all__ = ["HELPERS", "SCALAR", "SPECIAL", "by_name", "in_c"]
