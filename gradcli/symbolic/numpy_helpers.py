@@ -61,13 +61,13 @@ def nn.functional.binary_cross_entropy(x, y, weight=1, reduction='mean'):
         found = weight * (found - (1 - y) * np.maximum(np.log1p(-x), -100))
     return {'none': found, 'mean': np.mean(found), 'sum': np.sum(found)}[reduction]
 def select_scatter(x, src, dim, index):
-    x = np.array(x, float)
-    np.moveaxis(x, dim, 0)[index] = src
-    return x
+    rows = np.moveaxis(np.array(x, float), dim, 0)
+    rows[index] = src
+    return np.moveaxis(rows, 0, dim)
 def slice_scatter(x, src, dim=0, start=None, end=None, step=1):
-    x = np.array(x, float)
-    np.moveaxis(x, dim, 0)[start:end:step] = np.moveaxis(src, dim, 0)
-    return x
+    rows = np.moveaxis(np.array(x, float), dim, 0)
+    rows[start:end:step] = np.moveaxis(src, dim, 0)
+    return np.moveaxis(rows, 0, dim)
 def xlogy(x, y):
     return np.where(x == 0, 0, x * np.log(np.where(x == 0, 1, y)))
 def sort(x, dim=-1, descending=False, stable=False):
@@ -122,14 +122,16 @@ def index_add(x, dim, index, source, alpha=1):
     if not x.ndim:
         return x + alpha * np.sum(source)
     index, source = np.atleast_1d(index), np.atleast_1d(source)
-    np.add.at(np.moveaxis(x, dim, 0), index, alpha * np.moveaxis(source, dim, 0))
-    return x
+    rows = np.moveaxis(x, dim, 0)
+    np.add.at(rows, index, alpha * np.moveaxis(source, dim, 0))
+    return np.moveaxis(rows, 0, dim)
 def index_fill(x, dim, index, value=1):
     x = np.array(x, float)
     if not x.ndim:
         return np.full_like(x, value)
-    np.moveaxis(x, dim, 0)[index] = value
-    return x
+    rows = np.moveaxis(x, dim, 0)
+    rows[index] = value
+    return np.moveaxis(rows, 0, dim)
 def diag_embed(x, offset=0, dim1=-2, dim2=-1):
     x = np.asarray(x)
     n = x.shape[-1] + abs(offset)
@@ -138,11 +140,10 @@ def diag_embed(x, offset=0, dim1=-2, dim2=-1):
     made[..., rows + max(-offset, 0), rows + max(offset, 0)] = x
     return np.moveaxis(made, (-2, -1), (dim1, dim2))
 def diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):
-    x = np.array(x, float)
-    view = np.moveaxis(x, (dim1, dim2), (-2, -1))
+    view = np.moveaxis(np.array(x, float), (dim1, dim2), (-2, -1))
     rows = np.arange(np.shape(src)[-1])
     view[..., rows + max(-offset, 0), rows + max(offset, 0)] = src
-    return x
+    return np.moveaxis(view, (-2, -1), (dim1, dim2))
 def var_mean(x, dim=None, correction=1, keepdim=False):
     found = np.var(x, axis=dim, ddof=correction, keepdims=keepdim)
     return found, np.mean(x, axis=dim, keepdims=keepdim)
@@ -255,8 +256,9 @@ def index_copy(x, dim, index, source):
     if not np.ndim(x):
         return np.reshape(source, ())
     x, index, source = np.array(x, float), np.atleast_1d(index), np.atleast_1d(source)
-    np.moveaxis(x, dim, 0)[index] = np.moveaxis(source, dim, 0)
-    return x
+    rows = np.moveaxis(x, dim, 0)
+    rows[index] = np.moveaxis(source, dim, 0)
+    return np.moveaxis(rows, 0, dim)
 def index_reduce(x, dim, index, source, reduce, include_self=True):
     if not np.ndim(x):
         return index_reduce(np.atleast_1d(x), 0, index, source, reduce, include_self)[0]
@@ -305,12 +307,12 @@ def as_strided_scatter(x, src, size, stride, storage_offset=0):
 def pixel_shuffle(x, upscale_factor):
     *lead, c, h, w = np.shape(x)
     r = upscale_factor
-    x = np.reshape(x, (int(np.prod(lead)), c // r**2, r, r, h, w)).transpose(0, 1, 4, 2, 5, 3)
+    x = np.reshape(x, (math.prod(lead), c // r**2, r, r, h, w)).transpose(0, 1, 4, 2, 5, 3)
     return x.reshape(*lead, c // r**2, h * r, w * r)
 def pixel_unshuffle(x, downscale_factor):
     *lead, c, h, w = np.shape(x)
     r = downscale_factor
-    x = np.reshape(x, (int(np.prod(lead)), c, h // r, r, w // r, r)).transpose(0, 1, 3, 5, 2, 4)
+    x = np.reshape(x, (math.prod(lead), c, h // r, r, w // r, r)).transpose(0, 1, 3, 5, 2, 4)
     return x.reshape(*lead, c * r**2, h // r, w // r)
 def channel_shuffle(x, groups):
     n, c, *sizes = np.shape(x)

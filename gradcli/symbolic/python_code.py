@@ -361,6 +361,8 @@ class TorchPrinter(Printer):
         return f"torch.eye({node.shape[0]}, dtype={self.like}.dtype)", ATOM
 
     def call_one_hot(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        if node.args[0].op == "name":  # which may be a number of Python's
+            args = [(f"torch.as_tensor({args[0][0]})", ATOM), *args[1:]]
         return f"{self.call('one_hot', args, options)[0]}.to({self.like}.dtype)", ATOM
 
     def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:

@@ -260,13 +260,14 @@ def test_helpers_for_jax_use_nothing_that_numpy_has_alone() -> None:
 @pytest.mark.needs("jax")
 def test_jax_runs_what_is_printed_for_it() -> None:
     jax = importlib.import_module("jax")
-    for source, shapes in PROGRAMS:
-        if "erfcx" in source:
-            continue
+    for source, shapes in (*PROGRAMS, *OF_MANY_OPTIONS):
         arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
         found = differentiate(language.parse(source), arrays, follow=True)
         space: dict[str, Any] = {}
-        exec(to_jax(found), space)
+        try:
+            exec(to_jax(found), space)
+        except NoExpression:
+            continue
         _, grads = jax.jit(space["value_and_gradient"])(*arrays.values())
         leaves = {n: gradcli.tensor(a, requires_grad=True) for n, a in arrays.items()}
         language.run(language.parse(source), leaves).value.sum().backward()
