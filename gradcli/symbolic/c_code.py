@@ -76,9 +76,11 @@ class CPrinter(Printer):
 
     def power(self, base: Expression, exponent: Any) -> Piece:
         if isinstance(exponent, Number) and exponent != HALF and exponent != ONE:
-            text, precedence = self.of(base)
-            if exponent.integer in (2, 3) and precedence == ATOM and text.isidentifier():
+            text = self.of(base)[0]
+            if exponent.integer in (2, 3) and re.fullmatch(r"\w+(\[\w+\])*", text):
                 return "*".join([text] * exponent.integer), PRODUCT
+            if exponent.integer == 2:
+                return self.call("square", [self.of(base)])
             return f"pow({text}, {self.number(exponent)[0]})", ATOM
         if isinstance(exponent, Number):
             return super().power(base, exponent)

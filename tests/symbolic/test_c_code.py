@@ -131,6 +131,10 @@ ARRAYS = [
     ("mean(X, 1)@y", {"X": M, "y": (4,)}),
     ("sum(w)*s", {"w": (1,), "s": S}),
     ("sum(X)*X.shape[0]/X.shape[1] + mean(X)**2", {"X": M}),
+    ("max(x)*prod(x) + amin(X, 1)@x", {"x": V, "X": (3, 4)}),
+    ("var(x)*sum(std(X, 0, correction=0)) + sum(var(X, 1, keepdim=True)*X)", {"x": V, "X": M}),
+    ("sum(bmm(A, B)**2)", {"A": (2, 3, 4), "B": (2, 4, 3)}),
+    ("sum(F.gelu(x)*F.elu(y))", {"x": V, "y": V}),
 ]
 
 
