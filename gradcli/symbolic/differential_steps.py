@@ -173,7 +173,7 @@ def differential(
         points = {**arrays, SEED: _ramp(shape), f"d{word}": _ramp(size)}
         ranks = {**places, SEED: len(arrays), f"d{word}": 10**6 + rank}
         product = alg.multiply(expression, name(SEED, shape, len(arrays)))
-        turned, _ = slope(product, points, word, ranks, more=True)
+        turned = rewrite(slope(product, points, word, ranks, more=True)[0], released)
         along = alg.multiply(turned, name(f"d{word}", size, 10**6 + rank))
         terms.append(slope(along, points, SEED, ranks)[0])
     return simplify(alg.add(*terms))
