@@ -485,6 +485,8 @@ def to_c(found: Derivatives) -> str:
     short = "grad" if word in ("gradient", "derivative") else word
     results = [f"{key.replace('.', '_')}_{short}" for key in found.by]
     shapes = {n: np.shape(v) for n, v in found.variables.items()}
+    read = [node for node in order(roots) if node.op == "name" and node.data in names]
+    shapes |= {node.data: node.shape for node in read}  # derived in other sizes, perhaps
     in_one = not any(shapes.values())
     loops = _Loops({*names.values(), *([] if in_one else results), *TAKEN}, shapes)
     loops.flat = not any(node.shape for node in order(roots))
@@ -495,9 +497,7 @@ def to_c(found: Derivatives) -> str:
         else f"{'int' if n in whole and not in_one else 'double'} {names[n]}"
         for n, s in shapes.items()
     ]
-    for node in order(roots):
-        if node.op == "name" and node.data in names:
-            loops.known[node] = names[node.data]
+    loops.known |= {node: names[node.data] for node in read}
     for _, part in shared_parts(roots, taken=loops.taken):
         if not is_call(part, "[]", "()", ":", "float", "tensor"):
             loops.kept(part)

@@ -45,7 +45,7 @@ def test_what_is_printed(argv: list[str], expected: list[str]) -> None:
 
 def test_latex_and_json() -> None:
     lines = run("sin(x**2)", "--show-steps", "--format", "latex").stdout.splitlines()
-    assert lines[:2] == [r"\begin{aligned}", r"  u &= x^{2}, & \mathrm{du} &= 2 x \mathrm{dx} \\"]
+    assert lines[:2] == [r"\begin{aligned}", r"  u &= x^{2}, & \mathrm{d}u &= 2 x \mathrm{d}x \\"]
     found = json.loads(run("sin(x**2)", "--show-steps", "--json").stdout)
     assert [s["differential"] for s in found["steps"]] == ["2*x*dx", "cos(u)*du"]
 
