@@ -175,15 +175,6 @@ def linalg.solve_triangular(a, b, upper=False, left=True, unitriangular=False):
     return np.linalg.solve(a, b) if left else np.swapaxes(
         np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2
     )
-def linalg.vector_norm(x, ord=2, dim=None, keepdim=False):
-    x = np.abs(x)
-    if ord == np.inf:
-        return np.max(x, axis=dim, keepdims=keepdim)
-    if ord == -np.inf:
-        return np.min(x, axis=dim, keepdims=keepdim)
-    if ord == 0:
-        return 1.0 * np.sum(x != 0, axis=dim, keepdims=keepdim)
-    return np.sum(x**ord, axis=dim, keepdims=keepdim) ** (1 / ord)
 def median(x, dim=None, keepdim=False):
     if dim is not None and not np.ndim(x):
         return x, np.zeros((), int)
@@ -221,10 +212,6 @@ def kthvalue(x, k, dim=-1, keepdim=False):
     places = np.take(np.argsort(x, dim, stable=True), np.array([k - 1]), dim)
     found = np.take_along_axis(x, places, dim), places
     return found if keepdim else tuple(np.squeeze(f, dim) for f in found)
-def renorm(x, p, dim, maxnorm):
-    dims = tuple(d for d in range(x.ndim) if d != dim % x.ndim)
-    norm = np.sum(np.abs(x) ** p, axis=dims, keepdims=True) ** (1 / p)
-    return x * np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1)
 def linalg.pinv(x, rtol=None, hermitian=False):
     return np.linalg.pinv(x, rtol, hermitian)
 def cholesky(x, upper=False):
@@ -237,14 +224,6 @@ def cholesky_inverse(x, upper=False):
 def cholesky_solve(b, x, upper=False):
     x = np.swapaxes(np.triu(x), -1, -2) if upper else np.tril(x)
     return np.linalg.solve(np.swapaxes(x, -1, -2), np.linalg.solve(x, b))
-def dist(x, y, p=2):
-    return np.linalg.norm(np.ravel(np.subtract(x, y)), p)
-def addr(x, a, b, beta=1, alpha=1):
-    return beta * x + alpha * np.outer(a, b)
-def addbmm(x, a, b, beta=1, alpha=1):
-    return beta * x + alpha * np.sum(a @ b, 0)
-def narrow_copy(x, dim, start, length):
-    return np.take(x, np.arange(start, start + length), dim)
 def put(x, index, source, accumulate=False):
     flat = np.array(np.ravel(x), float)
     if accumulate:

@@ -34,20 +34,16 @@ from gradcli.symbolic.written_out import written_out
 # Functions of the language that have another name in NumPy.
 NUMPY = {
     **{"abs": "abs", "sgn": "sign", "pow": "power", "bitwise_not": "logical_not"},
-    **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "kron": "kron", "diff": "diff"},
-    **{"norm": "linalg.norm", "eye": "eye", "fmod": "fmod", "einsum": "einsum"},
-    **{"mul": "multiply"},
-    **{"det": "linalg.det", "round": "round", "clamp": "clip", "remainder": "remainder"},
-    **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all", "diag": "diag"},
-    **{w: w for w in "linalg.slogdet linalg.eigh linalg.qr linalg.svd diagonal tile take".split()},
-    **{"linalg.cross": "cross", "roll": "roll"},
+    **{"mul": "multiply", "norm": "linalg.norm", "det": "linalg.det", "round": "round"},
+    **{"linalg.cross": "cross", "tensor": "array", "cat": "concatenate"},
 }
 _REDUCTIONS = frozenset("sum nansum mean prod amax amin max min std var any all".split())
 # Functions of the same name in NumPy whose kernel here is not that ufunc: see `_ufunc`.
 _SAME = frozenset(
     "sign floor ceil trunc logaddexp where dot outer ones_like zeros_like full_like cumsum cumprod "
     "tril triu trace floor_divide square heaviside copysign sinc deg2rad rad2deg flip conj real imag "
-    "angle nan_to_num stack permute transpose diag vdot".split()
+    "angle nan_to_num stack diag vdot kron diff eye einsum diagonal tile take roll linalg.inv linalg.det "
+    "linalg.cholesky linalg.slogdet linalg.eigh linalg.qr linalg.svd".split()
 )
 _MATH = frozenset(
     "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan atan2 "
@@ -123,8 +119,6 @@ class NumpyPrinter(Printer):
         parts = [a[0] for a in args]
         if function in ("max", "min") and given:
             function = f"{function}_with_index"
-        if function == "norm" and given:  # NumPy has other matrix norms
-            function = "linalg.vector_norm"
         if function in _REDUCTIONS:
             names = iter(("axis", "keepdims"))
             given = [(_RENAMED.get(k, k) if k else next(names), v) for k, v in given]
@@ -134,16 +128,15 @@ class NumpyPrinter(Printer):
                 given = [(k, v) for k, v in given if k != "correction"] + [("ddof", correction)]
         elif function == "linalg.pinv" and "atol" in dict(given):
             raise NoExpression("NumPy's pinv takes no atol")
+        elif function == "norm" and given:
+            raise NoExpression("NumPy has other matrix norms")
         elif function in HELPERS:
             lacking = [k for k, _ in given if k.isidentifier() and k not in parameters_of(function)]
             if lacking:
                 raise NoExpression(f"{function}, as it is written here, takes no {lacking[0]}")
             shown = self.helped(function)
-        elif function in NUMPY:
-            shown = f"np.{NUMPY[function]}"
-            given = [(_RENAMED.get(k, k), v) for k, v in given]
-        elif function in _SAME or _ufunc(function):
-            shown = f"np.{_ufunc(function) or function}"
+        elif function in NUMPY or function in _SAME or _ufunc(function):
+            shown = f"np.{NUMPY.get(function) or _ufunc(function) or function}"
             given = [(_RENAMED.get(k, k), v) for k, v in given]
         elif function == "logit" and given:
             ((_, eps),) = given
@@ -151,10 +144,6 @@ class NumpyPrinter(Printer):
         elif function in SPECIAL:
             shown = f"special.{SPECIAL[function]}"
             given = [(k if k == "@" else "", v) for k, v in given]
-        elif function == "tensor":
-            shown = "np.array"
-        elif function == "cat":
-            shown = "np.concatenate"
         elif function in ("ones", "zeros"):
             return f"np.{function}(({', '.join(parts)}{',' if len(parts) == 1 else ''}))", ATOM
         else:

@@ -1,4 +1,4 @@
-"""Elementwise functions that a target lacks, written out: by a formula, or as what their kernel does."""
+"""Functions that a target lacks, written out: by a formula, or as what their kernel does."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError
 from gradcli.registry import table
+from gradcli.symbolic.algebra import floating
 from gradcli.symbolic.expression_text import Printer, to_text
 from gradcli.symbolic.expressions import Expression, call, is_call, name, order
 from gradcli.symbolic.generic_points import as_exact_as
@@ -28,9 +29,12 @@ FORMULAS = {
     "special.entr(x0)": "-xlogy(x0, x0)",
 }
 
+# Those that are not elementwise, but whose kernels have no numbers that are sizes.
+OF_ARRAYS = frozenset("addr addbmm dist narrow_copy renorm norm linalg.vector_norm".split())
+
 
 def written_out(root: Expression, printer: Printer) -> Expression:
-    """The expression without elementwise functions that a printer has no name for, as far as that goes."""
+    """The expression without functions that a printer has no name for, as far as they can be written out."""
 
     def knows(node: Expression) -> bool:
         function, options = node.data
@@ -56,12 +60,12 @@ def _named(node: Expression) -> list[Expression]:
 
 
 def _body(node: Expression, knows: Callable[[Expression], bool]) -> Expression | None:
-    """What a function does, as an expression of its operands; None if it is not elementwise."""
+    """What a function does, as an expression of its operands; None if it is not to be written out."""
     function, options = node.data
     operands = _named(node)
     arrays = {own.data: np.full(own.shape, 0.7) for own in operands}
     text = to_text(call(function, operands, node.shape, options))
-    if text not in FORMULAS and not _is_elementwise(function):
+    if not (text in FORMULAS or function in OF_ARRAYS or _is_elementwise(function)):
         return None
     try:
         with as_exact_as(arrays):
@@ -69,7 +73,8 @@ def _body(node: Expression, knows: Callable[[Expression], bool]) -> Expression |
             result, trace = traced_run(program, arrays, list(arrays), False, {}, True)
             value = trace.value_of(result)
             known = [(trace.inputs[n], a) for n, a in zip(arrays, node.args, strict=True)]
-            return _Body(known, map(id, calls([value])), knows).read([value])[0]
+            found = _Body(known, map(id, calls([value])), knows).read([value])[0]
+            return floating(found) if value.value.dtype.kind == "f" else found
     except (*OPERATION_ERRORS, LanguageError, NoExpression):
         return None
 
