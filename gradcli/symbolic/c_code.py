@@ -116,8 +116,7 @@ class CPrinter(Printer):
 
     call_logical_not = call_bitwise_not
 
-    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return self.between(args[0][0], options, "fmax", "fmin"), ATOM
+    call_clamp = Printer.between
 
     def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return args[0]

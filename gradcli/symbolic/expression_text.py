@@ -329,13 +329,13 @@ class Printer:
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return self.call("clamp", args, options)
 
-    def between(self, text: str, options: Any, larger: str, smaller: str) -> str:
+    def between(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         """A clamp written with a maximum and a minimum: `min(max(x, 0), 1)`."""
-        given = dict(options)
-        for key, function in (("min", larger), ("max", smaller)):
+        piece, given = args[0], dict(options)
+        for key, function in (("min", "maximum"), ("max", "minimum")):
             if given.get(key) is not None:
-                text = f"{function}({text}, {self.number(Number.of(given[key]))[0]})"
-        return text
+                piece = self.call(function, [piece, self.number(Number.of(given[key]))])
+        return piece
 
     constants: Mapping[str, str] = {}  # how pi, inf, -inf and nan are written elsewhere
 

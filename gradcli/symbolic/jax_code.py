@@ -59,7 +59,7 @@ WIDE = 'jax.config.update("jax_enable_x64", True)  # JAX computes in float32 oth
 
 
 class JaxPrinter(NumpyPrinter):
-    """Prints expressions as NumPy code, in which `translated` then puts JAX's module names."""
+    """Prints expressions as NumPy code, in which `program` then puts JAX's module names."""
 
     def call(
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()

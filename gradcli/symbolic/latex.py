@@ -52,6 +52,9 @@ NOTATIONS: dict[str, tuple[str, int, int]] = {
     "xlogy": (r"{0} \log\left({1}\right)", PRODUCT, PRODUCT),
     "logaddexp": (r"\log\left(e^{{{0}}} + e^{{{1}}}\right)", 0, ATOM),
     "relu": (r"\max\left({0}, 0\right)", 0, ATOM),
+    **dict.fromkeys(("ones", "ones_like"), (r"\mathbf{{1}}", 0, ATOM)),
+    **dict.fromkeys(("zeros", "zeros_like"), (r"\mathbf{{0}}", 0, ATOM)),
+    "eye": ("I", 0, ATOM),
 }
 INFIX = {
     "eq": "=",
@@ -241,13 +244,7 @@ class LatexPrinter(Printer):
         base = "e" if is_call(node.args[0], "eye") else f"{{{wrapped(args[0], ATOM)}}}"
         return f"{base}_{{{inner}}}", ATOM
 
-    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        bounds = {k: self.number(Number.of(v))[0] for k, v in options if v is not None}
-        text = args[0][0]
-        for key, function in (("min", r"\max"), ("max", r"\min")):
-            if key in bounds:
-                text = rf"{function}\left({text}, {bounds[key]}\right)"
-        return text, ATOM
+    call_clamp = Printer.between
 
 
 TOP = r"^{\top}"
@@ -492,15 +489,10 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "tensor": _stack,
     "exp": _exponential,
     "linalg.inv": lambda self, args, node: self.inverse(args[0]),
-    **dict.fromkeys(("expand", "contiguous"), lambda self, args, node: args[0]),
-    "expand_as": lambda self, args, node: args[0],
-    "reshape": lambda self, args, node: args[0],
+    **dict.fromkeys(
+        "expand contiguous expand_as reshape".split(), lambda self, args, node: args[0]
+    ),
     "full_like": lambda self, args, node: args[1],
-    "ones_like": lambda self, args, node: (r"\mathbf{1}", ATOM),
-    "zeros_like": lambda self, args, node: (r"\mathbf{0}", ATOM),
-    "ones": lambda self, args, node: (r"\mathbf{1}", ATOM),
-    "zeros": lambda self, args, node: (r"\mathbf{0}", ATOM),
-    "eye": lambda self, args, node: ("I", ATOM),
 }
 
 

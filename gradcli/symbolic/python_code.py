@@ -244,8 +244,7 @@ class MathPrinter(NumpyPrinter):
 
     call_logical_not = call_bitwise_not
 
-    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return self.between(args[0][0], options, "max", "min"), ATOM
+    call_clamp = Printer.between
 
 
 class TorchPrinter(Printer):
@@ -279,8 +278,7 @@ class TorchPrinter(Printer):
     ) -> Piece:
         if function in ("tensor", "zeros", "ones"):
             return super().call(f"{self.like}.new_{function}", args, options)
-        text, precedence = super().call(self.spelled(function), args, options)
-        return text, precedence
+        return super().call(self.spelled(function), args, options)
 
     def spelled(self, function: str) -> str:
         """The qualified name in torch: `torch.sin`, `F.silu`."""
@@ -300,6 +298,8 @@ class TorchPrinter(Printer):
         if hasattr(self, f"call_{function}"):
             return super().make_call(node)
         made = self.tensors(args, node)
+        if function == "[]":
+            return self.special["[]"](self, made, options, node)
         if not _of_numbers(node):
             wanted = _wants_tensors(function)
             made = [

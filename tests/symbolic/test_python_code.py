@@ -116,6 +116,7 @@ OF_ITS_DTYPE: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("amax(x)", {"x": (3,)}),
     ("median(x)", {"x": (3,)}),
     ("nanmean(x)", {"x": (3,)}),
+    ("stack([sqrt(2), x[0]])*x[1]", {"x": (3,)}),
     ("quantile(x, 0.3)", {"x": (3,)}),
     ("nanquantile(A, 0.7, 0, True)", {"A": (2, 3)}),
 ]
