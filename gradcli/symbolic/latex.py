@@ -94,6 +94,10 @@ def _plain(word: str) -> str:
     head, tail = match.groups()
     shown = rf"\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
     tail = tail.replace("_", r"\_")
+    if tail in GREEK:
+        tail = rf"\{tail}"
+    elif len(tail) > 2 and not tail.isdigit():
+        tail = rf"\mathrm{{{tail}}}"
     return f"{shown}_{{{tail}}}" if tail else shown
 
 
@@ -375,11 +379,29 @@ def _prod(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _unit(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    """A vector of zeros with one element set, as that element times a unit vector."""
-    place = self.place(node.args[0], 0, node.data[1][1][1])
-    if len(node.shape) != 1 or not is_call(node.args[0], "zeros"):
+    """An array of zeros with one part set, as that part times a unit vector."""
+    (_, dim), (_, index) = node.data[1]
+    ndim = len(node.shape)
+    if not is_call(node.args[0], "zeros") or dim % ndim > int(ndim == 2):
         return self.call(node.data[0], args, node.data[1])
-    return rf"{wrapped(args[1], PRODUCT)}\, e_{{{place}}}", PRODUCT
+    unit = f"e_{{{self.place(node.args[0], dim % ndim, index)}}}"
+    if ndim == 1:
+        return rf"{wrapped(args[1], PRODUCT)}\, {unit}", PRODUCT
+    if ndim > 2:
+        return rf"{unit} \otimes {self.factor(node.args[1])}", PRODUCT
+    if dim % ndim:
+        return f"{self.factor(node.args[1])} {unit}{TOP}", PRODUCT
+    return f"{unit} {self.transposed(args[1])}", PRODUCT
+
+
+def _expanded(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """A row or a column that is repeated, as a product with ones; a number stands for all elements."""
+    before = node.args[0].shape
+    if not before or before == node.shape or len(node.shape) != 2:
+        return args[0]
+    if before[-1] == 1:
+        return rf"{self.factor(node.args[0])} \mathbf{{1}}{TOP}", PRODUCT
+    return rf"\mathbf{{1}} {self.transposed(args[0])}", PRODUCT
 
 
 def _one_hot(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -489,9 +511,8 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "tensor": _stack,
     "exp": _exponential,
     "linalg.inv": lambda self, args, node: self.inverse(args[0]),
-    **dict.fromkeys(
-        "expand contiguous expand_as reshape".split(), lambda self, args, node: args[0]
-    ),
+    **dict.fromkeys(("expand", "expand_as"), _expanded),
+    **dict.fromkeys(("contiguous", "reshape"), lambda self, args, node: args[0]),
     "full_like": lambda self, args, node: args[1],
 }
 
