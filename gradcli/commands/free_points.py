@@ -105,7 +105,7 @@ def note_guesses(point: Point) -> None:
         f"{n} ∈ {_space(a.shape, letters) if a.dtype.kind in 'fc' else 'Z'}"
         for n, a in made.items()
     )
-    first = next(iter(point.guessed))
+    first = next(n for n in made if n in point.guessed)
     output.note(f"shapes: {said}; give others with --shape {first}=… or --{first} VALUE")
 
 

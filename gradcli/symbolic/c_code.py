@@ -1,14 +1,13 @@
-"""A derivative as a function in C: doubles, <math.h>, and nothing else.
+"""C for numbers: doubles, <math.h>, and nothing else; `c_loops` writes the functions.
 
-Without the words `double` and `;` the text is Python as well. So `run_c` can run the printed
-characters, and they are proved as every other format is.
+Without types, braces and semicolons the text is Python as well, which calls `functions`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,11 @@ from gradcli.symbolic.expression_text import (
     Piece,
     Printer,
     enclosed,
-    numeral,
 )
-from gradcli.symbolic.expressions import Expression, order
-from gradcli.symbolic.lifting import NoExpression
-from gradcli.symbolic.program_reader import run_code
-from gradcli.symbolic.sharing import shared_parts
-from gradcli.symbolic.stable_forms import stable
+from gradcli.symbolic.expressions import Expression
+from gradcli.symbolic.numpy_helpers import SCALAR, in_c
+from gradcli.symbolic.program_reader import of_arrays
+from gradcli.symbolic.spelling import NoExpression
 
 # Functions of the language: their names in <math.h>, and the NumPy functions that compute the same.
 _SAME = (
@@ -40,8 +37,8 @@ _SAME = (
 _NAMES = {
     **dict(zip(_SAME, _SAME, strict=True)),
     **{"abs": "fabs", "maximum": "fmax", "minimum": "fmin", "fmax": "fmax", "fmin": "fmin"},
-    **{"round": "rint", "special.bessel_j0": "j0", "special.bessel_j1": "j1"},
-    **{"special.bessel_y0": "y0", "special.bessel_y1": "y1"},
+    **{"isnan": "isnan", "isfinite": "isfinite", "round": "rint"},
+    **{f"special.bessel_{w}": w for w in ("j0", "j1", "y0", "y1")},
 }
 _NUMPY = {
     **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh"},
@@ -49,37 +46,9 @@ _NUMPY = {
 }
 # Functions that C lacks: their texts, printed before the derivative.
 HELPERS = {
+    **{word.rpartition(".")[2]: in_c(text) for word, text in SCALAR.items()},
     "where": "double where(int c, double a, double b) { return c ? a : b; }",
-    "sigmoid": (
-        "double sigmoid(double x)\n{\n"
-        "    double e = exp(-fabs(x));  /* so that nothing overflows */\n"
-        "    return (x >= 0 ? 1 : e) / (1 + e);\n}"
-    ),
-    "silu": (
-        "double silu(double x)\n{\n"
-        "    double e = exp(-fabs(x));  /* so that nothing overflows */\n"
-        "    return x * (x >= 0 ? 1 : e) / (1 + e);\n}"
-    ),
-    "sech2": (
-        "double sech2(double x)\n{\n"
-        "    double e = exp(-2 * fabs(x));  /* 1 - tanh(x)**2 with all its digits */\n"
-        "    return 4 * e / ((1 + e) * (1 + e));\n}"
-    ),
-    "softplus": "double softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }",
-    "logsigmoid": "double logsigmoid(double x) { return fmin(x, 0) - log1p(exp(-fabs(x))); }",
-    "logaddexp": (
-        "double logaddexp(double x, double y) { return fmax(x, y) + log1p(exp(-fabs(x - y))); }"
-    ),
-    "rsqrt": "double rsqrt(double x) { return 1 / sqrt(x); }",
     "square": "double square(double x) { return x * x; }",
-    "frac": "double frac(double x) { return x - trunc(x); }",
-    "relu": "double relu(double x) { return fmax(x, 0); }",
-    "sinc": (
-        "double sinc(double x)\n{\n"
-        "    double u = 3.141592653589793 * x;\n"
-        "    return u == 0 ? 1 : sin(u) / u;\n}"
-    ),
-    "sign": "double sign(double x) { return (x > 0) - (x < 0); }",
     "remainder_": "double remainder_(double x, double y) { return x - y * floor(x / y); }",
 }
 TAKEN = frozenset(
@@ -92,28 +61,26 @@ TAKEN = frozenset(
 class CPrinter(Printer):
     """Prints expressions of scalars as C; `helpers` collects the functions to print before it."""
 
+    constants: Mapping[str, str] = {
+        **{"pi": repr(math.pi), "inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}
+    }
+
     def __init__(self, names: Any = None) -> None:
         super().__init__(names)
         self.helpers: dict[str, None] = {}
 
-    def make_name(self, node: Expression) -> Piece:
-        is_pi = node.data == "pi" and node.position == -1
-        return (repr(math.pi) if is_pi else node.data), ATOM
-
     def number(self, value: Number) -> Piece:
-        text, precedence = numeral(value)
-        text = {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text, text)
+        text, precedence = super().number(value)
         # 1/2 is 0 in C
         return re.sub(r"(?<![\w.])(?<!\de[-+])(\d+)(?![\w.])", r"\1.0", text), precedence
 
-    def make_array(self, node: Expression) -> Piece:
-        raise NoExpression("C has no form for arrays")
-
     def power(self, base: Expression, exponent: Any) -> Piece:
         if isinstance(exponent, Number) and exponent != HALF and exponent != ONE:
-            text, precedence = self.of(base)
-            if exponent.integer in (2, 3) and precedence == ATOM and text.isidentifier():
+            text = self.of(base)[0]
+            if exponent.integer in (2, 3) and re.fullmatch(r"\w+(\[\w+\])*", text):
                 return "*".join([text] * exponent.integer), PRODUCT
+            if exponent.integer == 2:
+                return self.call("square", [self.of(base)])
             return f"pow({text}, {self.number(exponent)[0]})", ATOM
         if isinstance(exponent, Number):
             return super().power(base, exponent)
@@ -147,8 +114,9 @@ class CPrinter(Printer):
     def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"({enclosed(args[0], SUM)} == 0)", ATOM
 
-    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return self.between(args[0][0], options, "fmax", "fmin"), ATOM
+    call_logical_not = call_bitwise_not
+
+    call_clamp = Printer.between
 
     def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return args[0]
@@ -160,22 +128,6 @@ class CPrinter(Printer):
     call_ones = call_zeros = call_eye = call_expand = call_expand_as = _refused
     call_to = call_index_put = _refused
     special = {}  # noqa: RUF012
-
-
-def check(found: Derivatives) -> None:
-    """Raise NoExpression for what is no number's derivatives."""
-    if found.kind == "value":
-        raise NoExpression("C is written for derivatives: a value goes with --format python")
-    if found.shape:
-        raise NoExpression(
-            f"C is written for a number's derivatives, and the value has shape {found.shape}: "
-            "numpy, torch and jax are for arrays"
-        )
-
-
-def parameter_names(found: Derivatives) -> dict[str, str]:
-    """The variables' names in C."""
-    return {n: f"{n}_" if n in TAKEN else n for n in found.variables}
 
 
 def assembled(
@@ -199,70 +151,18 @@ def assembled(
     return "\n\n".join(["#include <math.h>", *texts, "\n".join(function)])
 
 
-def to_c(found: Derivatives) -> str:
-    """A function of doubles that returns the value and writes the gradient by each variable; see `c_loops`.
-
-    Raises NoExpression where C lacks a function.
-    """
-    check(found)
-    roots = [stable(r) for r in (found.value, *found.by.values())]
-    names = parameter_names(found)
-    printer = CPrinter()
-    for node in order(roots):
-        if node.op == "name" and node.data in names:
-            printer.names[id(node)] = names[node.data]
-    lines = []
-    for word, part in shared_parts(roots, taken=names.values()):
-        lines.append(f"double {word} = {printer.text(part)};")
-        printer.names[id(part)] = word
-        printer.pieces.clear()
-    value, *gradients = [printer.names.get(id(r)) or printer.text(r) for r in roots]
-    word = found.kind.lower()
-    lines += [f"{word}[{i}] = {text};" for i, text in enumerate(gradients)]
-    parameters = [f"double {name}" for name in names.values()]
-    parameters.append(f"double {word}[{len(gradients)}]")
-    return assembled(found, parameters, lines, value, printer.helpers)
-
-
-def run_c(code: str, values: Sequence[Any]) -> Any:
-    """(value, gradients): run the text of a printed function on these numbers."""
-    head, _, body = code.rpartition("\n{\n")
-    parameters = re.findall(r"double (\w+)(?:,|$)", head.rpartition("(")[2])
-    count = int(head.rpartition("[")[2].rstrip("])"))
-    lines = [line.strip().removeprefix("double ").rstrip(";") for line in body.splitlines()]
-    word = head.rpartition("[")[0].rpartition(" ")[2]
-    gradients = [line.partition(" = ")[2] for line in lines if line.startswith(f"{word}[")]
-    assert len(gradients) == count
-    kept = [line for line in lines if not line.startswith((f"{word}[", "return ", "}"))]
-    value = next(line for line in lines if line.startswith("return ")).removeprefix("return ")
-    python = [f"def value_and_gradient({', '.join(parameters)}):"]
-    python += [f"    {line}" for line in kept]
-    python.append(f"    return {value}, ({', '.join(gradients)},)")
-    doubles = [np.float64(v) for v in values]
-    found, by = run_code("\n".join(python), doubles, functions())
-    return found, by if count > 1 else by[0]
-
-
 def functions() -> dict[str, Any]:
     """The functions that a printed text may call, from NumPy and from the table of primitives."""
-    from gradcli.registry.table import resolve
-
-    def of_row(word: str) -> Any:
-        row = resolve(word)
-        return lambda *args: row(*map(resolve("tensor"), args)).array
-
     known: dict[str, Any] = {
-        name: getattr(np, _NUMPY.get(name, name), None) or of_row(language)
+        name: getattr(np, _NUMPY.get(name, name), None) or of_arrays(language)
         for language, name in _NAMES.items()
     }
     known |= {"pow": np.power, "INFINITY": math.inf, "NAN": math.nan}
     known |= {"remainder_": np.remainder, "sech2": lambda x: 4 / (np.exp(x) + np.exp(-x)) ** 2}
     own = [w for w in HELPERS if w not in known and w not in ("logsigmoid", "softplus")]
-    known |= {word: of_row(word) for word in own}
-    known |= {w: of_row(f"nn.functional.{w}") for w in ("logsigmoid", "softplus")}
+    known |= {word: of_arrays(word) for word in own}
+    known |= {w: of_arrays(f"nn.functional.{w}") for w in ("logsigmoid", "softplus")}
     return known
 
 
-__all__ = [
-    *("TAKEN", "CPrinter", "assembled", "check", "functions", "parameter_names", "run_c", "to_c")
-]
+__all__ = ["TAKEN", "CPrinter", "assembled", "functions"]

@@ -1,7 +1,7 @@
-"""A derivative by arrays as a function in C: loops over indices, for arrays of any size, of doubles.
+"""A derivative as a function in C: of numbers, or with loops over indices for arrays of any size.
 
-The loops are written so that, without types, braces and semicolons, the text is Python as well: `run_loops`
-runs the printed characters, and they are proved as every other format is.
+Without types, braces and semicolons the text is Python as well: `run_c` runs the printed characters, and
+they are proved as every other format is.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.algebra import is_truth
 from gradcli.symbolic.array_algebra import axes_of, place_of
 from gradcli.symbolic.c_code import (
     TAKEN,
     CPrinter,
     assembled,
-    check,
     functions,
-    parameter_names,
 )
 from gradcli.symbolic.differentiate import Derivatives
-from gradcli.symbolic.expression_text import ATOM, PRODUCT, Piece, enclosed
-from gradcli.symbolic.expressions import Expression, broadcast, is_call, order
+from gradcli.symbolic.exact_numbers import Number
+from gradcli.symbolic.expression_text import ATOM, PRODUCT, Piece
+from gradcli.symbolic.expressions import Expression, broadcast, call, is_call, order
 from gradcli.symbolic.lifting import NoExpression
 from gradcli.symbolic.sharing import shared_parts
 from gradcli.symbolic.stable_forms import stable
+from gradcli.symbolic.written_out import written_out
 
 Indices = tuple[str, ...]
 Rule = Callable[["_Loops", Expression, Indices], Piece]
@@ -45,12 +46,14 @@ class _Loops:
         self.shapes, self.lines = shapes, list[str]()
         self.printer = CPrinter()
         self.known: dict[Expression, str] = {}
-        self.sums: dict[Any, str] = {}  # the names of reductions
         numbers = dict.fromkeys(n for shape in shapes.values() for n in shape if n != 1)
         letters = [letter for letter in _SIZES if letter not in taken]
         self.sizes = dict(zip(numbers, letters, strict=False))
         self.taken = {*taken, *self.sizes.values()}
         self._indices = [i for i in _INDICES if i not in self.taken]
+        self.flat = (
+            False  # whether there are numbers alone, which the printer prints without recursion
+        )
 
     # -- names -------------------------------------------------------------------------------------
     def size(self, n: int) -> str:
@@ -68,15 +71,16 @@ class _Loops:
         return found
 
     def indices(self, shape: Sequence[int], used: int = 0) -> Indices:
-        """Names of indices, one a dimension; used: so many are in use."""
+        """Names of indices, one a dimension, "0" where there is one element; used: so many are in use."""
         if used + len(shape) > len(self._indices):
             raise NoExpression("C is written for a few dimensions")
-        return tuple(self._indices[used : used + len(shape)])
+        letters = iter(self._indices[used:])
+        return tuple("0" if n == 1 else next(letters) for n in shape)
 
     # -- statements --------------------------------------------------------------------------------
     def nested(self, shape: Sequence[int], indices: Indices, body: list[str]) -> list[str]:
         """Lines with loops around them."""
-        for n, i in reversed(list(zip(shape, indices, strict=True))):
+        for n, i in reversed([(n, i) for n, i in zip(shape, indices, strict=True) if i != "0"]):
             head = f"for (int {i} = 0; {i} < {self.size(n)}; {i}++) {{"
             body = [head, *[f"    {line}" for line in body], "}"]
         return body
@@ -106,16 +110,25 @@ class _Loops:
         return self.known[own]
 
     def summed(
-        self, shape: Sequence[int], over: Sequence[int], term: Callable[[Indices, Indices], str]
+        self,
+        shape: Sequence[int],
+        over: Sequence[int],
+        term: Callable[[Indices, Indices], str],
+        how: tuple[str, str] = ("0.0", "{0} += {1};"),
     ) -> str:
-        """The name of an array of sums; term: of the indices of the array, and of those summed over."""
+        """The name of an array of sums; term: of the indices of the array, and of those summed over.
+
+        how: the value to start with and the step, of a sum or of another reduction.
+        """
         name, total = self.name(), self.name("s")
         at = self.indices(shape)
-        inner = self.indices(over, len(at))
+        inner = self.indices(over, sum(i != "0" for i in at))
         text = term(at, inner)
         if not shape:
             total = name
-        body = [f"double {total} = 0.0;", *self.nested(over, inner, [f"{total} += {text};"])]
+        first, step = how
+        body = [f"double {total} = {first};"]
+        body += self.nested(over, inner, [step.format(total, text)])
         if shape:
             self.lines.append(f"double {name}{self.sizes_of(shape)};")
             body.append(f"{name}{_place(at)} = {total};")
@@ -127,6 +140,9 @@ class _Loops:
         """The text of one element."""
         if own in self.known:
             return self.known[own] + _place(at), ATOM
+        if self.flat:
+            self.printer.names = {id(node): word for node, word in self.known.items()}
+            return self.printer.piece(own)
         size = re.fullmatch(_SIZE, own.data) if own.op == "name" else None
         if size is not None:
             shape = self.shapes[size[1]]
@@ -209,74 +225,106 @@ def _of_axes(whole: Indices, axes: Sequence[int]) -> Indices:
     return tuple(i for d, i in enumerate(whole) if d not in axes)
 
 
-def _reduced(loops: _Loops, own: Expression, term: Callable[[str], str], at: Indices) -> Piece:
-    """An element of the sums of terms along dimensions."""
+def _parts(loops: _Loops, own: Expression) -> tuple[Expression, tuple[int, ...], bool]:
+    """(the operand, the dimensions, whether they stay) of a reduction."""
     (inner,) = own.args
     dim, keeps = _options(own)
-    axes = axes_of(dim, len(inner.shape))
-    kept_shape = tuple(n for d, n in enumerate(inner.shape) if d not in axes)
-    over = tuple(inner.shape[d] for d in axes)
-
-    def text(outer: Indices, summed: Indices) -> str:
-        rest, along = iter(outer), iter(summed)
-        place = tuple(next(along if d in axes else rest) for d in range(len(inner.shape)))
-        return term(loops.element(inner, place)[0])
-
-    if own not in loops.sums:
-        loops.sums[own] = loops.summed(kept_shape, over, text)
-    place = _of_axes(at, axes) if keeps else at
-    return loops.sums[own] + _place(place), ATOM
+    return inner, axes_of(dim, len(inner.shape)), keeps
 
 
-def _sum(loops: _Loops, own: Expression, at: Indices) -> Piece:
-    return _reduced(loops, own, lambda text: text, at)
+def _along(word: str, inner: Expression, axes: Sequence[int], keeps: bool = True) -> Expression:
+    """A reduction whose dimensions stay; a number if it is over all."""
+    if len(axes) == len(inner.shape):
+        return call(word, [inner], ())
+    kept = [1 if d in axes else n for d, n in enumerate(inner.shape) if keeps or d not in axes]
+    dim = axes[0] if len(axes) == 1 else tuple(axes)
+    return call(word, [inner], tuple(kept), [("", dim), ("", True)][: 1 + keeps])
+
+
+def _reduction(first: str, step: str) -> Rule:
+    """Sums along dimensions, or another reduction: see `summed`."""
+
+    def rule(loops: _Loops, own: Expression, at: Indices) -> Piece:
+        inner, axes, keeps = _parts(loops, own)
+
+        def text(outer: Indices, summed: Indices) -> str:
+            rest, along = iter(_of_axes(outer, axes) if keeps else outer), iter(summed)
+            place = tuple(next(along if d in axes else rest) for d in range(len(inner.shape)))
+            return loops.element(inner, place)[0]
+
+        over = [inner.shape[d] for d in axes]
+        loops.known[own] = loops.summed(own.shape, over, text, (first, step))
+        return loops.element(own, at)
+
+    return rule
 
 
 def _mean(loops: _Loops, own: Expression, at: Indices) -> Piece:
-    dim, _ = _options(own)
-    shape = own.args[0].shape
-    sizes = [loops.size(shape[d]) for d in axes_of(dim, len(shape))]
-    return f"{_sum(loops, own, at)[0]}/({'*'.join(sizes) or 1})", PRODUCT
+    inner, axes, keeps = _parts(loops, own)
+    total = _along("sum", inner, axes, keeps)
+    sizes = "*".join(loops.size(inner.shape[d]) for d in axes)
+    text = loops.element(total, _aligned(at, own.shape, total.shape))[0]
+    return f"{text}/({sizes or 1})" if len(axes) != 1 else f"{text}/{sizes}", PRODUCT
+
+
+def _squares(loops: _Loops, own: Expression, at: Indices, less: Expression) -> Piece:
+    """An element of the sums of squares of what differs from an expression."""
+    inner, axes, keeps = _parts(loops, own)
+    loops.cheap(inner)
+    square = alg.product([(alg.add(inner, alg.negate(less)), Number.of(2))])
+    total = _along("sum", square, axes, keeps)
+    return loops.element(total, _aligned(at, own.shape, total.shape))
+
+
+def _variance(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    inner, axes, _ = _parts(loops, own)
+    sizes = "*".join(loops.size(inner.shape[d]) for d in axes) or "1"
+    correction = dict(own.data[1]).get("correction", 1)
+    text = _squares(loops, own, at, _along("mean", inner, axes))[0]
+    return f"{text}/({sizes} - {float(correction)})", PRODUCT
+
+
+def _deviation(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    return f"sqrt({_variance(loops, own, at)[0]})", ATOM
 
 
 def _norm(loops: _Loops, own: Expression, at: Indices) -> Piece:
     if any(k not in ("dim", "keepdim") for k, _ in own.data[1]):
         raise NoExpression("C has no form for this norm")
-    loops.printer.helpers["square"] = None
-    return f"sqrt({_reduced(loops, own, lambda text: f'square({text})', at)[0]})", ATOM
+    return f"sqrt({_squares(loops, own, at, alg.zero)[0]})", ATOM
 
 
-def _matmul(loops: _Loops, own: Expression, at: Indices) -> Piece:
-    a, b = map(loops.cheap, own.args)
-    if len(a.shape) > 2 or len(b.shape) > 2:
-        raise NoExpression("C has no form for products of batches")
-    rows, columns = len(a.shape) - 1, len(b.shape) - 1
+def _contracted(loops: _Loops, own: Expression, at: Indices, places: str) -> Piece:
+    """An element of sums of products; places: as those of einsum."""
+    given, _, kept = places.partition("->")
+    factors = list(zip(map(loops.cheap, own.args), given.split(","), strict=True))
+    dims = [pair for factor, ks in factors for pair in zip(ks, factor.shape, strict=True)]
+    sizes = dict(dims)
+    if any(sizes[k] != n for k, n in dims):
+        raise NoExpression("C has no form for products that repeat a factor")
+    over = [k for k in sizes if k not in kept]
 
     def text(outer: Indices, summed: Indices) -> str:
-        (k,) = summed
-        left = loops.element(a, (*outer[:rows], k))
-        right = loops.element(b, (k, *outer[len(outer) - columns :]) if columns else (k,))
-        return f"{enclosed(left, PRODUCT)}*{enclosed(right, PRODUCT + 1)}"
+        place = dict(zip((*kept, *over), outer + summed, strict=True))
+        pieces = [loops.element(factor, tuple(place[k] for k in ks)) for factor, ks in factors]
+        return "*".join(loops.printer.factors(pieces)) if pieces[1:] else pieces[0][0]
 
-    loops.known[own] = loops.summed(own.shape, a.shape[-1:], text)
+    if not over:
+        return text(at, ()), PRODUCT
+    loops.known[own] = loops.summed(own.shape, [sizes[k] for k in over], text)
     return loops.element(own, at)
 
 
-def _outer(loops: _Loops, own: Expression, at: Indices) -> Piece:
-    a, b = map(loops.cheap, own.args)
-    left, right = loops.element(a, at[:1]), loops.element(b, at[1:])
-    return f"{enclosed(left, PRODUCT)}*{enclosed(right, PRODUCT + 1)}", PRODUCT
+def _einsum(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    return _contracted(loops, own, at, own.data[1][0][1])
 
 
-def _trace(loops: _Loops, own: Expression, at: Indices) -> Piece:
-    (inner,) = own.args
-
-    def text(_: Indices, summed: Indices) -> str:
-        return loops.element(inner, summed * 2)[0]
-
-    if own not in loops.sums:
-        loops.sums[own] = loops.summed((), inner.shape[:1], text)
-    return loops.sums[own], ATOM
+def _matmul(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    a, b = (len(factor.shape) for factor in own.args)
+    batch = "bcdefgh"[: max(a, b, 2) - 2]
+    left, right = "i" * (a > 1), "j" * (b > 1)
+    first, second = (batch[len(batch) - max(n - 2, 0) :] for n in (a, b))
+    return _contracted(loops, own, at, f"{first}{left}k,{second}k{right}->{batch}{left}{right}")
 
 
 def _diagonal(loops: _Loops, own: Expression, at: Indices) -> Piece:
@@ -337,6 +385,20 @@ def _select(loops: _Loops, own: Expression, at: Indices) -> Piece:
     return loops.element(inner, (*at[:dim], str(place), *at[dim:]))
 
 
+def _permuted(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    order = own.data[1][0][1]
+    return loops.element(own.args[0], tuple(at[order.index(d)] for d in range(len(at))))
+
+
+def _sliced(loops: _Loops, own: Expression, at: Indices) -> Piece:
+    (_, dim), (_, start), _, (_, step) = own.data[1]
+    (inner,) = own.args
+    dim, start = dim % len(at), (start or 0) % inner.shape[dim]
+    place = at[dim] if step == 1 else f"{at[dim]}*{step}"
+    place += f" + {start}" if start else ""
+    return loops.element(inner, (*at[:dim], place, *at[dim + 1 :]))
+
+
 def _reshape(loops: _Loops, own: Expression, at: Indices) -> Piece:
     (inner,) = own.args
     if [n for n in inner.shape if n != 1] != [n for n in own.shape if n != 1]:
@@ -355,57 +417,41 @@ def _filled(loops: _Loops, own: Expression, at: Indices) -> Piece:
     return loops.element(own.args[1], ())
 
 
+def _log_of_sum(inner: Expression, axes: Sequence[int]) -> Expression:
+    """log(sum(exp(x))), the largest taken out."""
+    most = _along("amax", inner, axes)
+    total = _along("sum", alg.function("exp", alg.add(inner, alg.negate(most))), axes)
+    return alg.add(most, alg.function("log", total))
+
+
 def _log_sum(loops: _Loops, own: Expression, at: Indices) -> Piece:
-    """log(sum(exp(x))) along a dimension, the largest taken out."""
-    (inner,) = own.args
-    dim, keeps = _options(own)
-    axes = axes_of(dim, len(inner.shape))
-    if len(axes) != 1:
-        raise NoExpression("C has logsumexp along one dimension")
-    name = _log_sums(loops, inner, axes[0])
-    return name + _place(_of_axes(at, axes) if keeps else at), ATOM
-
-
-def _log_sums(loops: _Loops, inner: Expression, axis: int) -> str:
-    """The name of the array of logsumexp along a dimension."""
-    if (inner, axis) in loops.sums:
-        return loops.sums[inner, axis]
+    inner, axes, keeps = _parts(loops, own)
     loops.cheap(inner)
-    shape = inner.shape[:axis] + inner.shape[axis + 1 :]
-    name, most, total = loops.name(), loops.name("most"), loops.name("s")
-    at = loops.indices(shape)
-    (k,) = loops.indices((0,), len(at))
-    text = loops.element(inner, (*at[:axis], k, *at[axis:]))[0]
-    along = inner.shape[axis : axis + 1], (k,)
-    kind = "" if shape else "double "
-    if shape:
-        loops.lines.append(f"double {name}{loops.sizes_of(shape)};")
-    body = [
-        f"double {most} = -INFINITY;",
-        f"double {total} = 0.0;",
-        *loops.nested(*along, [f"{most} = fmax({most}, {text});"]),
-        *loops.nested(*along, [f"{total} += exp({text} - {most});"]),
-        f"{kind}{name}{_place(at)} = {most} + log({total});",
-    ]
-    loops.lines += loops.nested(shape, at, body)
-    loops.sums[inner, axis] = name
-    return name
+    found = _log_of_sum(inner, axes)
+    rest = iter(at)
+    place = at if keeps else tuple("0" if n == 1 else next(rest) for n in found.shape)
+    return loops.element(found, place if found.shape else ())
 
 
-def _shares(logarithm: bool) -> Rule:
+def _shares(function: str) -> Rule:
     def rule(loops: _Loops, own: Expression, at: Indices) -> Piece:
-        (inner,) = own.args
-        axis = axes_of(_options(own)[0], len(inner.shape))[0]
-        name = _log_sums(loops, inner, axis)
-        place = _of_axes(at, (axis,))
-        text = f"{enclosed(loops.element(inner, at), PRODUCT)} - {name}{_place(place)}"
-        return (f"({text})" if logarithm else f"exp({text})"), ATOM
+        inner, axes, _ = _parts(loops, own)
+        loops.cheap(inner)
+        logarithm = alg.add(inner, alg.negate(_log_of_sum(inner, axes)))
+        return loops.element(alg.function(function, logarithm) if function else logarithm, at)
 
     return rule
 
 
 _RULES: dict[str, Rule] = {
-    **{"sum": _sum, "mean": _mean, "norm": _norm, "trace": _trace, "outer": _outer},
+    "sum": _reduction("0.0", "{0} += {1};"),
+    **{"mean": _mean, "norm": _norm, "einsum": _einsum},
+    **{"var": _variance, "std": _deviation, "permute": _permuted, "slice": _sliced},
+    **dict.fromkeys(("amax", "max"), _reduction("-INFINITY", "{0} = fmax({0}, {1});")),
+    **dict.fromkeys(("amin", "min"), _reduction("INFINITY", "{0} = fmin({0}, {1});")),
+    "prod": _reduction("1.0", "{0} *= {1};"),
+    "outer": lambda loops, own, at: _contracted(loops, own, at, "i,j->ij"),
+    "trace": lambda loops, own, at: _contracted(loops, own, at, "ii->"),
     **dict.fromkeys(("matmul", "dot"), _matmul),
     **dict.fromkeys(("diag", "diag_embed", "diagonal"), _diagonal),
     **dict.fromkeys(("expand", "expand_as"), _expanded),
@@ -417,7 +463,7 @@ _RULES: dict[str, Rule] = {
         "full_like": _filled,
         "logsumexp": _log_sum,
     },
-    **{"softmax": _shares(False), "log_softmax": _shares(True), "one_hot": _one_hot},
+    **{"softmax": _shares("exp"), "log_softmax": _shares(""), "one_hot": _one_hot},
     "T": lambda loops, own, at: loops.element(own.args[0], at[::-1]),
     "eye": lambda loops, own, at: _where(loops, f"{at[0]} == {at[1]}", "1.0"),
     **dict.fromkeys(("ones", "ones_like"), lambda loops, own, at: ("1.0", ATOM)),
@@ -426,48 +472,63 @@ _RULES: dict[str, Rule] = {
 _FREE = ("T", "eye", "ones", "zeros", "ones_like", "zeros_like", "one_hot", "select")
 
 
-def to_loops(found: Derivatives) -> str:
-    """A function of doubles and arrays that returns the value and writes the gradient by each variable.
+def to_c(found: Derivatives) -> str:
+    """A function that returns the value and writes the derivatives: those by numbers alone into one array.
 
     Raises NoExpression where C has no form for a function.
     """
-    check(found)
-    roots = [stable(r) for r in (found.value, *found.by.values())]
+    _check(found)
+    roots = [written_out(stable(r), CPrinter()) for r in (found.value, *found.by.values())]
     word = found.kind.lower()
-    names = parameter_names(found)
+    names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
     short = "grad" if word in ("gradient", "derivative") else word
     results = [f"{key.replace('.', '_')}_{short}" for key in found.by]
     shapes = {n: np.shape(v) for n, v in found.variables.items()}
-    loops = _Loops({*names.values(), *results, *TAKEN}, shapes)
+    read = [node for node in order(roots) if node.op == "name" and node.data in names]
+    shapes |= {node.data: node.shape for node in read}  # derived in other sizes, perhaps
+    in_one = not any(shapes.values())
+    loops = _Loops({*names.values(), *([] if in_one else results), *TAKEN}, shapes)
+    loops.flat = not any(node.shape for node in order(roots))
     whole = {n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "iu"}
     parameters = [
         f"const double {names[n]}{loops.sizes_of(s)}"
         if s
-        else f"{'int' if n in whole else 'double'} {names[n]}"
+        else f"{'int' if n in whole and not in_one else 'double'} {names[n]}"
         for n, s in shapes.items()
     ]
-    for node in order(roots):
-        if node.op == "name" and node.data in names:
-            loops.known[node] = names[node.data]
+    loops.known |= {node: names[node.data] for node in read}
     for _, part in shared_parts(roots, taken=loops.taken):
         if not is_call(part, "[]", "()", ":", "float", "tensor"):
             loops.kept(part)
-    outs = []
-    for key, name, root in zip(found.by, results, roots[1:], strict=True):
+    outs = [f"double {word}[{len(results)}]"] if in_one else []
+    for k, (key, name, root) in enumerate(zip(found.by, results, roots[1:], strict=True)):
         shape = shapes[key] if key in shapes and short == "grad" else root.shape
-        outs.append(f"double {name}{loops.sizes_of(shape)}" if shape else f"double *{name}")
         if shape:
+            outs.append(f"double {name}{loops.sizes_of(shape)}")
             loops.fill(name, shape, root)
         else:
-            loops.lines.append(f"*{name} = {loops.element(root, ())[0]};")
+            outs += [] if in_one else [f"double *{name}"]
+            place = f"{word}[{k}]" if in_one else f"*{name}"
+            loops.lines.append(f"{place} = {loops.element(root, ())[0]};")
     value = loops.element(roots[0], ())[0]
     sizes = [f"int {letter}" for letter in loops.sizes.values()]
     signature = [*sizes, *parameters, *outs]
     return assembled(found, signature, loops.lines, value, loops.printer.helpers)
 
 
-def run_loops(code: str, values: Sequence[Any]) -> Any:
-    """(value, gradients): run the text of a printed function on these arrays."""
+def _check(found: Derivatives) -> None:
+    """Raise NoExpression for what is no number's derivatives."""
+    if found.kind == "value":
+        raise NoExpression("C is written for derivatives: a value goes with --format python")
+    if found.shape:
+        raise NoExpression(
+            f"C is written for a number's derivatives, and the value has shape {found.shape}: "
+            "numpy, torch and jax are for arrays"
+        )
+
+
+def run_c(code: str, values: Sequence[Any]) -> Any:
+    """(value, gradients): run the text of a printed function on these numbers and arrays."""
     head, _, body = code.rpartition("\n{\n")
     given = head.rpartition("(")[2].rstrip(")").split(", ")
     named = set(re.findall(r"\[(\w+)\]", " ".join(given)))
@@ -487,11 +548,15 @@ def run_loops(code: str, values: Sequence[Any]) -> Any:
     space |= {"__builtins__": {}, "_range_": range, "_zeros_": np.zeros, "_array_": np.array}
     space["where"] = lambda condition, a, b: a if condition else b
     exec("\n".join(python), space)
+    arguments = [
+        v if one.startswith("int ") else np.asarray(v, float)[()]
+        for v, one in zip(values, given, strict=False)
+    ]
     with np.errstate(all="ignore"):
-        value, by = space["run"](
-            *[v if isinstance(v, int) else np.asarray(v, float)[()] for v in values]
-        )
+        value, by = space["run"](*arguments)
     by = tuple(b[0] if "*" in one else b for b, one in zip(by, outs.values(), strict=True))
+    if not any(map(np.ndim, values)):
+        (by,) = by
     return value, by if len(by) > 1 else by[0]
 
 
@@ -517,4 +582,4 @@ def _in_python(line: str) -> str:
     return step + re.sub(r"^(double|int) ", "", text)
 
 
-__all__ = ["run_loops", "to_loops"]
+__all__ = ["run_c", "to_c"]

@@ -27,7 +27,7 @@ from gradcli.symbolic.differentiate import (
 )
 from gradcli.symbolic.exact_numbers import ONE
 from gradcli.symbolic.expressions import Expression, call, is_call, name, order
-from gradcli.symbolic.latex import symbol
+from gradcli.symbolic.latex import DIFFERENTIALS, symbol
 from gradcli.symbolic.lifting import Lifter
 from gradcli.symbolic.printed_text import spelled_out
 from gradcli.symbolic.rewriting import rewrite
@@ -65,8 +65,8 @@ class Step(NamedTuple):
         """`u = A@x`, `du = A@dx` of what has a name; `d(u@u) = 2*u@du` of others."""
         own, made = self.texts(form)
         if form == "latex":
-            left = rf"{symbol(self.name)} &= {own}, & {symbol(f'd{self.name}')}"
-            left = left if self.name else rf"&& d\left({own}\right)"
+            left = rf"{symbol(self.name)} &= {own}, & \mathrm{{d}}{symbol(self.name)}"
+            left = left if self.name else rf"&& \mathrm{{d}}\left({own}\right)"
             return rf"  {left} &= {made} \\"
         return f"{self.name} = {own};  d{self.name} = {made}" if self.name else f"d({own}) = {made}"
 
@@ -168,13 +168,13 @@ def differential(
         size = np.shape(arrays[word])
         if not shape and len(size) == 2:
             gradient, _ = slope(expression, arrays, word, places, more=True)
-            terms += _along(simplify(gradient), name(f"d{word}", size, 10**6 + rank))
+            terms += _along(simplify(gradient), name(f"d{word}", size, DIFFERENTIALS + rank))
             continue
         points = {**arrays, SEED: _ramp(shape), f"d{word}": _ramp(size)}
-        ranks = {**places, SEED: len(arrays), f"d{word}": 10**6 + rank}
+        ranks = {**places, SEED: len(arrays), f"d{word}": DIFFERENTIALS + rank}
         product = alg.multiply(expression, name(SEED, shape, len(arrays)))
-        turned, _ = slope(product, points, word, ranks, more=True)
-        along = alg.multiply(turned, name(f"d{word}", size, 10**6 + rank))
+        turned = rewrite(slope(product, points, word, ranks, more=True)[0], released)
+        along = alg.multiply(turned, name(f"d{word}", size, DIFFERENTIALS + rank))
         terms.append(slope(along, points, SEED, ranks)[0])
     return simplify(alg.add(*terms))
 

@@ -80,14 +80,16 @@ class Printer:
 
     # -- by kind ----------------------------------------------------------------------------------
     def make_name(self, node: Expression) -> Piece:
-        return node.data, ATOM
+        is_pi = node.data == "pi" and node.position == -1
+        return (self.constants.get("pi", "pi") if is_pi else node.data), ATOM
 
     def make_number(self, node: Expression) -> Piece:
         return self.number(node.data)
 
     def number(self, value: Number) -> Piece:
         """A constant: a fraction as a quotient, a decimal as a decimal."""
-        return numeral(value)
+        text, precedence = numeral(value)
+        return self.constants.get(text, text), precedence
 
     def make_array(self, node: Expression) -> Piece:
         return f"tensor({np.asarray(node.data).tolist()})", ATOM
@@ -220,8 +222,13 @@ class Printer:
             if key == "@":
                 parts.append(args[value][0])
             else:
-                parts.append(f"{key}={literal(value)}" if key else literal(value))
+                parts.append(f"{key}={self.literal(value)}" if key else self.literal(value))
         return parts
+
+    def literal(self, value: Any) -> str:
+        """An option."""
+        text = literal(value.python() if isinstance(value, Number) else value)
+        return self.constants.get(text, text)
 
     def make_call(self, node: Expression) -> Piece:
         function, options = node.data
@@ -320,16 +327,17 @@ class Printer:
         return (f"{text}.0" if text.lstrip("-").isdigit() else text), precedence
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        given = [f"{k}={literal(v.python() if isinstance(v, Number) else v)}" for k, v in options]
-        return f"clamp({', '.join([args[0][0], *given])})", ATOM
+        return self.call("clamp", args, options)
 
-    def between(self, text: str, options: Any, larger: str, smaller: str) -> str:
+    def between(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         """A clamp written with a maximum and a minimum: `min(max(x, 0), 1)`."""
-        given = dict(options)
-        for key, function in (("min", larger), ("max", smaller)):
+        piece, given = args[0], dict(options)
+        for key, function in (("min", "maximum"), ("max", "minimum")):
             if given.get(key) is not None:
-                text = f"{function}({text}, {self.number(Number.of(given[key]))[0]})"
-        return text
+                piece = self.call(function, [piece, self.number(Number.of(given[key]))])
+        return piece
+
+    constants: Mapping[str, str] = {}  # how pi, inf, -inf and nan are written elsewhere
 
     linear: tuple[str, ...] = ("matmul", "dot")  # infix products that may have a number in front
 
@@ -363,6 +371,11 @@ def _joined(pairs: Iterable[tuple[Expression, Any]]) -> list[tuple[Expression, A
                 joined.append((make("product", names, data, (), key), exponent))
                 found = [(b, e) for b, e in found if b not in alike or e != exponent]
     return [*joined, *found]
+
+
+def constants_of(module: str) -> dict[str, str]:
+    """The constants as a module of Python has them."""
+    return {**{w: f"{module}.{w}" for w in ("pi", "inf", "nan")}, "-inf": f"-{module}.inf"}
 
 
 def turns_matrices(order: Sequence[int]) -> bool:

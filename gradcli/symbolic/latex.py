@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from gradcli.symbolic.algebra import HALF
+from gradcli.symbolic.algebra import HALF, is_truth, zero
 from gradcli.symbolic.array_algebra import axes_of, place_of
 from gradcli.symbolic.exact_numbers import ONE, Number
 from gradcli.symbolic.expression_text import (
@@ -21,9 +21,10 @@ from gradcli.symbolic.expression_text import (
     Piece,
     Printer,
     literal,
+    numeral,
     turns_matrices,
 )
-from gradcli.symbolic.expressions import Expression, is_call, is_size
+from gradcli.symbolic.expressions import Expression, is_call, is_size, number
 from gradcli.symbolic.unknown_functions import in_latex, is_unknown
 
 GREEK = frozenset(
@@ -35,7 +36,25 @@ FUNCTIONS = {
     **{"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"},
     **{"sigmoid": r"\sigma", "sign": r"\operatorname{sign}", "linalg.det": r"\det"},
     **{"diag_embed": r"\operatorname{diag}"},
-    **{"digamma": r"\psi", "trace": r"\operatorname{tr}"},
+    **{"digamma": r"\psi", "trace": r"\operatorname{tr}", "diagonal": r"\operatorname{diag}"},
+    **{"maximum": r"\max", "minimum": r"\min", "amax": r"\max", "amin": r"\min"},
+    **{"special.ndtr": r"\Phi", "lgamma": r"\log \Gamma", "logdet": r"\log \det"},
+    **{"log_softmax": r"\log \operatorname{softmax}"},
+}
+# Calls by their operands; the operands' least precedence, and that of the whole.
+NOTATIONS: dict[str, tuple[str, int, int]] = {
+    "log1p": (r"\log\left(1 + {0}\right)", SUM + 1, ATOM),
+    "expm1": (r"\left(e^{{{0}}} - 1\right)", 0, ATOM),
+    "hypot": (r"\sqrt{{{0}^{{2}} + {1}^{{2}}}}", ATOM, POWER),
+    "abs": (r"\left| {0} \right|", 0, ATOM),
+    "floor": (r"\left\lfloor {0} \right\rfloor", 0, ATOM),
+    "ceil": (r"\left\lceil {0} \right\rceil", 0, ATOM),
+    "xlogy": (r"{0} \log\left({1}\right)", PRODUCT, PRODUCT),
+    "logaddexp": (r"\log\left(e^{{{0}}} + e^{{{1}}}\right)", 0, ATOM),
+    "relu": (r"\max\left({0}, 0\right)", 0, ATOM),
+    **dict.fromkeys(("ones", "ones_like"), (r"\mathbf{{1}}", 0, ATOM)),
+    **dict.fromkeys(("zeros", "zeros_like"), (r"\mathbf{{0}}", 0, ATOM)),
+    "eye": ("I", 0, ATOM),
 }
 INFIX = {
     "eq": "=",
@@ -75,6 +94,10 @@ def _plain(word: str) -> str:
     head, tail = match.groups()
     shown = rf"\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
     tail = tail.replace("_", r"\_")
+    if tail in GREEK:
+        tail = rf"\{tail}"
+    elif len(tail) > 2 and not tail.isdigit():
+        tail = rf"\mathrm{{{tail}}}"
     return f"{shown}_{{{tail}}}" if tail else shown
 
 
@@ -92,10 +115,12 @@ class LatexPrinter(Printer):
     linear = ("matmul", "outer", "dot")
 
     def make_name(self, node: Expression) -> Piece:
+        if node.position >= DIFFERENTIALS:
+            return rf"\mathrm{{d}}{symbol(node.data[1:])}", POWER
         return size(node.data) if is_size(node) else symbol(node.data), ATOM
 
     def number(self, value: Number) -> Piece:
-        text, precedence = super().number(value)
+        text, precedence = numeral(value)
         if "/" in text:
             over, under = text.lstrip("-").split("/")
             sign = "-" if text.startswith("-") else ""
@@ -149,7 +174,8 @@ class LatexPrinter(Printer):
             shown = rf"\operatorname{{{function.rpartition('.')[2]}}}".replace("_", r"\_")
         given = ", ".join(_option(key, value) for key, value in options if key != "@")
         index = f"_{{{given}}}" if given else ""
-        return rf"{shown}{index}\left({', '.join(a[0] for a in args)}\right)", ATOM
+        inner = ", ".join(a[0] for a in args)
+        return rf"{shown}{index}\left({inner}\right)", POWER if " " in shown else ATOM
 
     def make_call(self, node: Expression) -> Piece:
         function = node.data[0]
@@ -160,6 +186,9 @@ class LatexPrinter(Printer):
                 precedence, least = REMAINDER, PRODUCT + 1
             a, b = (wrapped(x, least) for x in args)
             return rf"{a} {INFIX[function]} {b}", precedence
+        if function in NOTATIONS:
+            text, least, precedence = NOTATIONS[function]
+            return text.format(*(wrapped(a, least) for a in args)), precedence
         if function in _SHAPES:
             return _SHAPES[function](self, args, node)
         return super().make_call(node)
@@ -171,8 +200,29 @@ class LatexPrinter(Printer):
         return self.of(item)[0]
 
     def transposed(self, piece: Piece) -> str:
-        """A vector or matrix transposed."""
-        return f"{wrapped(piece, ATOM)}^{{\\top}}"
+        """A vector or matrix transposed: `A` of `A^{\\top}`, `A^{-\\top}` of `A^{-1}`."""
+        text, precedence = piece
+        if precedence == POWER and text.endswith(TOP):
+            return text.removesuffix(TOP)
+        if precedence == POWER and text.endswith("^{-1}"):
+            return text.removesuffix("^{-1}") + r"^{-\top}"
+        return f"{wrapped(piece, ATOM)}{TOP}"
+
+    def inverse(self, piece: Piece) -> Piece:
+        """The inverse of a matrix."""
+        text, precedence = piece
+        if precedence == POWER and text.endswith(TOP):
+            return text.removesuffix(TOP) + r"^{-\top}", POWER
+        return f"{wrapped(piece, ATOM)}^{{-1}}", POWER
+
+    def place(self, own: Expression, dim: int, index: int) -> str:
+        """A place along a dimension: `n_{x} - 1` for the last of x."""
+        if index < 0 and own.op == "name":
+            word = own.data[own.position >= DIFFERENTIALS :]
+            return f"{size(f'{word}.shape[{dim}]')} - {-index}"
+        if index < 0 and is_call(own, "zeros") and own.args:
+            return f"{self.of(own.args[dim])[0]} - {-index}"
+        return str(index)
 
     def factor(self, node: Expression) -> str:
         """An operand of a product of matrices."""
@@ -180,23 +230,30 @@ class LatexPrinter(Printer):
 
     def call_select(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         (_, dim), (_, index) = options
+        place = self.place(node.args[0], dim, index)
         base = "e" if is_call(node.args[0], "eye") else f"{{{wrapped(args[0], ATOM)}}}"
-        return f"{base}_{{{': ' * dim}{index}}}", ATOM
+        return f"{base}_{{{': ' * dim}{place}}}", ATOM
 
     def call_slice(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         (_, dim), (_, start), (_, end), _step = options
-        last = "" if end is None or end >= node.args[0].shape[dim] else end
-        return f"{{{wrapped(args[0], ATOM)}}}_{{{': ' * dim}{start or ''}:{last}}}", ATOM
+        (own,) = node.args
+        first = self.place(own, dim, start) if start else ""
+        last = "" if end is None or end >= own.shape[dim] else self.place(own, dim, end)
+        return f"{{{wrapped(args[0], ATOM)}}}_{{{': ' * dim}{first}:{last}}}", ATOM
+
+    def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return args[0]
 
     def call_index(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         inner = ", ".join(a[0] for a in args[1:])
         base = "e" if is_call(node.args[0], "eye") else f"{{{wrapped(args[0], ATOM)}}}"
         return f"{base}_{{{inner}}}", ATOM
 
-    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return self.between(args[0][0], options, r"\max", r"\min"), ATOM
+    call_clamp = Printer.between
 
 
+TOP = r"^{\top}"
+DIFFERENTIALS = 10**6  # the position of the names of differentials: dx, dy and so on
 _LETTERS = "ijklmnop"  # of dimensions
 FRACTION = POWER - 1  # a factor as it stands, but closed under an exponent
 _POWERED = frozenset("sin cos tan sinh cosh tanh log".split())
@@ -242,9 +299,7 @@ def _matmul(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     if len(left.shape) > 1:
         return f"{self.factor(left)} {self.factor(right)}", PRODUCT
     if len(right.shape) > 1:
-        matrix = args[1][0].removesuffix(r"^{\top}")
-        turned = matrix if matrix != args[1][0] else self.transposed(args[1])
-        return f"{turned} {self.factor(left)}", PRODUCT
+        return f"{self.transposed(args[1])} {self.factor(left)}", PRODUCT
     return f"{_row(self, left)} {self.factor(right)}", PRODUCT
 
 
@@ -262,6 +317,12 @@ def _sum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
         text = rf"\sum_{{{summed}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}"
         return (rf"\left[{text}\right]_{{{kept}}}", ATOM) if kept else (text, SUM + 1)
     text = wrapped(args[0], PRODUCT + 1)
+    if is_truth(own):
+        text = rf"\left[{args[0][0]}\right]"
+        args = [(text, ATOM)]
+    if len(dims) < ndim == len(node.shape):  # it is broadcast: a matrix of equal columns or rows
+        ones = r"\mathbf{1} \mathbf{1}^{\top}"
+        return (f"{ones} {text}" if 0 in dims else f"{text} {ones}"), PRODUCT
     if 0 in dims:
         text = rf"\mathbf{{1}}^{{\top}} {text}" if ndim == len(dims) else self.transposed(args[0])
     if 1 in dims or ndim > len(dims):
@@ -307,16 +368,41 @@ def _along(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     index = ""
     if ndim > 1 and dims is not None:
         index = f"_{{{', '.join(_LETTERS[d] for d in axes_of(dims, ndim))}}}"
-    name = word.rpartition(".")[2]
-    shown = r"\log \operatorname{softmax}" if name == "log_softmax" else rf"\operatorname{{{name}}}"
-    return rf"{shown}{index}\left({args[0][0]}\right)", ATOM
+    shown = FUNCTIONS.get(word) or rf"\operatorname{{{word.rpartition('.')[2]}}}"
+    return rf"{shown}{index}\left({args[0][0]}\right)", POWER if " " in shown else ATOM
 
 
 def _prod(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     letters = _LETTERS[: len(node.args[0].shape)]
     if node.data[1] or not letters:
         return _along(self, args, node)
-    return rf"\prod_{{{', '.join(letters)}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}", PRODUCT
+    return rf"\prod_{{{', '.join(letters)}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}", SUM + 1
+
+
+def _unit(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """An array of zeros with one part set, as that part times a unit vector."""
+    (_, dim), (_, index) = node.data[1]
+    ndim = len(node.shape)
+    if not is_call(node.args[0], "zeros") or dim % ndim > int(ndim == 2):
+        return self.call(node.data[0], args, node.data[1])
+    unit = f"e_{{{self.place(node.args[0], dim % ndim, index)}}}"
+    if ndim == 1:
+        return rf"{wrapped(args[1], PRODUCT)}\, {unit}", PRODUCT
+    if ndim > 2:
+        return rf"{unit} \otimes {self.factor(node.args[1])}", PRODUCT
+    if dim % ndim:
+        return f"{self.factor(node.args[1])} {unit}{TOP}", PRODUCT
+    return f"{unit} {self.transposed(args[1])}", PRODUCT
+
+
+def _expanded(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """A row or a column that is repeated, as a product with ones; a number stands for all elements."""
+    before = node.args[0].shape
+    if not before or before == node.shape or len(node.shape) != 2:
+        return args[0]
+    if before[-1] == 1:
+        return rf"{self.factor(node.args[0])} \mathbf{{1}}{TOP}", PRODUCT
+    return rf"\mathbf{{1}} {self.transposed(args[0])}", PRODUCT
 
 
 def _one_hot(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -327,10 +413,17 @@ def _one_hot(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 
 def _solve(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    inverse = f"{wrapped(args[0], ATOM)}^{{-1}}"
-    if args[0][0].endswith(r"^{\top}"):
-        inverse = args[0][0].removesuffix(r"^{\top}") + r"^{-\top}"
-    return f"{inverse} {wrapped(args[1], PRODUCT)}", PRODUCT
+    return f"{self.inverse(args[0])[0]} {wrapped(args[1], PRODUCT)}", PRODUCT
+
+
+def _padded(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """A part of a vector of zeros set, as a column of the part and of zeros."""
+    options = dict(node.data[1])
+    if len(node.shape) != 1 or options.get("step") or not is_call(node.args[0], "zeros"):
+        return self.call(node.data[0], args, node.data[1])
+    zeros = [r"\mathbf{0}"]
+    body = r" \\ ".join(zeros * ("start" in options) + [args[1][0]] + zeros * ("end" in options))
+    return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
 
 
 def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -340,7 +433,14 @@ def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
         rows.append(rf"{self.of(own)[0]} & \text{{if }} {self.of(condition)[0]}")
     rows.append(rf"{self.of(rest)[0]} & \text{{otherwise}}")
     body = r" \\ ".join(rows)
-    return rf"\begin{{cases}}{body}\end{{cases}}", ATOM
+    return rf"\begin{{cases}}{body}\end{{cases}}", SUM + 1
+
+
+def _on_diagonal(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """A matrix with another diagonal; of zeros, a diagonal matrix."""
+    if is_call(node.args[0], "zeros") and not node.data[1]:
+        return self.call("diag_embed", args[1:])
+    return self.call(node.data[0], args, node.data[1])
 
 
 def _stack(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -381,6 +481,10 @@ def _items(own: Expression) -> Sequence[Expression] | None:
     """The items of a list, or of a tensor made of a list."""
     if is_call(own, "[]"):
         return own.args
+    if is_call(own, "zeros") and len(own.shape) == 1:
+        return [zero] * own.shape[0]
+    if own.op == "array" and own.data.ndim == 1:
+        return list(map(number, own.data.tolist()))
     return _items(own.args[0]) if is_call(own, "stack", "tensor") else None
 
 
@@ -392,29 +496,24 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "mean": _mean,
     "prod": _prod,
     **dict.fromkeys("softmax log_softmax logsumexp cumsum cumprod var std".split(), _along),
+    **dict.fromkeys("amax amin max min flip".split(), _along),
+    **{"select_scatter": _unit, "slice_scatter": _padded, "diagonal_scatter": _on_diagonal},
     "one_hot": _one_hot,
     "linalg.solve": _solve,
     "outer": lambda self, args, node: (
-        rf"{wrapped(args[0], ATOM)} {wrapped(args[1], ATOM)}^{{\top}}",
+        f"{self.factor(node.args[0])} {self.transposed(args[1])}",
         PRODUCT,
     ),
     "norm": _length,
-    "abs": lambda self, args, node: (rf"\left| {args[0][0]} \right|", ATOM),
     "einsum": _einsum,
     "permute": _permute,
     "stack": _stack,
     "tensor": _stack,
     "exp": _exponential,
-    "linalg.inv": lambda self, args, node: (f"{wrapped(args[0], ATOM)}^{{-1}}", POWER),
-    **dict.fromkeys(("expand", "contiguous"), lambda self, args, node: args[0]),
-    "expand_as": lambda self, args, node: args[0],
-    "reshape": lambda self, args, node: args[0],
+    "linalg.inv": lambda self, args, node: self.inverse(args[0]),
+    **dict.fromkeys(("expand", "expand_as"), _expanded),
+    **dict.fromkeys(("contiguous", "reshape"), lambda self, args, node: args[0]),
     "full_like": lambda self, args, node: args[1],
-    "ones_like": lambda self, args, node: (r"\mathbf{1}", ATOM),
-    "zeros_like": lambda self, args, node: (r"\mathbf{0}", ATOM),
-    "ones": lambda self, args, node: (r"\mathbf{1}", ATOM),
-    "zeros": lambda self, args, node: (r"\mathbf{0}", ATOM),
-    "eye": lambda self, args, node: ("I", ATOM),
 }
 
 

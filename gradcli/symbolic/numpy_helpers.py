@@ -1,7 +1,11 @@
-"""Functions of the language that NumPy lacks, as texts that `diff --format numpy` prints first."""
+"""Functions of the language that NumPy, math or C lack, as texts that a printed program starts with.
+
+What is elementwise and no well-known function of its own is `written_out` instead.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 
 
@@ -15,16 +19,6 @@ def by_name(texts: str) -> dict[str, str]:
 
 
 HELPERS = by_name("""
-def sigmoid(x):
-    e = np.exp(-np.abs(x))  # so that nothing overflows
-    return np.where(x >= 0, 1, e) / (1 + e)
-def sech2(x):
-    e = np.exp(-2 * np.abs(x))  # 1 - tanh(x)**2 with all its digits
-    return 4 * e / (1 + e) ** 2
-def relu(x):
-    return np.maximum(x, 0)
-def rsqrt(x):
-    return 1 / np.sqrt(x)
 def layer_norm(x, shape, eps=1e-05):
     dims = tuple(range(-len(shape), 0))
     mean = np.mean(x, axis=dims, keepdims=True)
@@ -50,11 +44,6 @@ def softplus(x, beta=1, threshold=20):
     return np.where(beta * x > threshold, x, np.logaddexp(beta * x, 0) / beta)
 def nn.functional.logsigmoid(x):
     return -np.logaddexp(-x, 0)
-def silu(x):
-    e = np.exp(-np.abs(x))  # so that nothing overflows
-    return x * np.where(x >= 0, 1, e) / (1 + e)
-def frac(x):
-    return x - np.trunc(x)
 def one_hot(x, n):
     return 1.0 * (np.expand_dims(x, -1) == np.arange(n))
 def nn.functional.nll_loss(x, y, weight=None, ignore_index=-100, reduction='mean'):
@@ -72,13 +61,13 @@ def nn.functional.binary_cross_entropy(x, y, weight=1, reduction='mean'):
         found = weight * (found - (1 - y) * np.maximum(np.log1p(-x), -100))
     return {'none': found, 'mean': np.mean(found), 'sum': np.sum(found)}[reduction]
 def select_scatter(x, src, dim, index):
-    x = np.array(x, float)
-    np.moveaxis(x, dim, 0)[index] = src
-    return x
+    rows = np.moveaxis(np.array(x, float), dim, 0)
+    rows[index] = src
+    return np.moveaxis(rows, 0, dim)
 def slice_scatter(x, src, dim=0, start=None, end=None, step=1):
-    x = np.array(x, float)
-    np.moveaxis(x, dim, 0)[start:end:step] = np.moveaxis(src, dim, 0)
-    return x
+    rows = np.moveaxis(np.array(x, float), dim, 0)
+    rows[start:end:step] = np.moveaxis(src, dim, 0)
+    return np.moveaxis(rows, 0, dim)
 def xlogy(x, y):
     return np.where(x == 0, 0, x * np.log(np.where(x == 0, 1, y)))
 def sort(x, dim=-1, descending=False, stable=False):
@@ -133,14 +122,16 @@ def index_add(x, dim, index, source, alpha=1):
     if not x.ndim:
         return x + alpha * np.sum(source)
     index, source = np.atleast_1d(index), np.atleast_1d(source)
-    np.add.at(np.moveaxis(x, dim, 0), index, alpha * np.moveaxis(source, dim, 0))
-    return x
+    rows = np.moveaxis(x, dim, 0)
+    np.add.at(rows, index, alpha * np.moveaxis(source, dim, 0))
+    return np.moveaxis(rows, 0, dim)
 def index_fill(x, dim, index, value=1):
     x = np.array(x, float)
     if not x.ndim:
         return np.full_like(x, value)
-    np.moveaxis(x, dim, 0)[index] = value
-    return x
+    rows = np.moveaxis(x, dim, 0)
+    rows[index] = value
+    return np.moveaxis(rows, 0, dim)
 def diag_embed(x, offset=0, dim1=-2, dim2=-1):
     x = np.asarray(x)
     n = x.shape[-1] + abs(offset)
@@ -149,11 +140,10 @@ def diag_embed(x, offset=0, dim1=-2, dim2=-1):
     made[..., rows + max(-offset, 0), rows + max(offset, 0)] = x
     return np.moveaxis(made, (-2, -1), (dim1, dim2))
 def diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):
-    x = np.array(x, float)
-    view = np.moveaxis(x, (dim1, dim2), (-2, -1))
+    view = np.moveaxis(np.array(x, float), (dim1, dim2), (-2, -1))
     rows = np.arange(np.shape(src)[-1])
     view[..., rows + max(-offset, 0), rows + max(offset, 0)] = src
-    return x
+    return np.moveaxis(view, (-2, -1), (dim1, dim2))
 def var_mean(x, dim=None, correction=1, keepdim=False):
     found = np.var(x, axis=dim, ddof=correction, keepdims=keepdim)
     return found, np.mean(x, axis=dim, keepdims=keepdim)
@@ -185,15 +175,6 @@ def linalg.solve_triangular(a, b, upper=False, left=True, unitriangular=False):
     return np.linalg.solve(a, b) if left else np.swapaxes(
         np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2
     )
-def linalg.vector_norm(x, ord=2, dim=None, keepdim=False):
-    x = np.abs(x)
-    if ord == np.inf:
-        return np.max(x, axis=dim, keepdims=keepdim)
-    if ord == -np.inf:
-        return np.min(x, axis=dim, keepdims=keepdim)
-    if ord == 0:
-        return 1.0 * np.sum(x != 0, axis=dim, keepdims=keepdim)
-    return np.sum(x**ord, axis=dim, keepdims=keepdim) ** (1 / ord)
 def median(x, dim=None, keepdim=False):
     if dim is not None and not np.ndim(x):
         return x, np.zeros((), int)
@@ -219,36 +200,10 @@ def matrix_exp(x):
     for _ in range(squarings):
         found = found @ found
     return found
-def nn.functional.leaky_relu(x, negative_slope=0.01):
-    return np.where(x > 0, x, negative_slope * x)
-def nn.functional.hardtanh(x, min_val=-1, max_val=1):
-    return np.clip(x, min_val, max_val)
-def nn.functional.elu(x, alpha=1.0):
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
-def nn.functional.celu(x, alpha=1.0):
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha))
-def nn.functional.gelu(x, approximate='none'):
-    if approximate == 'tanh':
-        return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
-    return x * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2)) / 2
-def nn.functional.mish(x):
-    return x * np.tanh(np.logaddexp(x, 0))
-def nn.functional.hardswish(x):
-    return x * np.clip(x + 3, 0, 6) / 6
-def nn.functional.hardsigmoid(x):
-    return np.clip(x + 3, 0, 6) / 6
-def nn.functional.threshold(x, threshold, value):
-    return np.where(x > threshold, x, value)
-def nn.functional.softshrink(x, lambd=0.5):
-    return np.sign(x) * np.maximum(np.abs(x) - lambd, 0)
-def hardshrink(x, lambd=0.5):
-    return np.where(np.abs(x) > lambd, x, 0)
 def nn.functional.glu(x, dim=-1):
     a, b = np.split(x, 2, dim)
     e = np.exp(-np.abs(b))  # so that nothing overflows
     return a * np.where(b >= 0, 1, e) / (1 + e)
-def ldexp(x, y):
-    return x * 2.0**y
 def index_select(x, dim, index):
     return np.take(x, np.atleast_1d(index), dim) if np.ndim(x) else np.asarray(x)
 def kthvalue(x, k, dim=-1, keepdim=False):
@@ -257,10 +212,6 @@ def kthvalue(x, k, dim=-1, keepdim=False):
     places = np.take(np.argsort(x, dim, stable=True), np.array([k - 1]), dim)
     found = np.take_along_axis(x, places, dim), places
     return found if keepdim else tuple(np.squeeze(f, dim) for f in found)
-def renorm(x, p, dim, maxnorm):
-    dims = tuple(d for d in range(x.ndim) if d != dim % x.ndim)
-    norm = np.sum(np.abs(x) ** p, axis=dims, keepdims=True) ** (1 / p)
-    return x * np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1)
 def linalg.pinv(x, rtol=None, hermitian=False):
     return np.linalg.pinv(x, rtol, hermitian)
 def cholesky(x, upper=False):
@@ -273,14 +224,6 @@ def cholesky_inverse(x, upper=False):
 def cholesky_solve(b, x, upper=False):
     x = np.swapaxes(np.triu(x), -1, -2) if upper else np.tril(x)
     return np.linalg.solve(np.swapaxes(x, -1, -2), np.linalg.solve(x, b))
-def dist(x, y, p=2):
-    return np.linalg.norm(np.ravel(np.subtract(x, y)), p)
-def addr(x, a, b, beta=1, alpha=1):
-    return beta * x + alpha * np.outer(a, b)
-def addbmm(x, a, b, beta=1, alpha=1):
-    return beta * x + alpha * np.sum(a @ b, 0)
-def narrow_copy(x, dim, start, length):
-    return np.take(x, np.arange(start, start + length), dim)
 def put(x, index, source, accumulate=False):
     flat = np.array(np.ravel(x), float)
     if accumulate:
@@ -292,8 +235,9 @@ def index_copy(x, dim, index, source):
     if not np.ndim(x):
         return np.reshape(source, ())
     x, index, source = np.array(x, float), np.atleast_1d(index), np.atleast_1d(source)
-    np.moveaxis(x, dim, 0)[index] = np.moveaxis(source, dim, 0)
-    return x
+    rows = np.moveaxis(x, dim, 0)
+    rows[index] = np.moveaxis(source, dim, 0)
+    return np.moveaxis(rows, 0, dim)
 def index_reduce(x, dim, index, source, reduce, include_self=True):
     if not np.ndim(x):
         return index_reduce(np.atleast_1d(x), 0, index, source, reduce, include_self)[0]
@@ -342,12 +286,12 @@ def as_strided_scatter(x, src, size, stride, storage_offset=0):
 def pixel_shuffle(x, upscale_factor):
     *lead, c, h, w = np.shape(x)
     r = upscale_factor
-    x = np.reshape(x, (int(np.prod(lead)), c // r**2, r, r, h, w)).transpose(0, 1, 4, 2, 5, 3)
+    x = np.reshape(x, (math.prod(lead), c // r**2, r, r, h, w)).transpose(0, 1, 4, 2, 5, 3)
     return x.reshape(*lead, c // r**2, h * r, w * r)
 def pixel_unshuffle(x, downscale_factor):
     *lead, c, h, w = np.shape(x)
     r = downscale_factor
-    x = np.reshape(x, (int(np.prod(lead)), c, h // r, r, w // r, r)).transpose(0, 1, 3, 5, 2, 4)
+    x = np.reshape(x, (math.prod(lead), c, h // r, r, w // r, r)).transpose(0, 1, 3, 5, 2, 4)
     return x.reshape(*lead, c * r**2, h // r, w // r)
 def channel_shuffle(x, groups):
     n, c, *sizes = np.shape(x)
@@ -420,7 +364,7 @@ for _d in (1, 2, 3):
     for _place, _size in _sizes.items():
         _text = _text.replace(_place, str(_size))
     HELPERS |= by_name(_text)
-# The same for scalars, with the module math alone.
+# Functions of numbers, with the module math alone.
 SCALAR = by_name("""
 def sigmoid(x):
     e = math.exp(-abs(x))  # so that nothing overflows
@@ -437,15 +381,38 @@ def nn.functional.logsigmoid(x):
     return min(x, 0) - math.log1p(math.exp(-abs(x)))
 def logaddexp(x, y):
     return max(x, y) + math.log1p(math.exp(-abs(x - y)))
-def rsqrt(x):
-    return 1 / math.sqrt(x)
-def square(x):
-    return x * x
+def sign(x):
+    return (x > 0) - (x < 0)
 def sinc(x):
-    return math.sin(math.pi * x) / (math.pi * x) if x else 1.0
-def frac(x):
-    return x - math.trunc(x)
+    return (math.sin(math.pi * x) / (math.pi * x) if x else 1.0)
 """)
+_CHOICE = r"\((.*) if (.*?) else (.*?)\)"
+
+
+def _of_arrays(text: str) -> str:
+    """A function of numbers as one of arrays."""
+    text = re.sub(_CHOICE, r"np.where(\2, \1, \3)", text.replace("math.", "np."))
+    return re.sub(r"\babs\(", "np.abs(", text)
+
+
+HELPERS |= {word: _of_arrays(SCALAR[word]) for word in ("sigmoid", "sech2", "silu")}
+
+
+def in_c(text: str) -> str:
+    """A function of numbers in C."""
+    text = re.sub(_CHOICE, r"(\2 ? \1 : \3)", text.replace("math.pi", repr(math.pi)))
+    text = re.sub(r"(\(.*\)) \*\* 2", r"(\1 * \1)", text.replace("math.", ""))
+    text = re.sub(r"\b(max|min|abs)(?=\()", r"f\1", text)
+    head, *lines = re.sub(r"  # (.*)", r"  /* \1 */", text).splitlines()
+    word, *names = re.findall(r"\w+", head.removeprefix("def "))
+    head = f"double {word}({', '.join(f'double {name}' for name in names)})"
+    lines = [re.sub(r"(?=  /\*|$)", ";", line, count=1) for line in lines]
+    lines = [re.sub(r"^( +)(?=\w+ = )", r"\1double ", line) for line in lines]
+    if len(lines) == 1:
+        return f"{head} {{ {lines[0].strip()} }}"
+    return "\n".join([head, "{", *lines, "}"])
+
+
 # Functions that NumPy lacks and SciPy has, in scipy.special, by its own names.
 SPECIAL = {
     **{w: w for w in "digamma erfinv polygamma i0 logit igamma igammac".split()},
@@ -454,4 +421,4 @@ SPECIAL = {
     **{f"special.bessel_{w}": w for w in "j0 j1 y0 y1".split()},
     **{f"special.modified_bessel_{w}": w for w in "i0 i1 k0 k1".split()},
 }
-__all__ = ["HELPERS", "SCALAR", "SPECIAL", "by_name"]
+__all__ = ["HELPERS", "SCALAR", "SPECIAL", "by_name", "in_c"]

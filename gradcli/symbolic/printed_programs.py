@@ -20,10 +20,9 @@ def write(found: Derivatives, form: str) -> str:
         if node.op == "call" and is_unknown(node.data[0]):
             raise NoExpression(f"{node.data[0]} is not known: a program cannot call it")
     if form == "c":
-        from gradcli.symbolic.c_code import to_c
-        from gradcli.symbolic.c_loops import to_loops
+        from gradcli.symbolic.c_loops import to_c
 
-        return (to_loops if any(map(np.ndim, found.variables.values())) else to_c)(found)
+        return to_c(found)
     if form == "jax":
         from gradcli.symbolic.jax_code import to_jax
 
@@ -41,10 +40,9 @@ def run(code: str, form: str, arrays: Iterable[Any]) -> Any:
     else:
         values = [np.asarray(v)[()] if np.ndim(v) else np.asarray(v).item() for v in arrays]
     if form == "c":
-        from gradcli.symbolic.c_code import run_c
-        from gradcli.symbolic.c_loops import run_loops
+        from gradcli.symbolic.c_loops import run_c
 
-        return (run_loops if any(map(np.ndim, values)) else run_c)(code, values)
+        return run_c(code, values)
     if form == "jax":
         from gradcli.symbolic.jax_code import run_jax
 

@@ -6,7 +6,7 @@ Nothing else of the text is run, and its names reach only what is passed in.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _BUILTINS: dict[str, Any] = {
@@ -32,4 +32,12 @@ def run_code(code: str, values: Sequence[Any], modules: Mapping[str, Any]) -> An
     return None
 
 
-__all__ = ["run_code"]
+def of_arrays(word: str) -> Callable[..., Any]:
+    """A function of the language, for numbers and NumPy's arrays."""
+    from gradcli.registry.table import resolve
+
+    row = resolve(word)
+    return lambda *args: row(*map(resolve("tensor"), args)).array
+
+
+__all__ = ["of_arrays", "run_code"]

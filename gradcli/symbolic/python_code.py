@@ -5,7 +5,8 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -15,34 +16,38 @@ from gradcli.registry import torch_namespaces
 from gradcli.symbolic.algebra import HALF, is_truth
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import Number
-from gradcli.symbolic.expression_text import ATOM, Piece, Printer, enclosed, literal
+from gradcli.symbolic.expression_text import (
+    ATOM,
+    Piece,
+    Printer,
+    constants_of,
+    enclosed,
+    literal,
+)
 from gradcli.symbolic.expressions import Expression, is_call, order
 from gradcli.symbolic.lifting import NoExpression
 from gradcli.symbolic.numpy_helpers import HELPERS, SCALAR, SPECIAL
 from gradcli.symbolic.sharing import shared_parts
 from gradcli.symbolic.stable_forms import stable
+from gradcli.symbolic.written_out import written_out
 
 # Functions of the language that have another name in NumPy.
 NUMPY = {
     **{"abs": "abs", "sgn": "sign", "pow": "power", "bitwise_not": "logical_not"},
-    **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "kron": "kron", "diff": "diff"},
-    **{"norm": "linalg.norm", "eye": "eye", "fmod": "fmod", "einsum": "einsum"},
-    **{"mul": "multiply"},
-    **{"det": "linalg.det", "round": "round", "clamp": "clip", "remainder": "remainder"},
-    **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all", "diag": "diag"},
-    **{w: w for w in "linalg.slogdet linalg.eigh linalg.qr linalg.svd diagonal tile take".split()},
-    **{"linalg.cross": "cross", "roll": "roll"},
+    **{"mul": "multiply", "norm": "linalg.norm", "det": "linalg.det", "round": "round"},
+    **{"linalg.cross": "cross", "tensor": "array", "cat": "concatenate"},
 }
 _REDUCTIONS = frozenset("sum nansum mean prod amax amin max min std var any all".split())
 # Functions of the same name in NumPy whose kernel here is not that ufunc: see `_ufunc`.
 _SAME = frozenset(
     "sign floor ceil trunc logaddexp where dot outer ones_like zeros_like full_like cumsum cumprod "
     "tril triu trace floor_divide square heaviside copysign sinc deg2rad rad2deg flip conj real imag "
-    "angle nan_to_num stack permute transpose diag vdot".split()
+    "angle nan_to_num stack diag vdot kron diff eye einsum diagonal tile take roll linalg.inv linalg.det "
+    "linalg.cholesky linalg.slogdet linalg.eigh linalg.qr linalg.svd".split()
 )
 _MATH = frozenset(
     "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan atan2 "
-    "asinh acosh atanh erf erfc lgamma floor ceil trunc fmod hypot copysign".split()
+    "asinh acosh atanh erf erfc lgamma floor ceil trunc fmod hypot copysign isnan isfinite".split()
 )
 _RENAMED = {
     **{"dim": "axis", "keepdim": "keepdims", "shifts": "shift", "dims": "axis"},
@@ -74,39 +79,38 @@ def _ufunc(function: str) -> str | None:
     return kernel.__name__ if isinstance(kernel, np.ufunc) else None
 
 
-def _spelled(argument: str, module: str) -> str:
-    """An argument with a bare inf or nan taken from the module: `np.inf`."""
-    return re.sub(r"^(\w+=)?(-?)(inf|nan)$", rf"\g<1>\g<2>{module}.\g<3>", argument)
-
-
-def _listed(values: Any, module: str) -> str:
-    """The elements of an array as text, inf and nan taken from the module."""
-    return re.sub(r"\b(inf|nan)\b", rf"{module}.\1", str(np.asarray(values).tolist()))
+def _listed(values: Any, constants: Mapping[str, str]) -> str:
+    """The elements of an array as text, inf and nan as constants."""
+    text = str(np.asarray(values).tolist())
+    return re.sub(r"\b(inf|nan)\b", lambda found: constants[found[0]], text)
 
 
 class NumpyPrinter(Printer):
     """Prints expressions as NumPy code; `helpers` collects the functions to print before it."""
 
     texts = HELPERS
+    constants = constants_of("np")
+    header: tuple[str, ...] = ("import math", "import numpy as np", "from scipy import special")
 
-    def __init__(self, names: Any = None) -> None:
+    def __init__(self, names: Any = None, like: str = "") -> None:
         super().__init__(names)
         self.helpers: list[str] = []
+
+    def own(self, roots: list[Expression]) -> list[Expression]:
+        """The expressions in forms that keep their digits, of functions that there are."""
+        return [written_out(stable(root), type(self)()) for root in roots]
+
+    def program(self, body: str) -> str:
+        """A function with what it calls and imports."""
+        text = "\n\n\n".join([*dict.fromkeys(self.texts[h] for h in self.helpers), body])
+        return f"{imported(self.header, text)}{text}"
 
     def text(self, expression: Expression) -> str:
         """The code of an expression."""
         return super().text(expression).replace(".numel()", ".size")  # in names, shapes and options
 
-    def make_name(self, node: Expression) -> Piece:
-        word = node.data
-        return ("np.pi" if word == "pi" and node.position == -1 else word), ATOM
-
-    def number(self, value: Number) -> Piece:
-        text, precedence = super().number(value)
-        return {"inf": "np.inf", "nan": "np.nan", "-inf": "-np.inf"}.get(text, text), precedence
-
     def make_array(self, node: Expression) -> Piece:
-        return f"np.array({_listed(node.data, 'np')})", ATOM
+        return f"np.array({_listed(node.data, self.constants)})", ATOM
 
     def call(
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
@@ -115,8 +119,6 @@ class NumpyPrinter(Printer):
         parts = [a[0] for a in args]
         if function in ("max", "min") and given:
             function = f"{function}_with_index"
-        if function == "norm" and given:  # NumPy has other matrix norms
-            function = "linalg.vector_norm"
         if function in _REDUCTIONS:
             names = iter(("axis", "keepdims"))
             given = [(_RENAMED.get(k, k) if k else next(names), v) for k, v in given]
@@ -126,16 +128,15 @@ class NumpyPrinter(Printer):
                 given = [(k, v) for k, v in given if k != "correction"] + [("ddof", correction)]
         elif function == "linalg.pinv" and "atol" in dict(given):
             raise NoExpression("NumPy's pinv takes no atol")
+        elif function == "norm" and given:
+            raise NoExpression("NumPy has other matrix norms")
         elif function in HELPERS:
             lacking = [k for k, _ in given if k.isidentifier() and k not in parameters_of(function)]
             if lacking:
                 raise NoExpression(f"{function}, as it is written here, takes no {lacking[0]}")
             shown = self.helped(function)
-        elif function in NUMPY:
-            shown = f"np.{NUMPY[function]}"
-            given = [(_RENAMED.get(k, k), v) for k, v in given]
-        elif function in _SAME or _ufunc(function):
-            shown = f"np.{_ufunc(function) or function}"
+        elif function in NUMPY or function in _SAME or _ufunc(function):
+            shown = f"np.{NUMPY.get(function) or _ufunc(function) or function}"
             given = [(_RENAMED.get(k, k), v) for k, v in given]
         elif function == "logit" and given:
             ((_, eps),) = given
@@ -143,10 +144,6 @@ class NumpyPrinter(Printer):
         elif function in SPECIAL:
             shown = f"special.{SPECIAL[function]}"
             given = [(k if k == "@" else "", v) for k, v in given]
-        elif function == "tensor":
-            shown = "np.array"
-        elif function == "cat":
-            shown = "np.concatenate"
         elif function in ("ones", "zeros"):
             return f"np.{function}(({', '.join(parts)}{',' if len(parts) == 1 else ''}))", ATOM
         else:
@@ -158,9 +155,6 @@ class NumpyPrinter(Printer):
         if function not in self.helpers:
             self.helpers.append(function)
         return function.rpartition(".")[2]
-
-    def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
-        return [_spelled(part, "np") for part in super().arguments(args, options)]
 
     def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"np.broadcast_to({args[0][0]}, {literal(node.shape)})", ATOM
@@ -182,7 +176,7 @@ class NumpyPrinter(Printer):
         return f"np.swapaxes({args[0][0]}, {dims})", ATOM
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        given = {k: literal(v.python() if isinstance(v, Number) else v) for k, v in options}
+        given = {k: self.literal(v) for k, v in options}
         return f"np.clip({args[0][0]}, {given.get('min')}, {given.get('max')})", ATOM
 
     def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
@@ -209,20 +203,18 @@ class MathPrinter(NumpyPrinter):
     """Prints expressions of scalars as Python code that uses `math`."""
 
     texts = SCALAR
+    constants = constants_of("math")
+    header = ("import math",)
 
-    def make_name(self, node: Expression) -> Piece:
-        return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
+    def program(self, body: str) -> str:
+        if uses(body, "np"):  # arrays are NumPy's
+            raise NoExpression("math has no arrays")
+        return super().program(body)
 
     def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         raise NoExpression("Python's numbers have no shape")
 
     call_expand_as = call_expand
-
-    def number(self, value: Number) -> Piece:
-        text, precedence = Printer.number(self, value)
-        return {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}.get(
-            text, text
-        ), precedence
 
     def call(
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
@@ -239,8 +231,6 @@ class MathPrinter(NumpyPrinter):
             return f"max({inner}, 0)", ATOM
         if function in ("maximum", "minimum"):
             return f"{function[:3]}({', '.join(parts)})", ATOM
-        if function == "sign":
-            return f"(({inner} > 0) - ({inner} < 0))", ATOM
         raise NoExpression(f"math has no function for {function}")
 
     def make_call(self, node: Expression) -> Piece:
@@ -252,28 +242,31 @@ class MathPrinter(NumpyPrinter):
     def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"(not {args[0][0]})", ATOM
 
-    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return self.between(args[0][0], options, "max", "min"), ATOM
+    call_logical_not = call_bitwise_not
+
+    call_clamp = Printer.between
 
 
 class TorchPrinter(Printer):
     """Prints expressions as code for torch; like: the variable that gives new tensors their dtype."""
 
+    constants = constants_of("math")
+    header = ("import math", "import torch", "import torch.nn.functional as F")
+
     def __init__(self, names: Any = None, like: str = "") -> None:
         super().__init__(names)
         self.like = like
 
-    def make_name(self, node: Expression) -> Piece:
-        return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
+    def own(self, roots: list[Expression]) -> list[Expression]:
+        return roots
 
-    def number(self, value: Number) -> Piece:
-        text, precedence = super().number(value)
-        return _MATH_NUMBERS.get(text, text), precedence
+    def program(self, body: str) -> str:
+        return f"{imported(self.header, body)}{body}"
 
     def make_array(self, node: Expression) -> Piece:
         values = np.asarray(node.data)
         made = "torch.tensor" if values.dtype.kind in "biu" else f"{self.like}.new_tensor"
-        return f"{made}({_listed(values, 'math')})", ATOM
+        return f"{made}({_listed(values, self.constants)})", ATOM
 
     def power(self, base: Expression, exponent: Any) -> Piece:
         if is_scalar_constant(base) and isinstance(exponent, Number) and exponent == HALF:
@@ -285,8 +278,7 @@ class TorchPrinter(Printer):
     ) -> Piece:
         if function in ("tensor", "zeros", "ones"):
             return super().call(f"{self.like}.new_{function}", args, options)
-        text, precedence = super().call(self.spelled(function), args, options)
-        return text, precedence
+        return super().call(self.spelled(function), args, options)
 
     def spelled(self, function: str) -> str:
         """The qualified name in torch: `torch.sin`, `F.silu`."""
@@ -306,6 +298,8 @@ class TorchPrinter(Printer):
         if hasattr(self, f"call_{function}"):
             return super().make_call(node)
         made = self.tensors(args, node)
+        if function == "[]":
+            return self.special["[]"](self, made, options, node)
         if not _of_numbers(node):
             wanted = _wants_tensors(function)
             made = [
@@ -356,6 +350,8 @@ class TorchPrinter(Printer):
         return f"torch.eye({node.shape[0]}, dtype={self.like}.dtype)", ATOM
 
     def call_one_hot(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        if node.args[0].op == "name":  # which may be a number of Python's
+            args = [(f"torch.as_tensor({args[0][0]})", ATOM), *args[1:]]
         return f"{self.call('one_hot', args, options)[0]}.to({self.like}.dtype)", ATOM
 
     def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
@@ -372,11 +368,7 @@ class TorchPrinter(Printer):
         return f"{enclosed(args[0], ATOM)}.unfold({given})", ATOM
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        text, precedence = super().call_clamp(self.tensors(args, node), options, node)
-        return f"torch.{text}", precedence
-
-    def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
-        return [_spelled(part, "math") for part in super().arguments(args, options)]
+        return self.call("clamp", self.tensors(args, node), options)
 
 
 def is_scalar_constant(node: Expression) -> bool:
@@ -412,9 +404,6 @@ def _of_numbers(node: Expression) -> bool:
     return elementwise and bool(node.args) and all(map(is_scalar_constant, node.args))
 
 
-_MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}
-
-
 @cache
 def knows_functional(function: str) -> bool:
     """Whether torch has a function of the language only in `nn.functional`."""
@@ -425,17 +414,30 @@ _BOTH = frozenset("relu sigmoid tanh softmax log_softmax".split())
 
 
 def to_code(found: Derivatives, form: str) -> str:
-    """A function of the variables that returns the value and the gradients."""
-    roots = [found.whole, *found.by.values()]
-    if form != "torch":
-        roots = [stable(root) for root in roots]
-    printer, header = _printer(found, form, roots)
-    body = function_text(found, printer, roots)
-    helpers = dict.fromkeys(printer.texts[h] for h in getattr(printer, "helpers", []))
-    text = "\n\n\n".join([*helpers, body])
-    imports = [i for i in header if uses(text, i.split()[-1])]
-    imports = [f"{i}  # for what NumPy lacks" if "scipy" in i else i for i in imports]
-    return "\n".join(imports) + "\n\n\n" + text if imports else text
+    """A function of the variables that returns the value and the gradients; with math where that does."""
+    kinds = {"torch": (TorchPrinter,), "numpy": (NumpyPrinter,)}
+    if form == "python" and not any(map(np.ndim, found.variables.values())):
+        return written_by(found, MathPrinter, NumpyPrinter)
+    return written_by(found, *kinds.get(form, (NumpyPrinter,)))
+
+
+def written_by(found: Derivatives, *kinds: type[Any]) -> str:
+    """The program of the first of these printers that has all its functions."""
+    like = next((n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "fc"), "")
+    for kind in kinds[:-1]:
+        with suppress(NoExpression):
+            return written_by(found, kind)
+    printer = kinds[-1](like=_parameter(like))
+    roots = printer.own([found.whole, *found.by.values()])
+    code: str = printer.program(function_text(found, printer, roots))
+    return code
+
+
+def imported(header: Iterable[str], text: str) -> str:
+    """The imports that code uses."""
+    lines = [line for line in header if uses(text, line.split()[-1])]
+    lines = [f"{i}  # for what NumPy lacks" if "scipy" in i else i for i in lines]
+    return "\n".join([*lines, "\n\n"]) if lines else ""
 
 
 def uses(text: str, module: str) -> bool:
@@ -509,20 +511,4 @@ def _parameter(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) or name in _MODULES else name
 
 
-def _printer(found: Derivatives, form: str, roots: list[Expression]) -> tuple[Any, list[str]]:
-    if form == "torch":
-        like = next(n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "fc")
-        header = ["import math", "import torch", "import torch.nn.functional as F"]
-        return TorchPrinter(like=_parameter(like)), header
-    if form == "python" and all(np.ndim(v) == 0 for v in found.variables.values()):
-        printer = MathPrinter()
-        try:
-            texts = [printer.text(root) for root in roots]
-        except NoExpression:
-            texts = ["np."]
-        if not any(uses(text, "np") for text in texts):  # arrays are NumPy's
-            return MathPrinter(), ["import math"]
-    return NumpyPrinter(), ["import math", "import numpy as np", "from scipy import special"]
-
-
-__all__ = ["NumpyPrinter", "defined", "function_text", "modules", "to_code"]
+__all__ = ["NumpyPrinter", "defined", "modules", "to_code", "uses", "written_by"]

@@ -105,11 +105,15 @@ ENVIRONMENT = r"\begin{"  # which mathtext has not
 @pytest.mark.needs("matplotlib")
 @sweep(("name", "formula", "by", "shapes"), [r[:4] for r in (*rows(MATRICES), *rows(LAYERS))])
 def test_latex_is_typeset(name: str, formula: str, by: str, shapes: str) -> None:
-    """The LaTeX of the gradient has no Python in it, and matplotlib typesets it."""
+    """The LaTeX of the gradient and of the Hessian has no Python in it, and matplotlib typesets it."""
     from matplotlib.mathtext import MathTextParser
 
     gradcli.set_default_dtype(gradcli.float64)
-    text = to_latex(differentiate(language.parse(formula), values(shapes), [by]).by[by])
-    assert not PYTHON.search(text), text
-    if ENVIRONMENT not in text:
-        MathTextParser("path").parse(f"${text}$")
+    program, arrays = language.parse(formula), values(shapes)
+    found = [differentiate(program, arrays, [by])]
+    if ways := way(arrays, [by], 2, False):
+        found.append(ways["find"](program, arrays, [by]))
+    for text in (to_latex(one.by[by]) for one in found):
+        assert not PYTHON.search(text), text
+        if ENVIRONMENT not in text:
+            MathTextParser("path").parse(f"${text}$")

@@ -45,7 +45,7 @@ def test_what_is_printed(argv: list[str], expected: list[str]) -> None:
 
 def test_latex_and_json() -> None:
     lines = run("sin(x**2)", "--show-steps", "--format", "latex").stdout.splitlines()
-    assert lines[:2] == [r"\begin{aligned}", r"  u &= x^{2}, & \mathrm{du} &= 2 x \mathrm{dx} \\"]
+    assert lines[:2] == [r"\begin{aligned}", r"  u &= x^{2}, & \mathrm{d}u &= 2 x \mathrm{d}x \\"]
     found = json.loads(run("sin(x**2)", "--show-steps", "--json").stdout)
     assert [s["differential"] for s in found["steps"]] == ["2*x*dx", "cos(u)*du"]
 
@@ -64,6 +64,16 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("sum(tanh(A@x)*y)", {"A": (3, 2), "x": (2,), "y": (3,)}),
     ("mean((A@x - y)**2)", {"A": (3, 2), "x": (2,), "y": (3,)}),
     ("logsumexp(x, 0)", {"x": (3,)}),
+    ("where(x > 0, x**2, -x)*y", {"x": (), "y": ()}),
+    ("sum(abs(x)) + max(x)*y", {"x": (3,), "y": ()}),
+    ("sum(relu(A@x - 1)*y)", {"A": (3, 2), "x": (2,), "y": (3,)}),
+    ("sum(sort(x)[0]*y) + amax(x)*sum(clamp(y, 0, 0.5)**2)", {"x": (3,), "y": (3,)}),
+    ("maximum(x, y)*minimum(x, 0.5)", {"x": (), "y": ()}),
+    ("sum(softmax(A, 1)*B) + norm(A@B.T)", {"A": (2, 3), "B": (2, 3)}),
+    ("trace(linalg.inv(A)@B) + logdet(A)", {"A": (2, 2), "B": (2, 2)}),
+    ("sum(cumsum(x, 0)**2) + prod(x) + var(x)*mean(x)", {"x": (3,)}),
+    ("sum(bmm(A, B)**2)", {"A": (2, 2, 3), "B": (2, 3, 2)}),
+    ("x[0]*x[1] + x[-1]**2", {"x": (4,)}),
 ]
 
 
