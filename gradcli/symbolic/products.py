@@ -52,6 +52,7 @@ OF_INVERSES: dict[tuple[str, str], tuple[int, int, int, Rational]] = {
     ("sinh", "atanh"): (1, 1, -1, -HALF), ("cosh", "asinh"): (0, 1, 1, HALF),
     ("cosh", "acosh"): (1, 1, 1, 0), ("cosh", "atanh"): (0, 1, -1, -HALF),
 }  # fmt: skip
+CIRCULAR = frozenset("sin cos sinh cosh".split())
 # The square of a function by another: sin(u)**2 is 1 - cos(u)**2.
 SQUARES = {"sin": ("cos", 1, -1), "cos": ("sin", 1, -1), "cosh": ("sinh", 1, 1)}
 
@@ -550,6 +551,58 @@ def _multiple(word: str, k: int, sine: Product, cosine: Product) -> Product:
     return found
 
 
+def harmonics(p: Polynomial, angle: Any = None) -> Polynomial:
+    """The polynomial with products of sines and cosines as sums: sin(u)*cos(v) by sin(u + v), sin(u - v).
+
+    angle: the only one whose products are written so, if there is one; its odd ones are left.
+    """
+    found: Polynomial = {}
+    waiting = list(p.items())
+    while waiting:
+        m, c = waiting.pop()
+        pair = _pair(m, angle)
+        if pair is None:
+            found = plus(found, {m: c})
+            continue
+        first, second = pair
+        rest = joined(m, ((first, -2),) if first == second else ((first, -1), (second, -1)))
+        (_, a, (u,)), (_, b, (v,)) = entry_of(first), entry_of(second)
+        both = a[:3] + b[:3]
+        for sign in (1, -1):
+            word = ("cos" if a == b else "sin") + a[3:]
+            own = circular(word, add([thawed(u), thawed(v).scaled(sign)]))
+            minus_ = both == "sinsin" and (sign > 0) != (a == "sinh")
+            top, below = fraction(own.scaled(-c * HALF if minus_ else c * HALF))
+            if below.powers:
+                raise TooLarge
+            waiting += times(top, {rest: 1}).items() if top else ()
+    return found
+
+
+def _pair(m: Monomial, angle: Any) -> tuple[int, int] | None:
+    """Two sines or cosines in a monomial, a sine first; None if there are none."""
+    found = [
+        g
+        for g, e in m
+        if word_of(g) in CIRCULAR and e.denominator == 1 and angle in (None, entry_of(g)[2])
+        for _ in range(int(e))
+    ]
+    if len(found) < 2 or (angle is not None and len(found) % 2):
+        return None
+    found = [g for g in found if word_of(g)[3:] == word_of(found[0])[3:]]
+    found.sort(key=lambda g: word_of(g)[:3] == "cos")
+    return (found[0], found[-1]) if len(found) > 1 else None
+
+
+def circular(word: str, p: Product) -> Product:
+    """A sine or cosine of an argument as it is, but for its sign and quarters of a turn."""
+    if not p.number:
+        return Product(0 if word in ODD else 1)
+    if _leads_negative(p):
+        return circular(word, p.scaled(-1)).scaled(-1 if word in ODD else 1)
+    return turned(word, p) or Product(1, {generator("call", word, (p.key,)): 1})
+
+
 # -- other forms ----------------------------------------------------------------------------------
 def conjugated(p: Product) -> Product:
     """The product with denominators multiplied by their conjugates until they hold no root."""
@@ -608,6 +661,12 @@ def multiplied(p: Product, below: bool) -> Product:
             del found.powers[k]
         found = found.times(collected(total).power(e / Fraction(n)))
     return found
+
+
+def harmonic(p: Product) -> Product:
+    """The product with what is above the line as a sum of sines and cosines."""
+    top, rest = fraction(p)
+    return collected(reduced(harmonics(top))).times(rest)
 
 
 def one_denominator(p: Product) -> Product:

@@ -33,6 +33,7 @@ from gradcli.symbolic.products import (
     factored,
     fraction,
     generator,
+    harmonic,
     log,
     multiplied,
     one_denominator,
@@ -95,7 +96,14 @@ def shortest(expression: Expression) -> Expression:
 
 
 def _may_overflow(expression: Expression) -> bool:
-    return any(n.op == "call" and n.data[0] in GROWING for n in order([expression], is_leaf))
+    """Whether it has a function that grows without bound, but for 1/cosh(u), which vanishes."""
+    nodes = order([expression], is_leaf)
+    below = {b for n in nodes if n.op == "product" for b, e in alg.powers_of(n) if _is_negative(e)}
+    return any(n.op == "call" and n.data[0] in GROWING and n not in below for n in nodes)
+
+
+def _is_negative(e: Any) -> bool:
+    return isinstance(e, Number) and e.negative
 
 
 def candidates(expression: Expression) -> Iterator[Expression]:
@@ -294,6 +302,7 @@ def _written(p: Product, writer: Writer) -> Iterator[Expression]:
         lambda p: multiplied(factored(p), False),
         lambda p: multiplied(p, True),
         one_denominator,
+        harmonic,
     ):
         try:
             made = form(p)

@@ -26,6 +26,7 @@ from gradcli.symbolic.polynomials import (
     times,
 )
 from gradcli.symbolic.products import (
+    CIRCULAR,
     HALF,
     ODD,
     Factor,
@@ -37,6 +38,7 @@ from gradcli.symbolic.products import (
     exp,
     factored,
     generator,
+    harmonics,
     reduced,
     thawed,
     turned,
@@ -454,35 +456,14 @@ def _rank(g: int) -> tuple[int, int]:
 
 
 def _doubled(p: Polynomial) -> Iterator[Polynomial]:
-    """The polynomial with the squares and products of sin(u) and cos(u) written by 2*u."""
+    """The polynomial with the products of sines and cosines of an angle, or of all, as sums."""
     if len(p) > MOST_DOUBLED:
         return
-    for s in sorted({g for m in p for g, _ in m}):
-        if word_of(s) not in ("sin", "cos"):
-            continue
-        args = entry_of(s)[2]
-        ((number, own),) = args
-        sine, cosine, twice_sine, twice_cosine = (
-            generator("call", word, key)
-            for key in (args, ((number * 2, own),))
-            for word in ("sin", "cos")
-        )
-        found: Polynomial = {}
-        for m, c in p.items():
-            powers = dict(m)
-            a, b = int(powers.pop(sine, 0)), int(powers.pop(cosine, 0))
-            q: Polynomial = {tuple(sorted(powers.items())): c}
-            if (a + b) % 2 or a + b == 0:
-                found = plus(found, {m: c})
-                continue
-            if a % 2:
-                q = times(q, {((twice_sine, 1),): HALF})
-            for count, sign in ((a // 2, -1), (b // 2, 1)):
-                for _ in range(count):
-                    q = times(q, {UNIT: HALF, ((twice_cosine, 1),): sign * HALF})
-            found = plus(found, q)
-        if found and len(found) <= len(p) and found != p:
-            yield reduced(found)
+    found = {g for m in p for g, _ in m if word_of(g) in CIRCULAR}
+    for angle in dict.fromkeys([*(entry_of(g)[2] for g in sorted(found)), None] if found else ()):
+        made = harmonics(p, angle)
+        if made and len(made) <= len(p) and made != p:
+            yield reduced(made)
 
 
 __all__ = ["Key", "Writer", "joined", "operations"]
