@@ -59,11 +59,11 @@ Read = dict[Expression, Product]
 # (what differs from the plain reading, the functions without which it would be the plain one).
 READINGS: tuple[tuple[dict[str, Any], frozenset[str]], ...] = (
     ({}, frozenset()),
+    ({"normal": True}, frozenset(["erf"])),
     ({"squares": ("sin", "cosh")}, SINES),
     ({"conjugates": True}, SINES | {"sqrt"}),
     ({"tangents": False, "multiples": False}, CIRCULAR),
     ({"exponentials": True}, EXPONENTIAL),
-    ({"normal": True}, frozenset(["erf"])),
     ({"sums": True}, frozenset(["sum"])),
 )
 PLAIN = {
@@ -92,7 +92,8 @@ def shortest(expression: Expression) -> Expression:
         shorter = [c for c in shorter if not _may_overflow(c)]
     shorter.sort(key=lambda c: (operations(c), len(to_text(c))))
     check = Check(expression)
-    return next((c for c in shorter if check.accepts(c)), expression)
+    best = next((c for c in shorter if check.accepts(c)), expression)
+    return shortest(best) if 2 * operations(best) < least else best  # then more readings are tried
 
 
 def _may_overflow(expression: Expression) -> bool:

@@ -187,19 +187,24 @@ class Writer:
             yield self.product(rest.times(double.scaled(HALF).power(least)))
 
     def _halves(self, p: Product, k: Key) -> Iterator[Expression]:
-        """1 - cos(2*u) as 2*sin(u)**2, 1 + cos(2*u) as 2*cos(u)**2."""
+        """1 - cos(2*u) as 2*sin(u)**2, 1 + cos(2*u) as 2*cos(u)**2, 1 - ndtr(u) as ndtr(-u)."""
         (first, a), (second, b) = sorted(k)
         n = p.powers[k]
         if first or n.denominator > 1 or abs(a) != abs(b) or len(second) > 1:
             return
         ((g, e),) = second
-        if word_of(g) != "cos" or e != 1:
+        word = word_of(g)
+        if e != 1 or not (word == "cos" or (word == "special.ndtr" and a == -b)):
             return
         ((number, own),) = entry_of(g)[2]
-        half = generator("call", "cos" if a == b else "sin", ((number * HALF, own),))
+        if word == "cos":
+            half = generator("call", "cos" if a == b else "sin", ((number * HALF, own),))
+            a, e = 2 * a, 2
+        else:
+            half = generator("call", word, ((-number, own),))
         found = Product(p.number, {f: x for f, x in p.powers.items() if f != k})
-        found = found.times(Product(2 * a).power(n))
-        found.put(half, 2 * n)
+        found = found.times(Product(a).power(n))
+        found.put(half, e * n)
         yield self._plain(found.number, found.powers)
 
     def _signs(self, p: Product, k: Factor) -> Iterator[Expression]:
