@@ -32,6 +32,7 @@ from gradcli.symbolic.polynomials import (
     quotient,
     raised,
     small,
+    square_root,
     times,
 )
 
@@ -172,6 +173,8 @@ class Product:
                 found.put(k, e * n)
             elif e % 2 == 0:  # sqrt(u**2) is abs(u)
                 found.put(absolute(k), e * n)
+            elif not isinstance(k, int) and len(k) > 2 and (root := square_root(dict(k))):
+                found.put(absolute(frozenset(root.items())), 2 * e * n)
             else:
                 loose[k] = e
         inside = Product(-1 if self.number < 0 else 1, loose)
@@ -194,7 +197,9 @@ def thawed(key: Frozen) -> Product:
 
 
 def positive(k: Factor) -> bool:
-    """Whether a factor is positive wherever it is real."""
+    """Whether a factor is positive wherever it is real and not zero."""
+    if not isinstance(k, int):
+        return all(c > 0 and all(e % 2 == 0 or positive(g) for g, e in m) for m, c in k)
     entry = entry_of(k)
     return entry[0] in ("prime", "exp", "pi") or word_of(k) in POSITIVE
 
@@ -661,6 +666,15 @@ def multiplied(p: Product, below: bool) -> Product:
             del found.powers[k]
         found = found.times(collected(total).power(e / Fraction(n)))
     return found
+
+
+def raised_roots(p: Product) -> Product:
+    """The product with its roots above the line: 1/(u*sqrt(v)) is sqrt(v)/(u*v)."""
+    for k, e in list(p.powers.items()):
+        if entry_of(k)[0] == "root" and e < 0:
+            p = p.times(thawed(entry_of(k)[1]).power(e // 1))
+            p.put(k, -(e // 1))
+    return p
 
 
 def harmonic(p: Product) -> Product:

@@ -37,6 +37,7 @@ from gradcli.symbolic.products import (
     log,
     multiplied,
     one_denominator,
+    raised_roots,
     reading,
     shifted_roots,
     terms_of,
@@ -299,6 +300,7 @@ def _written(p: Product, writer: Writer) -> Iterator[Expression]:
     for form in (
         factored,
         lambda p: shifted_roots(factored(p)),
+        lambda p: multiplied(raised_roots(factored(p)), True),
         lambda p: multiplied(factored(p), True),
         lambda p: multiplied(factored(p), False),
         lambda p: multiplied(p, True),
