@@ -42,7 +42,15 @@ from gradcli.symbolic.products import (
     shifted_roots,
     terms_of,
 )
-from gradcli.symbolic.shortest_form import GROWING, Writer, operations
+from gradcli.symbolic.shortest_form import (
+    GROWING,
+    Writer,
+    cost,
+    decimals,
+    exponents,
+    numbers,
+    operations,
+)
 
 BUDGET = 8_000
 MOST_WRITTEN = 500  # pieces, over all readings; then no further one is tried
@@ -87,11 +95,12 @@ def shortest(expression: Expression) -> Expression:
     least = operations(expression)
     if least <= SHORT:
         return expression
-    found = {c: None for c in candidates(expression) if c.shape == expression.shape}
-    shorter = [c for c in found if operations(c) < least]
+    given = decimals(expression)
+    found = {c: cost(c, given) for c in candidates(expression, given) if c.shape == expression.shape}
+    shorter = [c for c, n in found.items() if n < least]
     if not _may_overflow(expression):
         shorter = [c for c in shorter if not _may_overflow(c)]
-    shorter.sort(key=lambda c: (operations(c), len(to_text(c))))
+    shorter.sort(key=lambda c: (found[c], len(to_text(c))))
     check = Check(expression)
     best = next((c for c in shorter if check.accepts(c)), expression)
     return shortest(best) if 2 * operations(best) < least else best  # then more readings are tried
@@ -108,22 +117,24 @@ def _is_negative(e: Any) -> bool:
     return isinstance(e, Number) and e.negative
 
 
-def candidates(expression: Expression) -> Iterator[Expression]:
-    """Forms of the expression, of which the check has yet to say whether they are equal."""
+def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Expression]:
+    """Forms of the expression, of which the check has yet to say whether they are equal.
+
+    given: its decimals.
+    """
     nodes = order([alg.one, expression], _is_closed)
     closed = [n for n in nodes if _is_closed(n) and not is_leaf(n)]
     within = order([alg.one, *(a for n in closed for a in n.args)], is_leaf)
     words = {n.data[0] for n in nodes if n.op == "call"}
-    numbers = [n for node in {*nodes, *within} for n in _numbers(node)]
-    if not all(n.exact for n in numbers):
+    if not all(n.exact for node in {*nodes, *within} for n in numbers(node)):
         return
-    if any(e.integer is None for node in nodes for e in _exponents(node)):
+    if any(e.integer is None for node in nodes for e in exponents(node)):
         words.add("sqrt")
     sums = (s for n in nodes for s in _powers(n) if s.op == "sum" and s.plain)
     whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
     if whole:
         words.add("sum")
-    writer = Writer(any(n.decimal for n in numbers), _may_overflow(expression))
+    writer = Writer(given, _may_overflow(expression))
     reading.clear()
     try:
         _set(INSIDE)
@@ -165,7 +176,8 @@ def _forms(
         return
     if terms:
         yield _outside(terms, writer, _common)
-        yield _grouped(terms, writer)
+        yield _grouped(terms, writer, True)
+        yield _grouped(terms, writer, False)
     yield from _written(_read(expression, made, inside), writer)
 
 
@@ -187,18 +199,6 @@ def _powers(node: Expression) -> list[Expression]:
     if node.op != "product":
         return []
     return [b for b, e in zip(node.args, node.data[1], strict=True) if e != ONE]
-
-
-def _numbers(node: Expression) -> list[Number]:
-    if node.op == "number":
-        return [node.data]
-    if node.op == "sum":
-        return [*node.data[0], node.data[1]]
-    return [node.data[0], *_exponents(node)] if node.op == "product" else []
-
-
-def _exponents(node: Expression) -> list[Number]:
-    return [e for e in node.data[1] if isinstance(e, Number)] if node.op == "product" else []
 
 
 def _terms(total: Expression) -> list[tuple[Expression, Number]]:
@@ -231,16 +231,13 @@ def read(nodes: list[Expression], whole: set[Expression], inside: Read) -> Read:
     return made
 
 
-def _grouped(terms: list[Product], writer: Writer) -> Expression:
-    """The terms, those with a common denominator as one."""
+def _grouped(terms: list[Product], writer: Writer, below: bool) -> Expression:
+    """The terms, those with the same sums below the line, or above and below it, as one."""
     groups: dict[Any, list[Product]] = {}
     for t in terms:
-        below = min(
-            (k for k, e in t.powers.items() if not isinstance(k, int) and e < 0),
-            default=0,
-            key=hash,
-        )
-        groups.setdefault(below, []).append(t)
+        sums = [(k, e) for k, e in t.powers.items() if not isinstance(k, int) and (e < 0 or not below)]
+        own = min((k for k, _ in sums), default=0, key=hash) if below else frozenset(sums)
+        groups.setdefault(own, []).append(t)
     return alg.combine((writer.product(add(g)), ONE) for g in groups.values())
 
 

@@ -48,6 +48,7 @@ from gradcli.symbolic.products import (
 GROWING = frozenset("exp sinh cosh".split())
 MOST_GROUPED = 30  # terms of a sum that is searched for common factors
 MOST_DOUBLED = 12  # terms of a sum that is tried with double angles
+LONG = 3  # letters of a number that is short
 Pairs = list[tuple[Expression, Any]]
 
 _counts: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
@@ -111,14 +112,47 @@ def _scaled(term: Expression, c: Number) -> int:
     return found + max(above - 1, 0) + below
 
 
+def numbers(node: Expression) -> list[Number]:
+    """The coefficients and exponents of a sum or product, and a number itself."""
+    if node.op == "number":
+        return [node.data]
+    if node.op == "sum":
+        return [*node.data[0], node.data[1]]
+    return [node.data[0], *exponents(node)] if node.op == "product" else []
+
+
+def exponents(node: Expression) -> list[Number]:
+    """The exponents that are numbers."""
+    return [e for e in node.data[1] if isinstance(e, Number)] if node.op == "product" else []
+
+
+def decimals(expression: Expression) -> frozenset[Number]:
+    """The decimals that are in an expression, without their signs."""
+    found = (abs_(n) for node in order([expression]) for n in numbers(node) if n.decimal)
+    return frozenset(found)
+
+
+def cost(expression: Expression, given: frozenset[Number]) -> int:
+    """Its operations; beside given decimals, each long number that is none of these counts as one."""
+    found = operations(expression)
+    if given:
+        own = {abs_(n) for node in order([expression]) for n in numbers(node)} - given
+        found += sum(len(repr(n.python())) > LONG for n in own)
+    return found
+
+
+def _is_short(n: Rational, known: set[Fraction]) -> bool:
+    return abs(n) in known or len(repr(Number(abs(Fraction(n))).python())) <= LONG
+
+
 class Writer:
     """Writes products, each once.
 
-    decimals: whether the given formula has them. growing: whether it has functions that may overflow.
+    given: the decimals of the formula. growing: whether it has functions that may overflow.
     """
 
-    def __init__(self, decimals: bool, growing: bool) -> None:
-        self.decimals, self.growing = decimals, growing
+    def __init__(self, given: frozenset[Number], growing: bool) -> None:
+        self.given, self.decimals, self.growing = given, bool(given), growing
         self.made: dict[Any, Expression] = {}
 
     def number(self, n: Rational) -> Number:
@@ -137,8 +171,12 @@ class Writer:
     def _shortest(self, key: Any, forms: Callable[[], Iterator[Expression]]) -> Expression:
         found = self.made.get(key)
         if found is None:
-            found = self.made[key] = min(forms(), key=operations)
+            found = self.made[key] = min(forms(), key=self.cost)
         return found
+
+    def cost(self, expression: Expression) -> int:
+        """How long an expression is."""
+        return cost(expression, self.given)
 
     # -- products -------------------------------------------------------------------------------
     def _products(self, p: Product) -> Iterator[Expression]:
@@ -284,6 +322,10 @@ class Writer:
             own_size = self.product(inside)
             pairs.append((call("abs", [own_size], own_size.shape), Number.of(e)))
         for k, e in powers.items():
+            factor = self._given_scale(k) if e.denominator == 1 else 1
+            if factor != 1:
+                number /= factor ** int(e)
+                k = frozenset((m, c * factor) for m, c in k)  # type: ignore[union-attr]
             base = self._factor(k)
             if not isinstance(k, int) and e.denominator == 1:  # the sign with fewer operations
                 other = self._factor(minus(k))
@@ -298,6 +340,14 @@ class Writer:
                     base, number = other, -number
             pairs.append((base, Number.of(e)))
         return alg.collected(self.number(number), pairs)
+
+    def _given_scale(self, k: Factor) -> Rational:
+        """The number by which a polynomial has the most of the given decimals for coefficients."""
+        if isinstance(k, int) or not self.given:
+            return 1
+        known = {n.value for n in self.given}
+        scales = [1, *(n / abs(c) for n in known for _, c in k)]
+        return min(scales, key=lambda s: sum(not _is_short(c * s, known) for _, c in k))
 
     def _exponentials(self, powers: dict[Factor, Rational], pairs: Pairs) -> int:
         """Take the factors that are exponentials out of `powers` into `pairs`; their sign.
@@ -471,4 +521,4 @@ def _doubled(p: Polynomial) -> Iterator[Polynomial]:
             yield reduced(made)
 
 
-__all__ = ["Key", "Writer", "joined", "operations"]
+__all__ = ["Key", "Writer", "cost", "decimals", "joined", "operations"]
