@@ -176,8 +176,11 @@ def _forms(
         return
     if terms:
         yield _outside(terms, writer, _common)
-        yield _grouped(terms, writer, True)
-        yield _grouped(terms, writer, False)
+        for below in (True, False):
+            groups = _grouped(terms, below)
+            if 1 < len(groups) < len(terms):
+                yield _outside(groups, writer, _common)
+            yield alg.combine((writer.product(g), ONE) for g in groups)
     yield from _written(_read(expression, made, inside), writer)
 
 
@@ -231,14 +234,14 @@ def read(nodes: list[Expression], whole: set[Expression], inside: Read) -> Read:
     return made
 
 
-def _grouped(terms: list[Product], writer: Writer, below: bool) -> Expression:
+def _grouped(terms: list[Product], below: bool) -> list[Product]:
     """The terms, those with the same sums below the line, or above and below it, as one."""
     groups: dict[Any, list[Product]] = {}
     for t in terms:
         sums = [(k, e) for k, e in t.powers.items() if not isinstance(k, int) and (e < 0 or not below)]
         own = min((k for k, _ in sums), default=0, key=hash) if below else frozenset(sums)
         groups.setdefault(own, []).append(t)
-    return alg.combine((writer.product(add(g)), ONE) for g in groups.values())
+    return [add(g) for g in groups.values()]
 
 
 def _outside(

@@ -280,12 +280,13 @@ class Writer:
             return
         a, first, _, u = growth
         ratio = exp(u)
-        g, e = next(iter(ratio.powers.items()))
-        j = min(max(p.powers.get(g, 0) / Fraction(e), Fraction(0)), n)
+        found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
+        found = found.times(Product(a, first).power(-n))
+        own = [found.powers.get(g, 0) / Fraction(e) for g, e in ratio.powers.items()]
+        j = min(max(min(own), Fraction(0)), n)
         if j.denominator > 1:
             return
-        found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
-        found = found.times(Product(a, first).power(-n)).times(ratio.power(-j))
+        found = found.times(ratio.power(-j))
         for sign, power in ((1, j), (-1, n - j)):
             found.put(generator("call", "sigmoid", (u.scaled(sign).key,)), power)
         yield self._plain(found.number, found.powers)
