@@ -70,8 +70,8 @@ READINGS: tuple[tuple[dict[str, Any], frozenset[str]], ...] = (
     ({}, frozenset()),
     ({"normal": True}, frozenset(["erf"])),
     ({"squares": ("sin", "cosh")}, SINES),
-    ({"conjugates": True}, SINES | {"sqrt"}),
     ({"tangents": False, "multiples": False}, CIRCULAR),
+    ({"conjugates": True}, SINES | {"sqrt"}),
     ({"exponentials": True}, EXPONENTIAL),
     ({"sums": True}, frozenset(["sum"])),
 )

@@ -39,6 +39,7 @@ from gradcli.symbolic.products import (
     factored,
     generator,
     harmonics,
+    positive,
     reduced,
     thawed,
     turned,
@@ -298,21 +299,7 @@ class Writer:
         pairs: Pairs = [] if inner is None else [(inner, ONE)]
         powers = dict(own)
         number *= self._exponentials(powers, pairs)
-        roots: dict[Rational, int] = {}
-        for k, e in list(powers.items()):
-            if entry_of(k)[0] == "prime":
-                roots[e] = roots.get(e, 1) * entry_of(k)[1]
-                del powers[k]
-        for e, n in roots.items():  # sqrt(2)*sqrt(u) is sqrt(2*u)
-            beside = [k for k, x in powers.items() if x == e]
-            base = constant(n)
-            if beside:
-                k = min(beside, key=lambda k: entry_of(k)[0] == "sum")
-                del powers[k]
-                entry = entry_of(k)
-                inside = thawed(entry[1]) if entry[0] == "root" else Product(1, {k: 1})
-                base = self.product(inside.scaled(n))
-            pairs.append((base, Number.of(e)))
+        self._roots(powers, pairs)
         sizes: dict[Rational, Product] = {}
         for k, e in list(powers.items()):
             if word_of(k) == "abs":  # abs(u)*abs(v) is abs(u*v)
@@ -340,7 +327,34 @@ class Writer:
                 if operations(other) <= operations(base):
                     base, number = other, -number
             pairs.append((base, Number.of(e)))
+        if any(b.op == "number" and e == ONE for b, e in pairs):  # what was whole, and cancelled
+            return alg.product(pairs, self.number(number))
         return alg.collected(self.number(number), pairs)
+
+    def _roots(self, powers: dict[Factor, Rational], pairs: Pairs) -> None:
+        """Move roots from `powers` into `pairs`, joined: sqrt(2)*sqrt(u) is sqrt(2*u).
+
+        One alone of what is joined may be negative.
+        """
+        groups: dict[Rational, list[Factor]] = {}
+        for k, e in powers.items():
+            if e.denominator > 1:
+                groups.setdefault(e, []).append(k)
+        for e, own in groups.items():
+            sure = [k for k in own if positive(k)]
+            loose = [k for k in own if k not in sure]
+            loose = [min(loose, key=lambda k: entry_of(k)[0] == "sum")] if loose else []
+            if not any(entry_of(k)[0] == "prime" for k in sure) and len([*sure, *loose]) < 2:
+                continue
+            base = Product()
+            for k in [*sure, *loose]:
+                del powers[k]
+                kind, *rest = entry_of(k)
+                if kind == "prime":
+                    base.number *= rest[0]
+                else:
+                    base = base.times(thawed(rest[0]) if kind == "root" else Product(1, {k: 1}))
+            pairs.append((self.product(base), Number.of(e)))
 
     def _given_scale(self, k: Factor) -> Rational:
         """The number by which a polynomial has the most of the given decimals for coefficients."""
