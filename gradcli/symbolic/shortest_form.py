@@ -49,6 +49,7 @@ from gradcli.symbolic.products import (
 GROWING = frozenset("exp sinh cosh".split())
 MOST_GROUPED = 30  # terms of a sum that is searched for common factors
 MOST_DOUBLED = 12  # terms of a sum that is tried with double angles
+MOST_MADE = 600  # pieces, in one reading; then sums are written as they are
 LONG = 3  # letters of a number that is short
 Pairs = list[tuple[Expression, Any]]
 
@@ -463,7 +464,7 @@ class Writer:
         """The terms, with common factors taken out of groups of them where that is shorter."""
         ordered = sorted(p.items(), key=lambda x: _place(x[0]))
         flat = [(self._term(m), self.number(c)) for m, c in ordered]
-        if not 2 < len(p) <= MOST_GROUPED:
+        if not 2 < len(p) <= MOST_GROUPED or len(self.made) > MOST_MADE:
             return flat
         exponents: dict[int, list[Rational]] = {}
         for m in p:
