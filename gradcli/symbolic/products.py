@@ -53,6 +53,7 @@ OF_INVERSES: dict[tuple[str, str], tuple[int, int, int, Rational]] = {
     ("sinh", "atanh"): (1, 1, -1, -HALF), ("cosh", "asinh"): (0, 1, 1, HALF),
     ("cosh", "acosh"): (1, 1, 1, 0), ("cosh", "atanh"): (0, 1, -1, -HALF),
 }  # fmt: skip
+COMPLEMENTS = frozenset("sigmoid special.ndtr".split())  # 1 - f(u) is f(-u)
 CIRCULAR = frozenset("sin cos sinh cosh".split())
 # The square of a function by another: sin(u)**2 is 1 - cos(u)**2.
 SQUARES = {"sin": ("cos", 1, -1), "cos": ("sin", 1, -1), "cosh": ("sinh", 1, 1)}
@@ -67,6 +68,7 @@ class Reading(threading.local):
     erf is read by the normal distribution function.
     sums: whether sums that occur more than once stay whole.
     units: the largest common measure of the multiples of each argument of a sine or cosine.
+    beats: products of two sines or cosines as sums.
     """
 
     squares: tuple[str, ...] = ("cos", "cosh")
@@ -81,6 +83,7 @@ class Reading(threading.local):
         self.table: list[tuple[Any, ...]] = []
         self.places: dict[tuple[Any, ...], int] = {}
         self.units: dict[Any, Rational] = {}
+        self.beats: dict[tuple[int, int], Polynomial] = {}
         self.factors: dict[Key, dict[Key, int]] = {}
 
 
@@ -461,6 +464,8 @@ def applied(word: str, args: list[Product]) -> Product:
         if _leads_negative(p):
             found = applied(word, [p.scaled(-1)])
             return found.scaled(-1) if word in ODD else found
+    if word == "sigmoid" and _leads_negative(p):
+        return add([Product(1), applied(word, [p.scaled(-1)]).scaled(-1)])
     if reading.normal and word == "erf":
         root = Product(1, {generator("prime", 2): HALF})
         return add([applied("special.ndtr", [p.times(root)]).scaled(2), Product(-1)])
@@ -571,16 +576,25 @@ def harmonics(p: Polynomial, angle: Any = None) -> Polynomial:
             continue
         first, second = pair
         rest = joined(m, ((first, -2),) if first == second else ((first, -1), (second, -1)))
-        (_, a, (u,)), (_, b, (v,)) = entry_of(first), entry_of(second)
-        both = a[:3] + b[:3]
-        for sign in (1, -1):
-            word = ("cos" if a == b else "sin") + a[3:]
-            own = circular(word, add([thawed(u), thawed(v).scaled(sign)]))
-            minus_ = both == "sinsin" and (sign > 0) != (a == "sinh")
-            top, below = fraction(own.scaled(-c * HALF if minus_ else c * HALF))
-            if below.powers:
-                raise TooLarge
-            waiting += times(top, {rest: 1}).items() if top else ()
+        if pair not in reading.beats:
+            reading.beats[pair] = _beats(first, second)
+        waiting += times(reading.beats[pair], {rest: c}).items()
+    return found
+
+
+def _beats(first: int, second: int) -> Polynomial:
+    """The product of two sines or cosines, a sine first, as a sum."""
+    (_, a, (u,)), (_, b, (v,)) = entry_of(first), entry_of(second)
+    found: Polynomial = {}
+    for sign in (1, -1):
+        own = circular(
+            ("cos" if a == b else "sin") + a[3:], add([thawed(u), thawed(v).scaled(sign)])
+        )
+        less = a[:3] == b[:3] == "sin" and (sign > 0) != (a == "sinh")
+        top, below = fraction(own.scaled(-HALF if less else HALF))
+        if below.powers:
+            raise TooLarge
+        found = plus(found, top)
     return found
 
 

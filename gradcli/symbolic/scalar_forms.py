@@ -12,7 +12,7 @@ from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.exact_check import Check, is_leaf
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expression_text import to_text
-from gradcli.symbolic.expressions import Expression, order
+from gradcli.symbolic.expressions import Expression, is_call, order
 from gradcli.symbolic.polynomials import (
     Monomial,
     Rational,
@@ -53,7 +53,7 @@ from gradcli.symbolic.shortest_form import (
 )
 
 BUDGET = 8_000
-MOST_WRITTEN = 500  # pieces, over all readings; then no further one is tried
+MOST_WRITTEN = 1_000  # pieces, over all readings; then no further one is tried
 SHORT = 1  # operations of an expression that is short enough
 HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
@@ -96,7 +96,9 @@ def shortest(expression: Expression) -> Expression:
     if least <= SHORT:
         return expression
     given = decimals(expression)
-    found = {c: cost(c, given) for c in candidates(expression, given) if c.shape == expression.shape}
+    found = {
+        c: cost(c, given) for c in candidates(expression, given) if c.shape == expression.shape
+    }
     shorter = [c for c, n in found.items() if n < least]
     if not _may_overflow(expression):
         shorter = [c for c in shorter if not _may_overflow(c)]
@@ -109,12 +111,9 @@ def shortest(expression: Expression) -> Expression:
 def _may_overflow(expression: Expression) -> bool:
     """Whether it has a function that grows without bound, but for 1/cosh(u), which vanishes."""
     nodes = order([expression], is_leaf)
-    below = {b for n in nodes if n.op == "product" for b, e in alg.powers_of(n) if _is_negative(e)}
+    powers = (power for n in nodes if n.op == "product" for power in alg.powers_of(n))
+    below = {b for b, e in powers if is_call(b, "cosh") and isinstance(e, Number) and e.negative}
     return any(n.op == "call" and n.data[0] in GROWING and n not in below for n in nodes)
-
-
-def _is_negative(e: Any) -> bool:
-    return isinstance(e, Number) and e.negative
 
 
 def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Expression]:
@@ -194,7 +193,7 @@ def _set(options: dict[str, Any]) -> None:
     for option, value in options.items():
         setattr(reading, option, value)
     budget.left = BUDGET
-    reading.units = {}
+    reading.units, reading.beats = {}, {}
 
 
 def _powers(node: Expression) -> list[Expression]:
@@ -238,7 +237,9 @@ def _grouped(terms: list[Product], below: bool) -> list[Product]:
     """The terms, those with the same sums below the line, or above and below it, as one."""
     groups: dict[Any, list[Product]] = {}
     for t in terms:
-        sums = [(k, e) for k, e in t.powers.items() if not isinstance(k, int) and (e < 0 or not below)]
+        sums = [
+            (k, e) for k, e in t.powers.items() if not isinstance(k, int) and (e < 0 or not below)
+        ]
         own = min((k for k, _ in sums), default=0, key=hash) if below else frozenset(sums)
         groups.setdefault(own, []).append(t)
     return [add(g) for g in groups.values()]

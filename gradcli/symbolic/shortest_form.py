@@ -27,6 +27,7 @@ from gradcli.symbolic.polynomials import (
 )
 from gradcli.symbolic.products import (
     CIRCULAR,
+    COMPLEMENTS,
     HALF,
     ODD,
     Factor,
@@ -48,6 +49,7 @@ from gradcli.symbolic.products import (
 
 GROWING = frozenset("exp sinh cosh".split())
 MOST_GROUPED = 30  # terms of a sum that is searched for common factors
+HIGHEST_BENT = 4  # degree in sines and cosines of such a sum
 MOST_DOUBLED = 12  # terms of a sum that is tried with double angles
 MOST_MADE = 600  # pieces, in one reading; then sums are written as they are
 LONG = 3  # letters of a number that is short
@@ -227,14 +229,14 @@ class Writer:
             yield self.product(rest.times(double.scaled(HALF).power(least)))
 
     def _halves(self, p: Product, k: Key) -> Iterator[Expression]:
-        """1 - cos(2*u) as 2*sin(u)**2, 1 + cos(2*u) as 2*cos(u)**2, 1 - ndtr(u) as ndtr(-u)."""
+        """1 - cos(2*u) as 2*sin(u)**2, 1 + cos(2*u) as 2*cos(u)**2, 1 - sigmoid(u) as sigmoid(-u)."""
         (first, a), (second, b) = sorted(k)
         n = p.powers[k]
         if first or n.denominator > 1 or abs(a) != abs(b) or len(second) > 1:
             return
         ((g, e),) = second
         word = word_of(g)
-        if e != 1 or not (word == "cos" or (word == "special.ndtr" and a == -b)):
+        if e != 1 or not (word == "cos" or (word in COMPLEMENTS and a == -b)):
             return
         ((number, own),) = entry_of(g)[2]
         if word == "cos":
@@ -530,7 +532,10 @@ def _doubled(p: Polynomial) -> Iterator[Polynomial]:
     """The polynomial with the products of sines and cosines of an angle, or of all, as sums."""
     if len(p) > MOST_DOUBLED:
         return
-    found = {g for m in p for g, _ in m if word_of(g) in CIRCULAR}
+    bent = [[(g, e) for g, e in m if word_of(g) in CIRCULAR] for m in p]
+    if max(sum(e for _, e in own) for own in bent) > HIGHEST_BENT:
+        return
+    found = {g for own in bent for g, _ in own}
     for angle in dict.fromkeys([*(entry_of(g)[2] for g in sorted(found)), None] if found else ()):
         made = harmonics(p, angle)
         if made and len(made) <= len(p) and made != p:
