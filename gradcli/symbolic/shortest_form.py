@@ -20,9 +20,13 @@ from gradcli.symbolic.polynomials import (
     Polynomial,
     Rational,
     TooLarge,
+    by,
+    generators,
     joined,
     minus,
     plus,
+    raised,
+    small,
     times,
 )
 from gradcli.symbolic.products import (
@@ -50,6 +54,7 @@ from gradcli.symbolic.products import (
 GROWING = frozenset("exp sinh cosh".split())
 MOST_GROUPED = 30  # terms of a sum that is searched for common factors
 HIGHEST_BENT = 4  # degree in sines and cosines of such a sum
+MOST_COMPLETED = 60  # terms of a sum that is tried by g + c for a generator g
 MOST_DOUBLED = 12  # terms of a sum that is tried with double angles
 MOST_MADE = 600  # pieces, in one reading; then sums are written as they are
 LONG = 3  # letters of a number that is short
@@ -364,7 +369,7 @@ class Writer:
         if isinstance(k, int) or not self.given:
             return 1
         known = {n.value for n in self.given}
-        scales = [1, *(n / abs(c) for n in known for _, c in k)]
+        scales: list[Rational] = [1, *(n / abs(c) for n in known for _, c in k)]
         return min(scales, key=lambda s: sum(not _is_short(c * s, known) for _, c in k))
 
     def _exponentials(self, powers: dict[Factor, Rational], pairs: Pairs) -> int:
@@ -459,7 +464,7 @@ class Writer:
         return min(reversed(forms), key=operations)
 
     def _polynomials(self, p: Polynomial) -> Iterator[Expression]:
-        for form in (p, *_doubled(p)):
+        for form in (p, *_doubled(p), *_completed(p)):
             yield alg.combine(self._terms(form))
 
     def _terms(self, p: Polynomial) -> list[tuple[Expression, Number]]:
@@ -526,6 +531,27 @@ def _place(m: Monomial) -> tuple[bool, list[tuple[int, int, Rational]]]:
 def _rank(g: int) -> tuple[int, int]:
     entry = entry_of(g)
     return (entry[1].position if entry[0] == "atom" else sys.maxsize), g
+
+
+def _completed(p: Polynomial) -> Iterator[Polynomial]:
+    """The polynomial by g + c, where that has fewer terms: log(x)**2 + 2*log(x) + 1 + x is (log(x) + 1)**2 + x."""
+    if not 3 < len(p) <= MOST_COMPLETED:
+        return
+    for g in sorted(generators(p)):
+        rows = by(p, g)
+        n = max(rows)
+        if n < 2 or n not in rows or any(e.denominator > 1 or e < 0 for e in rows):
+            continue
+        m, a = next(iter(rows[n].items()))
+        c = small(Fraction(rows.get(n - 1, {}).get(m, 0)) / (n * a))
+        if not c or plus(rows.get(n - 1, {}), rows[n], -n * c):
+            continue
+        whole = generator("base", frozenset({((g, 1),): 1, UNIT: c}.items()))
+        found: Polynomial = {}
+        for e, row in rows.items():
+            found = plus(found, times(row, raised({((whole, 1),): 1, UNIT: -c}, int(e))))
+        if len(found) < len(p):
+            yield found
 
 
 def _doubled(p: Polynomial) -> Iterator[Polynomial]:
