@@ -534,7 +534,7 @@ def _rank(g: int) -> tuple[int, int]:
 
 
 def _completed(p: Polynomial) -> Iterator[Polynomial]:
-    """The polynomial by g + c, where that has fewer terms: log(x)**2 + 2*log(x) + 1 + x is (log(x) + 1)**2 + x."""
+    """The polynomial by g + c, where that has fewer terms: x**2 + 2*x + 1 + y is (x + 1)**2 + y."""
     if not 3 < len(p) <= MOST_COMPLETED:
         return
     for g in sorted(generators(p)):
