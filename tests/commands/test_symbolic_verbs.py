@@ -116,6 +116,7 @@ def test_diff(argv: list[str], expected: list[str]) -> None:
         (["log(x**3)", "--assume", "x > 0", "--format", "latex"],
          [r"3 \log\left(x\right)"]),
         (["x@A.T@y", "--assume", "A symmetric"], ["x@A@y"]),
+        (["A.T + A", "--assume", "A symmetric"], ["2*A"]),  # so it is square
         (["sqrt(x**2)"], ["abs(x)"]),
         (["abs(x*y)/abs(y)"], ["abs(x)"]),
         (["cos(x - 3*pi/2) + sin(5*pi/6)"], ["1/2 - sin(x)"]),
@@ -206,6 +207,9 @@ def test_json() -> None:
         (["f(x)", "--format", "python"], "f is not known: a program cannot call it"),
         (["y = x\nwhile y < 100:\n    y = y*2\ny"], "which way the program goes depends"),
         (["sinn(x)"], "did you mean `sin` or `sign`?"),
+        (["D[Sin[x],x]"], 'gradcli diff "sin(x)" --wrt x'),
+        (["curl([y, -x])"], 'gradcli diff "[y, -x]" --operator curl'),
+        (["div([x**2, x*y])"], 'gradcli diff "[x**2, x*y]" --operator div'),
         (["x*y", "--along", "1,2,3"], "3 parts, and there are 2 variables"),
         (["x*y", "--operator", "div"], "needs a field of 2 components; this one has shape ()"),
     ],

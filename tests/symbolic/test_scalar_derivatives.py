@@ -30,7 +30,7 @@ def rows(file: Path) -> list[list[str]]:
 
 def variables(formula: str) -> list[str]:
     """The variables of a formula."""
-    found = re.findall(r"[A-Za-z_]\w*(?![\w(])", formula)
+    found = re.findall(r"[A-Za-z_]\w*(?![\w(.])", formula)
     return list(dict.fromkeys(n for n in found if n != "pi"))
 
 
@@ -80,3 +80,25 @@ def test_continued_fractions_stay_nested() -> None:
     for _ in range(20):
         formula = f"x + 1/({formula})"
     assert len(printed(formula, "x")) <= 1759  # SymPy's
+
+
+@pytest.mark.parametrize(
+    ("formula", "by", "expected"),
+    [
+        ("sin(a - b)/sin(a + b)", "a", "sin(2*b)/sin(a + b)**2"),
+        ("sin(x)**2*cos(x)**2", "x", "sin(4*x)/2"),
+        ("2*atan(tanh(x/2))", "x", "1/cosh(x)"),
+        ("asin(2*x/(1 + x**2))", "x", "2*abs(x**2 - 1)/(1 - x**4)"),
+        ("sqrt((1 - x)/(1 + x))", "x", "sqrt((1 - x)/(x + 1))/(x**2 - 1)"),
+        ("0.0821*x/(4.5 - 0.0318*x)", "x", "0.36945/(0.0318*x - 4.5)**2"),  # the given decimals
+    ],
+)
+def test_identities_are_found(formula: str, by: str, expected: str) -> None:
+    assert printed(formula, by) == expected
+
+
+def test_the_greeks_of_an_option() -> None:
+    d = "(log(S/K) + (r {} s**2/2)*T)/(s*sqrt(T))"
+    price = f"S*special.ndtr({d.format('+')}) - K*exp(-r*T)*special.ndtr({d.format('-')})"
+    assert printed(price, "S") == "special.ndtr((2*r*T + s**2*T + 2*log(S/K))/(2*s*sqrt(T)))"
+    assert [operations(printed(price, by)) for by in "KrTs"] == [19, 20, 44, 22]
