@@ -5,7 +5,7 @@ Where they differ, what cancels may have lost the digits: there 80 digits decide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from decimal import Context, Decimal, DecimalException, getcontext, localcontext
 from functools import cache
@@ -164,12 +164,15 @@ def _power(base: Decimal, e: Any, values: dict[Expression, Decimal]) -> Decimal:
 
 
 class Check:
-    """The values of an expression at points where it is real, with which others are compared."""
+    """The values of an expression at points where it is real, with which others are compared.
 
-    def __init__(self, expression: Expression) -> None:
+    signs: those of variables, where they are assumed.
+    """
+
+    def __init__(self, expression: Expression, signs: Mapping[str, int]) -> None:
         nodes = order([expression], is_leaf)
         self.leaves = [n for n in nodes if _is_free(n)]
-        self.expression = expression
+        self.expression, self.signs = expression, signs
         self.known: list[tuple[Decimal, dict[Expression, Decimal]]] = []
         self.most = FEWEST if len(nodes) > LARGE else sum(n for _, _, n in RANGES[:3])
 
@@ -178,7 +181,12 @@ class Check:
         for low, high, count in RANGES:
             for _ in range(count):
                 drawn = map(Decimal, numbers.uniform(low, high, (len(self.leaves),)).tolist())
-                yield dict(zip(self.leaves, drawn, strict=True))
+                yield {n: self._signed(n, d) for n, d in zip(self.leaves, drawn, strict=True)}
+
+    def _signed(self, leaf: Expression, drawn: Decimal) -> Decimal:
+        """A number of the sign that is assumed of a variable."""
+        own = self.signs.get(leaf.data) if leaf.op == "name" else None
+        return drawn if own is None else own * abs(drawn)
 
     def accepts(self, other: Expression) -> bool:
         """Whether another expression has the same values, at no fewer than six points."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from math import gcd, lcm
+from math import gcd, lcm, prod
 from typing import Any
 
 from gradcli.symbolic.polynomials import (
@@ -69,6 +69,7 @@ class Reading(threading.local):
     sums: whether sums that occur more than once stay whole.
     units: the largest common measure of the multiples of each argument of a sine or cosine.
     beats: products of two sines or cosines as sums.
+    signs: those of variables, where they are assumed.
     """
 
     squares: tuple[str, ...] = ("cos", "cosh")
@@ -76,6 +77,7 @@ class Reading(threading.local):
     conjugates = exponentials = normal = sums = False
 
     def __init__(self) -> None:
+        self.signs: Mapping[str, int] = {}
         self.clear()
 
     def clear(self) -> None:
@@ -175,9 +177,9 @@ class Product:
             if positive(k):
                 found.put(k, e * n)
             elif e % 2 == 0:  # sqrt(u**2) is abs(u)
-                found.put(absolute(k), e * n)
+                found = found.times(absolute(k).power(e * n))
             elif not isinstance(k, int) and len(k) > 2 and (root := square_root(dict(k))):
-                found.put(absolute(frozenset(root.items())), 2 * e * n)
+                found = found.times(absolute(frozenset(root.items())).power(2 * e * n))
             else:
                 loose[k] = e
         inside = Product(-1 if self.number < 0 else 1, loose)
@@ -201,17 +203,27 @@ def thawed(key: Frozen) -> Product:
 
 def positive(k: Factor) -> bool:
     """Whether a factor is positive wherever it is real and not zero."""
+    return sign(k) > 0
+
+
+def sign(k: Factor) -> int:
+    """1 or -1 if a factor has this sign wherever it is real and not zero; else 0."""
     if not isinstance(k, int):
-        return all(c > 0 and all(e % 2 == 0 or positive(g) for g, e in m) for m, c in k)
-    entry = entry_of(k)
-    return entry[0] in ("prime", "exp", "pi") or word_of(k) in POSITIVE
+        signs = {prod(sign(g) for g, e in m if e % 2) * (1 if c > 0 else -1) for m, c in k}
+        return signs.pop() if len(signs) == 1 else 0
+    kind, *rest = entry_of(k)
+    if kind == "atom" and rest[0].op == "name":
+        return reading.signs.get(rest[0].data, 0)
+    return int(kind in ("prime", "exp", "pi") or word_of(k) in POSITIVE)
 
 
-def absolute(k: Factor) -> int:
-    """The generator of the absolute value of a factor."""
+def absolute(k: Factor) -> Product:
+    """The absolute value of a factor."""
+    if own := sign(k):
+        return Product(own, {k: 1})
     if not isinstance(k, int) and content(dict(k)) < 0:
         k = minus(k)
-    return generator("call", "abs", (Product(1, {k: 1}).key,))
+    return Product(1, {generator("call", "abs", (Product(1, {k: 1}).key,)): 1})
 
 
 def _inside(k: Factor) -> Factor:
@@ -493,17 +505,19 @@ def applied(word: str, args: list[Product]) -> Product:
     return Product(1, {generator("call", word, tuple(a.key for a in args)): 1})
 
 
-def _sized(p: Product, sign: bool) -> Product:
+def _sized(p: Product, signed: bool) -> Product:
     """The absolute value of a product, or its sign, by factors: that of u is u/abs(u)."""
     found = Product(-p.number if p.number < 0 else p.number)
-    if sign and p.number:
+    if signed and p.number:
         found.number = 1 if p.number > 0 else -1
     for k, e in p.powers.items():
-        if positive(k) or e % 2 != 1:
-            found.put(k, 0 if sign else e)
+        if e % 2 != 1:
+            found.put(k, 0 if signed else e)
+        elif own := sign(k):
+            found = found.times(Product(own, {} if signed else {k: e}))
         else:
-            found.put(absolute(k), -1 if sign else e)
-            found.put(k, int(sign))
+            found = found.times(absolute(k).power(-1 if signed else e))
+            found.put(k, int(signed))
     return found
 
 

@@ -89,13 +89,17 @@ INSIDE: dict[str, Any] = {**PLAIN, "squares": (), "tangents": False, "multiples"
 OPENED = frozenset("exp log abs sign".split())  # the functions whose arguments are factors as well
 
 
-@lru_cache(2048)
 def shortest(expression: Expression) -> Expression:
     """The shortest form found that has the same values; the expression itself if there is none."""
+    return _shortest(expression, alg.signs.get())
+
+
+@lru_cache(2048)
+def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Expression:
     least = operations(expression)
     if least <= SHORT:
         return expression
-    given = decimals(expression)
+    given, reading.signs = decimals(expression), dict(assumed)
     found = {
         c: cost(c, given) for c in candidates(expression, given) if c.shape == expression.shape
     }
@@ -103,7 +107,7 @@ def shortest(expression: Expression) -> Expression:
     if not _may_overflow(expression):
         shorter = [c for c in shorter if not _may_overflow(c)]
     shorter.sort(key=lambda c: (found[c], len(to_text(c))))
-    check = Check(expression)
+    check = Check(expression, reading.signs)
     best = next((c for c in shorter if check.accepts(c)), expression)
     return shortest(best) if 2 * operations(best) < least else best  # then more readings are tried
 

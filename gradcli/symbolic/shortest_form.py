@@ -340,29 +340,31 @@ class Writer:
         return alg.collected(self.number(number), pairs)
 
     def _roots(self, powers: dict[Factor, Rational], pairs: Pairs) -> None:
-        """Move roots from `powers` into `pairs`, joined: sqrt(2)*sqrt(u) is sqrt(2*u).
+        """Move roots from `powers` into `pairs`, joined: sqrt(2)*sqrt(u)/sqrt(v) is sqrt(2*u/v).
 
         One alone of what is joined may be negative.
         """
         groups: dict[Rational, list[Factor]] = {}
         for k, e in powers.items():
             if e.denominator > 1:
-                groups.setdefault(e, []).append(k)
+                groups.setdefault(max(e, -e), []).append(k)
         for e, own in groups.items():
             sure = [k for k in own if positive(k)]
             loose = [k for k in own if k not in sure]
             loose = [min(loose, key=lambda k: entry_of(k)[0] == "sum")] if loose else []
             if not any(entry_of(k)[0] == "prime" for k in sure) and len([*sure, *loose]) < 2:
                 continue
+            above = max(powers[k] for k in [*sure, *loose]) > 0
             base = Product()
             for k in [*sure, *loose]:
-                del powers[k]
+                up = (powers.pop(k) > 0) is above
                 kind, *rest = entry_of(k)
                 if kind == "prime":
-                    base.number *= rest[0]
+                    one = Product(rest[0])
                 else:
-                    base = base.times(thawed(rest[0]) if kind == "root" else Product(1, {k: 1}))
-            pairs.append((self.product(base), Number.of(e)))
+                    one = thawed(rest[0]) if kind == "root" else Product(1, {k: 1})
+                base = base.times(one if up else one.power(-1))
+            pairs.append((self.product(base), Number.of(e if above else -e)))
 
     def _given_scale(self, k: Factor) -> Rational:
         """The number by which a polynomial has the most of the given decimals for coefficients."""

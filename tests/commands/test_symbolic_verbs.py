@@ -117,6 +117,8 @@ def test_diff(argv: list[str], expected: list[str]) -> None:
          [r"3 \log\left(x\right)"]),
         (["x@A.T@y", "--assume", "A symmetric"], ["x@A@y"]),
         (["A.T + A", "--assume", "A symmetric"], ["2*A"]),  # so it is square
+        (["abs(x*y)/x", "--assume", "x > 0"], ["abs(y)"]),
+        (["sqrt(m*g/k)*sqrt(g*k/m)", "--assume", "m > 0, g > 0, k > 0"], ["g"]),
         (["sqrt(x**2)"], ["abs(x)"]),
         (["abs(x*y)/abs(y)"], ["abs(x)"]),
         (["cos(x - 3*pi/2) + sin(5*pi/6)"], ["1/2 - sin(x)"]),
