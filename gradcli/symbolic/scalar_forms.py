@@ -120,14 +120,34 @@ def _may_overflow(expression: Expression) -> bool:
     return any(n.op == "call" and n.data[0] in GROWING and n not in below for n in nodes)
 
 
+def expanded(expression: Expression) -> Expression:
+    """The expression as a sum of products, by exact arithmetic; as it is where that is too much."""
+    nodes, within = _parts(expression)
+    if all(n.exact for node in {*nodes, *within} for n in numbers(node)):
+        writer = Writer(decimals(expression), True)
+        reading.clear()
+        with suppress(*LARGE):
+            _set(INSIDE)
+            inside = read(within, set(), {})
+            _set(INSIDE)
+            whole = read(nodes, set(), inside)[expression]
+            return alg.combine((writer.product(t), ONE) for t in terms_of(whole))
+    return expression
+
+
+def _parts(expression: Expression) -> tuple[list[Expression], list[Expression]]:
+    """(the parts of an expression that are read as factors, the arguments of functions in it)."""
+    nodes = order([alg.one, expression], _is_closed)
+    closed = [n for n in nodes if _is_closed(n) and not is_leaf(n)]
+    return nodes, order([alg.one, *(a for n in closed for a in n.args)], is_leaf)
+
+
 def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Expression]:
     """Forms of the expression, of which the check has yet to say whether they are equal.
 
     given: its decimals.
     """
-    nodes = order([alg.one, expression], _is_closed)
-    closed = [n for n in nodes if _is_closed(n) and not is_leaf(n)]
-    within = order([alg.one, *(a for n in closed for a in n.args)], is_leaf)
+    nodes, within = _parts(expression)
     words = {n.data[0] for n in nodes if n.op == "call"}
     if not all(n.exact for node in {*nodes, *within} for n in numbers(node)):
         return
@@ -333,4 +353,4 @@ def _power_of(g: int, e: Rational) -> Monomial:
     return ((g, e),) if e else ()
 
 
-__all__ = ["shortest"]
+__all__ = ["expanded", "shortest"]
