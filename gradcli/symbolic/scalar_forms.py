@@ -200,10 +200,12 @@ def _forms(
     if terms:
         yield _outside(terms, writer, _common)
         for below in (True, False):
-            groups = _grouped(terms, below)
-            if 1 < len(groups) < len(terms):
-                yield _outside(groups, writer, _common)
-            yield alg.combine((writer.product(g), ONE) for g in groups)
+            with suppress(TooLarge):
+                groups = _grouped(terms, below)
+                if 1 < len(groups) < len(terms):
+                    yield _outside(groups, writer, _common)
+                yield alg.combine((writer.product(g), ONE) for g in groups)
+            budget.left = BUDGET
     yield from _written(_read(expression, made, inside), writer)
 
 
@@ -326,9 +328,7 @@ def _written(p: Product, writer: Writer) -> Iterator[Expression]:
         factored,
         lambda p: shifted_roots(factored(p)),
         lambda p: multiplied(raised_roots(factored(p)), True),
-        lambda p: multiplied(factored(p), True),
         lambda p: multiplied(factored(p), False),
-        lambda p: multiplied(p, True),
         one_denominator,
         harmonic,
     ):

@@ -20,6 +20,7 @@ from gradcli.symbolic.polynomials import (
     Polynomial,
     Rational,
     TooLarge,
+    budget,
     by,
     generators,
     joined,
@@ -54,6 +55,7 @@ from gradcli.symbolic.products import (
 GROWING = frozenset("exp sinh cosh".split())
 MOST_GROUPED = 30  # terms of a sum that is searched for common factors
 HIGHEST_BENT = 4  # degree in sines and cosines of such a sum
+MOST_TRIED = 1_000  # of a budget, for other forms of a sum
 MOST_COMPLETED = 60  # terms of a sum that is tried by g + c for a generator g
 MOST_DOUBLED = 12  # terms of a sum that is tried with double angles
 MOST_MADE = 600  # pieces, in one reading; then sums are written as they are
@@ -466,7 +468,7 @@ class Writer:
         return min(reversed(forms), key=operations)
 
     def _polynomials(self, p: Polynomial) -> Iterator[Expression]:
-        for form in (p, *_doubled(p), *_completed(p)):
+        for form in (p, *_others(p)):
             yield alg.combine(self._terms(form))
 
     def _terms(self, p: Polynomial) -> list[tuple[Expression, Number]]:
@@ -533,6 +535,17 @@ def _place(m: Monomial) -> tuple[bool, list[tuple[int, int, Rational]]]:
 def _rank(g: int) -> tuple[int, int]:
     entry = entry_of(g)
     return (entry[1].position if entry[0] == "atom" else sys.maxsize), g
+
+
+def _others(p: Polynomial) -> list[Polynomial]:
+    """Other forms of a polynomial, which take nothing from the budget of its reading."""
+    left, budget.left = budget.left, MOST_TRIED
+    try:
+        return [*_doubled(p), *_completed(p)]
+    except TooLarge:
+        return []
+    finally:
+        budget.left = left
 
 
 def _completed(p: Polynomial) -> Iterator[Polynomial]:

@@ -102,3 +102,7 @@ def test_the_greeks_of_an_option() -> None:
     price = f"S*special.ndtr({d.format('+')}) - K*exp(-r*T)*special.ndtr({d.format('-')})"
     assert printed(price, "S") == "special.ndtr((2*r*T + s**2*T + 2*log(S/K))/(2*s*sqrt(T)))"
     assert [operations(printed(price, by)) for by in "KrTs"] == [19, 20, 44, 21]
+
+
+def test_a_form_that_is_too_long_ends_no_other() -> None:
+    assert len(printed("(x**5 + 3*x**4 - 2*x + 1)/(x**6 - x**3 + 2*x - 7)", "x", 3)) < 300
