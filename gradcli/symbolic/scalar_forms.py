@@ -41,6 +41,7 @@ from gradcli.symbolic.products import (
     reading,
     shifted_roots,
     terms_of,
+    word_of,
 )
 from gradcli.symbolic.shortest_form import (
     GROWING,
@@ -192,7 +193,7 @@ def _forms(
     expression: Expression, made: Read, inside: Read, writer: Writer
 ) -> Iterator[Expression]:
     """The forms of the expression in one reading; made: of its parts."""
-    terms = [made[t].scaled(c.value) for t, c in _terms(expression)]
+    terms = _summands(expression, made)
     if len(terms) > 2:
         yield _outside(terms, writer, _usual)
     if expression.weight > HEAVIEST:
@@ -207,6 +208,20 @@ def _forms(
                 yield alg.combine((writer.product(g), ONE) for g in groups)
             budget.left = BUDGET
     yield from _written(_read(expression, made, inside), writer)
+
+
+def _summands(expression: Expression, made: Read) -> list[Product]:
+    """The terms of a sum, or of a product that has one for a factor; none of another expression."""
+    if expression.op != "product":
+        return [made[t].scaled(c.value) for t, c in _terms(expression)]
+    outer = Product(small(expression.data[0].value))
+    terms: list[Product] = []
+    for base, e in alg.powers_of(expression):
+        if e == ONE and base.op == "sum" and not terms:
+            terms = [made[t].scaled(c.value) for t, c in _terms(base)]
+        else:
+            outer = outer.times(_power(made[base], e, made))
+    return [outer.times(t) for t in terms]
 
 
 def _is_closed(node: Expression) -> bool:
@@ -274,9 +289,15 @@ def _grouped(terms: list[Product], below: bool) -> list[Product]:
 def _outside(
     terms: list[Product], writer: Writer, power: Callable[[list[Rational]], Rational]
 ) -> Expression:
-    """The terms over their shared factors, (u - v/w)/w; power: that of a factor from all its powers."""
+    """The terms over their shared factors, (u - v/w)/w; power: that of a factor from all its powers.
+
+    Of a cosine nothing is taken that would make a tangent of a sine.
+    """
     keys = dict.fromkeys(k for t in terms for k in t.powers)
-    shared = {k: power([t.powers.get(k, 0) for t in terms]) for k in keys}
+    shared = {
+        k: (_common if word_of(k) in CIRCULAR else power)([t.powers.get(k, 0) for t in terms])
+        for k in keys
+    }
     outer = Product(1, {k: e for k, e in shared.items() if e})
     inner = alg.combine((writer.product(t.times(outer.power(-1))), ONE) for t in terms)
     return alg.multiply(writer.product(outer), inner)
