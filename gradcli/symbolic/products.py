@@ -174,12 +174,13 @@ class Product:
         found = surd(abs(Fraction(self.number)), n)
         loose: dict[Factor, Rational] = {}
         for k, e in self.powers.items():
-            if positive(k):
+            root = None if isinstance(k, int) or len(k) < 3 else square_root(dict(k))
+            if root:
+                found = found.times(absolute(frozenset(root.items())).power(2 * e * n))
+            elif positive(k):
                 found.put(k, e * n)
             elif e % 2 == 0:  # sqrt(u**2) is abs(u)
                 found = found.times(absolute(k).power(e * n))
-            elif not isinstance(k, int) and len(k) > 2 and (root := square_root(dict(k))):
-                found = found.times(absolute(frozenset(root.items())).power(2 * e * n))
             else:
                 loose[k] = e
         inside = Product(-1 if self.number < 0 else 1, loose)

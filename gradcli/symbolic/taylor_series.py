@@ -18,6 +18,7 @@ from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import (
     Derivatives,
+    Run,
     first_order,
     positions,
     reading,
@@ -82,14 +83,11 @@ def taylor(
     if shaped := [n for n, a in arrays.items() if np.ndim(a)]:
         raise NoExpression(f"taylor expands in numbers: {shaped[0]} is an array")
     with reading(program, arrays, ()) as (values, _):
-        first = first_order(program, values, [], False, names, False, False)
+        first = first_order(Run(program, values, names=names))
         if first.shape:
             raise NoExpression(f"taylor expands a number: the value has shape {first.shape}")
         places = positions(program)
-        at = {
-            x: first_order(parse(t), {}, [], False, {}, False, False).value
-            for x, t in texts.items()
-        }
+        at = {x: first_order(Run(parse(t), {})).value for x, t in texts.items()}
         symbols = {x: name(x, (), places.get(x, -1)) for x in at}
         steps = {x: name(f"{_STEP}{x}", (), places.get(x, -1)) for x in at}
         moved = {steps[x]: alg.subtract(symbols[x], a) for x, a in at.items()}
