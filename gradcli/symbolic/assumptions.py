@@ -60,23 +60,16 @@ def _not_orthogonal(q: Any) -> str | None:
     return None if at is None else f"[{at[0]}, {at[1]}] of {{name}}.T@{{name}} is {product[at]:g}"
 
 
-def _not_positive(x: Any) -> str | None:
-    at = _first(~(x > 0))
-    return None if at is None else _element(x, at)
+def _unless(holds: Callable[[Any], Any]) -> Callable[[Any], str | None]:
+    """What says that an array has an element for which this does not hold."""
 
+    def fault(x: Any) -> str | None:
+        at = _first(~holds(x))
+        if at is None:
+            return None
+        return f"[{', '.join(map(str, at))}] is {x[at]:g}" if at else f"it is {x:g}"
 
-def _element(x: Any, at: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, at))}] is {x[at]:g}" if at else f"it is {x:g}"
-
-
-def _not_negative(x: Any) -> str | None:
-    at = _first(~(x < 0))
-    return None if at is None else _element(x, at)
-
-
-def _not_integer(x: Any) -> str | None:
-    at = _first(x != np.round(x))
-    return None if at is None else _element(x, at)
+    return fault
 
 
 def _rotation(q: Any) -> Any:
@@ -88,9 +81,17 @@ KINDS: dict[str, Kind] = {
     "symmetric": Kind(True, lambda b: (b + b.T) / 2, _asymmetry),
     "diagonal": Kind(True, lambda b: np.diag(np.diag(b)), _off_diagonal),
     "orthogonal": Kind(True, _rotation, _not_orthogonal),
-    "positive": Kind(False, lambda x: np.where(x > 0, x, np.abs(x) + 0.1), _not_positive),
-    "negative": Kind(False, lambda x: np.where(x < 0, x, -np.abs(x) - 0.1), _not_negative),
-    "integer": Kind(False, lambda x: np.where(x == np.round(x), x, np.round(3 * x)), _not_integer),
+    "positive": Kind(
+        False, lambda x: np.where(x > 0, x, np.abs(x) + 0.1), _unless(lambda x: x > 0)
+    ),
+    "negative": Kind(
+        False, lambda x: np.where(x < 0, x, -np.abs(x) - 0.1), _unless(lambda x: x < 0)
+    ),
+    "integer": Kind(
+        False,
+        lambda x: np.where(x == np.round(x), x, np.round(3 * x)),
+        _unless(lambda x: x == np.round(x)),
+    ),
 }
 _SIGNS = {"positive": 1, "negative": -1}
 

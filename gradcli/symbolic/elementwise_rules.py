@@ -219,13 +219,6 @@ def _polygamma(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     return call("polygamma", operands, operands[0].shape, [("", order), ("@", 0)])
 
 
-def _rounded(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    a, b, mode = args
-    if mode == "floor":
-        return function("floor_divide", a, b)
-    return function("trunc", alg.divide(a, b))
-
-
 def _elu(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, alpha, scale, inner = args
     if inner != 1:
@@ -241,7 +234,6 @@ ELEMENTWISE_RULES: dict[str, Handler] = {
     "minus": _with_alpha(MINUS_ONE),
     "sgn": _sgn,
     "polygamma": _polygamma,
-    "rounded quotient": _rounded,
     "clamp": _clamp(True, True),
     "clamp_min": _clamp(True, False),
     "clamp_max": _clamp(False, True),
