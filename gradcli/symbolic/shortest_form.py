@@ -39,6 +39,7 @@ from gradcli.symbolic.products import (
     Frozen,
     Product,
     add,
+    circular,
     collected,
     entry_of,
     exp,
@@ -48,7 +49,6 @@ from gradcli.symbolic.products import (
     positive,
     reduced,
     thawed,
-    turned,
     word_of,
 )
 
@@ -229,8 +229,7 @@ class Writer:
             yield self._plain(p.number, {k: e for k, e in made.items() if e})
         if a * b > 0 and a.denominator == b.denominator == 1:
             ((number, own),) = args
-            key = number * 2, own
-            double = turned(word, thawed(key)) or Product(1, {generator("call", word, (key,)): 1})
+            double = circular(word, thawed((number * 2, own)))
             made = {**p.powers, sine: a - least, cosine: b - least}
             rest = Product(p.number, {k: e for k, e in made.items() if e})
             yield self.product(rest.times(double.scaled(HALF).power(least)))
