@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 
+FEW = 3  # rows of a square matrix that nothing else tells the size of
 OPERATORS = ("grad", "div", "curl", "laplacian")
 # Options of all commands that print formulas.
 FORMULA = (
@@ -219,10 +220,11 @@ def squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
     from gradcli.symbolic.assumptions import squares
     from gradcli.symbolic.shape_inference import made_up
 
-    if not texts or not where.guessed:
+    if not texts:
         return where
     shapes = {n: a.shape for n, a in where.arrays.items() if n not in where.given}
-    wanted = {n: (shapes[n][0],) * 2 for n in squares(texts) if len(where.guessed.get(n, ())) == 2}
+    guesses = {n: where.guessed.get(n, shapes[n]) for n in squares(texts) if n in shapes}
+    wanted = {n: (*s, FEW)[:1] * 2 for n, s in guesses.items() if n in where.guessed or not s}
     if all(shapes[n] == s for n, s in wanted.items()):
         return where
     known = {n: s for n, s in shapes.items() if n not in where.guessed}

@@ -332,8 +332,13 @@ def _take_reading(request: Request, reading: Reading) -> None:
     request.reading = reading
     if functions := [name for name in reading.functions if name not in request.loaded]:
         from gradcli.language import names
+        from gradcli.language.parser import parses
+        from gradcli.language.translations import operator_hint
         from gradcli.symbolic.unknown_functions import unknowns
 
+        hint = operator_hint(reading.source, parses)
+        if hint and reading.source.lstrip().startswith(tuple(functions)):
+            raise usage(f"no function is called `{functions[0]}`", hint=hint)
         request.loaded |= unknowns(functions)
         known = [
             f"{m}.{n}"

@@ -471,13 +471,16 @@ def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str)
     return g * grad_output * pdf * (2 - self * self)
 
 
+_CURVE = "tanh(sqrt(2 / pi) * (self + 0.044715 * self ** 3))"
+_OF_CURVE = f"sqrt(2 / pi) * (1 + 0.134145 * self ** 2) * (1 - {_CURVE} ** 2)"
+_NORMAL = "(1 + erf(self / sqrt(2))) / 2 + self * exp(-self ** 2 / 2) / sqrt(2 * pi)"
 gelu = sloped(
     "gelu",
     "Gelu",
     _gelu,
     _gelu_backward,
     {"grad_output": itself, "self": _gelu_double_backward},
-    slope="slope of gelu",
+    slope=f"grad_output * ((1 + {_CURVE} + self * {_OF_CURVE}) / 2 if approximate == 'tanh' else {_NORMAL})",
     refuses="GeluKernelImpl",
     public=True,
     doc="input times the normal distribution function of input.",

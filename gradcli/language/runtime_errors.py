@@ -135,7 +135,7 @@ def explained(
         hint = _keys_hint(operands[0], error.args[0])
     else:
         hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
-    if isinstance(error, NameError | AttributeError | TypeError) and program.source:
+    if isinstance(error, NameError | AttributeError | TypeError | IndexError) and program.source:
         hint = _translation(program, visible, bool(_PAIRS.search(message))) or hint
     if "Dimension out of range" in message:
         hint = _extremum_hint(program, row) or hint

@@ -19,6 +19,7 @@ LONGEST = 300  # characters of a text that is written anew
 _DERIVATIVE = r"(?s)\s*[d∂]\s*/\s*[d∂]\s*([^\W\d]\w*)\s*(.+)"
 _DERIVATIVE_OF = r"(?s)\s*[d∂]\s*(\(.+\)|\w+)\s*/\s*[d∂]\s*([^\W\d]\w*)\s*"
 _MATHEMATICA = r"(?s)\s*D\s*\[(.+),\s*([^\W\d]\w*)\s*\]\s*"
+_OPERATOR = r"(?s)\s*(grad|div|curl|laplacian)\s*\((.+)\)\s*"
 _CELLS = r"\s*=.*\b[A-Z]{1,3}\d+:[A-Z]{1,3}\d+.*"  # a formula of a spreadsheet
 
 
@@ -37,6 +38,8 @@ def hint(
     if re.fullmatch(r"\s*[a-zA-Z]\([\w, ]*\)\s*", source) and parses(source):
         word = source.strip()[0]
         return f"write {word} = lambda …; EXPR, or --load FILE.py; gradcli diff takes unknown functions"
+    if operator := operator_hint(source, parses):
+        return operator
     for pattern, name, body in (
         *((_DERIVATIVE, 1, 2), (_DERIVATIVE_OF, 2, 1)),
         (_MATHEMATICA, 2, 1),
@@ -59,6 +62,14 @@ def hint(
         return None
     pairs = zip(source.splitlines(), text.splitlines(), strict=True)
     return f"here it is written {next(new for old, new in pairs if new != old).strip()}"
+
+
+def operator_hint(source: str, parses: Callable[[str], bool]) -> str | None:
+    """How grad, div, curl or laplacian of a field is asked for, where the text is a call of one."""
+    found = re.fullmatch(_OPERATOR, source)
+    if found is None or not parses(found[2]):
+        return None
+    return f'it is an option: gradcli diff "{bare(found[2])}" --operator {found[1]}'
 
 
 def translate(

@@ -182,7 +182,11 @@ class div_scalar:
     self = lambda g, other: g / conj(other)
 
 
-@primitive("DivBackward2", "wide common pointwise", symbolic="rounded quotient")
+@primitive(
+    "DivBackward2",
+    "wide common pointwise",
+    symbolic="floor_divide(self, other) if rounding_mode == 'floor' else trunc(self / other)",
+)
 class div_rounded:
     def forward(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
         check_divisor(self, other)

@@ -51,6 +51,8 @@ def supposed_real(are_real: bool) -> Iterator[None]:
         real.reset(token)
 
 
+# The signs of variables, where they are assumed: 1 and -1.
+signs: ContextVar[frozenset[tuple[str, int]]] = ContextVar("signs", default=frozenset())
 # Whether all values have one floating dtype, as `matmul` requires of its operands.
 one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
 # Whether the program uses `mean`, so that sum(x)/n is written as mean(x).
@@ -582,6 +584,7 @@ FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
     "sin": _sine,
     "tan": _tangent,
     "tanh": _at_zero(0),
+    "sigmoid": lambda u: number(HALF) if is_number(u, 0) else None,
     "sinh": _at_zero(0),
     "cos": _cosine,
     "cosh": _at_zero(1),

@@ -150,10 +150,11 @@ def read(texts: Iterable[str], arrays: Mapping[str, Any], given: Iterable[str]) 
 class Assumptions:
     """Assumptions by variable: name -> keys of KINDS."""
 
-    __slots__ = ("by",)
+    __slots__ = ("by", "signs")
 
     def __init__(self, by: Mapping[str, Iterable[str]]) -> None:
         self.by = {n: tuple(kinds) for n, kinds in by.items()}
+        self.signs = frozenset((n, _SIGNS[k]) for n, own in by.items() for k in own if k in _SIGNS)
 
     def fit(self, arrays: Mapping[str, Any]) -> bool:
         """Whether variables of these shapes can satisfy them."""
@@ -185,8 +186,12 @@ class Assumptions:
 
     def applied(self, expression: Expression) -> Expression:
         """The expression simplified under the assumptions, in its shape."""
-        made = simplify(rewrite(expression, self._rule))
-        made = rewrite(made, self._rule)  # factors may be neighbours only now
+        token = alg.signs.set(self.signs)
+        try:
+            made = simplify(rewrite(expression, self._rule))
+            made = rewrite(made, self._rule)  # factors may be neighbours only now
+        finally:
+            alg.signs.reset(token)
         if made.shape == expression.shape:
             return made
         return alg.full(made, expression.shape)
@@ -196,8 +201,6 @@ class Assumptions:
 
     # -- rules ------------------------------------------------------------------------------------
     def _rule(self, node: Expression) -> Expression:
-        if node.op == "product":
-            return self._roots(node)
         if node.op != "call":
             return node
         word, args = node.data[0], node.args
@@ -260,7 +263,7 @@ class Assumptions:
         own = node.args[0]
         if own.op != "product" or own.data[0] != ONE or len(own.args) != 1:
             return node
-        (base,), (e,) = own.args, own.data[1]
+        ((base, e),) = alg.powers_of(own)
         if self.sign(base) < 1:
             return node
         exponent = e if isinstance(e, Expression) else number(e)
@@ -324,29 +327,6 @@ class Assumptions:
             if is_call(own, "T") and own.args[0] is other and self._is(other, "orthogonal"):
                 return True
         return a is b and self._is(a, "orthogonal") and self._is(a, "symmetric", "diagonal")
-
-    def _roots(self, node: Expression) -> Expression:
-        """sqrt(x**2) is x where x is positive."""
-        pairs: list[tuple[Expression, Any]] = []
-        changed = False
-        for base, e in zip(node.args, node.data[1], strict=True):
-            inner = base.data[1] if base.op == "product" else ()
-            if (
-                isinstance(e, Number)
-                and inner
-                and all(isinstance(i, Number) for i in inner)
-                and any((i * e).integer is not None for i in inner)
-                and self.sign(base) > 0
-            ):
-                changed = True
-                own = list(zip(base.args, inner, strict=True))
-                signed = [(b if self.sign(b) > 0 else alg.negate(b), i) for b, i in own]
-                pairs += [(b, i * e) for b, i in signed if (i * e).integer is not None]
-                rest = [(b, i) for b, i in own if (i * e).integer is None]
-                pairs.append((alg.product(rest, base.data[0]), e))
-            else:
-                pairs.append((base, e))
-        return alg.product(pairs, node.data[0]) if changed else node
 
     # -- properties of expressions ----------------------------------------------------------------------
     def symmetric(self, node: Expression) -> bool:

@@ -22,6 +22,7 @@ from gradcli.language.scope_checks import free_names
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import (
     Derivatives,
+    Run,
     composed,
     differentiate,
     first_order,
@@ -138,7 +139,7 @@ def _find(
         if any(n.startswith(f"_{letter}_") for n in read)
     }
     with reading(program, variables, wrt) as (arrays, _):
-        first = first_order(program, arrays, [], follow, names or {}, nan_guards, False)
+        first = first_order(Run(program, arrays, [], follow, names or {}, nan_guards))
         value = rewrite(first.value, released)
         parts = {"_f": value, **{
             _named(letter, label): e for letter, base in bases.items() for label, e in base.by.items()

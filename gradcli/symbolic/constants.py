@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextvars import ContextVar
 from fractions import Fraction
-from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -53,16 +52,12 @@ def known_number(value: Any) -> Expression:
     if np.iscomplexobj(value) or isinstance(value, (bool, int)):
         return number(value)
     plain = float(value)
-    found = _named_numbers().get(abs(plain))
-    if found is not None:
-        made = found()
-        return alg.negate(made) if plain < 0 else made
     if len(repr(plain)) > 13 and math.isfinite(plain):
         simple = Fraction(plain).limit_denominator(1000)
         if simple and abs(float(simple) - plain) <= math.ulp(plain):  # 2/3 - 1
             return number(Number(simple, not exact.get() and is_decimal(simple)))
         named = (
-            _surd(abs(plain)) or _fourth_root(abs(plain)) or _power_of_e(plain) or _logarithm(plain)
+            _root(abs(plain)) or _fourth_root(abs(plain)) or _power_of_e(plain) or _logarithm(plain)
         )
         if named is not None:
             return alg.negate(named) if plain < 0 and not is_call(named, "exp") else named
@@ -77,16 +72,18 @@ exact: ContextVar[bool] = ContextVar("exact", default=False)
 """Whether 1.5 is 3/2: where the program writes no decimals itself."""
 
 
-def _surd(value: float) -> Expression | None:
-    """A closed form such as sqrt(3) or sqrt(2)/2, if it equals the number to the last digit."""
-    square = Fraction(value * value).limit_denominator(1000)
-    if not square or not 1e-3 <= value <= 1e3:
+def _root(value: float) -> Expression | None:
+    """A closed form such as sqrt(3)/2, 2*pi or 1/sqrt(2*pi), if it equals the number to the last digits."""
+    if not 1e-3 <= value <= 1e3:
         return None
-    over, under = square.numerator, square.denominator
-    roots = math.sqrt(over), math.sqrt(under)
-    written = (math.sqrt(square), roots[0] / under, roots[0] / roots[1])
-    if value in (*written, math.sqrt(over * under) / under):
-        return alg.root(number(square))
+    for k, degree in ((0, 2), *product((2, 1, -1, -2), (1, 2))):
+        own = Fraction((value * math.pi ** (-k / 2)) ** degree).limit_denominator(1000)
+        made = float(own) ** (1 / degree) * math.pi ** (k / 2)
+        if 0 < own.numerator <= 1000 and abs(made - value) <= 2 * math.ulp(value):
+            half, turns = Number(Fraction(1, degree)), Number(Fraction(k, 2))
+            below = number(own.denominator), -half
+            found = alg.product([(number(own.numerator), half), below, (name("pi", (), -1), turns)])
+            return None if value_of(found) else found
     return None
 
 
@@ -110,7 +107,7 @@ def _logarithm(value: float) -> Expression | None:
     if size >= 7:
         return None
     for own, n in ((size, Fraction(round(math.exp(size)))), (value, _near(math.exp(value)))):
-        if n > 0 and n != 1 and own in (math.log(n), float(np.log(float(n)))):
+        if n > 0 and n != 1 and abs(own - math.log(n)) <= 2 * math.ulp(own):
             made = call("log", [number(Number(n, not exact.get() and is_decimal(n)))], ())
             return alg.negate(made) if own < 0 and own is not size else made
     return None
@@ -118,41 +115,6 @@ def _logarithm(value: float) -> Expression | None:
 
 def _near(value: float) -> Fraction:
     return Fraction(value).limit_denominator(100)
-
-
-def _pi() -> Expression:
-    return name("pi", (), -1)
-
-
-def _root_pi() -> Expression:
-    return alg.root(_pi())
-
-
-def _log(n: int) -> Callable[[], Expression]:
-    return lambda: call("log", [number(n)], ())
-
-
-@cache
-def _named_numbers() -> dict[float, Callable[[], Expression]]:
-    found: dict[float, Callable[[], Expression]] = {
-        math.pi: _pi,
-        2 * math.pi: lambda: alg.scale(Number.of(2), _pi()),
-        math.pi / 2: lambda: alg.scale(alg.HALF, _pi()),
-        1 / math.pi: lambda: alg.divide(alg.one, _pi()),
-        math.pi / 180: lambda: alg.scale(Number(Fraction(1, 180)), _pi()),
-        180 / math.pi: lambda: alg.divide(number(180), _pi()),
-        math.sqrt(math.pi): _root_pi,
-        2 / math.sqrt(math.pi): lambda: alg.divide(number(2), _root_pi()),
-        math.sqrt(math.pi) / 2: lambda: alg.scale(alg.HALF, _root_pi()),
-        math.sqrt(2): lambda: alg.root(number(2)),
-        math.sqrt(0.5): lambda: alg.divide(alg.one, alg.root(number(2))),
-    }
-    for n in (2, 3, 5, 10):
-        found[math.log(n)] = found[float(np.log(n))] = _log(n)
-    found[2.3025850929940456] = _log(10)  # as PyTorch writes it
-    for value in (1 / math.sqrt(2 * math.pi), math.sqrt(1 / (2 * math.pi)), 0.3989422804014327):
-        found[value] = lambda: alg.divide(alg.one, alg.root(alg.scale(Number.of(2), _pi())))
-    return found
 
 
 def as_exact(value: Any) -> Expression:

@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,19 @@ from gradcli.transforms.traced_run import CONSTANTS, _worded, traced_run
 PI = {name(n, (), -1): wrap(np.float64(v)) for n, v in CONSTANTS.items()}
 MOST_PATHS = 16  # of a program that branches on values
 MOST_MOVED = 100  # programs with more names keep the order in which names are first read
+
+
+class Run(NamedTuple):
+    """A program that is traced: its variables, by which it is differentiated, whether it may branch on
+    their values, other names, whether NaN guards are kept, whether it is differentiated again."""
+
+    program: Program
+    arrays: dict[str, Any]
+    wanted: Sequence[str] = ()
+    follow: bool = False
+    names: Mapping[str, Any] = MappingProxyType({})
+    nan_guards: bool = False
+    more: bool = False
 
 
 class Derivatives:
@@ -122,7 +136,22 @@ def differentiate(
     Raises NoExpression, located in the program.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
-        return _differentiated(program, arrays, wanted, order, follow, names or {}, nan_guards)
+        first = first_order(
+            Run(program, arrays, wanted, follow, names or {}, nan_guards, order > 1)
+        )
+        by, lower, places = first.by, [], positions(program)
+        with alg.supposed_real(first.real):
+            for left in reversed(range(1, order)):
+                lower.append(by)
+                by = {
+                    n: canonicalise(*slope(e, arrays, n, places, nan_guards, left > 1, follow))
+                    for n, e in by.items()
+                }
+        value = rewrite(first.value, released)
+        found = Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
+        found.named, found.sized = None if lower else first.named, first.sized
+        found.real = first.real
+        return found
 
 
 @contextmanager
@@ -151,33 +180,6 @@ def reading(
         alg.kinds.reset(kinds)
         exact.reset(token)
         dtypes.set_default_dtype(before)
-
-
-def _differentiated(
-    program: Program,
-    arrays: dict[str, Any],
-    wanted: list[str],
-    order: int,
-    follow: bool,
-    names: Mapping[str, Any],
-    nan_guards: bool,
-) -> Derivatives:
-    first = first_order(program, arrays, wanted, follow, names, nan_guards, order > 1)
-    by = first.by
-    places = positions(program)
-    lower = []
-    with alg.supposed_real(first.real):
-        for left in reversed(range(1, order)):
-            lower.append(by)
-            by = {
-                n: canonicalise(*slope(e, arrays, n, places, nan_guards, left > 1, follow))
-                for n, e in by.items()
-            }
-    value = rewrite(first.value, released)
-    found = Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
-    found.named, found.sized = None if lower else first.named, first.sized
-    found.real = first.real
-    return found
 
 
 def released(node: Expression) -> Expression:
@@ -301,34 +303,22 @@ def _plain(value: Any) -> Any:
     return np.asarray(found)[()]
 
 
-def first_order(
-    program: Program,
-    arrays: dict[str, Any],
-    wanted: Sequence[str],
-    follow: bool,
-    names: Mapping[str, Any],
-    nan_guards: bool,
-    more: bool,
-) -> Derivatives:
-    """The gradients; more: whether they will be differentiated again.
-
-    Where the program branches on values that it may not follow, they are piecewise.
-    """
-    options = (follow, names, nan_guards, more)
-    found, taken = _on_path(program, arrays, wanted, *options, None if follow else [])
+def first_order(asked: Run) -> Derivatives:
+    """The gradients; piecewise where the program branches on values that it may not follow."""
+    found, taken = _on_path(asked, None if asked.follow else [])
     if not taken:
         return found
     paths, waiting = [(found, taken)], _others(taken, 0)
     while waiting:
         path = waiting.pop()
-        found, taken = _on_path(program, arrays, wanted, *options, path)
+        found, taken = _on_path(asked, path)
         paths.append((found, taken))
         waiting += _others(taken, len(path))
         if len(paths) > MOST_PATHS:
             raise LanguageError(
                 f"the program has more than {MOST_PATHS} paths, which depend on the variables' values",
                 kind="value",
-                source=program.source,
+                source=asked.program.source,
                 hint="give each variable a value: the derivative is that of its path",
             )
     found.value = _pieces([(made.value, own) for made, own in paths])
@@ -360,21 +350,11 @@ def _pieces(paths: list[tuple[Expression, Taken]]) -> Expression:
     return alg.where(condition, *sides)
 
 
-def _on_path(
-    program: Program,
-    arrays: dict[str, Any],
-    wanted: Sequence[str],
-    follow: bool,
-    names: Mapping[str, Any],
-    nan_guards: bool,
-    more: bool,
-    path: Sequence[bool] | None,
-) -> tuple[Derivatives, Taken]:
+def _on_path(asked: Run, path: Sequence[bool] | None) -> tuple[Derivatives, Taken]:
     """The gradients on a path of the program, and the conditions of it."""
+    program, arrays, wanted, _, names, nan_guards, more = asked
     with np.errstate(all="ignore"):
-        exactly, (result, trace) = _traced(
-            program, arrays, wanted, follow, names, more, nan_guards, path
-        )
+        exactly, (result, trace) = _traced(asked, path)
         conditions = [condition for condition, _ in trace.taken]
         value = trace.value_of(result)
         forward = calls([value])
@@ -414,16 +394,10 @@ def _on_path(
 
 
 def _traced(
-    program: Program,
-    arrays: dict[str, Any],
-    wanted: Sequence[str],
-    follow: bool,
-    names: Mapping[str, Any],
-    more: bool,
-    nan_guards: bool,
-    path: Sequence[bool] | None,
+    asked: Run, path: Sequence[bool] | None
 ) -> tuple[dict[str, Expression], tuple[Tensor, Tracer]]:
     """(what its named constants are, the traced run) of a program whose constants have names."""
+    program, arrays, wanted, follow, names, nan_guards, more = asked
     named, exactly = exact_constants(program)
     if exactly:
         try:
@@ -517,4 +491,4 @@ def _after(before: Mapping[str, set[str]], word: str) -> set[str]:
     return found - {word}
 
 
-__all__ = ["ONE", "Derivatives", "call", "differentiate", "number", "value_of"]
+__all__ = ["ONE", "Derivatives", "Run", "call", "differentiate", "number", "value_of"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.algebra import function
-from gradcli.symbolic.constants import as_exact, known_number, stored
+from gradcli.symbolic.constants import as_exact, stored
 from gradcli.symbolic.exact_numbers import MINUS_ONE, ONE, Number
 from gradcli.symbolic.expressions import (
     Expression,
@@ -171,33 +170,6 @@ def _log_sigmoid(lifter: Lifter, made: Call, args: list[Any]) -> list[Expression
     return [found, alg.zero]
 
 
-def _gelu_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    g, u, approximate = args
-    slope = _tanh_gelu_slope(u) if approximate == "tanh" else _gelu_slope(u)
-    return alg.multiply(g, slope)
-
-
-def _gelu_slope(u: Expression) -> Expression:
-    root_two = alg.root(number(2))
-    cdf = alg.scale(alg.HALF, alg.add(alg.one, function("erf", alg.divide(u, root_two))))
-    density = alg.divide(
-        function("exp", alg.scale(-alg.HALF, alg.multiply(u, u))),
-        alg.root(alg.scale(Number.of(2), known_number(math.pi))),
-    )
-    return alg.add(cdf, alg.multiply(u, density))
-
-
-def _tanh_gelu_slope(u: Expression) -> Expression:
-    """The derivative of u*(1 + t)/2 with t = tanh(c*(u + k*u**3)), the tanh form of gelu."""
-    k, square = 0.044715, alg.multiply(u, u)
-    c = alg.root(alg.divide(number(2), known_number(math.pi)))
-    inner = alg.multiply(c, alg.add(u, alg.scale(Number.of(k), alg.multiply(u, square))))
-    t = function("tanh", inner)
-    steep = alg.multiply(c, alg.add(alg.one, alg.scale(Number.of(3 * k), square)))
-    bent = alg.multiply(alg.subtract(alg.one, alg.multiply(t, t)), steep)
-    return alg.scale(alg.HALF, alg.add(alg.add(alg.one, t), alg.multiply(u, bent)))
-
-
 def _softplus_backward(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     """The derivative is a sigmoid, and 1 above the threshold; the latter is printed only if it differs."""
     g, u, beta, threshold = args
@@ -247,13 +219,6 @@ def _polygamma(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     return call("polygamma", operands, operands[0].shape, [("", order), ("@", 0)])
 
 
-def _rounded(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
-    a, b, mode = args
-    if mode == "floor":
-        return function("floor_divide", a, b)
-    return function("trunc", alg.divide(a, b))
-
-
 def _elu(lifter: Lifter, made: Call, args: list[Any]) -> Expression:
     own, alpha, scale, inner = args
     if inner != 1:
@@ -269,7 +234,6 @@ ELEMENTWISE_RULES: dict[str, Handler] = {
     "minus": _with_alpha(MINUS_ONE),
     "sgn": _sgn,
     "polygamma": _polygamma,
-    "rounded quotient": _rounded,
     "clamp": _clamp(True, True),
     "clamp_min": _clamp(True, False),
     "clamp_max": _clamp(False, True),
@@ -277,7 +241,6 @@ ELEMENTWISE_RULES: dict[str, Handler] = {
     "fill": _filled,
     "masked_fill": _masked_fill,
     "elu": _elu,
-    "slope of gelu": _gelu_backward,
     "slope of softplus": _softplus_backward,
     "logsigmoid": _log_sigmoid,
     "to": _cast,

@@ -1,9 +1,13 @@
-"""Whether expressions are equal: their values in 40 digits at points on both sides of every branch."""
+"""Whether expressions are equal: their values in 40 digits at points on both sides of every branch.
+
+Where they differ, what cancels may have lost the digits: there 80 digits decide.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from decimal import Context, Decimal, DecimalException, localcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from decimal import Context, Decimal, DecimalException, getcontext, localcontext
 from functools import cache
 from typing import Any
 
@@ -21,17 +25,21 @@ RANGES = ((0.2, 1.9, 6), (1.1, 4.0, 3), (-3.0, 3.0, 7), (-1.2, 1.2, 20), (-12.0,
 HALF = Decimal("0.5")
 
 
-@cache
 def pi() -> Decimal:
-    """Machin's formula: 16*atan(1/5) - 4*atan(1/239)."""
-    with localcontext(Context(prec=DIGITS + 20)):
+    """The number, with twenty digits more than the context has."""
+    return _machin(getcontext().prec + 20)
+
+
+@cache
+def _machin(digits: int) -> Decimal:
+    with localcontext(Context(prec=digits)):
         return 16 * _atan_series(Decimal(1) / 5) - 4 * _atan_series(Decimal(1) / 239)
 
 
 def _series(first: Decimal, following: Callable[[Decimal, int], Decimal]) -> Decimal:
     """The sum of a series: each term from the one before and its place."""
-    total, term, k = first, first, 0
-    while term and abs(term) > abs(total).scaleb(-DIGITS - 5):
+    total, term, k, digits = first, first, 0, getcontext().prec
+    while term and abs(term) > abs(total).scaleb(-digits - 5):
         k += 1
         term = following(term, k)
         total += term
@@ -41,8 +49,8 @@ def _series(first: Decimal, following: Callable[[Decimal, int], Decimal]) -> Dec
 def _atan_series(x: Decimal) -> Decimal:
     square = -x * x
     total = power = x
-    k = 1
-    while power and abs(power) > abs(total).scaleb(-DIGITS - 15):
+    k, digits = 1, getcontext().prec
+    while power and abs(power) > abs(total).scaleb(-digits - 15):
         power *= square
         k += 2
         total += power / k
@@ -77,7 +85,7 @@ def _asin(x: Decimal) -> Decimal:
 
 
 def _erf(x: Decimal) -> Decimal:
-    if abs(x) > DIGITS // 4:
+    if abs(x) > getcontext().prec // 4:
         return Decimal(1).copy_sign(x)
     total = _series(x, lambda t, k: t * 2 * x * x / (2 * k + 1))
     return 2 * total * (-x * x).exp() / pi().sqrt()
@@ -117,9 +125,16 @@ def is_leaf(node: Expression) -> bool:
     return node.op == "call" and (node.data[0] not in FUNCTIONS or bool(node.data[1]))
 
 
+def _is_free(node: Expression) -> bool:
+    """Whether it may have any value: variables, and calls that are not looked into."""
+    return node.op == "array" or is_leaf(node) or (node.op == "name" and node.data != "pi")
+
+
 def _value(node: Expression, values: dict[Expression, Decimal]) -> Decimal:
     if node.op == "number":
         return _decimal(node.data)
+    if node.op == "name":
+        return pi()
     if node.op == "sum":
         coefficients, constant = node.data
         terms = zip(node.args, coefficients, strict=True)
@@ -149,12 +164,15 @@ def _power(base: Decimal, e: Any, values: dict[Expression, Decimal]) -> Decimal:
 
 
 class Check:
-    """The values of an expression at points where it is real, with which others are compared."""
+    """The values of an expression at points where it is real, with which others are compared.
 
-    def __init__(self, expression: Expression) -> None:
+    signs: those of variables, where they are assumed.
+    """
+
+    def __init__(self, expression: Expression, signs: Mapping[str, int]) -> None:
         nodes = order([expression], is_leaf)
-        self.leaves = [n for n in nodes if n.op in ("name", "array") or is_leaf(n)]
-        self.expression = expression
+        self.leaves = [n for n in nodes if _is_free(n)]
+        self.expression, self.signs = expression, signs
         self.known: list[tuple[Decimal, dict[Expression, Decimal]]] = []
         self.most = FEWEST if len(nodes) > LARGE else sum(n for _, _, n in RANGES[:3])
 
@@ -163,14 +181,16 @@ class Check:
         for low, high, count in RANGES:
             for _ in range(count):
                 drawn = map(Decimal, numbers.uniform(low, high, (len(self.leaves),)).tolist())
-                yield {
-                    n: pi() if n.op == "name" and n.data == "pi" else d
-                    for n, d in zip(self.leaves, drawn, strict=True)
-                }
+                yield {n: self._signed(n, d) for n, d in zip(self.leaves, drawn, strict=True)}
+
+    def _signed(self, leaf: Expression, drawn: Decimal) -> Decimal:
+        """A number of the sign that is assumed of a variable."""
+        own = self.signs.get(leaf.data) if leaf.op == "name" else None
+        return drawn if own is None else own * abs(drawn)
 
     def accepts(self, other: Expression) -> bool:
         """Whether another expression has the same values, at no fewer than six points."""
-        with localcontext(Context(prec=DIGITS, Emax=10**6, Emin=-(10**6))):
+        with _digits(DIGITS):
             if not self.known:
                 for values in self._points():
                     own = evaluated(self.expression, values)
@@ -179,10 +199,24 @@ class Check:
                     if len(self.known) == self.most:
                         break
             return len(self.known) >= FEWEST and all(
-                (found := evaluated(other, values)) is not None
-                and abs(found - own) <= AGREE * max(abs(own), abs(found), ZERO)
+                _agree(own, evaluated(other, values)) or self._agrees_finely(other, values)
                 for own, values in self.known
             )
+
+    def _agrees_finely(self, other: Expression, values: dict[Expression, Decimal]) -> bool:
+        """Whether it has the same value at a point, in twice as many digits."""
+        point = {n: values[n] for n in self.leaves}
+        with _digits(2 * DIGITS):
+            own = evaluated(self.expression, point)
+            return own is not None and _agree(own, evaluated(other, point))
+
+
+def _digits(count: int) -> AbstractContextManager[Context]:
+    return localcontext(Context(prec=count, Emax=10**6, Emin=-(10**6)))
+
+
+def _agree(own: Decimal, found: Decimal | None) -> bool:
+    return found is not None and abs(found - own) <= AGREE * max(abs(own), abs(found), ZERO)
 
 
 def evaluated(expression: Expression, values: dict[Expression, Decimal]) -> Decimal | None:

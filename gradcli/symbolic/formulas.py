@@ -72,6 +72,8 @@ class _Names(dict[str, Any]):
     """The namespace of a formula: operands by name, then functions of the language."""
 
     def __missing__(self, word: str) -> Any:
+        if word == "pi":
+            return _Term(name("pi", (), -1))
         if word == "where":
             return _on_terms(alg.where, _plain)
         return _on_terms(partial(function, word.replace("__", ".")))
@@ -110,7 +112,7 @@ def exact_constants(program: Program) -> tuple[Program, dict[str, Expression]]:
         kind, _, _, (first, last) = rows[row]
         if kind == "call" and last <= end and varying[program.subtree(row)] == varying[row + 1]:
             word = f"constant_{row}"
-            known[word] = read(source[first:last], ("pi",), [name("pi", (), -1)])
+            known[word] = read(source[first:last], (), [])
             source, end = source[:first] + word + source[last:], first
     return (parse(source) if known else program), known
 

@@ -23,6 +23,7 @@ from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import stacked
 from gradcli.symbolic.differentiate import (
     Derivatives,
+    Run,
     first_order,
     positions,
     reading,
@@ -120,7 +121,9 @@ def partials(
     """
     with (
         reading(program, variables, wrt) as (arrays, wanted),
-        _from(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True)) as base,
+        _from(
+            first_order(Run(program, arrays, wanted, follow, names or {}, nan_guards, True))
+        ) as base,
     ):
         source = Source(program, arrays, nan_guards, follow)
         known: dict[tuple[str, ...], Expression] = {(n,): e for n, e in base.by.items()}
@@ -171,7 +174,9 @@ def jacobian(
     """
     with (
         reading(program, variables, wrt) as (arrays, wanted),
-        _from(first_order(program, arrays, wanted, follow, names or {}, nan_guards, True)) as base,
+        _from(
+            first_order(Run(program, arrays, wanted, follow, names or {}, nan_guards, True))
+        ) as base,
     ):
         source = Source(program, arrays, nan_guards, follow)
         by = {

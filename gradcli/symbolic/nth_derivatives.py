@@ -21,6 +21,7 @@ from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import (
     Derivatives,
+    Run,
     differentiate,
     first_order,
     positions,
@@ -67,7 +68,7 @@ def find(
     if shaped := [x for x, v in variables.items() if np.ndim(v)]:
         raise NoExpression(f"derivatives of order {letter} are by numbers: {shaped[0]} is an array")
     with reading(program, variables, wrt) as (arrays, wanted):
-        first = first_order(program, arrays, [], follow, names or {}, nan_guards, False)
+        first = first_order(Run(program, arrays, [], follow, names or {}, nan_guards))
         places = positions(program)
         n = name(letter, (), len(places))
         by = {x: _Leibniz(arrays, x, places, n).of(first.value) for x in wanted}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from math import gcd, lcm
+from math import gcd, lcm, prod
 from typing import Any
 
 from gradcli.symbolic.polynomials import (
@@ -32,6 +32,7 @@ from gradcli.symbolic.polynomials import (
     quotient,
     raised,
     small,
+    square_root,
     times,
 )
 
@@ -52,6 +53,8 @@ OF_INVERSES: dict[tuple[str, str], tuple[int, int, int, Rational]] = {
     ("sinh", "atanh"): (1, 1, -1, -HALF), ("cosh", "asinh"): (0, 1, 1, HALF),
     ("cosh", "acosh"): (1, 1, 1, 0), ("cosh", "atanh"): (0, 1, -1, -HALF),
 }  # fmt: skip
+COMPLEMENTS = frozenset("sigmoid special.ndtr".split())  # 1 - f(u) is f(-u)
+CIRCULAR = frozenset("sin cos sinh cosh".split())
 # The square of a function by another: sin(u)**2 is 1 - cos(u)**2.
 SQUARES = {"sin": ("cos", 1, -1), "cos": ("sin", 1, -1), "cosh": ("sinh", 1, 1)}
 
@@ -65,6 +68,8 @@ class Reading(threading.local):
     erf is read by the normal distribution function.
     sums: whether sums that occur more than once stay whole.
     units: the largest common measure of the multiples of each argument of a sine or cosine.
+    beats: products of two sines or cosines as sums.
+    signs: those of variables, where they are assumed.
     """
 
     squares: tuple[str, ...] = ("cos", "cosh")
@@ -72,6 +77,7 @@ class Reading(threading.local):
     conjugates = exponentials = normal = sums = False
 
     def __init__(self) -> None:
+        self.signs: Mapping[str, int] = {}
         self.clear()
 
     def clear(self) -> None:
@@ -79,6 +85,7 @@ class Reading(threading.local):
         self.table: list[tuple[Any, ...]] = []
         self.places: dict[tuple[Any, ...], int] = {}
         self.units: dict[Any, Rational] = {}
+        self.beats: dict[tuple[int, int], Polynomial] = {}
         self.factors: dict[Key, dict[Key, int]] = {}
 
 
@@ -167,10 +174,13 @@ class Product:
         found = surd(abs(Fraction(self.number)), n)
         loose: dict[Factor, Rational] = {}
         for k, e in self.powers.items():
-            if positive(k):
+            root = None if isinstance(k, int) or len(k) < 3 else square_root(dict(k))
+            if root:
+                found = found.times(absolute(frozenset(root.items())).power(2 * e * n))
+            elif positive(k):
                 found.put(k, e * n)
             elif e % 2 == 0:  # sqrt(u**2) is abs(u)
-                found.put(absolute(k), e * n)
+                found = found.times(absolute(k).power(e * n))
             else:
                 loose[k] = e
         inside = Product(-1 if self.number < 0 else 1, loose)
@@ -193,16 +203,28 @@ def thawed(key: Frozen) -> Product:
 
 
 def positive(k: Factor) -> bool:
-    """Whether a factor is positive wherever it is real."""
-    entry = entry_of(k)
-    return entry[0] in ("prime", "exp", "pi") or word_of(k) in POSITIVE
+    """Whether a factor is positive wherever it is real and not zero."""
+    return sign(k) > 0
 
 
-def absolute(k: Factor) -> int:
-    """The generator of the absolute value of a factor."""
+def sign(k: Factor) -> int:
+    """1 or -1 if a factor has this sign wherever it is real and not zero; else 0."""
+    if not isinstance(k, int):
+        signs = {prod(sign(g) for g, e in m if e % 2) * (1 if c > 0 else -1) for m, c in k}
+        return signs.pop() if len(signs) == 1 else 0
+    kind, *rest = entry_of(k)
+    if kind == "atom" and rest[0].op == "name":
+        return reading.signs.get(rest[0].data, 0)
+    return int(kind in ("prime", "exp", "pi") or word_of(k) in POSITIVE)
+
+
+def absolute(k: Factor) -> Product:
+    """The absolute value of a factor."""
+    if own := sign(k):
+        return Product(own, {k: 1})
     if not isinstance(k, int) and content(dict(k)) < 0:
         k = minus(k)
-    return generator("call", "abs", (Product(1, {k: 1}).key,))
+    return Product(1, {generator("call", "abs", (Product(1, {k: 1}).key,)): 1})
 
 
 def _inside(k: Factor) -> Factor:
@@ -455,6 +477,8 @@ def applied(word: str, args: list[Product]) -> Product:
         if _leads_negative(p):
             found = applied(word, [p.scaled(-1)])
             return found.scaled(-1) if word in ODD else found
+    if word == "sigmoid" and _leads_negative(p):
+        return add([Product(1), applied(word, [p.scaled(-1)]).scaled(-1)])
     if reading.normal and word == "erf":
         root = Product(1, {generator("prime", 2): HALF})
         return add([applied("special.ndtr", [p.times(root)]).scaled(2), Product(-1)])
@@ -482,17 +506,19 @@ def applied(word: str, args: list[Product]) -> Product:
     return Product(1, {generator("call", word, tuple(a.key for a in args)): 1})
 
 
-def _sized(p: Product, sign: bool) -> Product:
+def _sized(p: Product, signed: bool) -> Product:
     """The absolute value of a product, or its sign, by factors: that of u is u/abs(u)."""
     found = Product(-p.number if p.number < 0 else p.number)
-    if sign and p.number:
+    if signed and p.number:
         found.number = 1 if p.number > 0 else -1
     for k, e in p.powers.items():
-        if positive(k) or e % 2 != 1:
-            found.put(k, 0 if sign else e)
+        if e % 2 != 1:
+            found.put(k, 0 if signed else e)
+        elif own := sign(k):
+            found = found.times(Product(own, {} if signed else {k: e}))
         else:
-            found.put(absolute(k), -1 if sign else e)
-            found.put(k, int(sign))
+            found = found.times(absolute(k).power(-1 if signed else e))
+            found.put(k, int(signed))
     return found
 
 
@@ -548,6 +574,67 @@ def _multiple(word: str, k: int, sine: Product, cosine: Product) -> Product:
     for _ in range(k - 1):
         before, found = found, add([cosine.times(found).scaled(2), before.scaled(-1)])
     return found
+
+
+def harmonics(p: Polynomial, angle: Any = None) -> Polynomial:
+    """The polynomial with products of sines and cosines as sums: sin(u)*cos(v) by sin(u + v), sin(u - v).
+
+    angle: the only one whose products are written so, if there is one; its odd ones are left.
+    """
+    found: Polynomial = {}
+    waiting = list(p.items())
+    while waiting:
+        m, c = waiting.pop()
+        pair = _pair(m, angle)
+        if pair is None:
+            found = plus(found, {m: c})
+            continue
+        first, second = pair
+        rest = joined(m, ((first, -2),) if first == second else ((first, -1), (second, -1)))
+        if pair not in reading.beats:
+            reading.beats[pair] = _beats(first, second)
+        waiting += times(reading.beats[pair], {rest: c}).items()
+    return found
+
+
+def _beats(first: int, second: int) -> Polynomial:
+    """The product of two sines or cosines, a sine first, as a sum."""
+    (_, a, (u,)), (_, b, (v,)) = entry_of(first), entry_of(second)
+    found: Polynomial = {}
+    for sign in (1, -1):
+        own = circular(
+            ("cos" if a == b else "sin") + a[3:], add([thawed(u), thawed(v).scaled(sign)])
+        )
+        less = a[:3] == b[:3] == "sin" and (sign > 0) != (a == "sinh")
+        top, below = fraction(own.scaled(-HALF if less else HALF))
+        if below.powers:
+            raise TooLarge
+        found = plus(found, top)
+    return found
+
+
+def _pair(m: Monomial, angle: Any) -> tuple[int, int] | None:
+    """Two sines or cosines in a monomial, a sine first; None if there are none."""
+    found = [
+        g
+        for g, e in m
+        if word_of(g) in CIRCULAR and e.denominator == 1 and angle in (None, entry_of(g)[2])
+        for _ in range(int(e))
+    ]
+    if len(found) < 2 or (angle is not None and len(found) % 2):
+        return None
+    found = [g for g in found if word_of(g)[3:] == word_of(found[0])[3:]]
+    found.sort(key=lambda g: word_of(g)[:3] == "cos")
+    return (found[0], found[-1]) if len(found) > 1 else None
+
+
+def circular(word: str, p: Product) -> Product:
+    """A sine or cosine of an argument as it is, but for its sign and quarters of a turn."""
+    if not p.number:
+        return Product(0 if word in ODD else 1)
+    if _leads_negative(p):
+        return circular(word, p.scaled(-1)).scaled(-1 if word in ODD else 1)
+    return turned(word, p) or Product(1, {generator("call", word, (p.key,)): 1})
 
 
 # -- other forms ----------------------------------------------------------------------------------
@@ -608,6 +695,21 @@ def multiplied(p: Product, below: bool) -> Product:
             del found.powers[k]
         found = found.times(collected(total).power(e / Fraction(n)))
     return found
+
+
+def raised_roots(p: Product) -> Product:
+    """The product with its roots above the line: 1/(u*sqrt(v)) is sqrt(v)/(u*v)."""
+    for k, e in list(p.powers.items()):
+        if entry_of(k)[0] == "root" and e < 0:
+            p = p.times(thawed(entry_of(k)[1]).power(e // 1))
+            p.put(k, -(e // 1))
+    return p
+
+
+def harmonic(p: Product) -> Product:
+    """The product with what is above the line as a sum of sines and cosines."""
+    top, rest = fraction(p)
+    return collected(reduced(harmonics(top))).times(rest)
 
 
 def one_denominator(p: Product) -> Product:

@@ -12,7 +12,7 @@ from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.exact_check import Check, is_leaf
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
 from gradcli.symbolic.expression_text import to_text
-from gradcli.symbolic.expressions import Expression, order
+from gradcli.symbolic.expressions import Expression, is_call, order
 from gradcli.symbolic.polynomials import (
     Monomial,
     Rational,
@@ -33,17 +33,28 @@ from gradcli.symbolic.products import (
     factored,
     fraction,
     generator,
+    harmonic,
     log,
     multiplied,
     one_denominator,
+    raised_roots,
     reading,
     shifted_roots,
     terms_of,
+    word_of,
 )
-from gradcli.symbolic.shortest_form import GROWING, Writer, operations
+from gradcli.symbolic.shortest_form import (
+    GROWING,
+    Writer,
+    cost,
+    decimals,
+    exponents,
+    numbers,
+    operations,
+)
 
 BUDGET = 8_000
-MOST_WRITTEN = 500  # pieces, over all readings; then no further one is tried
+MOST_WRITTEN = 1_000  # pieces, over all readings; then no further one is tried
 SHORT = 1  # operations of an expression that is short enough
 HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
 MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
@@ -58,11 +69,11 @@ Read = dict[Expression, Product]
 # (what differs from the plain reading, the functions without which it would be the plain one).
 READINGS: tuple[tuple[dict[str, Any], frozenset[str]], ...] = (
     ({}, frozenset()),
-    ({"squares": ("sin", "cosh")}, SINES),
-    ({"conjugates": True}, SINES | {"sqrt"}),
-    ({"tangents": False, "multiples": False}, CIRCULAR),
-    ({"exponentials": True}, EXPONENTIAL),
     ({"normal": True}, frozenset(["erf"])),
+    ({"squares": ("sin", "cosh")}, SINES),
+    ({"tangents": False, "multiples": False}, CIRCULAR),
+    ({"conjugates": True}, SINES | {"sqrt"}),
+    ({"exponentials": True}, EXPONENTIAL),
     ({"sums": True}, frozenset(["sum"])),
 )
 PLAIN = {
@@ -79,41 +90,75 @@ INSIDE: dict[str, Any] = {**PLAIN, "squares": (), "tangents": False, "multiples"
 OPENED = frozenset("exp log abs sign".split())  # the functions whose arguments are factors as well
 
 
-@lru_cache(2048)
 def shortest(expression: Expression) -> Expression:
     """The shortest form found that has the same values; the expression itself if there is none."""
+    return _shortest(expression, alg.signs.get())
+
+
+@lru_cache(2048)
+def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Expression:
     least = operations(expression)
     if least <= SHORT:
         return expression
-    found = {c: None for c in candidates(expression) if c.shape == expression.shape}
-    shorter = [c for c in found if operations(c) < least]
+    given, reading.signs = decimals(expression), dict(assumed)
+    found = {
+        c: cost(c, given) for c in candidates(expression, given) if c.shape == expression.shape
+    }
+    shorter = [c for c, n in found.items() if n < least]
     if not _may_overflow(expression):
         shorter = [c for c in shorter if not _may_overflow(c)]
-    shorter.sort(key=lambda c: (operations(c), len(to_text(c))))
-    check = Check(expression)
-    return next((c for c in shorter if check.accepts(c)), expression)
+    shorter.sort(key=lambda c: (found[c], len(to_text(c))))
+    check = Check(expression, reading.signs)
+    best = next((c for c in shorter if check.accepts(c)), expression)
+    return shortest(best) if 2 * operations(best) < least else best  # then more readings are tried
 
 
 def _may_overflow(expression: Expression) -> bool:
-    return any(n.op == "call" and n.data[0] in GROWING for n in order([expression], is_leaf))
+    """Whether it has a function that grows without bound, but for 1/cosh(u), which vanishes."""
+    nodes = order([expression], is_leaf)
+    powers = (power for n in nodes if n.op == "product" for power in alg.powers_of(n))
+    below = {b for b, e in powers if is_call(b, "cosh") and isinstance(e, Number) and e.negative}
+    return any(n.op == "call" and n.data[0] in GROWING and n not in below for n in nodes)
 
 
-def candidates(expression: Expression) -> Iterator[Expression]:
-    """Forms of the expression, of which the check has yet to say whether they are equal."""
+def expanded(expression: Expression) -> Expression:
+    """The expression as a sum of products, by exact arithmetic; as it is where that is too much."""
+    nodes, within = _parts(expression)
+    if all(n.exact for node in {*nodes, *within} for n in numbers(node)):
+        writer = Writer(decimals(expression), True)
+        reading.clear()
+        with suppress(*LARGE):
+            _set(INSIDE)
+            inside = read(within, set(), {})
+            _set(INSIDE)
+            whole = read(nodes, set(), inside)[expression]
+            return alg.combine((writer.product(t), ONE) for t in terms_of(whole))
+    return expression
+
+
+def _parts(expression: Expression) -> tuple[list[Expression], list[Expression]]:
+    """(the parts of an expression that are read as factors, the arguments of functions in it)."""
     nodes = order([alg.one, expression], _is_closed)
     closed = [n for n in nodes if _is_closed(n) and not is_leaf(n)]
-    within = order([alg.one, *(a for n in closed for a in n.args)], is_leaf)
+    return nodes, order([alg.one, *(a for n in closed for a in n.args)], is_leaf)
+
+
+def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Expression]:
+    """Forms of the expression, of which the check has yet to say whether they are equal.
+
+    given: its decimals.
+    """
+    nodes, within = _parts(expression)
     words = {n.data[0] for n in nodes if n.op == "call"}
-    numbers = [n for node in {*nodes, *within} for n in _numbers(node)]
-    if not all(n.exact for n in numbers):
+    if not all(n.exact for node in {*nodes, *within} for n in numbers(node)):
         return
-    if any(e.integer is None for node in nodes for e in _exponents(node)):
+    if any(e.integer is None for node in nodes for e in exponents(node)):
         words.add("sqrt")
     sums = (s for n in nodes for s in _powers(n) if s.op == "sum" and s.plain)
     whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
     if whole:
         words.add("sum")
-    writer = Writer(any(n.decimal for n in numbers), _may_overflow(expression))
+    writer = Writer(given, _may_overflow(expression))
     reading.clear()
     try:
         _set(INSIDE)
@@ -148,15 +193,35 @@ def _forms(
     expression: Expression, made: Read, inside: Read, writer: Writer
 ) -> Iterator[Expression]:
     """The forms of the expression in one reading; made: of its parts."""
-    terms = [made[t].scaled(c.value) for t, c in _terms(expression)]
+    terms = _summands(expression, made)
     if len(terms) > 2:
         yield _outside(terms, writer, _usual)
     if expression.weight > HEAVIEST:
         return
     if terms:
         yield _outside(terms, writer, _common)
-        yield _grouped(terms, writer)
+        for below in (True, False):
+            with suppress(TooLarge):
+                groups = _grouped(terms, below)
+                if 1 < len(groups) < len(terms):
+                    yield _outside(groups, writer, _common)
+                yield alg.combine((writer.product(g), ONE) for g in groups)
+            budget.left = BUDGET
     yield from _written(_read(expression, made, inside), writer)
+
+
+def _summands(expression: Expression, made: Read) -> list[Product]:
+    """The terms of a sum, or of a product that has one for a factor; none of another expression."""
+    if expression.op != "product":
+        return [made[t].scaled(c.value) for t, c in _terms(expression)]
+    outer = Product(small(expression.data[0].value))
+    terms: list[Product] = []
+    for base, e in alg.powers_of(expression):
+        if e == ONE and base.op == "sum" and not terms:
+            terms = [made[t].scaled(c.value) for t, c in _terms(base)]
+        else:
+            outer = outer.times(_power(made[base], e, made))
+    return [outer.times(t) for t in terms]
 
 
 def _is_closed(node: Expression) -> bool:
@@ -169,7 +234,7 @@ def _set(options: dict[str, Any]) -> None:
     for option, value in options.items():
         setattr(reading, option, value)
     budget.left = BUDGET
-    reading.units = {}
+    reading.units, reading.beats = {}, {}
 
 
 def _powers(node: Expression) -> list[Expression]:
@@ -177,18 +242,6 @@ def _powers(node: Expression) -> list[Expression]:
     if node.op != "product":
         return []
     return [b for b, e in zip(node.args, node.data[1], strict=True) if e != ONE]
-
-
-def _numbers(node: Expression) -> list[Number]:
-    if node.op == "number":
-        return [node.data]
-    if node.op == "sum":
-        return [*node.data[0], node.data[1]]
-    return [node.data[0], *_exponents(node)] if node.op == "product" else []
-
-
-def _exponents(node: Expression) -> list[Number]:
-    return [e for e in node.data[1] if isinstance(e, Number)] if node.op == "product" else []
 
 
 def _terms(total: Expression) -> list[tuple[Expression, Number]]:
@@ -221,25 +274,30 @@ def read(nodes: list[Expression], whole: set[Expression], inside: Read) -> Read:
     return made
 
 
-def _grouped(terms: list[Product], writer: Writer) -> Expression:
-    """The terms, those with a common denominator as one."""
+def _grouped(terms: list[Product], below: bool) -> list[Product]:
+    """The terms, those with the same sums below the line, or above and below it, as one."""
     groups: dict[Any, list[Product]] = {}
     for t in terms:
-        below = min(
-            (k for k, e in t.powers.items() if not isinstance(k, int) and e < 0),
-            default=0,
-            key=hash,
-        )
-        groups.setdefault(below, []).append(t)
-    return alg.combine((writer.product(add(g)), ONE) for g in groups.values())
+        sums = [
+            (k, e) for k, e in t.powers.items() if not isinstance(k, int) and (e < 0 or not below)
+        ]
+        own = min((k for k, _ in sums), default=0, key=hash) if below else frozenset(sums)
+        groups.setdefault(own, []).append(t)
+    return [add(g) for g in groups.values()]
 
 
 def _outside(
     terms: list[Product], writer: Writer, power: Callable[[list[Rational]], Rational]
 ) -> Expression:
-    """The terms over their shared factors, (u - v/w)/w; power: that of a factor from all its powers."""
+    """The terms over their shared factors, (u - v/w)/w; power: that of a factor from all its powers.
+
+    Of a cosine nothing is taken that would make a tangent of a sine.
+    """
     keys = dict.fromkeys(k for t in terms for k in t.powers)
-    shared = {k: power([t.powers.get(k, 0) for t in terms]) for k in keys}
+    shared = {
+        k: (_common if word_of(k) in CIRCULAR else power)([t.powers.get(k, 0) for t in terms])
+        for k in keys
+    }
     outer = Product(1, {k: e for k, e in shared.items() if e})
     inner = alg.combine((writer.product(t.times(outer.power(-1))), ONE) for t in terms)
     return alg.multiply(writer.product(outer), inner)
@@ -290,10 +348,10 @@ def _written(p: Product, writer: Writer) -> Iterator[Expression]:
     for form in (
         factored,
         lambda p: shifted_roots(factored(p)),
-        lambda p: multiplied(factored(p), True),
+        lambda p: multiplied(raised_roots(factored(p)), True),
         lambda p: multiplied(factored(p), False),
-        lambda p: multiplied(p, True),
         one_denominator,
+        harmonic,
     ):
         try:
             made = form(p)
@@ -316,4 +374,4 @@ def _power_of(g: int, e: Rational) -> Monomial:
     return ((g, e),) if e else ()
 
 
-__all__ = ["shortest"]
+__all__ = ["expanded", "shortest"]

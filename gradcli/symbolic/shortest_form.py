@@ -20,32 +20,46 @@ from gradcli.symbolic.polynomials import (
     Polynomial,
     Rational,
     TooLarge,
+    budget,
+    by,
+    generators,
     joined,
     minus,
     plus,
+    raised,
+    small,
     times,
 )
 from gradcli.symbolic.products import (
+    CIRCULAR,
+    COMPLEMENTS,
     HALF,
     ODD,
     Factor,
     Frozen,
     Product,
     add,
+    circular,
     collected,
     entry_of,
     exp,
     factored,
     generator,
+    harmonics,
+    positive,
     reduced,
     thawed,
-    turned,
     word_of,
 )
 
 GROWING = frozenset("exp sinh cosh".split())
 MOST_GROUPED = 30  # terms of a sum that is searched for common factors
+HIGHEST_BENT = 4  # degree in sines and cosines of such a sum
+MOST_TRIED = 1_000  # of a budget, for other forms of a sum
+MOST_COMPLETED = 60  # terms of a sum that is tried by g + c for a generator g
 MOST_DOUBLED = 12  # terms of a sum that is tried with double angles
+MOST_MADE = 600  # pieces, in one reading; then sums are written as they are
+LONG = 3  # letters of a number that is short
 Pairs = list[tuple[Expression, Any]]
 
 _counts: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
@@ -109,14 +123,47 @@ def _scaled(term: Expression, c: Number) -> int:
     return found + max(above - 1, 0) + below
 
 
+def numbers(node: Expression) -> list[Number]:
+    """The coefficients and exponents of a sum or product, and a number itself."""
+    if node.op == "number":
+        return [node.data]
+    if node.op == "sum":
+        return [*node.data[0], node.data[1]]
+    return [node.data[0], *exponents(node)] if node.op == "product" else []
+
+
+def exponents(node: Expression) -> list[Number]:
+    """The exponents that are numbers."""
+    return [e for e in node.data[1] if isinstance(e, Number)] if node.op == "product" else []
+
+
+def decimals(expression: Expression) -> frozenset[Number]:
+    """The decimals that are in an expression, without their signs."""
+    found = (abs_(n) for node in order([expression]) for n in numbers(node) if n.decimal)
+    return frozenset(found)
+
+
+def cost(expression: Expression, given: frozenset[Number]) -> int:
+    """Its operations; beside given decimals, each long number that is none of these counts as one."""
+    found = operations(expression)
+    if given:
+        own = {abs_(n) for node in order([expression]) for n in numbers(node)} - given
+        found += sum(len(repr(n.python())) > LONG for n in own)
+    return found
+
+
+def _is_short(n: Rational, known: set[Fraction]) -> bool:
+    return abs(n) in known or len(repr(Number(abs(Fraction(n))).python())) <= LONG
+
+
 class Writer:
     """Writes products, each once.
 
-    decimals: whether the given formula has them. growing: whether it has functions that may overflow.
+    given: the decimals of the formula. growing: whether it has functions that may overflow.
     """
 
-    def __init__(self, decimals: bool, growing: bool) -> None:
-        self.decimals, self.growing = decimals, growing
+    def __init__(self, given: frozenset[Number], growing: bool) -> None:
+        self.given, self.decimals, self.growing = given, bool(given), growing
         self.made: dict[Any, Expression] = {}
 
     def number(self, n: Rational) -> Number:
@@ -135,8 +182,12 @@ class Writer:
     def _shortest(self, key: Any, forms: Callable[[], Iterator[Expression]]) -> Expression:
         found = self.made.get(key)
         if found is None:
-            found = self.made[key] = min(forms(), key=operations)
+            found = self.made[key] = min(forms(), key=self.cost)
         return found
+
+    def cost(self, expression: Expression) -> int:
+        """How long an expression is."""
+        return cost(expression, self.given)
 
     # -- products -------------------------------------------------------------------------------
     def _products(self, p: Product) -> Iterator[Expression]:
@@ -178,26 +229,30 @@ class Writer:
             yield self._plain(p.number, {k: e for k, e in made.items() if e})
         if a * b > 0 and a.denominator == b.denominator == 1:
             ((number, own),) = args
-            key = number * 2, own
-            double = turned(word, thawed(key)) or Product(1, {generator("call", word, (key,)): 1})
+            double = circular(word, thawed((number * 2, own)))
             made = {**p.powers, sine: a - least, cosine: b - least}
             rest = Product(p.number, {k: e for k, e in made.items() if e})
             yield self.product(rest.times(double.scaled(HALF).power(least)))
 
     def _halves(self, p: Product, k: Key) -> Iterator[Expression]:
-        """1 - cos(2*u) as 2*sin(u)**2, 1 + cos(2*u) as 2*cos(u)**2."""
+        """1 - cos(2*u) as 2*sin(u)**2, 1 + cos(2*u) as 2*cos(u)**2, 1 - sigmoid(u) as sigmoid(-u)."""
         (first, a), (second, b) = sorted(k)
         n = p.powers[k]
         if first or n.denominator > 1 or abs(a) != abs(b) or len(second) > 1:
             return
         ((g, e),) = second
-        if word_of(g) != "cos" or e != 1:
+        word = word_of(g)
+        if e != 1 or not (word == "cos" or (word in COMPLEMENTS and a == -b)):
             return
         ((number, own),) = entry_of(g)[2]
-        half = generator("call", "cos" if a == b else "sin", ((number * HALF, own),))
+        if word == "cos":
+            half = generator("call", "cos" if a == b else "sin", ((number * HALF, own),))
+            a, e = 2 * a, 2
+        else:
+            half = generator("call", word, ((-number, own),))
         found = Product(p.number, {f: x for f, x in p.powers.items() if f != k})
-        found = found.times(Product(2 * a).power(n))
-        found.put(half, 2 * n)
+        found = found.times(Product(a).power(n))
+        found.put(half, e * n)
         yield self._plain(found.number, found.powers)
 
     def _signs(self, p: Product, k: Factor) -> Iterator[Expression]:
@@ -235,12 +290,13 @@ class Writer:
             return
         a, first, _, u = growth
         ratio = exp(u)
-        g, e = next(iter(ratio.powers.items()))
-        j = min(max(p.powers.get(g, 0) / Fraction(e), Fraction(0)), n)
+        found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
+        found = found.times(Product(a, first).power(-n))
+        own = [found.powers.get(g, 0) / Fraction(e) for g, e in ratio.powers.items()]
+        j = min(max(min(own), Fraction(0)), n)
         if j.denominator > 1:
             return
-        found = Product(p.number, {f: e for f, e in p.powers.items() if f != k})
-        found = found.times(Product(a, first).power(-n)).times(ratio.power(-j))
+        found = found.times(ratio.power(-j))
         for sign, power in ((1, j), (-1, n - j)):
             found.put(generator("call", "sigmoid", (u.scaled(sign).key,)), power)
         yield self._plain(found.number, found.powers)
@@ -252,21 +308,7 @@ class Writer:
         pairs: Pairs = [] if inner is None else [(inner, ONE)]
         powers = dict(own)
         number *= self._exponentials(powers, pairs)
-        roots: dict[Rational, int] = {}
-        for k, e in list(powers.items()):
-            if entry_of(k)[0] == "prime":
-                roots[e] = roots.get(e, 1) * entry_of(k)[1]
-                del powers[k]
-        for e, n in roots.items():  # sqrt(2)*sqrt(u) is sqrt(2*u)
-            beside = [k for k, x in powers.items() if x == e]
-            base = constant(n)
-            if beside:
-                k = min(beside, key=lambda k: entry_of(k)[0] == "sum")
-                del powers[k]
-                entry = entry_of(k)
-                inside = thawed(entry[1]) if entry[0] == "root" else Product(1, {k: 1})
-                base = self.product(inside.scaled(n))
-            pairs.append((base, Number.of(e)))
+        self._roots(powers, pairs)
         sizes: dict[Rational, Product] = {}
         for k, e in list(powers.items()):
             if word_of(k) == "abs":  # abs(u)*abs(v) is abs(u*v)
@@ -277,6 +319,10 @@ class Writer:
             own_size = self.product(inside)
             pairs.append((call("abs", [own_size], own_size.shape), Number.of(e)))
         for k, e in powers.items():
+            factor = self._given_scale(k) if e.denominator == 1 else 1
+            if factor != 1:
+                number /= factor ** int(e)
+                k = frozenset((m, c * factor) for m, c in k)  # type: ignore[union-attr]
             base = self._factor(k)
             if not isinstance(k, int) and e.denominator == 1:  # the sign with fewer operations
                 other = self._factor(minus(k))
@@ -290,7 +336,44 @@ class Writer:
                 if operations(other) <= operations(base):
                     base, number = other, -number
             pairs.append((base, Number.of(e)))
+        if any(b.op == "number" and e == ONE for b, e in pairs):  # what was whole, and cancelled
+            return alg.product(pairs, self.number(number))
         return alg.collected(self.number(number), pairs)
+
+    def _roots(self, powers: dict[Factor, Rational], pairs: Pairs) -> None:
+        """Move roots from `powers` into `pairs`, joined: sqrt(2)*sqrt(u)/sqrt(v) is sqrt(2*u/v).
+
+        One alone of what is joined may be negative.
+        """
+        groups: dict[Rational, list[Factor]] = {}
+        for k, e in powers.items():
+            if e.denominator > 1:
+                groups.setdefault(max(e, -e), []).append(k)
+        for e, own in groups.items():
+            sure = [k for k in own if positive(k)]
+            loose = [k for k in own if k not in sure]
+            loose = [min(loose, key=lambda k: entry_of(k)[0] == "sum")] if loose else []
+            if not any(entry_of(k)[0] == "prime" for k in sure) and len([*sure, *loose]) < 2:
+                continue
+            above = max(powers[k] for k in [*sure, *loose]) > 0
+            base = Product()
+            for k in [*sure, *loose]:
+                up = (powers.pop(k) > 0) is above
+                kind, *rest = entry_of(k)
+                if kind == "prime":
+                    one = Product(rest[0])
+                else:
+                    one = thawed(rest[0]) if kind == "root" else Product(1, {k: 1})
+                base = base.times(one if up else one.power(-1))
+            pairs.append((self.product(base), Number.of(e if above else -e)))
+
+    def _given_scale(self, k: Factor) -> Rational:
+        """The number by which a polynomial has the most of the given decimals for coefficients."""
+        if isinstance(k, int) or not self.given:
+            return 1
+        known = {n.value for n in self.given}
+        scales: list[Rational] = [1, *(n / abs(c) for n in known for _, c in k)]
+        return min(scales, key=lambda s: sum(not _is_short(c * s, known) for _, c in k))
 
     def _exponentials(self, powers: dict[Factor, Rational], pairs: Pairs) -> int:
         """Take the factors that are exponentials out of `powers` into `pairs`; their sign.
@@ -384,14 +467,14 @@ class Writer:
         return min(reversed(forms), key=operations)
 
     def _polynomials(self, p: Polynomial) -> Iterator[Expression]:
-        for form in (p, *_doubled(p)):
+        for form in (p, *_others(p)):
             yield alg.combine(self._terms(form))
 
     def _terms(self, p: Polynomial) -> list[tuple[Expression, Number]]:
         """The terms, with common factors taken out of groups of them where that is shorter."""
         ordered = sorted(p.items(), key=lambda x: _place(x[0]))
         flat = [(self._term(m), self.number(c)) for m, c in ordered]
-        if not 2 < len(p) <= MOST_GROUPED:
+        if not 2 < len(p) <= MOST_GROUPED or len(self.made) > MOST_MADE:
             return flat
         exponents: dict[int, list[Rational]] = {}
         for m in p:
@@ -453,36 +536,50 @@ def _rank(g: int) -> tuple[int, int]:
     return (entry[1].position if entry[0] == "atom" else sys.maxsize), g
 
 
+def _others(p: Polynomial) -> list[Polynomial]:
+    """Other forms of a polynomial, which take nothing from the budget of its reading."""
+    left, budget.left = budget.left, MOST_TRIED
+    try:
+        return [*_doubled(p), *_completed(p)]
+    except TooLarge:
+        return []
+    finally:
+        budget.left = left
+
+
+def _completed(p: Polynomial) -> Iterator[Polynomial]:
+    """The polynomial by g + c, where that has fewer terms: x**2 + 2*x + 1 + y is (x + 1)**2 + y."""
+    if not 3 < len(p) <= MOST_COMPLETED:
+        return
+    for g in sorted(generators(p)):
+        rows = by(p, g)
+        n = max(rows)
+        if n < 2 or n not in rows or any(e.denominator > 1 or e < 0 for e in rows):
+            continue
+        m, a = next(iter(rows[n].items()))
+        c = small(Fraction(rows.get(n - 1, {}).get(m, 0)) / (n * a))
+        if not c or plus(rows.get(n - 1, {}), rows[n], -n * c):
+            continue
+        whole = generator("base", frozenset({((g, 1),): 1, UNIT: c}.items()))
+        found: Polynomial = {}
+        for e, row in rows.items():
+            found = plus(found, times(row, raised({((whole, 1),): 1, UNIT: -c}, int(e))))
+        if len(found) < len(p):
+            yield found
+
+
 def _doubled(p: Polynomial) -> Iterator[Polynomial]:
-    """The polynomial with the squares and products of sin(u) and cos(u) written by 2*u."""
+    """The polynomial with the products of sines and cosines of an angle, or of all, as sums."""
     if len(p) > MOST_DOUBLED:
         return
-    for s in sorted({g for m in p for g, _ in m}):
-        if word_of(s) not in ("sin", "cos"):
-            continue
-        args = entry_of(s)[2]
-        ((number, own),) = args
-        sine, cosine, twice_sine, twice_cosine = (
-            generator("call", word, key)
-            for key in (args, ((number * 2, own),))
-            for word in ("sin", "cos")
-        )
-        found: Polynomial = {}
-        for m, c in p.items():
-            powers = dict(m)
-            a, b = int(powers.pop(sine, 0)), int(powers.pop(cosine, 0))
-            q: Polynomial = {tuple(sorted(powers.items())): c}
-            if (a + b) % 2 or a + b == 0:
-                found = plus(found, {m: c})
-                continue
-            if a % 2:
-                q = times(q, {((twice_sine, 1),): HALF})
-            for count, sign in ((a // 2, -1), (b // 2, 1)):
-                for _ in range(count):
-                    q = times(q, {UNIT: HALF, ((twice_cosine, 1),): sign * HALF})
-            found = plus(found, q)
-        if found and len(found) <= len(p) and found != p:
-            yield reduced(found)
+    bent = [[(g, e) for g, e in m if word_of(g) in CIRCULAR] for m in p]
+    if max(sum(e for _, e in own) for own in bent) > HIGHEST_BENT:
+        return
+    found = {g for own in bent for g, _ in own}
+    for angle in dict.fromkeys([*(entry_of(g)[2] for g in sorted(found)), None] if found else ()):
+        made = harmonics(p, angle)
+        if made and len(made) <= len(p) and made != p:
+            yield reduced(made)
 
 
-__all__ = ["Key", "Writer", "joined", "operations"]
+__all__ = ["Key", "Writer", "cost", "decimals", "joined", "operations"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import takewhile
-from math import factorial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import (
     Derivatives,
+    Run,
     first_order,
     positions,
     reading,
@@ -26,15 +26,17 @@ from gradcli.symbolic.differentiate import (
     slope,
 )
 from gradcli.symbolic.exact_numbers import ONE, Number
-from gradcli.symbolic.expressions import Expression, is_number, name, number, order, value_of
+from gradcli.symbolic.expressions import Expression, call, is_number, name, number, order, value_of
 from gradcli.symbolic.generic_points import Arrays, many_points, quiet
 from gradcli.symbolic.printed_text import spelled_out
 from gradcli.symbolic.proof import VALUE
 from gradcli.symbolic.rewriting import rewrite
+from gradcli.symbolic.scalar_forms import expanded
 from gradcli.symbolic.simplify import simplify
 from gradcli.symbolic.spelling import NoExpression
 
 _POINT = "#c"  # where a function is expanded; no valid name of the language
+_STEP = "#h"  # from the point to a variable
 FIRST = 4  # the first step at which the value must be real is 1/16
 LOST = (0, 1, 2, 4, 8)  # powers of t that may cancel in divisions; in turn
 
@@ -81,22 +83,23 @@ def taylor(
     if shaped := [n for n, a in arrays.items() if np.ndim(a)]:
         raise NoExpression(f"taylor expands in numbers: {shaped[0]} is an array")
     with reading(program, arrays, ()) as (values, _):
-        first = first_order(program, values, [], False, names, False, False)
+        first = first_order(Run(program, values, names=names))
         if first.shape:
             raise NoExpression(f"taylor expands a number: the value has shape {first.shape}")
         places = positions(program)
-        at = {
-            x: first_order(parse(t), {}, [], False, {}, False, False).value
-            for x, t in texts.items()
-        }
+        at = {x: first_order(Run(parse(t), {})).value for x, t in texts.items()}
         symbols = {x: name(x, (), places.get(x, -1)) for x in at}
-        steps = {symbols[x]: alg.subtract(symbols[x], a) for x, a in at.items()}
+        steps = {x: name(f"{_STEP}{x}", (), places.get(x, -1)) for x in at}
+        moved = {steps[x]: alg.subtract(symbols[x], a) for x, a in at.items()}
         found = Polynomial(program, values, first.value, {}, (), False)
         for lost in LOST:
-            series = _Expansion(symbols, at, steps, degree + 1 + lost).of(first.value)
+            known = {symbols[x]: Series(0, [a, steps[x]]) for x, a in at.items()}
+            series = _Expansion(known, degree + 1 + lost).of(first.value)
             if series.first < 0 and not is_number(series.terms[0], 0):
                 continue
-            terms = map(simplify, series.terms[: max(degree + 1 - series.first, 0)])
+            terms = [
+                _put(simplify(t), moved) for t in series.terms[: max(degree + 1 - series.first, 0)]
+            ]
             found.terms = [_with_factor(t) for t in terms if not is_number(t, 0)] or [alg.zero]
             found.by = {VALUE: alg.add(*found.terms)}
             if is_right(program, parse(found.text()), values, degree, texts, names):
@@ -107,16 +110,9 @@ def taylor(
 class _Expansion:
     """The series of the parts of one expression."""
 
-    def __init__(
-        self,
-        symbols: Mapping[str, Expression],
-        at: Mapping[str, Expression],
-        steps: Mapping[Expression, Expression],
-        count: int,
-    ) -> None:
-        self.known = {s: Series(0, [at[x], steps[s]]) for x, s in symbols.items()}
-        self.count = count
-        self.slopes: dict[Any, list[Expression]] = {}
+    def __init__(self, known: Mapping[Expression, Series], count: int) -> None:
+        self.known, self.count = known, count
+        self.slopes: dict[Expression, list[Expression]] = {}
 
     def of(self, root: Expression) -> Series:
         """The series of an expression."""
@@ -131,12 +127,10 @@ class _Expansion:
                 made[node] = self.sum(node, parts)
             elif node.op == "product":
                 made[node] = self.product(node, made)
-            elif node.data[1] or node.data[0] in (*alg.TRUTHS, "where"):
+            elif node.data[0] in (*alg.TRUTHS, "where"):
                 raise NoExpression(f"{node.data[0]} of what is expanded has no series here")
-            elif len(parts) == 1:
-                made[node] = self.function(node.data[0], parts[0])
             else:
-                made[node] = self.of_several(node, parts)
+                made[node] = self.function(node.data, *parts)
         return made[root]
 
     def constant(self, node: Expression, parts: list[Series]) -> Expression:
@@ -173,7 +167,8 @@ class _Expansion:
         found = Series(0, [number(coefficient)])
         for base, e in zip(node.args, exponents, strict=True):
             if isinstance(e, Expression) and not _is_constant(made[e]):  # exp(e*log(b))
-                power = self.function("exp", self.times(made[e], self.function("log", made[base])))
+                log = self.function(("log", ()), made[base])
+                power = self.function(("exp", ()), self.times(made[e], log))
             else:
                 power = self.power(made[base], made[e].terms[0] if isinstance(e, Expression) else e)
             found = self.times(found, power)
@@ -185,7 +180,7 @@ class _Expansion:
             return self.cut(Series(a.first + b.first, [alg.multiply(one, c) for c in many]))
         x, y = self.full(a).terms, self.full(b).terms
         made = [
-            simplify(alg.add(*(alg.multiply(x[i], y[k - i]) for i in range(k + 1))))
+            expanded(alg.add(*(alg.multiply(x[i], y[k - i]) for i in range(k + 1))))
             for k in range(self.count)
         ]
         return self.cut(Series(a.first + b.first, made))
@@ -193,6 +188,8 @@ class _Expansion:
     def power(self, base: Series, exponent: Number | Expression) -> Series:
         """The binomial series: c**e*t**(v*e)*(1 + w)**e."""
         given = value_of(exponent) if isinstance(exponent, Expression) else exponent
+        if given == ONE:
+            return base
         first = Number.of(base.first) * (given or ONE)
         if first.integer is None or (base.first and given is None):
             raise NoExpression("a root of zero has no series: take another point")
@@ -209,44 +206,33 @@ class _Expansion:
         scale = alg.one if is_number(lead, 1) else alg.power(lead, e)
         return self.cut(Series(int(first.value), [alg.multiply(scale, c) for c in made.terms]))
 
-    def function(self, word: str, inner: Series) -> Series:
-        """A function of a series, by its derivatives at the first term."""
-        if inner.first < 0:
-            raise NoExpression(f"{word} of what is infinite there has no series")
-        own = Series(0, [alg.zero] * inner.first + inner.terms)
-        if word not in self.slopes:
-            self.slopes[word] = self.derivatives(word)
-        symbol = name(_POINT, (), 0)
-        with np.errstate(all="ignore"):
-            made = [_put(d, {symbol: own.terms[0]}) for d in self.slopes[word]]
-        scaled = [alg.divide(d, number(factorial(k))) for k, d in enumerate(made)]
-        if any(_is_infinite(d) for d in scaled):
-            raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
-        return self.composed(scaled, [alg.zero, *own.terms[1:]])
-
-    def of_several(self, node: Expression, parts: list[Series]) -> Series:
-        """A function of several series: the integral over t of its slopes times theirs."""
-        word = node.data[0]
+    def function(self, which: tuple[str, Any], *parts: Series) -> Series:
+        """A function, of this name and options, of series: the integral over t of its slopes times theirs."""
+        word, options = which
         if any(p.first < 0 for p in parts):
             raise NoExpression(f"{word} of what is infinite there has no series")
         given = [Series(0, [alg.zero] * p.first + p.terms) for p in parts]
-        first = _put(node, {p: s.terms[0] for p, s in zip(node.args, given, strict=True)})
-        if self.count == 1:
-            return Series(0, [first])
         words = [f"{_POINT}{k}" for k in range(len(parts))]
         symbols, rates = ([name(w + end, (), 0) for w in words] for end in ("", "'"))
-        if word not in self.slopes:
+        own = call(word, symbols, (), options) if options else alg.function(word, *symbols)
+        with np.errstate(all="ignore"):
+            first = _put(own, {v: s.terms[0] for v, s in zip(symbols, given, strict=True)})
+        if _is_infinite(first):
+            raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
+        if self.count == 1:
+            return Series(0, [first])
+        if own not in self.slopes:
             arrays = {w: np.float64(0.7 + 0.1 * k) for k, w in enumerate(words)}
             places = dict.fromkeys(words, 0)
-            own = alg.function(word, *symbols)
             slopes = [slope(own, arrays, w, places, more=True)[0] for w in words]
-            self.slopes[word] = [rewrite(s, released) for s in slopes]
-        pairs = zip(self.slopes[word], rates, strict=True)
-        inner = _Expansion({}, {}, {}, self.count - 1)
-        inner.slopes = self.slopes
-        for symbol, rate, series in zip(symbols, rates, given, strict=True):
+            self.slopes[own] = [rewrite(s, released) for s in slopes]
+        pairs = zip(self.slopes[own], rates, strict=True)
+        known = dict(zip(symbols, given, strict=True))
+        for rate, series in zip(rates, given, strict=True):
             grown = [alg.multiply(number(k), c) for k, c in enumerate(series.terms)]
-            inner.known |= {symbol: series, rate: Series(0, grown[1:] or [alg.zero])}
+            known[rate] = Series(0, grown[1:] or [alg.zero])
+        inner = _Expansion(known, self.count - 1)
+        inner.slopes = self.slopes
         found = inner.of(simplify(alg.add(*(alg.multiply(d, rate) for d, rate in pairs))))
         if found.first < 0:
             raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
@@ -254,15 +240,6 @@ class _Expansion:
         return self.cut(
             Series(0, [first, *(alg.divide(c, number(k)) for k, c in enumerate(terms, 1))])
         )
-
-    def derivatives(self, word: str) -> list[Expression]:
-        """A function of one variable and its derivatives."""
-        symbol, arrays = name(_POINT, (), 0), {_POINT: np.float64(0.7)}
-        found = [alg.function(word, symbol)]
-        while len(found) < self.count:
-            made, _ = slope(found[-1], arrays, _POINT, {_POINT: 0}, more=True)
-            found.append(simplify(made))
-        return found
 
     def composed(self, outer: list[Expression], inner: list[Expression]) -> Series:
         """outer[0] + outer[1]*w + outer[2]*w**2 …, where w begins with t."""

@@ -30,7 +30,7 @@ def rows(file: Path) -> list[list[str]]:
 
 def variables(formula: str) -> list[str]:
     """The variables of a formula."""
-    found = re.findall(r"[A-Za-z_]\w*(?![\w(])", formula)
+    found = re.findall(r"[A-Za-z_]\w*(?![\w(.])", formula)
     return list(dict.fromkeys(n for n in found if n != "pi"))
 
 
@@ -71,8 +71,8 @@ def test_as_short_as_sympys_simplify_and_exact(step: int) -> None:
 
 
 @sweep(("formula", "size"), lambda: rows(HIGH), often=1, parts=8)
-def test_high_orders_are_at_most_twice_as_long(formula: str, size: str) -> None:
-    assert len(printed(formula, "x", ORDER)) <= 2 * int(size)
+def test_high_orders_are_no_longer_than_sympys(formula: str, size: str) -> None:
+    assert len(printed(formula, "x", ORDER)) <= int(size)
 
 
 def test_continued_fractions_stay_nested() -> None:
@@ -80,3 +80,29 @@ def test_continued_fractions_stay_nested() -> None:
     for _ in range(20):
         formula = f"x + 1/({formula})"
     assert len(printed(formula, "x")) <= 1759  # SymPy's
+
+
+@pytest.mark.parametrize(
+    ("formula", "by", "expected"),
+    [
+        ("sin(a - b)/sin(a + b)", "a", "sin(2*b)/sin(a + b)**2"),
+        ("sin(x)**2*cos(x)**2", "x", "sin(4*x)/2"),
+        ("2*atan(tanh(x/2))", "x", "1/cosh(x)"),
+        ("asin(2*x/(1 + x**2))", "x", "2*abs(x**2 - 1)/(1 - x**4)"),
+        ("sqrt((1 - x)/(1 + x))", "x", "sqrt((1 - x)/(x + 1))/(x**2 - 1)"),
+        ("0.0821*x/(4.5 - 0.0318*x)", "x", "0.36945/(0.0318*x - 4.5)**2"),  # the given decimals
+    ],
+)
+def test_identities_are_found(formula: str, by: str, expected: str) -> None:
+    assert printed(formula, by) == expected
+
+
+def test_the_greeks_of_an_option() -> None:
+    d = "(log(S/K) + (r {} s**2/2)*T)/(s*sqrt(T))"
+    price = f"S*special.ndtr({d.format('+')}) - K*exp(-r*T)*special.ndtr({d.format('-')})"
+    assert printed(price, "S") == "special.ndtr((2*r*T + s**2*T + 2*log(S/K))/(2*s*sqrt(T)))"
+    assert [operations(printed(price, by)) for by in "KrTs"] == [19, 20, 44, 21]
+
+
+def test_a_form_that_is_too_long_ends_no_other() -> None:
+    assert len(printed("(x**5 + 3*x**4 - 2*x + 1)/(x**6 - x**3 + 2*x - 7)", "x", 3)) < 300
