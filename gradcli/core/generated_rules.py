@@ -27,7 +27,6 @@ def gradients(primitive: Declaration) -> tuple[list[str], dict[int, str], dict[s
     """(statements, {operand's position: expression of its gradient}, globals); None if no code suits."""
     plain = (
         not primitive.returns_list
-        and len(primitive.outputs) == 1
         and all(len(t) == 1 for t in primitive.targets)
         and not any(primitive.masked)
         and all(primitive.kinds[i] != "list" for i in primitive.tensors)
@@ -88,7 +87,9 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
     if primitive.saved_fields:
         body += ["if n._seq < versions.last: check_versions(n)"]
     body += ["m = n._meta"]
-    saved = "".join(f"s{k}, " for k in range(len(primitive.saved_fields)))
+    # Of several outputs `g` is a list, and a rule may pass one of its gradients on as it is.
+    saved = "*g, " if primitive.differentiable > 1 else ""
+    saved += "".join(f"s{k}, " for k in range(len(primitive.saved_fields)))
     for i, text in found.items():
         real = primitive.real.get(primitive.names[i])
         if real is not None:
@@ -152,7 +153,8 @@ def keeps(primitive: Declaration, text: str) -> bool:
         text == "g"
         or bool(primitive.real)
         or (
-            primitive.linearity is not None
+            primitive.returns_one
+            and primitive.linearity is not None
             and not primitive.option_fields
             and (len(primitive.tensors) == 1 or primitive.types is not None)
         )
