@@ -354,7 +354,8 @@ def _mix(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """`beta * self + alpha * product`, where beta 0 ignores even NaN."""
     beta, alpha = _number(beta, product.dtype), _number(alpha, product.dtype)
     scaled = product if alpha == 1 else product * alpha
-    self = expanded(self, product.shape)
+    if self.shape != product.shape[1:]:  # of one row, NumPy's own way is the shortest
+        self = expanded(self, product.shape)
     if beta == 0:
         return scaled
     return scaled + (self if beta == 1 else self * beta)
