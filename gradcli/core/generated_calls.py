@@ -241,14 +241,15 @@ def _unpacked(primitive: Declaration) -> list[str]:
 def straight(primitive: Declaration) -> bool:
     """Whether straight-line code covers the primitive."""
     kinds = [primitive.kinds[i] for i in primitive.tensors]
+    unlike = "optional" in kinds or "list" in kinds
     return (
         not (primitive.returns_list or primitive.discrete or primitive.rare)
         and (primitive.flat if primitive.vjps else not primitive.view)
         and primitive.tensors[:1] == (0,)
         and kinds[0] == "tensor"
-        and "list" not in kinds
+        and all(primitive.kinds[i] != "list" for i in primitive.differentiated)
         and not (primitive.types and len(kinds) > 2)
-        and not ("optional" in kinds and (primitive.types or primitive.refuses))
+        and not (unlike and (primitive.types or primitive.refuses))
         and all(
             f in primitive.position or measured(f)[0] in primitive.position
             for f in primitive.option_fields
@@ -272,7 +273,13 @@ def _operands(
     silent: the arguments of the same code without recording; "" in that code.
     """
     strange = " or ".join(
-        f"t{i}.__class__ is not Tensor{_present(primitive, i, ' and {} is not None and {} is not missing')}"
+        _by_kind(
+            primitive,
+            i,
+            "{}.__class__ is not Tensor",
+            "{}.__class__ is not Tensor and {} is not None and {} is not missing",
+            "not are_tensors({})",
+        )
         for i in primitive.tensors
     )
     # While a rule runs, tensors are recorded as ever; numbers select primitives of their own.
@@ -280,7 +287,7 @@ def _operands(
     if silent and not primitive.view:
         body.append(f" if s.silent and not within: return silently({silent})")
     body += [f" {unusual}"] if silent else []
-    if primitive.tensors != (0, 1) or "optional" in primitive.kinds or not numbers:
+    if primitive.tensors != (0, 1) or set(primitive.kinds) & {"optional", "list"} or not numbers:
         body += [f"if {strange}{more}: {unusual}"]
     else:
         # Differences refuse bools, in words that are `general`'s.
@@ -300,18 +307,29 @@ def _operands(
         for i in primitive.tensors
         if primitive.kinds[i] == "optional"
     ]
-    body += [
-        f"a{i} = t{i}.array{_present(primitive, i, ' if {} is not None else None')}"
-        for i in primitive.tensors
-    ]
+    arrays = (
+        "{}.array",
+        "{}.array if {} is not None else None",
+        "[v.array if v is not None else None for v in {}]",
+    )
+    body += [f"a{i} = {_by_kind(primitive, i, *arrays)}" for i in primitive.tensors]
     if primitive.view:
         body += ["if a0.__class__ is not ndarray: a0 = t0.memory()"]
     return body
 
 
-def _present(primitive: Declaration, i: int, text: str) -> str:
-    """A text about the operand at a position that may be left out; "" of any other."""
-    return text.replace("{}", f"t{i}") if primitive.kinds[i] == "optional" else ""
+def _by_kind(primitive: Declaration, i: int, tensor: str, optional: str, many: str = "") -> str:
+    """An expression in the operand at a position, which may be left out, or a list."""
+    text = {"tensor": tensor, "optional": optional, "list": many}[primitive.kinds[i]]
+    return text.replace("{}", f"t{i}")
+
+
+def _are_tensors(values: Any) -> bool:
+    """Whether a value is a list of tensors, of which some may be left out."""
+    return values.__class__ in (list, tuple) and {v.__class__ for v in values} <= _LISTED
+
+
+_LISTED = frozenset([Tensor, type(None)])
 
 
 def _mixes(primitive: Declaration) -> bool:
@@ -409,14 +427,15 @@ def _quickly(primitive: Declaration, plain: str | None, slowly: list[str]) -> li
 def _admit(primitive: Declaration, again: str) -> list[str]:
     """Return `out` as it is where nothing is recorded; the edges and the result's Meta."""
     edges = [f"e{i}" for i in primitive.differentiated]
-    body = [
-        f"e{i} = t{i}.node{_present(primitive, i, ' if {} is not None else None')}"
-        for i in primitive.differentiated
-    ]
+    nodes = "{}.node", "{}.node if {} is not None else None"
+    body = [f"e{i} = {_by_kind(primitive, i, *nodes)}" for i in primitive.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
-    inferred = " or ".join(
-        f"{_present(primitive, i, '{} is not None and ')}t{i}.inference" for i in primitive.tensors
+    inference = (
+        "{}.inference",
+        "{} is not None and {}.inference",
+        "any(v is not None and v.inference for v in {})",
     )
+    inferred = " or ".join(_by_kind(primitive, i, *inference) for i in primitive.tensors)
     outs, results = _each(primitive, "out"), _each(primitive, "y")
     none_floats = " and ".join(
         f"{y}.dtype.kind not in 'fc'" for y in results[: primitive.differentiable]
@@ -599,5 +618,6 @@ _RUNTIME: dict[str, Any] = {
     "scalar": scalar,
     "shape_error": shape_error,
     "strides": element_strides,
+    "are_tensors": _are_tensors,
     "as_operands": as_operands,
 }

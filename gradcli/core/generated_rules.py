@@ -17,6 +17,7 @@ from gradcli.core import versions
 from gradcli.core.generated_calls import generated
 from gradcli.core.gradients import first, fit, of_inputs
 from gradcli.core.node import FREED, FREED_MESSAGE, OWNED, AccumulateGrad
+from gradcli.core.promotion import raw
 from gradcli.core.version_checks import check_versions
 
 if TYPE_CHECKING:
@@ -30,14 +31,13 @@ def gradients(
 
     The last are statements, too, to run after the others: rules of several operands.
     """
-    if primitive.returns_list or "list" in primitive.kinds:
+    if primitive.returns_list:
         return None
     body = []
     if primitive.saved_fields:
         body += [f"s{k} = n._s{k}" for k in range(len(primitive.saved_fields))]
         body += ["if s0 is FREED: raise RuntimeError(freed)"]
     values = {f"r{i}": rule for i, rule in enumerate(primitive.vjps.values())}
-    optional = any(kind == "optional" for kind in primitive.kinds)
     joint: list[str] = []
     found: dict[int, str] = {}
     for k, (targets, rule, needs) in enumerate(
@@ -50,8 +50,8 @@ def gradients(
                 continue
             value = f"s{primitive.saved_fields.index(need)}"
             if need in primitive.position:
-                may_lack = optional and primitive.kinds[primitive.position[need]] == "optional"
-                value = f"array({value})" if may_lack else f"{value}.array"
+                one = primitive.kinds[primitive.position[need]] == "tensor"
+                value = f"{value}.array" if one else f"raw({value})"
             args.append(value)
         if primitive.masked[k]:
             args.append(f"({''.join(f'e{i} is not None, ' for i in targets)})")
@@ -66,7 +66,7 @@ def gradients(
         found[targets[0]] = "g" if same else f"r{k}({', '.join(args)})"
     if joint or not primitive.returns_one:  # in the order of the edges, as a pass of any primitive
         found = dict(sorted(found.items()))
-    values |= {"FREED": FREED, "freed": FREED_MESSAGE, "array": _array}
+    values |= {"FREED": FREED, "freed": FREED_MESSAGE, "raw": raw}
     return body, found, values, joint
 
 
@@ -207,7 +207,3 @@ def _holders(results: Any) -> dict[int, int]:
             if array is not None:
                 found[id(array)] = found.get(id(array), 0) + 1
     return found
-
-
-def _array(saved: Any) -> Any:
-    return None if saved is None else saved.array

@@ -40,7 +40,9 @@ def getitem(input: Any, key: Any) -> Any:
     if kind is Tensor and _picks(key, input):
         from gradcli.movement.indexing import index_p
 
-        return wrap(index_p.kernel(input.array, [key.array]))
+        if is_plain(input):
+            return wrap(index_p.kernel(input.array, [key.array]))
+        return index_p(input, [key])
     if kind is int:
         return _select(input, key, 0, 0)
     if kind is slice:
@@ -98,10 +100,10 @@ _NUMBERS = (bool, int, float, complex)
 
 
 def _picks(key: Tensor, input: Any) -> bool:
-    """Whether a key is positions in memory, and what they are of is memory that nothing records."""
+    """Whether a key is positions in memory, of a tensor that has any."""
     array = key.array
     positions = type(array) is np.ndarray and array.ndim and array.dtype.kind == "i"
-    return bool(positions and is_plain(input) and input.array.ndim)
+    return bool(positions and type(input) is Tensor and input.array.ndim)
 
 
 _SIMPLE = frozenset([int, slice, tuple, Tensor])
