@@ -40,10 +40,7 @@ def run(
     captured: gradients are collected there, not accumulated. only: ids of the nodes to run; None: all.
     """
     state = modes.local.state
-    if captured is None:
-        plain = not create and only is None
-    else:
-        plain = not create and captured.of_leaves and not modes.depth()
+    plain = not create and (captured.of_leaves if captured is not None else only is None)
     if plain and state is not None:
         on_tensors = state.recorder is not None and state.recorder.tensors
         watched = state.anomaly or state.intercept or state.levels or state.observer or on_tensors

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.core import modes
 from gradcli.core.gradients import add_to_grad, owned
 from gradcli.core.hooks import RARE
 from gradcli.core.node import OWNED, AccumulateGrad, Edge, Port
+from gradcli.core.version_checks import reading
 from gradcli.system import locks
 
 if TYPE_CHECKING:
@@ -118,6 +120,7 @@ def _collect(
     only: frozenset[int],
 ) -> None:
     """As `_push`, of those nodes `only`; gradients of leaves go to `captured`, or nowhere."""
+    before, reading.ids = reading.ids, only | captured.nodes if modes.depth() else None
     try:
         _start(roots, cotangents)
         for node in nodes:
@@ -130,6 +133,7 @@ def _collect(
             elif id(node) in captured.nodes:
                 captured.grads[id(node), 0] = g if node._mark is OWNED else owned(g)
     finally:
+        reading.ids = before
         for node in nodes:
             node._grad = None
 
