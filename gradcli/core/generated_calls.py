@@ -244,16 +244,23 @@ def straight(primitive: Declaration) -> bool:
     unlike = "optional" in kinds or "list" in kinds
     return (
         not (primitive.returns_list or primitive.discrete or primitive.rare)
-        and (primitive.flat if primitive.vjps else not primitive.view)
+        and (primitive.flat or _joins(primitive) if primitive.vjps else not primitive.view)
         and primitive.tensors[:1] == (0,)
-        and kinds[0] == "tensor"
-        and all(primitive.kinds[i] != "list" for i in primitive.differentiated)
+        and (kinds[0] == "tensor" or _joins(primitive))
+        and all(primitive.kinds[i] != "list" for i in primitive.differentiated[1:])
         and not (primitive.types and len(kinds) > 2)
-        and not (unlike and (primitive.types or primitive.refuses))
+        and not (unlike and ((primitive.types and not _joins(primitive)) or primitive.refuses))
         and all(
             f in primitive.position or measured(f)[0] in primitive.position
             for f in primitive.option_fields
         )
+    )
+
+
+def _joins(primitive: Declaration) -> bool:
+    """Whether the primitive makes one tensor of a list of them."""
+    return primitive.kinds[:1] == ("list",) and primitive.tensors == primitive.differentiated == (
+        0,
     )
 
 
@@ -278,7 +285,7 @@ def _operands(
             i,
             "{}.__class__ is not Tensor",
             "{}.__class__ is not Tensor and {} is not None and {} is not missing",
-            "not are_tensors({})",
+            "not are_tensors({}, only)" if _joins(primitive) else "not are_tensors({})",
         )
         for i in primitive.tensors
     )
@@ -324,12 +331,15 @@ def _by_kind(primitive: Declaration, i: int, tensor: str, optional: str, many: s
     return text.replace("{}", f"t{i}")
 
 
-def _are_tensors(values: Any) -> bool:
-    """Whether a value is a list of tensors, of which some may be left out."""
-    return values.__class__ in (list, tuple) and {v.__class__ for v in values} <= _LISTED
+_LISTS = frozenset([list, tuple])
+_LISTED: frozenset[type] = frozenset([Tensor, type(None)])
+_ONLY: frozenset[type] = frozenset([Tensor])
 
 
-_LISTED = frozenset([Tensor, type(None)])
+def _are_tensors(values: Any, kinds: frozenset[type] = _LISTED) -> bool:
+    """Whether a value is a list of tensors, of which some may be left out; `_ONLY`: none, nor all."""
+    found = {v.__class__ for v in values} if values.__class__ in _LISTS else None
+    return found == kinds if kinds is _ONLY else found is not None and found <= kinds
 
 
 def _mixes(primitive: Declaration) -> bool:
@@ -342,6 +352,8 @@ def _mixes(primitive: Declaration) -> bool:
 def _promotion(primitive: Declaration) -> list[str]:
     body = []
     arrays = [f"a{i}" for i in primitive.tensors]
+    if _joins(primitive) and primitive.types:
+        return [f"a0 = promote({primitive.types!r}, *t0)"]
     if _mixes(primitive):
         same = [f"{a}.dtype is t" for a in arrays[1:]]
         if primitive.types == "float":
@@ -383,7 +395,7 @@ def _result(primitive: Declaration, plain: str | None) -> list[str]:
     run = f"{', '.join(_each(primitive, 'y'))} = {_kernel(primitive, plain)}"
     arrays = ", ".join(f"a{i}" for i in primitive.tensors)
     body = [run]
-    if len(primitive.tensors) > 1 or not (primitive.returns_one and primitive.vjps):
+    if len(primitive.tensors) > 1 or not (primitive.flat and primitive.returns_one):
         body = [
             f"try: {run}",
             f"except ValueError as error: raise shape_error(error, [{arrays}]) from None",
@@ -426,6 +438,16 @@ def _quickly(primitive: Declaration, plain: str | None, slowly: list[str]) -> li
 
 def _admit(primitive: Declaration, again: str) -> list[str]:
     """Return `out` as it is where nothing is recorded; the edges and the result's Meta."""
+    if _joins(primitive):
+        return [
+            "if all([v.node is None for v in t0]):",
+            *(f" {line}" for line in _bare(["out"])),
+            " return out",
+            f"if inferred and any(v.inference for v in t0): return {again}",
+            f"if y.dtype.kind not in 'fc': return {again}",
+            "edges = tuple([edge(v) for v in t0])",
+            "m = meta(y.shape, y.dtype)",
+        ]
     edges = [f"e{i}" for i in primitive.differentiated]
     nodes = "{}.node", "{}.node if {} is not None else None"
     body = [f"e{i} = {_by_kind(primitive, i, *nodes)}" for i in primitive.differentiated]
@@ -619,5 +641,6 @@ _RUNTIME: dict[str, Any] = {
     "shape_error": shape_error,
     "strides": element_strides,
     "are_tensors": _are_tensors,
+    "only": _ONLY,
     "as_operands": as_operands,
 }
