@@ -86,6 +86,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         part = reshaping.unsqueeze(input, 0)
     elif key is Ellipsis:
         pass
+    elif kind is Tensor and _picks(key, input):
+        indices = [key]
     else:
         part, indices = _basic(input, _as_tuple(key))
     if not indices:
