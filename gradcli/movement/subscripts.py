@@ -74,6 +74,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         place[...] = value.array if type(value) is Tensor else value
         bump(input)
         return
+    if kind is Tensor and type(value) is not Tensor and _written(input, key, value):
+        return
     if not isinstance(value, Tensor):
         value = _constant(value, input)
     indices: list[Any] = []
@@ -106,6 +108,20 @@ def _picks(key: Tensor, input: Any) -> bool:
     array = key.array
     positions = type(array) is np.ndarray and array.ndim and array.dtype.kind == "i"
     return bool(positions and type(input) is Tensor and input.array.ndim)
+
+
+def _written(input: Any, key: Tensor, value: Any) -> bool:
+    """Write a number to positions at once; False, with nothing done, where steps must be told."""
+    if not (_picks(key, input) and is_plain(input) and _fits(value, input.array)):
+        return False
+    if np.may_share_memory(input.array, key.array):
+        return False
+    try:
+        input.array[key.array] = value
+    except IndexError:
+        return False
+    bump(input)
+    return True
 
 
 _SIMPLE = frozenset([int, slice, tuple, Tensor])
