@@ -383,7 +383,7 @@ def _place(edges: Any, values: Any, side: str) -> Any:
     values = np.reshape(values, -1)
     few = type(edges) is np.ndarray and 1 < len(edges) <= _FEW and edges.dtype == values.dtype
     if few and np.count_nonzero(edges[1:] >= edges[:-1]) == len(edges) - 1:  # not so of NaN
-        return np.searchsorted(edges, values, side).reshape(shape)[()]
+        return edges.searchsorted(values, side).reshape(shape)[()]
     start = np.zeros(values.shape, np.int64)
     end = np.full(values.shape, len(edges), np.int64)
     while (open_ := start < end).any():
