@@ -124,7 +124,7 @@ linalg_inv_ex = results(
 )
 def linalg_solve(A: Array, B: Array, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
-    result, _, _, info = factorisations.solve_ex(A, B, left=left)
+    result, _, _, info = factorisations.solve_ex(A, B, left, False)
     failed = factorisations.SOLVE_FAILED
     lapack.raise_on_failure("torch.linalg.solve", _values(info), failed, made=_values(result))
     return result
@@ -136,7 +136,7 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
 )
 def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
     """(result, info): as linalg.solve, reporting failures instead of raising."""
-    result, _, _, info = factorisations.solve_ex(A, B, left=left, check_errors=check_errors)
+    result, _, _, info = factorisations.solve_ex(A, B, left, check_errors)
     return _SOLVE_EX((result, info))
 
 
@@ -199,7 +199,7 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
 )
 def linalg_cholesky(A: Array, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
-    factor, info = factorisations.cholesky_ex_p(A, upper=upper)
+    factor, info = factorisations.cholesky_ex_p(A, upper, False)
     failed = factorisations.CHOLESKY_FAILED
     lapack.raise_on_failure("linalg.cholesky", _values(info), failed, made=_values(factor))
     return factor

@@ -29,6 +29,7 @@ from gradcli.primitives.arithmetic import (
 )
 from gradcli.primitives.elementwise import clamp_min, minimum, sigmoid, xlogy
 from gradcli.primitives.reductions import mean_all
+from gradcli.primitives.softmax import log_softmax_p
 from gradcli.registry.derivative_pairs import last
 from gradcli.registry.rule_helpers import (
     at_least,
@@ -515,7 +516,7 @@ def _class_probabilities(
         raise RuntimeError(
             f"Expected floating point type for target with class probabilities, got {scalar_name(target)}"
         )
-    logs = resolve("log_softmax")(input, dim)
+    logs = log_softmax_p(input, dim)
     if smoothing > 0:
         target = add_scalar(mul_scalar(target, 1 - smoothing), smoothing / classes)
     product = logs * target
@@ -540,7 +541,7 @@ def _class_indices(
     input: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float
 ) -> Any:
     dim = 0 if input.ndim == 1 else 1
-    logs = resolve("log_softmax")(input, dim)
+    logs = log_softmax_p(input, dim)
     classes = input.shape[dim]
     loss = _nll_nd(logs, target, weight, reduction, ignore_index)
     if smoothing == 0:
@@ -579,7 +580,7 @@ def cross_entropy(
     """Minus the log-softmax of the targets' classes (indices, or probabilities)."""
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    if tuple(input.shape) == tuple(target.shape):
+    if input.shape == target.shape:
         refuse_if(ignore_index >= 0, "ignore_index is not supported for floating point target")
         return _class_probabilities(input, target, weight, number, label_smoothing)
     return _class_indices(input, target, weight, number, ignore_index, label_smoothing)

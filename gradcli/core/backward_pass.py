@@ -40,12 +40,12 @@ def run(
     captured: gradients are collected there, not accumulated. only: ids of the nodes to run; None: all.
     """
     state = modes.local.state
-    plain = not create and captured is None and only is None
+    plain = not create and (captured.of_leaves if captured is not None else only is None)
     if plain and state is not None:
         on_tensors = state.recorder is not None and state.recorder.tensors
         watched = state.anomaly or state.intercept or state.levels or state.observer or on_tensors
         plain = not watched
-    if plain and plain_pass.run(roots, cotangents, retain):
+    if plain and plain_pass.run(roots, cotangents, retain, captured, only):
         return
     from gradcli.core import watched_pass
 

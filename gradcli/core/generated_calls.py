@@ -5,7 +5,8 @@ as values. What
 it does not cover (unusual operands or thread state) goes to `Primitive.general`, which has its
 nodes made by the
 same lines (`record`). In them, the operand at position i is `t{i}`, its array `a{i}`, its edge `e{i}`, an
-option `o{i}`; `y` is the result, `y{k}` one of several, `n` the node.
+option `o{i}`; `y` is the result as an array and `out` as a tensor, `y{k}` and `out{k}` are one of several,
+`n` is the node.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from gradcli.core import modes, versions
 from gradcli.core.hooks import RARE
-from gradcli.core.node import Meta, meta, new
+from gradcli.core.node import Meta, Port, meta, new
 from gradcli.core.promotion import promote, shape_error
 from gradcli.core.tensor import LAZY, Tensor, edge, inference_error, link_lazily, scalar, track
 from gradcli.system.array_memory import as_operands, element_strides, geometry
@@ -48,7 +49,7 @@ def generated(name: str, signature: str, body: list[str], values: dict[str, Any]
 def call(primitive: Declaration, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """The function that runs and records the primitive.
 
-    Fast for primitives of required tensors with one result; any other primitive gets `general` itself.
+    Fast for most primitives of a fixed number of tensors and results; others get `general` itself.
     fallback: what an operator of Python calls instead of `general` for unusual operands.
     """
     general = fallback or _general(primitive)
@@ -119,11 +120,14 @@ def _straight(
     local = _local(primitive)
     slots = list(local.values())[: len(local) - keyword_only]
     otherwise = f"return general(({''.join(f'{v}, ' for v in slots)}*more), named)"
-    body = []
+    given_: list[str] = []
+    body: list[str] = []
     for i, (name, variable) in enumerate(local.items()):
         test, default = tests.get(i), f"{variable} = defaults[{name!r}]"
         if variable not in slots:
-            body.append(default)
+            (given_ if i in primitive.tensors else body).append(default)
+        elif primitive.kinds[i] == "optional":
+            continue
         elif name in primitive.defaults:
             body.append(f"if {variable} is missing: {default}")
             body += [f"elif not ({test}): {otherwise}"] if test else []
@@ -136,7 +140,7 @@ def _straight(
     def make(silent: str) -> Callable[..., Any]:
         operands = _operands(primitive, otherwise, silent, " or more or named", numbers)
         globals_ = (space or {}) | _later(make, silent)
-        return _made(primitive, spec, [*operands, *body], unusual, None, globals_)
+        return _made(primitive, spec, [*given_, *operands, *body], unusual, None, globals_)
 
     return make(f"{', '.join(slots)}, *more, **named")
 
@@ -158,7 +162,14 @@ def _variable(primitive: Declaration, name: str) -> str:
     """The variable of an argument or of a result."""
     if name in primitive.position:
         return _local(primitive)[name]
-    return "y" if primitive.returns_one else f"y{primitive.outputs.index(name)}"
+    at: int = primitive.outputs.index(name)
+    return _each(primitive, "y")[at]
+
+
+def _each(primitive: Declaration, letter: str) -> list[str]:
+    """The variables of the results."""
+    numbers = [""] if primitive.returns_one else range(len(primitive.outputs))
+    return [f"{letter}{k}" for k in numbers]
 
 
 def _made(
@@ -173,15 +184,15 @@ def _made(
     count = len(primitive.names)
     again = f"ordered(({''.join(f'{v}, ' for v in _local(primitive).values())}), {count})"
     slowly = [*_promotion(primitive), *_result(primitive, plain)]
-    if recorded := "silently" in space:
+    if recorded := "silently" in space and bool(primitive.vjps):
         slowly += _admit(primitive, again)
     if "C" in primitive.refuses:  # whether it is recorded is for `ordered` to look at
         slowly.insert(0, f"if a0.dtype.kind == 'c': return {again}")
     body = [
         *operands,
         *(_quickly(primitive, plain, slowly) if primitive.real and recorded else slowly),
-        *(_record(primitive, "n = out.node = Node()") if recorded else ["out.node = None"]),
-        "return out",
+        *(_hang(primitive) if recorded else _bare(_each(primitive, "out"))),
+        f"return {', '.join(_each(primitive, 'out'))}",
     ]
     values = {"Node": primitive.node_type, "defaults": primitive.defaults, "general": general}
     values |= {
@@ -229,20 +240,27 @@ def _unpacked(primitive: Declaration) -> list[str]:
 
 def straight(primitive: Declaration) -> bool:
     """Whether straight-line code covers the primitive."""
+    kinds = [primitive.kinds[i] for i in primitive.tensors]
+    unlike = "optional" in kinds or "list" in kinds
     return (
-        primitive.returns_one
-        and bool(primitive.vjps)
-        and primitive.flat
-        and not primitive.discrete
-        and not primitive.rare
-        and len(primitive.tensors) <= 3
-        and primitive.tensors[0] == 0
-        and all(primitive.kinds[i] == "tensor" for i in primitive.tensors)
-        and not (len(primitive.tensors) == 3 and primitive.types)
+        not (primitive.returns_list or primitive.discrete or primitive.rare)
+        and (primitive.flat or _joins(primitive) if primitive.vjps else not primitive.view)
+        and primitive.tensors[:1] == (0,)
+        and (kinds[0] == "tensor" or _joins(primitive))
+        and all(primitive.kinds[i] != "list" for i in primitive.differentiated[1:])
+        and not (primitive.types and len(kinds) > 2)
+        and not (unlike and ((primitive.types and not _joins(primitive)) or primitive.refuses))
         and all(
             f in primitive.position or measured(f)[0] in primitive.position
             for f in primitive.option_fields
         )
+    )
+
+
+def _joins(primitive: Declaration) -> bool:
+    """Whether the primitive makes one tensor of a list of them."""
+    return primitive.kinds[:1] == ("list",) and primitive.tensors == primitive.differentiated == (
+        0,
     )
 
 
@@ -261,13 +279,22 @@ def _operands(
 
     silent: the arguments of the same code without recording; "" in that code.
     """
-    strange = " or ".join(f"t{i}.__class__ is not Tensor" for i in primitive.tensors)
+    strange = " or ".join(
+        _by_kind(
+            primitive,
+            i,
+            "{}.__class__ is not Tensor",
+            "{}.__class__ is not Tensor and {} is not None and {} is not missing",
+            "not are_tensors({}, only)" if _joins(primitive) else "not are_tensors({})",
+        )
+        for i in primitive.tensors
+    )
     # While a rule runs, tensors are recorded as ever; numbers select primitives of their own.
     body = ["if special and (s := local.state) is not None and not s.ordinary:"] if silent else []
     if silent and not primitive.view:
         body.append(f" if s.silent and not within: return silently({silent})")
     body += [f" {unusual}"] if silent else []
-    if primitive.tensors != (0, 1) or not numbers:
+    if primitive.tensors != (0, 1) or set(primitive.kinds) & {"optional", "list"} or not numbers:
         body += [f"if {strange}{more}: {unusual}"]
     else:
         # Differences refuse bools, in words that are `general`'s.
@@ -282,10 +309,37 @@ def _operands(
         ]
     if not more:
         body += [f"if o{i}.__class__ is not int: {unusual}" for i in primitive.whole]
-    body += [f"a{i} = t{i}.array" for i in primitive.tensors]
+    body += [
+        f"if t{i} is missing: t{i} = None"
+        for i in primitive.tensors
+        if primitive.kinds[i] == "optional"
+    ]
+    arrays = (
+        "{}.array",
+        "{}.array if {} is not None else None",
+        "[v.array if v is not None else None for v in {}]",
+    )
+    body += [f"a{i} = {_by_kind(primitive, i, *arrays)}" for i in primitive.tensors]
     if primitive.view:
         body += ["if a0.__class__ is not ndarray: a0 = t0.memory()"]
     return body
+
+
+def _by_kind(primitive: Declaration, i: int, tensor: str, optional: str, many: str = "") -> str:
+    """An expression in the operand at a position, which may be left out, or a list."""
+    text = {"tensor": tensor, "optional": optional, "list": many}[primitive.kinds[i]]
+    return text.replace("{}", f"t{i}")
+
+
+_LISTS = frozenset([list, tuple])
+_LISTED: frozenset[type] = frozenset([Tensor, type(None)])
+_ONLY: frozenset[type] = frozenset([Tensor])
+
+
+def _are_tensors(values: Any, kinds: frozenset[type] = _LISTED) -> bool:
+    """Whether a value is a list of tensors, of which some may be left out; `_ONLY`: none, nor all."""
+    found = {v.__class__ for v in values} if values.__class__ in _LISTS else None
+    return found == kinds if kinds is _ONLY else found is not None and found <= kinds
 
 
 def _mixes(primitive: Declaration) -> bool:
@@ -298,6 +352,8 @@ def _mixes(primitive: Declaration) -> bool:
 def _promotion(primitive: Declaration) -> list[str]:
     body = []
     arrays = [f"a{i}" for i in primitive.tensors]
+    if _joins(primitive) and primitive.types:
+        return [f"a0 = promote({primitive.types!r}, *t0)"]
     if _mixes(primitive):
         same = [f"{a}.dtype is t" for a in arrays[1:]]
         if primitive.types == "float":
@@ -335,11 +391,11 @@ def _kernel(primitive: Declaration, plain: str | None) -> str:
 
 
 def _result(primitive: Declaration, plain: str | None) -> list[str]:
-    """From arrays to the tensor `out`, not recorded yet."""
-    run = f"y = {_kernel(primitive, plain)}"
+    """From arrays to the tensor `out`, or several, not recorded yet."""
+    run = f"{', '.join(_each(primitive, 'y'))} = {_kernel(primitive, plain)}"
     arrays = ", ".join(f"a{i}" for i in primitive.tensors)
     body = [run]
-    if len(primitive.tensors) > 1:
+    if len(primitive.tensors) > 1 or not (primitive.flat and primitive.returns_one):
         body = [
             f"try: {run}",
             f"except ValueError as error: raise shape_error(error, [{arrays}]) from None",
@@ -347,7 +403,8 @@ def _result(primitive: Declaration, plain: str | None) -> list[str]:
     if primitive.wide:
         body += ["if not same and a0.dtype is not a1.dtype: y = y.astype(half)"]
     body += _laid_out(primitive, "a0.ndim > 1")
-    body += ["out = new(Tensor)", "out.array = y"]
+    for out, y in zip(_each(primitive, "out"), _each(primitive, "y"), strict=True):
+        body += [f"{out} = new(Tensor)", f"{out}.array = {y}"]
     if primitive.view:
         body += ["out.node = None", "track(out, t0)"]
     return body
@@ -381,10 +438,30 @@ def _quickly(primitive: Declaration, plain: str | None, slowly: list[str]) -> li
 
 def _admit(primitive: Declaration, again: str) -> list[str]:
     """Return `out` as it is where nothing is recorded; the edges and the result's Meta."""
+    if _joins(primitive):
+        return [
+            "if all([v.node is None for v in t0]):",
+            *(f" {line}" for line in _bare(["out"])),
+            " return out",
+            f"if inferred and any(v.inference for v in t0): return {again}",
+            f"if y.dtype.kind not in 'fc': return {again}",
+            "edges = tuple([edge(v) for v in t0])",
+            "m = meta(y.shape, y.dtype)",
+        ]
     edges = [f"e{i}" for i in primitive.differentiated]
-    body = [f"e{i} = t{i}.node" for i in primitive.differentiated]
+    nodes = "{}.node", "{}.node if {} is not None else None"
+    body = [f"e{i} = {_by_kind(primitive, i, *nodes)}" for i in primitive.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
-    inferred = " or ".join(f"t{i}.inference" for i in primitive.tensors)
+    inference = (
+        "{}.inference",
+        "{} is not None and {}.inference",
+        "any(v is not None and v.inference for v in {})",
+    )
+    inferred = " or ".join(_by_kind(primitive, i, *inference) for i in primitive.tensors)
+    outs, results = _each(primitive, "out"), _each(primitive, "y")
+    none_floats = " and ".join(
+        f"{y}.dtype.kind not in 'fc'" for y in results[: primitive.differentiable]
+    )
     # What cannot change the dtype of its operands needs no second look at the result's.
     look = not primitive.real and (
         primitive.linearity is None or len(primitive.names) > len(primitive.tensors)
@@ -395,19 +472,38 @@ def _admit(primitive: Declaration, again: str) -> list[str]:
     return [
         *body,
         f"if {nothing}:",
-        *(
-            [" link_lazily(out)"]
-            if primitive.view
-            else [" out.node = None", " if within: out.born = tick()"]
-        ),
-        " return out",
+        *([" link_lazily(out)"] if primitive.view else [f" {line}" for line in _bare(outs)]),
+        f" return {', '.join(outs)}",
         f"if inferred and ({inferred}): return {again}",
-        *([f"if y.dtype.kind not in 'fc': return {again}"] if look else []),
+        *([f"if {none_floats}: return {again}"] if look else []),
         *(f"if {e} is LAZY: {e} = t{e[1:]}.accumulates() or edge(t{e[1:]})" for e in edges),
         "m = " + "".join(f"{e}._meta if {e} is not None else " for e in edges) + "NOTHING",
-        "s = y.shape",
-        f"if {'not same or ' if mixes else ''}m.shape != s or m.dtype is not y.dtype:",
-        f" m = {'(meta if same else Meta)' if mixes else 'meta'}(s, y.dtype)",
+        f"s = {results[0]}.shape",
+        f"if {'not same or ' if mixes else ''}m.shape != s or m.dtype is not {results[0]}.dtype:",
+        f" m = {'(meta if same else Meta)' if mixes else 'meta'}(s, {results[0]}.dtype)",
+    ]
+
+
+def _bare(outs: list[str]) -> list[str]:
+    """Leave results without a node."""
+    born = "; ".join(f"{out}.born = tick()" for out in outs)
+    return [*(f"{out}.node = None" for out in outs), *([f"if within: {born}"] if outs else [])]
+
+
+def _hang(primitive: Declaration) -> list[str]:
+    """Make the node, and hang the results on it."""
+    outs, count = _each(primitive, "out"), primitive.differentiable
+    if count == 1:
+        return [*_record(primitive, f"n = {outs[0]}.node = Node()"), *_bare(outs[1:])]
+    results = _each(primitive, "y")
+    return [
+        *_record(primitive, "n = Node()"),
+        f"n._outputs = {', '.join(f'({y}.shape, {y}.dtype)' for y in results)}",
+        *(
+            f"{out}.node = Port(n, {k}, {y}.shape, {y}.dtype) if {y}.dtype.kind in 'fc' else None"
+            for k, (out, y) in enumerate(zip(outs[:count], results, strict=False))
+        ),
+        *_bare(outs[count:]),
     ]
 
 
@@ -522,6 +618,7 @@ _RUNTIME: dict[str, Any] = {
     "tick": versions.tick,
     "special": modes.unusual,
     "Meta": Meta,
+    "Port": Port,
     "NOTHING": _NOTHING,
     "link_lazily": link_lazily,
     "missing": MISSING,
@@ -543,5 +640,7 @@ _RUNTIME: dict[str, Any] = {
     "scalar": scalar,
     "shape_error": shape_error,
     "strides": element_strides,
+    "are_tensors": _are_tensors,
+    "only": _ONLY,
     "as_operands": as_operands,
 }

@@ -17,30 +17,29 @@ from gradcli.core import versions
 from gradcli.core.generated_calls import generated
 from gradcli.core.gradients import first, fit, of_inputs
 from gradcli.core.node import FREED, FREED_MESSAGE, OWNED, AccumulateGrad
+from gradcli.core.promotion import raw
 from gradcli.core.version_checks import check_versions
 
 if TYPE_CHECKING:
     from gradcli.core.declaration import Declaration
 
 
-def gradients(primitive: Declaration) -> tuple[list[str], dict[int, str], dict[str, Any]] | None:
-    """(statements, {operand's position: expression of its gradient}, globals); None if no code suits."""
-    plain = (
-        not primitive.returns_list
-        and len(primitive.outputs) == 1
-        and all(len(t) == 1 for t in primitive.targets)
-        and not any(primitive.masked)
-        and all(primitive.kinds[i] != "list" for i in primitive.tensors)
-    )
-    if not plain:
+def gradients(
+    primitive: Declaration,
+) -> tuple[list[str], dict[int, str], dict[str, Any], list[str]] | None:
+    """What reads the saved, {operand's position: expression of its gradient}, globals; None if no code suits.
+
+    The last are statements, too, to run after the others: rules of several operands.
+    """
+    if primitive.returns_list:
         return None
     body = []
     if primitive.saved_fields:
         body += [f"s{k} = n._s{k}" for k in range(len(primitive.saved_fields))]
         body += ["if s0 is FREED: raise RuntimeError(freed)"]
     values = {f"r{i}": rule for i, rule in enumerate(primitive.vjps.values())}
-    optional = any(kind == "optional" for kind in primitive.kinds)
-    found = {}
+    joint: list[str] = []
+    found: dict[int, str] = {}
     for k, (targets, rule, needs) in enumerate(
         zip(primitive.targets, primitive.vjps.values(), primitive.needs, strict=True)
     ):
@@ -51,12 +50,24 @@ def gradients(primitive: Declaration) -> tuple[list[str], dict[int, str], dict[s
                 continue
             value = f"s{primitive.saved_fields.index(need)}"
             if need in primitive.position:
-                may_lack = optional and primitive.kinds[primitive.position[need]] == "optional"
-                value = f"array({value})" if may_lack else f"{value}.array"
+                one = primitive.kinds[primitive.position[need]] == "tensor"
+                value = f"{value}.array" if one else f"raw({value})"
             args.append(value)
+        if primitive.masked[k]:
+            args.append(f"({''.join(f'e{i} is not None, ' for i in targets)})")
+        if len(targets) > 1:
+            joint += [f"e{i} = n._e{primitive.differentiated.index(i)}" for i in targets]
+            some = " or ".join(f"e{i} is not None" for i in targets)
+            names = ", ".join(f"d{i}" for i in targets)
+            joint += [f"if {some}: {names} = r{k}({', '.join(args)})"]
+            found |= {i: f"d{i}" for i in targets}
+            continue
         same = isinstance(rule, FunctionType) and rule.__code__.co_code == _IDENTITY
         found[targets[0]] = "g" if same else f"r{k}({', '.join(args)})"
-    return body, found, {"FREED": FREED, "freed": FREED_MESSAGE, "array": _array, **values}
+    if joint or not primitive.returns_one:  # in the order of the edges, as a pass of any primitive
+        found = dict(sorted(found.items()))
+    values |= {"FREED": FREED, "freed": FREED_MESSAGE, "raw": raw}
+    return body, found, values, joint
 
 
 _IDENTITY = (lambda g: g).__code__.co_code
@@ -67,7 +78,8 @@ def backward(primitive: Declaration) -> Callable[..., Any]:
     made = gradients(primitive) if primitive.flat else None
     if made is None:
         return lambda node, grad: primitive.backward_read(node, grad)
-    body, found, values = made
+    body, found, values, joint = made
+    body += joint
     body += [f"e{i} = n._e{k}" for k, i in enumerate(primitive.differentiated)]
     many = len(primitive.differentiated) > 1
     results = [
@@ -83,18 +95,22 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
     if made is None:
         return _push_general
     assert primitive is not None
-    read, found, values = made
+    read, found, values, joint = made
     body = ["n._grad = None", *read]
     if primitive.saved_fields:
         body += ["if n._seq < versions.last: check_versions(n)"]
-    body += ["m = n._meta"]
-    saved = "".join(f"s{k}, " for k in range(len(primitive.saved_fields)))
+    body += [*joint, "m = n._meta"]
+    # Of several outputs `g` is a list, and a rule may pass one of its gradients on as it is.
+    saved = "*g, " if primitive.differentiable > 1 else ""
+    saved += "".join(f"s{k}, " for k in range(len(primitive.saved_fields)))
     for i, text in found.items():
         real = primitive.real.get(primitive.names[i])
         if real is not None:
             text = f"({_with_fields(real, primitive)}) if m.real else {text}"
         edge = f"e = n._e{primitive.differentiated.index(i)}"
-        body += [edge, "if e is not None:", *_send(text, keeps(primitive, text), saved)]
+        (beside,) = (targets for targets in primitive.targets if i in targets)
+        held = saved + "".join(f"d{k}, getattr(d{k}, 'base', None), " for k in beside if k != i)
+        body += [edge, "if e is not None:", *_send(text, keeps(primitive, text), held)]
     if primitive.saved_fields:
         others = "".join(f"n._s{k} = " for k in range(1, len(primitive.saved_fields)))
         body += ["if not retain:", " n._s0 = FREED", *([f" {others}None"] if others else [])]
@@ -152,7 +168,9 @@ def keeps(primitive: Declaration, text: str) -> bool:
         text == "g"
         or bool(primitive.real)
         or (
-            primitive.linearity is not None
+            primitive.returns_one
+            and all(len(targets) == 1 for targets in primitive.targets)
+            and primitive.linearity is not None
             and not primitive.option_fields
             and (len(primitive.tensors) == 1 or primitive.types is not None)
         )
@@ -189,7 +207,3 @@ def _holders(results: Any) -> dict[int, int]:
             if array is not None:
                 found[id(array)] = found.get(id(array), 0) + 1
     return found
-
-
-def _array(saved: Any) -> Any:
-    return None if saved is None else saved.array

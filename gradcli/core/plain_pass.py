@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.core.gradients import add_to_grad
+from gradcli.core import modes
+from gradcli.core.gradients import add_to_grad, owned
 from gradcli.core.hooks import RARE
-from gradcli.core.node import AccumulateGrad, Edge
+from gradcli.core.node import OWNED, AccumulateGrad, Edge, Port
+from gradcli.core.version_checks import reading
 from gradcli.system import locks
+
+if TYPE_CHECKING:
+    from gradcli.core.watched_pass import Captured
 
 by_sequence = operator.attrgetter("_seq")
 
@@ -67,13 +72,24 @@ def _reach(roots: Sequence[Edge]) -> list[Edge] | None:
     return nodes
 
 
-def run(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool) -> bool:
-    """Run the graph; returns False, with nothing done, if it needs the watched pass."""
+def run(
+    roots: Sequence[Edge],
+    cotangents: Sequence[Any],
+    retain: bool,
+    captured: Captured | None = None,
+    only: frozenset[int] | None = None,
+) -> bool:
+    """Run the graph; returns False, with nothing done, if it needs the watched pass.
+
+    captured, only: as for `backward_pass.run`; what is captured are leaves.
+    """
     if not _marking.acquire(blocking=False):
         return False
     try:
         nodes = _reach(roots)
-        if nodes:
+        if nodes and captured is not None and only is not None:
+            _collect(nodes, roots, cotangents, retain, captured, only)
+        elif nodes:
             _push(nodes, roots, cotangents, retain)
         return nodes is not None
     finally:
@@ -84,8 +100,7 @@ def run(roots: Sequence[Edge], cotangents: Sequence[Any], retain: bool) -> bool:
 def _push(nodes: list[Edge], roots: Sequence[Any], cotangents: Sequence[Any], retain: bool) -> None:
     node, waiting = nodes[0], iter(nodes)
     try:
-        for root, cotangent in zip(roots, cotangents, strict=True):
-            root._grad = cotangent if root._grad is None else root._grad + cotangent
+        _start(roots, cotangents)
         for node in waiting:
             g = node._grad
             if g is not None:
@@ -93,6 +108,39 @@ def _push(nodes: list[Edge], roots: Sequence[Any], cotangents: Sequence[Any], re
     except BaseException:
         _finish_leaves([node, *waiting])
         raise
+
+
+@np.errstate(all="ignore")
+def _collect(
+    nodes: list[Any],
+    roots: Sequence[Any],
+    cotangents: Sequence[Any],
+    retain: bool,
+    captured: Captured,
+    only: frozenset[int],
+) -> None:
+    """As `_push`, of those nodes `only`; gradients of leaves go to `captured`, or nowhere."""
+    before, reading.ids = reading.ids, only | captured.nodes if modes.depth() else None
+    try:
+        _start(roots, cotangents)
+        for node in nodes:
+            g = node._grad
+            if g is None:
+                continue
+            if node.__class__ is not AccumulateGrad:
+                if id(node.node if node.__class__ is Port else node) in only:
+                    node.push(g, retain)
+            elif id(node) in captured.nodes:
+                captured.grads[id(node), 0] = g if node._mark is OWNED else owned(g)
+    finally:
+        reading.ids = before
+        for node in nodes:
+            node._grad = None
+
+
+def _start(roots: Sequence[Any], cotangents: Sequence[Any]) -> None:
+    for root, cotangent in zip(roots, cotangents, strict=True):
+        root._grad = cotangent if root._grad is None else root._grad + cotangent
 
 
 def _finish_leaves(left: list[Edge]) -> None:

@@ -35,6 +35,10 @@ def promote(types: str, *operands: Any, wide: bool = False) -> list[Any]:
     `types`: "common" (their common dtype), "float" (and integers become the default dtype) or "numbers"
     (common, but RuntimeError for a bool among others). wide: see `operator`.
     """
+    if types == "common" and not wide:
+        arrays = [o.array for o in operands]
+        if all(a.dtype is arrays[0].dtype for a in arrays):
+            return arrays
     ranks = [
         (o.array.dtype, 0 if type(o) is Scalar or o.wrapped else 2 if o.array.ndim else 1)
         for o in operands

@@ -27,6 +27,7 @@ from gradcli.system import dtypes, locks
 from gradcli.system.array_memory import ARRAYS, address, copied, element_strides, follows, memory_of
 from gradcli.system.dtypes import scalar_name
 
+_tuple: Any = tuple.__new__
 _DLPACK_CPU = (1, 0)  # the type of the device, as DLPack numbers them, and its index
 
 
@@ -463,7 +464,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of each dimension."""
-        return size_of(self.array.shape)
+        return _tuple(Size, self.array.shape)  # type: ignore[no-any-return]
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""

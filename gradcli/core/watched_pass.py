@@ -84,6 +84,7 @@ class Captured:
     def __init__(self, edges: Sequence[Edge | None]) -> None:
         self.keys = {_key(e) for e in edges if e is not None}
         self.nodes = {node for node, _ in self.keys}
+        self.of_leaves = all(e is None or e.__class__ is AccumulateGrad for e in edges)
         self.grads: dict[tuple[int, int], Any] = {}
 
     def of(self, e: Edge) -> Any:

@@ -361,7 +361,13 @@ class constant_pad_nd:
                 raise RuntimeError("narrow(): length must be non-negative.")
             widths[dim] = (max(before, 0), max(after, 0))
             crop[dim] = slice(max(-before, 0), x.shape[dim] - max(-after, 0))
-        return afresh(np.pad(x[tuple(crop)], widths, constant_values=value), x)
+        inner = x[tuple(crop)]
+        if type(x) is not np.ndarray:
+            return afresh(np.pad(inner, widths, constant_values=value), x)
+        ends = [n + a + b for n, (a, b) in zip(inner.shape, widths, strict=True)]
+        made = np.full(ends, value, x.dtype)
+        made[tuple(slice(a, n - b) for n, (a, b) in zip(ends, widths, strict=True))] = inner
+        return made
 
     self = lambda g, pad: constant_pad_nd(g, tuple(-n for n in pad), 0)
 

@@ -40,7 +40,9 @@ def getitem(input: Any, key: Any) -> Any:
     if kind is Tensor and _picks(key, input):
         from gradcli.movement.indexing import index_p
 
-        return wrap(index_p.kernel(input.array, [key.array]))
+        if is_plain(input):
+            return wrap(index_p.kernel(input.array, [key.array]))
+        return index_p(input, [key])
     if kind is int:
         return _select(input, key, 0, 0)
     if kind is slice:
@@ -72,6 +74,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         place[...] = value.array if type(value) is Tensor else value
         bump(input)
         return
+    if kind is Tensor and type(value) is not Tensor and _written(input, key, value):
+        return
     if not isinstance(value, Tensor):
         value = _constant(value, input)
     indices: list[Any] = []
@@ -84,6 +88,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         part = reshaping.unsqueeze(input, 0)
     elif key is Ellipsis:
         pass
+    elif kind is Tensor and _picks(key, input):
+        indices = [key]
     else:
         part, indices = _basic(input, _as_tuple(key))
     if not indices:
@@ -98,10 +104,24 @@ _NUMBERS = (bool, int, float, complex)
 
 
 def _picks(key: Tensor, input: Any) -> bool:
-    """Whether a key is positions in memory, and what they are of is memory that nothing records."""
+    """Whether a key is positions in memory, of a tensor that has any."""
     array = key.array
     positions = type(array) is np.ndarray and array.ndim and array.dtype.kind == "i"
-    return bool(positions and is_plain(input) and input.array.ndim)
+    return bool(positions and type(input) is Tensor and input.array.ndim)
+
+
+def _written(input: Any, key: Tensor, value: Any) -> bool:
+    """Write a number to positions at once; False, with nothing done, where steps must be told."""
+    if not (_picks(key, input) and is_plain(input) and _fits(value, input.array)):
+        return False
+    if np.may_share_memory(input.array, key.array):
+        return False
+    try:
+        input.array[key.array] = value
+    except IndexError:
+        return False
+    bump(input)
+    return True
 
 
 _SIMPLE = frozenset([int, slice, tuple, Tensor])

@@ -602,8 +602,10 @@ def clamp(input: Array, min: Any, max: Any) -> Any:
 def _meeting(input: Any, *numbers: Any) -> Any:
     """A tensor, cast to the dtype to which it and numbers promote."""
     own = dtype_of(input)
+    if own.kind not in "biu":
+        return input
     given = [(dtypes.number_dtype(n), 0) for n in numbers if n is not None]
-    return cast(input, dtypes.result_type([(own, 2), *given])) if own.kind in "biu" else input
+    return cast(input, dtypes.result_type([(own, 2), *given]))
 
 
 def _limiting(*about: Any, **refuses: str) -> Any:

@@ -13,6 +13,7 @@ from gradcli.registry.dimensions import axes, maximum_reduce, minimum_reduce
 from gradcli.registry.named_results import named_results, results
 from gradcli.registry.rule_helpers import (
     constant,
+    gather,
     numbers,
     refuse_if,
     scale_by_count,
@@ -142,7 +143,7 @@ def _selecting(ufunc: Any, name: str) -> Any:
         if not self.ndim:
             return self.copy(), np.int64(0)
         at = getattr(self, arg)(axis, keepdims=True)
-        values = np.take_along_axis(self, at, axis)
+        values = gather(self, axis, at)
         if keepdim:
             return values, at
         return values.squeeze(axis)[()], at.squeeze(axis)[()]

@@ -354,7 +354,8 @@ def _mix(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """`beta * self + alpha * product`, where beta 0 ignores even NaN."""
     beta, alpha = _number(beta, product.dtype), _number(alpha, product.dtype)
     scaled = product if alpha == 1 else product * alpha
-    self = expanded(self, product.shape)
+    if self.shape != product.shape[1:]:  # of one row, NumPy's own way is the shortest
+        self = expanded(self, product.shape)
     if beta == 0:
         return scaled
     return scaled + (self if beta == 1 else self * beta)
@@ -629,6 +630,8 @@ def _merged(x: Any, batch: tuple[int, ...], tail: tuple[int, ...]) -> Any:
 
 def _batched(a: Any, b: Any) -> Any:
     """Broadcast batches of matrices, as one `bmm`."""
+    from gradcli.core.views import is_plain
+
     n = a.shape[-2] if a.ndim > 1 else 1
     batch_a, batch_b = tuple(a.shape[:-2]), tuple(b.shape[:-2])
     if a.ndim == b.ndim == 3 and batch_a != batch_b:
@@ -636,6 +639,8 @@ def _batched(a: Any, b: Any) -> Any:
             return matmul(a.squeeze(0), b)
         if batch_b == (1,) and getattr(b, "requires_grad", False):
             return matmul(a, b.squeeze(0))
+    elif a.ndim == b.ndim == 3 and is_plain(a) and is_plain(b):
+        return bmm(a, b)  # nothing is saved that would show a view
     shape = _broadcast_shapes(batch_a, batch_b)
     left = _merged(a, shape, (n, a.shape[-1]))
     right = _merged(b, shape, tuple(b.shape[-2:]))

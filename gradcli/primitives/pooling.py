@@ -133,7 +133,7 @@ def _widened(x: Array, out: Sizes, how: Windows, value: Any) -> Array:
     for size, o, k, d, p, s in zip(x.shape[-n:], out, *how, strict=True):
         need = (o - 1) * s + d * (k - 1) + 1
         widths.append((p, max(need - size - p, 0)))
-    if not any(w for pair in widths for w in pair):
+    if not any(map(any, widths)):
         return x
     return np.pad(x, widths, constant_values=value)
 

@@ -21,7 +21,7 @@ from gradcli.primitives.extrema import selected_backward, shared_evenly
 from gradcli.registry import batching_helpers
 from gradcli.registry.dimensions import ABSENT
 from gradcli.registry.named_results import named_results, results, return_type
-from gradcli.registry.rule_helpers import data, flip, implemented, narrow, refuse_if
+from gradcli.registry.rule_helpers import data, flip, gather, implemented, narrow, refuse_if
 from gradcli.registry.sample_calls import ALONG, DIMS
 from gradcli.registry.table import Array, Primitive, function, overloads, primitive
 from gradcli.system import dtypes, selection
@@ -33,6 +33,7 @@ FAMILY = "statistics"
 # -- sorting --------------------------------------------------------------------------------------
 # A longer slice with ties is sorted stably, not as libstdc++ would.
 _EMULATED = 1 << 16
+_SORTED = 256  # elements that are sorted as fast as some of them are picked
 
 
 def _ordered(self: Any, axis: int, descending: bool) -> Any:
@@ -41,12 +42,6 @@ def _ordered(self: Any, axis: int, descending: bool) -> Any:
         return np.argsort(self, axis=axis, kind="stable")
     order = flip(np.argsort(flip(self, axis), axis=axis, kind="stable"), axis)
     return self.shape[axis] - 1 - order
-
-
-def _along(self: Any, at: Any, axis: int) -> Any:
-    """`np.take_along_axis`, which takes its time to see that a vector has one axis."""
-    vector = type(self) is np.ndarray and self.ndim == 1
-    return self[at] if vector else np.take_along_axis(self, at, axis)
 
 
 def _comparisons(values: list[Any]) -> tuple[selection.Less, selection.Less]:
@@ -73,7 +68,7 @@ def _rows(self: Any, axis: int) -> Any:
 def _back(rows: Any, shape: tuple[int, ...], axis: int) -> Any:
     """The inverse of `_rows`; the last dimension may have another size."""
     rest = shape[:axis] + shape[axis + 1 :]
-    return np.moveaxis(rows.reshape(*rest, rows.shape[-1]), -1, axis)
+    return np.moveaxis(rows.reshape(*rest, rows.shape[-1]), -1, axis).copy()
 
 
 def _choose(self: Any, axis: int, order: Any, tied: Any, choose: Callable[[list[Any]], Any]) -> Any:
@@ -87,12 +82,17 @@ def _choose(self: Any, axis: int, order: Any, tied: Any, choose: Callable[[list[
 
 
 def _repeats(values: Any, axis: int) -> Any:
-    """A mask of the slices of sorted values that contain equal ones (NaN equals NaN here)."""
+    """A mask of the slices of sorted values that contain equal ones (NaN equals NaN); False for none."""
     size = values.shape[axis]
     before, after = narrow(values, axis, 0, max(size - 1, 0)), narrow(values, axis, 1, size)
     same = before == after
-    if values.dtype.kind == "f":
+    plain = type(values) is np.ndarray
+    if values.dtype.kind == "f" and not (
+        plain and np.count_nonzero(values == values) == values.size
+    ):
         same |= np.isnan(before) & np.isnan(after)
+    if plain and not np.count_nonzero(same):
+        return np.False_
     return np.logical_or.reduce(same, axis=axis, keepdims=True)
 
 
@@ -136,16 +136,16 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
 
     if type(self) is not np.ndarray and (stable or size <= 16):  # recorded: in order, ties or not
         order = _ordered(self, axis, descending)
-        return _along(self, order, axis), order
+        return gather(self, axis, order), order
     order = np.argsort(self, axis=axis)
     order = flip(order, axis).copy() if descending else order
-    values = _along(self, order, axis)
+    values = gather(self, axis, order)
     tied = _repeats(values, axis)
     if tied.any():
         order = _ordered(self, axis, descending)
         if not stable and 16 < size <= _EMULATED:
             order = _choose(self, axis, order, tied, choose)
-        values = _along(self, order, axis)
+        values = gather(self, axis, order)
     return values, order
 
 
@@ -220,7 +220,7 @@ def _check_reduced(name: str, self: Any, axis: int) -> None:
 
 def _taken(self: Any, at: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
     """(values, indices) for indices with the reduced dimension."""
-    values = _along(self, at, axis)
+    values = gather(self, axis, at)
     if keepdim:
         return values, at
     return values.squeeze(axis)[()], at.squeeze(axis)[()]
@@ -261,7 +261,7 @@ def _median_with_nan(self: Any, axis: int, skip: bool) -> Any:
     size = self.shape[axis]
     nans = add_reduce(nan, axis=axis, keepdims=True)
     if skip:
-        return _along(order, np.maximum(size - nans - 1, 0) // 2, axis)
+        return gather(order, axis, np.maximum(size - nans - 1, 0) // 2)
     at = np.take(order, [(size - 1) // 2], axis)
     return np.where(nans > 0, np.argmax(nan, axis=axis, keepdims=True), at)
 
@@ -387,15 +387,17 @@ mode = results(
 def _leading(self: Any, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
     """(the indices of the first k elements in order, a mask of slices whose ties leave a choice)."""
     size = self.shape[axis]
-    rank = size - k if largest else k - 1
-    near = np.argpartition(self, rank, axis)
-    near = narrow(near, axis, rank if largest else 0, k)
-    values = _along(self, near, axis)
-    within = _ordered(values, axis, largest)
-    order, values = _along(near, within, axis), _along(values, within, axis)
-    last = narrow(values, axis, k - 1, 1)
-    boundary = add_reduce(_where(self, last), axis=axis, dtype=np.int64, keepdims=True) > 1
-    return order, boundary | _repeats(values, axis)
+    some = min(k + 1, size)  # one more: what equals it may take its place
+    if size <= _SORTED:
+        order = narrow(_ordered(self, axis, largest), axis, 0, some)
+        values = gather(self, axis, order)
+    else:
+        rank = size - some if largest else some - 1
+        near = narrow(np.argpartition(self, rank, axis), axis, rank if largest else 0, some)
+        values = gather(self, axis, near)
+        within = _ordered(values, axis, largest)
+        order, values = gather(near, axis, within), gather(values, axis, within)
+    return narrow(order, axis, 0, k).copy(), _repeats(values, axis)
 
 
 def _topk(
@@ -433,7 +435,7 @@ def _topk(
     else:
         rows = np.array([choose(each.tolist()) for each in _rows(self, axis)], np.int64)
         order = _back(rows.reshape(-1, k), self.shape, axis)
-    return afresh(_along(self, order, axis), self), afresh(order, self)
+    return afresh(gather(self, axis, order), self), afresh(order, self)
 
 
 topk_p = _selecting_primitive(_topk, "topk_p", "TopkBackward0", "topk:", _placed_back)

@@ -248,10 +248,24 @@ def constant(array: Any, beside: Any) -> Any:
     return wrap(array) if isinstance(beside, Tensor) else array
 
 
+def _places(value: Any, dim: int, index: Any) -> Any:
+    """Where in memory the elements lie that `index` names along the last dim; None if that is not all."""
+    last = (
+        type(value) is type(index) is np.ndarray and dim in (-1, value.ndim - 1) and value.ndim > 0
+    )
+    *rest, size = value.shape if last else (0,)
+    if not (last and value.flags.c_contiguous and list(index.shape[:-1]) == rest and value.size):
+        return None
+    return index + np.arange(0, value.size, size).reshape(*rest, 1) if rest else index
+
+
 def gather(value: Any, dim: int, index: Any) -> Any:
     """The elements that `index` names along a dimension."""
     if is_array(value):
-        return np.take_along_axis(value, index, dim)
+        places = _places(
+            value, dim, index
+        )  # `take_along_axis` has NumPy make an index of each axis
+        return np.take_along_axis(value, index, dim) if places is None else value.take(places)
     return value.gather(dim, index)
 
 
@@ -261,7 +275,11 @@ def scatter(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
         if not shape:
             return value
         made = new_zeros(value, shape)
-        np.put_along_axis(made, index, value, dim)
+        places = _places(made, dim, index)
+        if places is None or value.shape != index.shape:
+            np.put_along_axis(made, index, value, dim)
+        else:
+            made.put(places, value)
         return made
     return wrap(np.zeros(shape, data(value).dtype)).scatter(dim, index, value)
 

@@ -268,7 +268,8 @@ def _broadcast(array: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 def element_strides(array: Any) -> tuple[int, ...]:
     """Elements to step for the next index of each dim; of an empty array that NumPy made, a fresh one's."""
     if array.size or any(array.strides):
-        return tuple(s // array.dtype.itemsize for s in array.strides)
+        size = array.dtype.itemsize
+        return tuple([s // size for s in array.strides])
     strides, step = [], 1
     for n in reversed(array.shape):
         strides.append(step)

@@ -264,7 +264,7 @@ def checked(value: Any, dtype: np.dtype[Any]) -> Any:
     As C++'s `Scalar::to`: negative numbers wrap around in unsigned dtypes, floats are truncated in
     integer dtypes, and bool takes any number.
     """
-    if dtype.kind == "f" and value.__class__ is float and -60000 < value < 60000:
+    if dtype.kind == "f" and value.__class__ in (float, int) and -60000 < value < 60000:
         return dtype.type(value)  # any of them holds it
     if dtype.kind == "b":
         return np.bool_(value)

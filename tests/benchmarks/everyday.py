@@ -46,6 +46,7 @@ def works(m: Any) -> dict[str, Work]:
         m.func.grad(lambda v, x, y: m.log1p(m.exp(-y * (v @ x)))), in_dims=(None, 0, 0)
     )
     hessian = m.func.hessian(lambda v: m.log1p(m.exp(-signs[:200] * (data[:200] @ v))).mean())
+    many, square, side = data[:100, 0], data[:5, :5], data[:5, 5:6]
     rate, slope = m.ones(20, 20, requires_grad=True), m.ones(20, 20)
 
     def add(tensor: Any) -> None:
@@ -76,6 +77,20 @@ def works(m: Any) -> dict[str, Work]:
         "randint": lambda: m.randint(0, 100, (32,)),
         "randint of a generator": lambda: m.randint(0, 100, (32,), generator=own),
         "randn of a generator": lambda: m.randn((27, 10), generator=own),
+        "randn": lambda: m.randn(27, 10),
+        "topk": lambda: many.topk(5),
+        "topk of rows": lambda: x.topk(3),
+        "sort": lambda: many.sort(),
+        "largest of rows": lambda: x.max(1),
+        "comparison": lambda: x > 0,
+        "solve": lambda: m.linalg.solve(square, side),
+        "det": lambda: m.linalg.det(square),
+        "cat": lambda: m.cat([x, x]),
+        "stack": lambda: m.stack([x, x]),
+        "linear": lambda: f.linear(x, w.T),
+        "clamp": lambda: x.clamp(-1, 1),
+        "pad": lambda: f.pad(x, (1, 1)),
+        "autograd.grad": lambda: m.autograd.grad((leaf * leaf).sum(), leaf),
         "cdist": lambda: m.cdist(points, points),
         "ctc_loss": lambda: f.ctc_loss(logs, labels, steps, sizes),
         "product of batches": lambda: batch @ batch,

@@ -109,6 +109,11 @@ PORTS = {  # of a matrix of three rows
     "one of several": lambda x: x.unbind()[1].sum() + x.max(1)[0].prod(),
     "a leaf": lambda x: (gradcli.stack(list(x.unbind(1))) * x.T).sum(),
     "normalised": lambda x: gradcli.native_layer_norm(x, (2,), x[0], x[1], 1e-5)[0].sin().sum(),
+    "solved": lambda x: gradcli.linalg.solve(x.T @ x + gradcli.eye(2), x[:2]).sin().sum(),
+    "a determinant": lambda x: gradcli.linalg.slogdet(x.T @ x)[1],
+    "leading": lambda x: x.flatten().topk(3)[0].prod(),
+    "picked": lambda x: x[gradcli.tensor([0, 2, 0])].sin().sum(),
+    "joined": lambda x: gradcli.cat([x, x * 2]).sin().sum(),
     "used twice": lambda x: (lambda a, *_: (a * a).sum() + a.exp().sum())(*x.chunk(3)),
 }
 
@@ -125,6 +130,7 @@ def test_outputs_are_told_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> N
             once = x.grad.clone()
             if not watched:
                 monkeypatch.setattr("gradcli.core.watched_pass.run", None)
+                assert gradcli.equal(gradcli.autograd.grad(y, x, retain_graph=True)[0], once)
             y.backward()
         assert gradcli.equal(x.grad, once + once)
         found.append(once)
@@ -138,11 +144,24 @@ def test_an_error_leaves_nothing_behind() -> None:
     y.mul_(3)
     loss = (z * y).sum()
     y.add_(1)
-    with pytest.raises(RuntimeError, match="modified by an inplace"):
-        loss.backward()
+    for run in (loss.backward, lambda **how: gradcli.autograd.grad(loss, x, **how)):
+        with pytest.raises(RuntimeError, match="modified by an inplace"):
+            run(retain_graph=True)
     w = x * 2
     w.sum().backward()
     assert x.grad.tolist() == [2, 2, 2]
+
+
+def test_gradients_by_leaves_reach_no_other() -> None:
+    x, other = gradcli.ones(3, requires_grad=True), gradcli.ones(3, requires_grad=True)
+    y = x * 2
+    loss = (y.exp() * other).sum() + (other * 3).sum()
+    freed = (other.exp() * 1.0).sum()
+    found = gradcli.autograd.grad(loss + freed, (x, x))
+    assert found[0].tolist() == found[1].tolist() == (2 * y.exp()).tolist()
+    assert x.grad is other.grad is None
+    freed.backward()  # what does not lead to x has not run
+    assert other.grad.tolist() == other.exp().tolist()
 
 
 @pytest.mark.parametrize(

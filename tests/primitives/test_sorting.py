@@ -54,6 +54,7 @@ def test_ties_in_a_matrix(torch: Any) -> None:
     assert x.kthvalue(2, 0)[1].tolist() == [0, 1]
     assert x.mode(0)[1].tolist() == [2, 2]
     assert x.topk(2, 0)[1].tolist() == [[1, 1], [0, 2]]
+    assert [found.stride() for found in x.topk(2, 0)] == [(2, 1), (2, 1)]
 
 
 # -- gradients ------------------------------------------------------------------------------------
