@@ -4,9 +4,10 @@ A variable is a scalar unless one of these requires more:
 
 1. an operator that takes no scalars (a matrix product, `det`, `x[0]`): the variable gets the smallest rank
    with which the program runs; for a capital letter a matrix is tried first;
-2. a reduction, or an operator along a dimension (`sum`, `mean`, `norm`, `softmax`): its operand is a vector,
-   or a matrix if the name begins with a capital. In `sum((y - a*x - b)**2)` only names that people give to
-   data (`x`, `y`, `weights`) become vectors; parameters (`a`, `b`, `mu`) stay scalars;
+2. a reduction, or an operator that works along a dimension or changes its size (`sum`, `norm`, `softmax`,
+   `tile`): its operand is a vector, or a matrix if the name begins with a capital. In
+   `sum((y - a*x - b)**2)` only names that people give to data (`x`, `y`, `weights`) become vectors;
+   parameters (`a`, `b`, `mu`) stay scalars;
 3. a sum with an array that only one size fits: the `b` of `A@x - b`;
 4. elements that are read one by one, all of them: the `x` of `x[0]*x[1]` has two.
 
@@ -375,7 +376,7 @@ def _is_elementwise(call: Call) -> bool:
 
 
 def _takes_together(call: Call) -> bool:
-    """Whether an operator reduces a vector, or works along its dimension."""
+    """Whether an operator reduces a vector, works along its dimension, or changes its size."""
     vector = sample((SIZE,))
 
     def larger(arg: Any) -> Any:
@@ -389,7 +390,7 @@ def _takes_together(call: Call) -> bool:
     except Exception:  # it takes no vectors
         return False
     shape = np.shape(found if call.primitive.returns_one else found[0])
-    return shape == () or (shape == (SIZE,) and bool(call.primitive.axes))
+    return shape == () or (len(shape) == 1 and (shape != (SIZE,) or bool(call.primitive.axes)))
 
 
 def _met(made: Sequence[Call], name: str) -> list[Shape]:
