@@ -107,10 +107,14 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
         real = primitive.real.get(primitive.names[i])
         if real is not None:
             text = f"({_with_fields(real, primitive)}) if m.real else {text}"
-        edge = f"e = n._e{primitive.differentiated.index(i)}"
+        at = primitive.differentiated.index(i)
         (beside,) = (targets for targets in primitive.targets if i in targets)
         held = saved + "".join(f"d{k}, getattr(d{k}, 'base', None), " for k in beside if k != i)
-        body += [edge, "if e is not None:", *_send(text, keeps(primitive, text), held)]
+        body += [
+            f"e = n._e{at}",
+            "if e is not None:",
+            *_send(text, keeps(primitive, text), held, at),
+        ]
     if primitive.saved_fields:
         others = "".join(f"n._s{k} = " for k in range(1, len(primitive.saved_fields)))
         body += ["if not retain:", " n._s0 = FREED", *([f" {others}None"] if others else [])]
@@ -133,11 +137,14 @@ def push(primitive: Declaration | None) -> Callable[..., Any]:
     )
 
 
-def _send(text: str, known: bool, saved: str) -> list[str]:
-    """Lines that add a gradient to the edge's. known: it has the result's Meta, so `is` tells if it fits."""
+def _send(text: str, known: bool, saved: str, at: int) -> list[str]:
+    """Lines that add a gradient to the edge's, the node's edge number `at`.
+
+    known: it has the result's Meta, so `is` tells if it fits.
+    """
     differs = "d.shape != e._meta.shape or d.dtype is not e._meta.dtype"
     lines = [
-        f"if {'e._meta is not m' if known else differs}: d = fit(d, e, n)",
+        f"if {'e._meta is not m' if known else differs}: d = fit(d, e, n, {at})",
         "had = e._grad",
         "if had is None:",
         f" if e.__class__ is Leaf and d is not g: first(e, d, ({saved}))",
@@ -181,11 +188,11 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
     n._grad = None
     results = of_inputs(n, g)
     holders: dict[int, int] = {}
-    for e, d in zip(n._edges, results, strict=False):
+    for at, (e, d) in enumerate(zip(n._edges, results, strict=False)):
         if d is None or e is None:
             continue
         if d.shape != e._meta.shape or d.dtype is not e._meta.dtype:
-            d = fit(d, e, n)
+            d = fit(d, e, n, at)
         if e._grad is not None:
             e._grad = e._grad + d
             continue
