@@ -292,7 +292,7 @@ def fixed_sizes(
     known: Mapping[str, Any],
 ) -> Iterator[int]:
     """The inferred sizes that the program decides: it takes no others, as `cross(a, b)` only 3."""
-    yield from {k for n, s in _by_elements(program).items() if n in guessed for k in s}
+    yield from {k for n, s in by_elements(program).items() if n in guessed for k in s}
     given = {n: a for n, a in arrays.items() if n not in guessed}
     run = Inference(program, given, {}, list(guessed), known)
     sizes = {k for s in guessed.values() for k in s}
@@ -467,7 +467,7 @@ def made_up(
     arrays = {**arrays, **whole}
     names = [n for n in names if n not in whole]
     lettered = {n for n, s in declared.items() if any(isinstance(k, str) for k in s)}
-    listed = {n: s for n, s in _by_elements(program).items() if n in names and n not in declared}
+    listed = {n: s for n, s in by_elements(program).items() if n in names and n not in declared}
     if listed and _runs(program, arrays, {**declared, **listed}, names, known):
         declared, lettered = {**declared, **listed}, {*lettered, *listed}
     free = [n for n in names if n not in declared]
@@ -538,7 +538,7 @@ def _indices(program: Program) -> list[str]:
     return [n for n, rows in _reads(program).items() if inside.issuperset(rows)] if inside else []
 
 
-def _by_elements(program: Program) -> Shapes:
+def by_elements(program: Program) -> Shapes:
     """The shapes of what is only read element by element, all of them: the x of `x[0]*x[1]` is in R²."""
     places: dict[int, Shape] = {}
     for own, indices in _subscripts(program):
@@ -594,4 +594,4 @@ def _value(program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any]
     return trace.value_of(found).value
 
 
-__all__ = ["Shape", "fixed_sizes", "infer", "larger", "made_up"]
+__all__ = ["Shape", "by_elements", "fixed_sizes", "infer", "larger", "made_up"]

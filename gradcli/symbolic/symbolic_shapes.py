@@ -20,8 +20,9 @@ from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
-from gradcli.symbolic.expressions import Expression, call, is_size, make, name, number
+from gradcli.symbolic.expressions import Expression, call, is_size, make, name, number, order
 from gradcli.symbolic.generic_points import Generic, sample
+from gradcli.symbolic.shape_inference import by_elements
 from gradcli.symbolic.simplify import length, simplify
 from gradcli.symbolic.size_conditions import READS, given_integers
 
@@ -515,8 +516,13 @@ def sized(
     if left:
         one, two = two, find(others[1])
         more, _ = _sized(one, two, list(old))  # all: they share subexpressions
-        # Elements that are written out one by one for the sizes given are shorter so.
-        by |= {n: e for n, e in more.items() if length(e) <= length(old[n])}
+        # What is read element by element is written so, and so is what is shorter for the sizes given.
+        listed = by_elements(found.program)
+        by |= {
+            n: e
+            for n, e in more.items()
+            if _calls(e) <= _calls(old[n]) and listed.keys().isdisjoint(n.split("."))
+        }
     by = {n: e for n, e in by.items() if e is not old[n]}
     if not by:
         return None
@@ -552,6 +558,10 @@ def _spread(expression: Expression) -> Expression:
     if expression.op == "product" and len(expression.args) == 1 and expression.data[1] == (ONE,):
         return alg.combine([(expression.args[0], expression.data[0])])
     return expression
+
+
+def _calls(expression: Expression) -> int:
+    return sum(node.op == "call" and node.args != () for node in order([expression]))
 
 
 def _sized(
