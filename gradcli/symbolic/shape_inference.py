@@ -358,15 +358,22 @@ def _moved(shapes: Shapes, axes: Sequence[Axis], size: int) -> Shapes:
 
 # -- what a program requires ----------------------------------------------------------------------
 def _asked(made: Sequence[Call], scalars: set[str]) -> Iterator[list[str]]:
-    """The scalars that each operator would rather have as vectors, in the program's order."""
+    """The scalars that each operator would rather have as vectors, in the program's order.
+
+    Of an operator that is neither elementwise nor along a dimension, as `kron`, its capitals.
+    """
     for call in made:
-        if _is_elementwise(call) or not _takes_together(call):
+        if _is_elementwise(call):
             continue
         operands = [v for v in operands_of(call) if not v.constant and v.ndim < 2]
-        reached = [n for n in dict.fromkeys(_reached(operands)) if n in scalars]
-        names = [n for n in reached if _is_data(n)]
-        if not names and all(v.ndim == 0 for v in operands):
-            names = reached
+        if not _takes_together(call):
+            own = [v.name or "" for v in operands]
+            names = [n for n in dict.fromkeys(own) if n in scalars and n[:1].isupper()]
+        else:
+            reached = [n for n in dict.fromkeys(_reached(operands)) if n in scalars]
+            names = [n for n in reached if _is_data(n)]
+            if not names and all(v.ndim == 0 for v in operands):
+                names = reached
         if names:
             yield names
 

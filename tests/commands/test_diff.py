@@ -367,6 +367,7 @@ def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
         ),
         (["sum(A@x)", "--shape", "A=m,n", "--x", "1,2", "--wrt=A"], "A ∈ Rᵐˣ²", "x.expand_as(A)"),
         (["dot(linalg.cross(a, b), c)", "--wrt=c"], "a ∈ R³, b ∈ R³, c ∈ R³", "linalg.cross(a, b)"),
+        (["sum(kron(A, B))", "--wrt=A"], "A ∈ Rᵐˣⁿ, B ∈ Rᵖˣᵏ", "sum(B).expand_as(A)"),
         (["sum(eye(3)@X)"], "X ∈ R³ˣⁿ", "ones(3, X.shape[1])"),
         (["x[0]*x[1]*x[2]"], "x ∈ R³", "stack([x[2]*x[1], x[2]*x[0], x[0]*x[1]])"),
         (
