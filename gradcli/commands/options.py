@@ -339,15 +339,13 @@ def _take_reading(request: Request, reading: Reading) -> None:
         hint = operator_hint(reading.source, parses)
         if hint and reading.source.lstrip().startswith(tuple(functions)):
             raise usage(f"no function is called `{functions[0]}`", hint=hint)
+        for name in functions:
+            for module in ("special", "linalg", "nn.functional"):
+                if names.is_known(f"{module}.{name}"):
+                    hint = f"here it is written {module}.{name}"
+                    raise usage(f"no function is called `{name}`", hint=hint)
         request.loaded |= unknowns(functions)
-        known = [
-            f"{m}.{n}"
-            for n in functions
-            for m in ("special", "linalg")
-            if names.is_known(f"{m}.{n}")
-        ]
-        meant = f"; did you mean {', '.join(known)}?" if known else ""
-        note(f"{', '.join(functions)}: read as functions of numbers that are not known{meant}")
+        note(f"{', '.join(functions)}: read as functions of numbers that are not known")
 
 
 def _looks_known(program: Program | None, name: str) -> bool:

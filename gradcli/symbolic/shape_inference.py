@@ -135,7 +135,7 @@ class Inference:
         given = {n for n in given_integers(self.program) if 1 < n <= MOST_GIVEN} - {SIZE, *sizes}
         every = [*sorted({SIZE, *sizes}), *sorted(given)]
         for group in (every if len(every) < 4 else [SIZE]), [EVEN]:
-            for ranks in _ranks(self.free)[:MOST_TRIES]:
+            for ranks in _ranks(self.free, _spelled(self.program))[:MOST_TRIES]:
                 for size in group:
                     found = {n: (size,) * r for n, r in zip(self.free, ranks, strict=True)}
                     if self.trial(found):
@@ -328,21 +328,48 @@ def _count(shapes: Mapping[str, Shape]) -> int:
     return sum(map(prod, shapes.values()))
 
 
-def _ranks(free: Sequence[str]) -> list[tuple[int, ...]]:
-    """Combinations of ranks, the likely ones first."""
-    likely = [(2, 1, 0) if n[:1].isupper() else (0, 1, 2) for n in free]
-    scalars = (0,) * len(free)
+def _ranks(free: Sequence[str], said: Mapping[str, int]) -> list[tuple[int, ...]]:
+    """Combinations of ranks, the likely ones first. said: those that are known."""
+
+    def all_of(rank: int) -> tuple[int, ...]:
+        return tuple(said.get(n, rank) for n in free)
+
+    likely = [
+        (said[n],) if n in said else (2, 1, 0) if n[:1].isupper() else (0, 1, 2) for n in free
+    ]
+    scalars = all_of(0)
     if len(free) > 6:
         firsts = tuple(order[0] for order in likely)
-        return [scalars, firsts, (1,) * len(free), (2,) * len(free)]
+        return [scalars, firsts, all_of(1), all_of(2)]
     places = [{r: i for i, r in enumerate(order)} for order in likely]
     every = product(*likely)
     found = sorted(every, key=lambda ranks: sum(p[r] for p, r in zip(places, ranks, strict=True)))
     found = [scalars, *found]
     if len(free) > 3:
         return found
-    batched = (ranks for ranks in product(range(5), repeat=len(free)) if max(ranks) > 2)
+    ranks = ((said[n],) if n in said else range(5) for n in free)
+    batched = (ranks for ranks in product(*ranks) if max(ranks) > 2)
     return found + sorted(batched, key=lambda ranks: (max(ranks), -sum(ranks)))
+
+
+def _spelled(program: Program) -> dict[str, int]:
+    """The ranks that the equations of `einsum` say: 2 of A in einsum('ij,j->i', A, x)."""
+    kinds, operands, words = program.kinds, program.operands, program.words
+    call, *called = (tree_kinds.KIND[kind] for kind in ("call", "name", "attribute"))
+    found = {}
+    for row, kind in enumerate(kinds):
+        own, *given = program.children(row) if kind == call else [row]
+        if not given or kinds[own] not in called or words[operands[own]] != "einsum":
+            continue
+        equation, *arrays = given
+        text = (
+            program.constants[operands[equation]] if kinds[equation] == tree_kinds.CONSTANT else 0
+        )
+        parts = text.partition("->")[0].split(",") if isinstance(text, str) else ()
+        for letters, operand in zip(parts, arrays, strict=False):
+            if kinds[operand] == tree_kinds.NAME and "." not in letters:
+                found[words[operands[operand]]] = len(letters.strip())
+    return found
 
 
 def _sizes(shapes: Shapes, axes: Sequence[Axis]) -> set[int]:
@@ -428,7 +455,7 @@ def _variables(value: Value) -> set[str]:
 
 
 def _reached(values: Sequence[Value]) -> Iterator[str]:
-    """The variables of which these values are elementwise functions."""
+    """The variables of which these values are elementwise functions; a number may be spread on the way."""
     seen: set[int] = set()
     stack = list(values)[::-1]
     while stack:
@@ -438,8 +465,11 @@ def _reached(values: Sequence[Value]) -> Iterator[str]:
         seen.add(id(value))
         if value.name is not None:
             yield value.name
-        elif value.call is not None and _is_elementwise(value.call):
-            stack += operands_of(value.call)[::-1]
+        elif value.call is not None:
+            operands = operands_of(value.call)
+            spread = prod(value.shape) > 1 and not any(v.ndim for v in operands)
+            if spread or _is_elementwise(value.call):
+                stack += operands[::-1]
 
 
 def _array(name: str, size: int) -> Shape:
