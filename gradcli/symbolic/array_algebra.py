@@ -401,7 +401,9 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (reshaped(own, shape), ONE)])
-    if is_call(own, "reshape"):
+    if is_call(own, "reshape") or (
+        is_call(own, "expand") and math.prod(own.args[0].shape) == math.prod(shape)
+    ):
         return reshaped(own.args[0], shape)
     if is_call(own, "ones", "zeros"):
         found = call(own.data[0], [], shape, [("", shape)])
