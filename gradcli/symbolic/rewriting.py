@@ -51,7 +51,7 @@ def recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
         else alg.full(new, old.shape, alg.is_truth(old) or alg.is_integral(old))
         for new, old in zip(args, node.args, strict=True)
     )
-    maker = _MAKERS.get("permute" if word == "T" and is_call(args[0], "einsum") else word)
+    maker = _MAKERS.get(word)
     return call(word, args, node.shape, options) if maker is None else maker(node, *args)
 
 
@@ -60,15 +60,21 @@ def _dims(options: Sequence[tuple[str, Any]]) -> tuple[Any, bool]:
     return (options[0][1] if options else None), len(options) > 1
 
 
+def _turned(own: Expression) -> Expression:
+    """The transpose; a product stays whole, for whether its factors are turned was decided."""
+    if is_call(own, "matmul"):
+        return call("T", [own], own.shape[::-1])
+    return permuted(own, own.shape, [1, 0])
+
+
 # What is rebuilt by the algebra that made it: scalar factors of an operand move out, and so on.
 _MAKERS: dict[str, Callable[..., Expression]] = {
     "matmul": lambda node, a, b: matrix_product(a, b, node.shape),
     "dot": lambda node, a, b: matrix_product(a, b, ()),
     "outer": lambda node, a, b: outer(a, b),
     "sum": lambda node, own: total(own, own.shape, *_dims(node.data[1])),
-    "permute": lambda node, own: permuted(
-        own, own.shape, [*node.data[1][0][1]] if node.data[1] else [1, 0]
-    ),
+    "T": lambda node, own: _turned(own),
+    "permute": lambda node, own: permuted(own, own.shape, [*node.data[1][0][1]]),
 }
 
 
