@@ -182,9 +182,20 @@ class Claim:
             expected = _slopes(stage, arrays)
         made = self.run(arrays)
         found.append((made, {**expected, **whole}))
-        if given and 0 < len(self.found.lower) < 3:
+        if given and self.repeats:
             found.append((made, self.repeated(arrays)))
         return found
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the order is one that `grad --order` has at little cost."""
+        return 0 < len(self.found.lower) < 3
+
+    def compare_repeated(self, arrays: Arrays) -> None:
+        """Raise Difference if the text is not what `grad --order` gives, where that is finite."""
+        if self.repeats:
+            arrays = self.allowed(arrays)
+            _agree([(self.run(arrays), self.repeated(arrays))])
 
     def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
         """The gradients of the program, and its value if that is printed too.
@@ -352,6 +363,8 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     held = not branched and _around(claim, points(arrays, seed))
     if singular is not None and not held:
         raise singular
+    if not (held or given or branched):  # nothing is finite, unless the printed orders alone are not
+        claim.compare_repeated(arrays)
     return singular
 
 
