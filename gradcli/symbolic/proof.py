@@ -411,14 +411,20 @@ class Elsewhere:
             self.moved.append((self._around(self.free, base, together), self._together))
             return
         found = at_other_shapes(base, self.claim.runs, values=self.values)
-        if found is None or self.claim.size(found.arrays) > MOST:
+        if found is None:
+            return
+        if self.claim.size(found.arrays) > MOST:
+            self.tried = False
             return
         self.moved.append((self._around(self.free, base, found), self._further))
         if runs and not is_alike(base, found.arrays):
             self.moved.append((self._around(self.alike, base, together), self._together))
 
     def _together(self, other: Arrays) -> Others:
-        return alike_sizes(other, self.values[0], prime=self.claim.size(other) < FEW)
+        found = alike_sizes(other, self.values[0], prime=self.claim.size(other) < FEW)
+        if self.claim.size(found.arrays) <= MOST:
+            return found
+        return alike_sizes(other, self.values[0], prime=False, smallest=True)
 
     def _further(self, other: Arrays) -> Others | None:
         few = self.claim.size(other) < FEW
