@@ -363,7 +363,9 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     held = not branched and _around(claim, points(arrays, seed))
     if singular is not None and not held:
         raise singular
-    if not (held or given or branched):  # nothing is finite, unless the printed orders alone are not
+    if not (
+        held or given or branched
+    ):  # nothing is finite, unless the printed orders alone are not
         claim.compare_repeated(arrays)
     return singular
 

@@ -190,9 +190,7 @@ def _ranks(sizes: list[int]) -> list[int]:
     return [places[size] for size in sizes]
 
 
-def alike_sizes(
-    arrays: Arrays, values: int, prime: bool = True, smallest: bool = False
-) -> Others:
+def alike_sizes(arrays: Arrays, values: int, prime: bool = True, smallest: bool = False) -> Others:
     """The variables in other sizes that are alike (see `is_alike`); size 1 stays 1.
 
     prime: use primes. smallest: whether sizes may become smaller.

@@ -196,7 +196,9 @@ def test_minimize_by_rows(program: str) -> None:
 @pytest.mark.parametrize("seconds", [1.7, 1.9])
 def test_threads_are_left_alone_where_they_do_not_help(seconds: float) -> None:
     """Two parts alone take a second, four on two threads so many: less than 1.8 is a help."""
-    together = threading.Barrier(2, timeout=60)  # passed where two parts run at once, and only there
+    together = threading.Barrier(
+        2, timeout=60
+    )  # passed where two parts run at once, and only there
     alone: set[int] = set()
 
     class Made:
