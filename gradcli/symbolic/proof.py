@@ -6,7 +6,7 @@ higher order is compared with what the tape gives for the derivative of the orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -312,9 +312,8 @@ def proved(
             said = said or error
             continue
         if kept is None or singular is None:
-            again = partial(
-                find, program, wrt=wrt, follow=given, names=names, nan_guards=nan_guards
-            )
+            how = {"follow": given, "names": names, "nan_guards": nan_guards}
+            again = partial(_at, find, program, wrt, how)
             claimed = partial(claim, names=names or {})
             elsewhere = Elsewhere(proof, arrays, given, lettered)
             found, made = _of_any_size(found, made, again, claimed, elsewhere, cse)
@@ -499,6 +498,17 @@ class Elsewhere:
             except Exception:  # what it says, or that it does not run, holds elsewhere alone
                 return held, point
         return held, None
+
+
+def _at(
+    find: Callable[..., Derivatives],
+    program: Program,
+    wrt: Sequence[str],
+    how: Mapping[str, Any],
+    arrays: Arrays,
+) -> Derivatives:
+    """What `find` finds for these values of the variables."""
+    return find(program, arrays, wrt, **how)
 
 
 @quiet()

@@ -567,7 +567,7 @@ def _sized(
     firsts, seconds = _expressions(one), _expressions(two)
     for label in labels:
         own, other = firsts[label], seconds[label]
-        wrt = label.rpartition(" ")[2].split(".") if label != VALUE else ()
+        wrt = [n for n in label.rpartition(" ")[2].split(".") if n in first]
         terms = Terms(first, second, wrt)
         try:
             found = _shortest(unified(own, other, terms))
