@@ -343,6 +343,7 @@ def _where(loops: _Loops, condition: str, text: str, rest: str = "0.0") -> Piece
 def _written(loops: _Loops, own: Expression, at: Indices) -> Piece:
     """An array with a part written into it: a row, a column, its diagonal."""
     base, part = own.args
+    place: Indices
     shape: Sequence[int]
     if own.data[0] == "diagonal_scatter" and not own.data[1] and len(own.shape) == 2:
         least = int(own.shape[1] < own.shape[0])  # its index stays within the diagonal
