@@ -336,9 +336,9 @@ def _take_reading(request: Request, reading: Reading) -> None:
         from gradcli.language.translations import operator_hint
         from gradcli.symbolic.unknown_functions import unknowns
 
-        hint = operator_hint(reading.source, parses)
-        if hint and reading.source.lstrip().startswith(tuple(functions)):
-            raise usage(f"no function is called `{functions[0]}`", hint=hint)
+        word = reading.source.partition("(")[0].strip()
+        if word in functions and (hint := operator_hint(reading.source, parses)):
+            raise usage(f"no function is called `{word}`", hint=hint)
         for name in functions:
             for module in ("special", "linalg", "nn.functional"):
                 if names.is_known(f"{module}.{name}"):

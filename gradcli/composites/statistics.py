@@ -168,9 +168,7 @@ def _asked(found: Any, inverse: bool, counts: bool) -> Any:
     return kept[0] if len(kept) == 1 else tuple(kept)
 
 
-_FEW = (
-    4096  # edges of which NumPy sees as fast that they are in order as we find a place among them
-)
+_FEW = 4096  # edges up to which it costs little to look whether they are in order
 _REPETITIONS = "bool return_inverse=False, bool return_counts=False"
 _UNIQUE = f"Tensor input, bool sorted=True, {_REPETITIONS}, Any dim=None)"
 _CONSECUTIVE = f"Tensor input, {_REPETITIONS}, int? dim=None)"

@@ -60,9 +60,9 @@ def call(primitive: Declaration, fallback: Callable[..., Any] | None = None) -> 
     local = _local(primitive)
     spec = [f"{v}=defaults[{n!r}]" if n in primitive.defaults else v for n, v in local.items()]
     at = len(local) - primitive.keyword_only
-    given_ = ", ".join(list(local.values())[:at])
+    first = ", ".join(list(local.values())[:at])
     named = ", ".join(f"{n!r}: {v}" for n, v in list(local.items())[at:])
-    otherwise = f"return general(({given_},), {{{named}}})"
+    otherwise = f"return general(({first},), {{{named}}})"
 
     def make(silent: str) -> Callable[..., Any]:
         body = _operands(primitive, otherwise, silent)
@@ -120,12 +120,12 @@ def _straight(
     local = _local(primitive)
     slots = list(local.values())[: len(local) - keyword_only]
     otherwise = f"return general(({''.join(f'{v}, ' for v in slots)}*more), named)"
-    given_: list[str] = []
+    first: list[str] = []
     body: list[str] = []
     for i, (name, variable) in enumerate(local.items()):
         test, default = tests.get(i), f"{variable} = defaults[{name!r}]"
         if variable not in slots:
-            (given_ if i in primitive.tensors else body).append(default)
+            (first if i in primitive.tensors else body).append(default)
         elif primitive.kinds[i] == "optional":
             continue
         elif name in primitive.defaults:
@@ -140,7 +140,7 @@ def _straight(
     def make(silent: str) -> Callable[..., Any]:
         operands = _operands(primitive, otherwise, silent, " or more or named", numbers)
         globals_ = (space or {}) | _later(make, silent)
-        return _made(primitive, spec, [*given_, *operands, *body], unusual, None, globals_)
+        return _made(primitive, spec, [*first, *operands, *body], unusual, None, globals_)
 
     return make(f"{', '.join(slots)}, *more, **named")
 

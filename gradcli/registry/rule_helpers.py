@@ -262,9 +262,8 @@ def _places(value: Any, dim: int, index: Any) -> Any:
 def gather(value: Any, dim: int, index: Any) -> Any:
     """The elements that `index` names along a dimension."""
     if is_array(value):
-        places = _places(
-            value, dim, index
-        )  # `take_along_axis` has NumPy make an index of each axis
+        # `take_along_axis` has NumPy make an index of each axis
+        places = _places(value, dim, index)
         return np.take_along_axis(value, index, dim) if places is None else value.take(places)
     return value.gather(dim, index)
 

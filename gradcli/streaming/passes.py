@@ -29,10 +29,15 @@ class Runner(Protocol):
 
 
 class Threads:
-    """This process: parts are read and summed on as many threads as there are cores."""
+    """This process: parts are read and summed on as many threads as there are cores.
 
-    def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or cores()
+    clock: what tells the seconds by which it is decided whether threads help.
+    """
+
+    def __init__(
+        self, threads: int | None = None, clock: Callable[[], float] = perf_counter
+    ) -> None:
+        self.threads, self.clock = threads or cores(), clock
         self.tries = threads is None  # whether they are left alone where one is as fast
 
     def __enter__(self) -> Threads:
@@ -65,11 +70,11 @@ class Threads:
                 parts[1 + self.threads : 1 + 3 * self.threads],
             )
             yield from self._alone(run, parts[:1], told)  # which plans
-            begun = perf_counter()
+            begun = self.clock()
             yield from self._alone(run, one, told)
-            between = perf_counter()
+            between = self.clock()
             yield from self._several(pool, run, several, told)
-            if perf_counter() - between > _HELPS * 2 * (between - begun):
+            if self.clock() - between > _HELPS * 2 * (between - begun):
                 self.threads = 1
             parts = parts[1 + len(one) + len(several) :]
         if self.threads < 2:

@@ -51,9 +51,7 @@ class _Loops:
         self.sizes = dict(zip(numbers, letters, strict=False))
         self.taken = {*taken, *self.sizes.values()}
         self._indices = [i for i in _INDICES if i not in self.taken]
-        self.flat = (
-            False  # whether there are numbers alone, which the printer prints without recursion
-        )
+        self.flat = False  # whether all are numbers, which the printer prints without recursion
 
     # -- names -------------------------------------------------------------------------------------
     def size(self, n: int) -> str:
@@ -345,9 +343,11 @@ def _where(loops: _Loops, condition: str, text: str, rest: str = "0.0") -> Piece
 def _written(loops: _Loops, own: Expression, at: Indices) -> Piece:
     """An array with a part written into it: a row, a column, its diagonal."""
     base, part = own.args
+    place: Indices
     shape: Sequence[int]
     if own.data[0] == "diagonal_scatter" and not own.data[1] and len(own.shape) == 2:
-        condition, place, shape = f"{at[0]} == {at[1]}", at[:1], own.shape[:1]
+        least = int(own.shape[1] < own.shape[0])  # its index stays within the diagonal
+        condition, place, shape = f"{at[0]} == {at[1]}", (at[least],), (own.shape[least],)
     elif own.data[0] == "select_scatter":
         (_, dim), (_, index) = own.data[1]
         dim %= len(own.shape)

@@ -27,6 +27,7 @@ from gradcli.symbolic.differentiate import (
 )
 from gradcli.symbolic.exact_numbers import ONE
 from gradcli.symbolic.expressions import Expression, call, is_call, name, order
+from gradcli.symbolic.indexed_factors import is_zero
 from gradcli.symbolic.latex import DIFFERENTIALS, symbol
 from gradcli.symbolic.lifting import Lifter
 from gradcli.symbolic.printed_text import spelled_out
@@ -142,8 +143,11 @@ def _at(
             whole = simplify(alg.full(expression, output.shape))
             if output is not value and id(output) not in own and alg.split(whole)[1].op == "name":
                 continue
+            change = differential(whole, points, words, places)
+            if output is not value and is_zero(change):
+                continue
             word = "" if output is value else own.get(id(output)) or next(free, "")
-            found.append(Step(word, whole, differential(whole, points, words, places)))
+            found.append(Step(word, whole, change))
             if word:
                 places[word] = whole.position
                 known.append((output, name(word, output.shape, places[word])))
@@ -167,7 +171,7 @@ def differential(
     for rank, word in enumerate(w for w in wrt if w in read):
         size = np.shape(arrays[word])
         if not shape and len(size) == 2:
-            gradient, _ = slope(expression, arrays, word, places, more=True)
+            gradient, _ = slope(expression, arrays, word, places)
             terms += _along(simplify(gradient), name(f"d{word}", size, DIFFERENTIALS + rank))
             continue
         points = {**arrays, SEED: _ramp(shape), f"d{word}": _ramp(size)}
@@ -181,7 +185,9 @@ def differential(
 
 def _along(gradient: Expression, change: Expression) -> list[Expression]:
     """The terms of a number's differential by a matrix: x@dA@y of outer(x, y), trace(M.T@dA) of others."""
-    found = []
+    found: list[Expression] = []
+    if is_zero(gradient):
+        return found
     for factor, term in alg.terms_of(alg.full(gradient, change.shape)):
         numbers, core = alg.scalars_out(alg.full(term, change.shape))
         if is_call(core, "outer"):

@@ -77,7 +77,7 @@ class _Elimination:
         self.scale: list[tuple[Expression, Any]] = [(given.number, ONE)]
         self.waiting, self.factors = list(given.factors[::-1]), list[Factor]()
         self.closed = set(closed)  # products that are not taken apart again
-        self.fresh = count(1 + max((k for _, ks in given.factors for k in ks), default=rank))
+        self.fresh = count(1 + max((rank - 1, *(k for _, ks in given.factors for k in ks))))
 
     def product(self, merge: bool = True) -> Product:
         """The factors that are left; merge: whether sums over labels are written as products."""

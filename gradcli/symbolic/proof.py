@@ -6,7 +6,7 @@ higher order is compared with what the tape gives for the derivative of the orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -182,9 +182,20 @@ class Claim:
             expected = _slopes(stage, arrays)
         made = self.run(arrays)
         found.append((made, {**expected, **whole}))
-        if given and 0 < len(self.found.lower) < 3:
+        if given and self.repeats:
             found.append((made, self.repeated(arrays)))
         return found
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the order is one that `grad --order` has at little cost."""
+        return 0 < len(self.found.lower) < 3
+
+    def compare_repeated(self, arrays: Arrays) -> None:
+        """Raise Difference if the text is not what `grad --order` gives, where that is finite."""
+        if self.repeats:
+            arrays = self.allowed(arrays)
+            _agree([(self.run(arrays), self.repeated(arrays))])
 
     def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
         """The gradients of the program, and its value if that is printed too.
@@ -301,9 +312,8 @@ def proved(
             said = said or error
             continue
         if kept is None or singular is None:
-            again = partial(
-                find, program, wrt=wrt, follow=given, names=names, nan_guards=nan_guards
-            )
+            how = {"follow": given, "names": names, "nan_guards": nan_guards}
+            again = partial(_at, find, program, wrt, how)
             claimed = partial(claim, names=names or {})
             elsewhere = Elsewhere(proof, arrays, given, lettered)
             found, made = _of_any_size(found, made, again, claimed, elsewhere, cse)
@@ -352,6 +362,10 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     held = not branched and _around(claim, points(arrays, seed))
     if singular is not None and not held:
         raise singular
+    if not (
+        held or given or branched
+    ):  # nothing is finite, unless the printed orders alone are not
+        claim.compare_repeated(arrays)
     return singular
 
 
@@ -398,14 +412,20 @@ class Elsewhere:
             self.moved.append((self._around(self.free, base, together), self._together))
             return
         found = at_other_shapes(base, self.claim.runs, values=self.values)
-        if found is None or self.claim.size(found.arrays) > MOST:
+        if found is None:
+            return
+        if self.claim.size(found.arrays) > MOST:
+            self.tried = False
             return
         self.moved.append((self._around(self.free, base, found), self._further))
         if runs and not is_alike(base, found.arrays):
             self.moved.append((self._around(self.alike, base, together), self._together))
 
     def _together(self, other: Arrays) -> Others:
-        return alike_sizes(other, self.values[0], prime=self.claim.size(other) < FEW)
+        found = alike_sizes(other, self.values[0], prime=self.claim.size(other) < FEW)
+        if self.claim.size(found.arrays) <= MOST:
+            return found
+        return alike_sizes(other, self.values[0], prime=False, smallest=True)
 
     def _further(self, other: Arrays) -> Others | None:
         few = self.claim.size(other) < FEW
@@ -478,6 +498,17 @@ class Elsewhere:
             except Exception:  # what it says, or that it does not run, holds elsewhere alone
                 return held, point
         return held, None
+
+
+def _at(
+    find: Callable[..., Derivatives],
+    program: Program,
+    wrt: Sequence[str],
+    how: Mapping[str, Any],
+    arrays: Arrays,
+) -> Derivatives:
+    """What `find` finds for these values of the variables."""
+    return find(program, arrays, wrt, **how)
 
 
 @quiet()

@@ -191,8 +191,11 @@ def _ranks(sizes: list[int]) -> list[int]:
     return [places[size] for size in sizes]
 
 
-def alike_sizes(arrays: Arrays, values: int, prime: bool = True) -> Others:
-    """The variables in other sizes that are alike (see `is_alike`); size 1 stays 1. prime: use primes."""
+def alike_sizes(arrays: Arrays, values: int, prime: bool = True, smallest: bool = False) -> Others:
+    """The variables in other sizes that are alike (see `is_alike`); size 1 stays 1.
+
+    prime: use primes. smallest: whether sizes may become smaller.
+    """
     axes: dict[int, list[Axis]] = {}
     for n, v in arrays.items():
         for i, size in enumerate(np.shape(v)):
@@ -201,7 +204,8 @@ def alike_sizes(arrays: Arrays, values: int, prime: bool = True) -> Others:
     shapes = {n: list(np.shape(v)) for n, v in arrays.items()}
     last = 0
     for move in moves:
-        last = _next(max(min(move.size, LARGEST), last), set(axes), prime)
+        least = 1 if smallest else min(move.size, LARGEST)
+        last = _next(max(least, last), set(axes), prime)
         shapes = move.to(last, shapes)
     return Others(resized(arrays, shapes, values), moves)
 
@@ -573,7 +577,7 @@ def _sized(
     firsts, seconds = _expressions(one), _expressions(two)
     for label in labels:
         own, other = firsts[label], seconds[label]
-        wrt = label.rpartition(" ")[2].split(".") if label != VALUE else ()
+        wrt = [n for n in label.rpartition(" ")[2].split(".") if n in first]
         terms = Terms(first, second, wrt)
         try:
             found = _shortest(unified(own, other, terms))

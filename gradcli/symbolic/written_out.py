@@ -11,7 +11,7 @@ from gradcli.core.promotion import OPERATION_ERRORS
 from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError
 from gradcli.registry import table
-from gradcli.symbolic.algebra import floating
+from gradcli.symbolic.algebra import floating, full
 from gradcli.symbolic.expression_text import Printer, to_text
 from gradcli.symbolic.expressions import Expression, call, is_call, name, order
 from gradcli.symbolic.generic_points import as_exact_as
@@ -74,6 +74,7 @@ def _body(node: Expression, knows: Callable[[Expression], bool]) -> Expression |
             value = trace.value_of(result)
             known = [(trace.inputs[n], a) for n, a in zip(arrays, node.args, strict=True)]
             found = _Body(known, map(id, calls([value])), knows).read([value])[0]
+            found = found if found.shape == node.shape else full(found, node.shape)
             return floating(found) if value.value.dtype.kind == "f" else found
     except (*OPERATION_ERRORS, LanguageError, NoExpression):
         return None

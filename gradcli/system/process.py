@@ -126,8 +126,11 @@ def _leave(leaving: SystemExit) -> NoReturn:
 
     Only in the process of a console script; a notebook or `python -i` goes on.
     """
-    script = os.path.basename(sys.argv[0]).partition(".")[0]
-    if script not in ("gradcli", "__main__") or sys.flags.inspect or hasattr(sys, "ps1"):
+    folder, name = os.path.split(sys.argv[0])
+    script = name.partition(".")[0]
+    if script == "__main__":  # of `python -m`: gradcli's own, or another's, which goes on
+        script = os.path.basename(folder)
+    if script != "gradcli" or sys.flags.inspect or hasattr(sys, "ps1"):
         raise leaving
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -159,12 +159,13 @@ def works(rows: int) -> Iterator[tuple[str, float, dict[str, list[str]]]]:
 
 def tables(wanted: Any, rows: int) -> Iterator[Record]:
     """The group's records; `wanted` says of which names, and in how many turns."""
+    chosen = [work for work in works(rows) if wanted.has("tables", work[0], rows, "rows")]
+    if not chosen:
+        return
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         files(folder, rows)
-        for name, mark, lines in works(rows):
-            if not wanted.has("tables", name, rows, "rows"):
-                continue
+        for name, mark, lines in chosen:
             skipped = {
                 p: "not installed"
                 for p in ("duckdb", "polars")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from gradcli.cli import Program, main
 from gradcli.commands.click_commands import click_command
 from gradcli.commands.declarations import EXPRESSION, Option, declare
+from gradcli.system import process
 from tests.sweep import sweep
 
 
@@ -231,6 +233,20 @@ def test_no_glob_is_expanded_on_windows(monkeypatch):
     with pytest.raises(SystemExit):
         main.main()
     assert seen == [["eval", "2*x", "--x", "1"]]
+
+
+@pytest.mark.parametrize(
+    ("started", "own"),
+    [("bin/gradcli", True), ("gradcli/__main__.py", True), ("pytest/__main__.py", False)],
+)
+def test_a_process_is_left_at_once_if_it_is_ours(monkeypatch, started, own):
+    left = []
+    monkeypatch.setattr("sys.argv", [started])
+    monkeypatch.setattr("os._exit", left.append)
+    monkeypatch.setattr("atexit._run_exitfuncs", lambda: None)
+    with contextlib.suppress(SystemExit):
+        process._leave(SystemExit(3))
+    assert left == [3] * own
 
 
 COMPLETIONS = [

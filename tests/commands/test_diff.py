@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -347,6 +348,12 @@ def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
     assert result.exit_code == 0
     assert "note: shapes: " in result.stderr
     assert (" alone: for " in result.stderr) is alone
+
+
+def test_sizes_in_letters_are_named_where_larger_ones_would_take_long() -> None:
+    letters = [f"--shape={n}={s}" for n, s in (("T", "i,j,k"), ("x", "i"), ("y", "j"), ("z", "k"))]
+    made = run("diff", "einsum('ijk,i,j,k->', T, x, y, z)", *letters, "--order", "2")
+    assert made.stdout.count("zeros(") == 4 and not re.search(r"(zeros|eye)\(\d", made.stdout)
 
 
 @sweep(

@@ -56,9 +56,11 @@ AREA = ["--let", "x=r*cos(t)", "--let", "y=r*sin(t)"]
          [r"\nabla f = \begin{pmatrix}y \\ x\end{pmatrix}"]),
         (["[x*y, y*z, z*x]", "--operator", "div"], ["y + z + x"]),
         (["[x*y, y*z, z*x]", "--operator", "curl"], ["stack([-y, -z, -x])"]),
+        (["div(d(x), 2)"], ["func.grad(d)(x)/2"]),  # where div is a quotient, and d is not known
         (["[-y, x]", "--operator", "curl"], ["2"]),  # by x, y in this order, and not as they appear
         (["1/sqrt(x**2 + y**2 + z**2)", "--operator", "laplacian"], ["0"]),
         (["sum(x**3)", "--operator", "laplacian"], ["6*sum(x)"]),
+        (["x@x", "--operator", "laplacian"], ["2*x.shape[0]"]),  # for any size
         (["A@x", "--operator", "div", "--wrt", "x", "--shape", "A=3,3"], ["trace(A)"]),
         # a program that branches
         (["x**2 if x > 0 else -x"], ["where(x > 0, 2*x, -1)"]),
@@ -117,6 +119,7 @@ def test_diff(argv: list[str], expected: list[str]) -> None:
          [r"3 \log\left(x\right)"]),
         (["x@A.T@y", "--assume", "A symmetric"], ["x@A@y"]),
         (["A.T + A", "--assume", "A symmetric"], ["2*A"]),  # so it is square
+        (["Q.T@Q", "--assume", "Q orthogonal"], ["eye(Q.shape[0])"]),
         (["abs(x*y)/x", "--assume", "x > 0"], ["abs(y)"]),
         (["sqrt(m*g/k)*sqrt(g*k/m)", "--assume", "m > 0, g > 0, k > 0"], ["g"]),
         (["sqrt(x**2)"], ["abs(x)"]),

@@ -96,7 +96,7 @@ def test_layers_have_the_bits_of_the_tape(name: str, rows: int, dtype: Any) -> N
     leaves = {n: wrap(a, True) for n, a in given.items()}
     value = language.run(g.parse(LAYERS[name]), leaves).value
     value.backward()
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         compiled = g.compile(LAYERS[name], threads=threads)
         for _ in range(2):
             found, slopes = compiled.value_and_grad(**{n: given[n] for n in compiled.names})

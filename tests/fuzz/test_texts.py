@@ -24,8 +24,8 @@ QUICK = ("text", "--order 2", "--format torch")
 # program, values: a shape, or the value itself. By what is right about the text now.
 FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "gelu by tanh has a slope that is written": [
-        ("F.gelu(x*s, approximate='tanh')", {"x": [-2.0, -0.1, 0, 0.7, 30], "s": 0.5}),
         ("sum(F.gelu(A@x, approximate='tanh'))", {"A": (2, 3), "x": (3,)}),
+        ("F.gelu(x*s, approximate='tanh')", {"x": [-2.0, -0.1, 0, 0.7, 30], "s": 0.5}),
     ],
     "conditions and bounds of what turns out to be a number are known": [
         ("F.softshrink(F.huber_loss(x, x, reduction='none'))", {"x": [-0.5, -1, 0.5]}),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -195,23 +193,31 @@ def test_minimize_by_rows(program: str) -> None:
     assert code == 2 and "x is a column of the table: data is not varied" in err
 
 
-@pytest.mark.parametrize("helps", [True, False])
-def test_threads_are_left_alone_where_they_do_not_help(helps: bool) -> None:
-    lock = threading.Lock()
+@pytest.mark.parametrize("seconds", [1.7, 1.9])
+def test_threads_are_left_alone_where_they_do_not_help(seconds: float) -> None:
+    """Two parts alone take a second, four on two threads so many: less than 1.8 is a help."""
+    together = threading.Barrier(
+        2, timeout=60
+    )  # passed where two parts run at once, and only there
+    alone: set[int] = set()
 
-    class Slow:
+    class Made:
         def combine(self, number: int) -> Any:
             return lambda one, other: one + other
 
         def run_part(self, number: int, values: Any, part: Any) -> Any:
-            with contextlib.nullcontext() if helps else lock:
-                time.sleep(0.01)
+            if threading.current_thread() is threading.main_thread():
+                alone.add(part.number)
+            elif part.number < 7:
+                together.wait()
             return [part.number]
 
-    runner = Threads()
+    runner = Threads(clock=iter([5.0, 6.0, 6.0 + seconds]).__next__)
     runner.threads = 2
     parts: Any = [Part("made", "made", k, 0, 1) for k in range(24)]
     told: list[int] = []
-    slow: Any = Slow()
-    assert runner.sums(slow, 0, {}, parts, told.append) == list(range(24))
+    made: Any = Made()
+    assert runner.sums(made, 0, {}, parts, told.append) == list(range(24))
+    helps = seconds < 1.8
     assert (runner.threads, sum(told)) == (2 if helps else 1, 24)
+    assert alone == {0, 1, 2, *(() if helps else range(7, 24))}

@@ -135,6 +135,7 @@ ARRAYS = [
     ("var(x)*sum(std(X, 0, correction=0)) + sum(var(X, 1, keepdim=True)*X)", {"x": V, "X": M}),
     ("sum(bmm(A, B)**2)", {"A": (2, 3, 4), "B": (2, 4, 3)}),
     ("sum(F.gelu(x)*F.elu(y))", {"x": V, "y": V}),
+    ("norm(diag(diagonal(X)))", {"X": M}),
 ]
 
 

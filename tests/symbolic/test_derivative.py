@@ -397,7 +397,7 @@ EIGHTH = {
 }  # fmt: skip
 
 
-@sweep(("source", "length"), EIGHTH.items(), often=1, parts=8)
+@sweep(("source", "length"), EIGHTH.items(), often=1, parts=13)
 def test_high_orders_stay_short(source: str, length: int) -> None:
     found = differentiate(language.parse(source), {"x": np.float64(0.7)}, order=8)
     assert len(to_text(found.by["x"])) <= 1.1 * length

@@ -66,6 +66,19 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
     ),
     ("hessian", "sum(cumsum(x, 0)**2)", {"x": (4,)}, "x", ["2*triu(ones(4, 4))@tril(ones(4, 4))"]),
     ("hessian", "mean(x)", X3, "x", ["zeros(3, 3)"]),
+    (
+        "hessian",
+        "B = A[:, None]*(A.T@ones(2, 2))[:, None]; sum(B)*sum(x)",
+        {"A": (2, 2), **X3},
+        "A,x",
+        [
+            "(einsum('i,l,jk->ijkl', ones(2), ones(2), eye(2))"
+            " + einsum('j,k,il->ijkl', ones(2), ones(2), eye(2)))*sum(x)",
+            "einsum('j,k,i->ijk', ones(2), ones(3), sum(A, 0))"
+            " + einsum('i,k,j->ijk', ones(2), ones(3), sum(A, 1))",
+            "zeros(3, 3)",
+        ],
+    ),
     ("hessian", "sum(sin(x))", {"x": (0,)}, "x", ["zeros(0, 0)"]),
     ("hessian", "x@x.detach()", X3, "x", ["zeros(3, 3)"]),
     # blocks

@@ -88,6 +88,14 @@ def test_what_fails_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("x**2", "--x", "2", "--no-verify").stdout == "2*x\n"
 
 
+def test_a_higher_order_that_is_nowhere_finite_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, arrays = claim("x**4", 2, x=())
+    made.parsed = {"x": language.parse("x/0*0")}
+    monkeypatch.setattr(proof, "_slopes", lambda by, arrays: dict.fromkeys(by, np.array(np.nan)))
+    with pytest.raises(Difference, match="nan"):
+        prove(made, arrays, given=False)
+
+
 @pytest.mark.parametrize(
     ("argv", "shown"),
     [

@@ -49,6 +49,7 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("mvlgamma(x - 0.9, 2)*x", {"x": (3,)}),
     ("kthvalue(x, 1)[0]*x", {"x": ()}),
     ("quantile(x, 0.3)*x", {"x": ()}),
+    ("hardshrink(x, 0.3)", {"x": (0,)}),
 ]
 
 

@@ -30,6 +30,7 @@ PRINTED = [
     ),
     (["x@A@y"], ["d(x@A@y) = A@y@dx + x@dA@y + x@A@dy"]),
     (["trace(X.T@A@X)"], ["d(trace(X.T@A@X)) = trace(X.T@(A + A.T)@dX) + trace(X@X.T@dA)"]),
+    (["logdet(A)"], ["d(logdet(A)) = trace(linalg.inv(A)@dA)"]),
     (["var(x)"], ["d(var(x)) = 2*(x - mean(x))@dx/(x.shape[0] - 1)"]),
     (["mean((X@w-y)**2)"], ["u = X@w - y;  du = dX@w + X@dw - dy",
                             "d(mean(u**2)) = 2*u@du/X.shape[0]"]),
