@@ -639,7 +639,7 @@ def circular(word: str, p: Product) -> Product:
 
 # -- other forms ----------------------------------------------------------------------------------
 def conjugated(p: Product) -> Product:
-    """The product with denominators multiplied by their conjugates until they hold no root."""
+    """The product with denominators multiplied by their conjugates, which makes them no longer."""
     for _ in range(6):
         for k, e in p.powers.items():
             if isinstance(k, int) or e >= 0 or e.denominator != 1:
@@ -651,7 +651,7 @@ def conjugated(p: Product) -> Product:
             odd = {m: c for m, c in k if dict(m).get(g, 0) % step}
             conjugate = plus(dict(k), odd, -2)
             norm = reduced(times(dict(k), conjugate))
-            if not norm:
+            if not 0 < len(norm) <= len(k):
                 continue
             p = Product(p.number, {f: x for f, x in p.powers.items() if f != k})
             p = p.times(collected(norm).power(e))
@@ -679,7 +679,10 @@ def _irrational(k: Key) -> int | None:
 
 
 def multiplied(p: Product, below: bool) -> Product:
-    """Polynomials of equal power multiplied out, those below the line alone or all of them."""
+    """Polynomials of equal power multiplied out, those below the line alone or all of them.
+
+    They stay apart where that makes more terms than they have.
+    """
     groups: dict[Rational, list[Key]] = {}
     for k, e in p.powers.items():
         if not isinstance(k, int) and (e < 0 or not below):
@@ -692,6 +695,9 @@ def multiplied(p: Product, below: bool) -> Product:
         total: Polynomial = {UNIT: 1}
         for k in keys:
             total = reduced(times(total, raised(dict(k), n)))
+        if len(total) > sum(map(len, keys)):
+            continue
+        for k in keys:
             del found.powers[k]
         found = found.times(collected(total).power(e / Fraction(n)))
     return found
