@@ -40,7 +40,6 @@ Factor = int | Key
 Frozen = tuple[Rational, frozenset[tuple[Factor, Rational]]]
 HALF = Fraction(1, 2)
 MOST_SQUARED = 60  # terms of a power that is multiplied out
-MOST_BELOW = 8  # terms of a denominator that is multiplied out
 LARGEST_PRIME = 2000
 ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf".split())
 EVEN = frozenset("cos cosh".split())
@@ -722,10 +721,12 @@ def one_denominator(p: Product) -> Product:
     """The product over a single polynomial: 1/(x*(x**4 + 1)) is 1/(x**5 + x)."""
     above = Product(p.number, {k: e for k, e in p.powers.items() if e > 0})
     below: Polynomial = {UNIT: 1}
+    most = 0
     for k, e in p.powers.items():
         if e < 0:
             below = reduced(times(below, as_polynomial(k, -e)))
-    if not 1 < len(below) <= MOST_BELOW:
+            most += 1 if isinstance(k, int) else len(k)
+    if not 1 < len(below) <= most:
         raise TooLarge
     above.powers[frozenset(below.items())] = -1
     return above
