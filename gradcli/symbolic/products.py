@@ -41,7 +41,7 @@ Frozen = tuple[Rational, frozenset[tuple[Factor, Rational]]]
 HALF = Fraction(1, 2)
 MOST_SQUARED = 60  # terms of a power that is multiplied out
 LARGEST_PRIME = 2000
-ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf".split())
+ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf sign".split())
 EVEN = frozenset("cos cosh".split())
 POSITIVE = frozenset("cosh sigmoid abs".split())
 # (m, a, b, n): the function of the inverse function of u is u**m*(a + b*u**2)**n.
@@ -65,7 +65,8 @@ class Reading(threading.local):
     multiples: whether sin(2*u) is read with sin(u) and cos(u). conjugates: whether roots leave the
     denominators. exponentials: whether sinh, cosh, tanh and sigmoid are read with exp. normal: whether
     erf is read by the normal distribution function.
-    sums: whether sums that occur more than once stay whole.
+    sums: whether sums that occur more than once stay whole. jumps: whether sign(u) stays so, which has a
+    value at 0 where u/abs(u) has none.
     units: the largest common measure of the multiples of each argument of a sine or cosine.
     beats: products of two sines or cosines as sums.
     signs: those of variables, where they are assumed.
@@ -73,7 +74,7 @@ class Reading(threading.local):
 
     squares: tuple[str, ...] = ("cos", "cosh")
     tangents = multiples = True
-    conjugates = exponentials = normal = sums = False
+    conjugates = exponentials = normal = sums = jumps = False
 
     def __init__(self) -> None:
         self.signs: Mapping[str, int] = {}
@@ -468,7 +469,7 @@ def applied(word: str, args: list[Product]) -> Product:
     p = args[0]
     if word in ("exp", "log"):
         return exp(p) if word == "exp" else log(p)
-    if word in ("abs", "sign"):
+    if word in ("abs", "sign") and not (word == "sign" and reading.jumps):
         return _sized(p, word == "sign")
     if word in ODD | EVEN:
         if not p.number:

@@ -104,41 +104,42 @@ class Claim:
         """About how many numbers are compared at a point."""
         return sum(np.size(v) for v in arrays.values())
 
-    def holds(self, arrays: Arrays, given: bool = False) -> bool:
+    def holds(self, arrays: Arrays, given: bool = False, nan: bool = False) -> bool:
         """Whether it holds at a point; False if nothing is finite there, so that nothing is shown.
 
-        given: whether the point is the user's own; then it must hold even if the value is nan. Raises
-        Difference if it does not hold, and what the printed text raises, except for errors of Python's
-        `math` where NumPy gives inf or nan.
+        given: whether the point is the user's own; then it must hold even if the value is nan. nan: whether
+        a value of nan is compared with nan. Raises Difference if it does not hold, and what the printed
+        text raises, except for errors of Python's `math` where NumPy gives inf or nan.
         """
         arrays = self.allowed(arrays)
         with np.errstate(all="ignore"):
-            expected = self.of_program(arrays, given)
+            expected = self.of_program(arrays, given or nan)
             says = expected is not None and any(map(_says_something, expected.values()))
             if expected is None or not (says or given):
                 return False
+            finite = all(np.isfinite(e).all() for e in expected.values())
             try:
                 pairs = self.pairs(arrays, expected, given)
             except (ArithmeticError, ValueError, LanguageError, RuntimeError) as error:
-                if (
-                    given and says
-                ):  # there it has no value: such as the inverse of a singular matrix
+                if (given and says) or (nan and finite):  # as for the inverse of a singular matrix
                     name, value = next(iter(expected.items()))
                     raise Difference(name, np.asarray(np.nan), value) from error
-                if not all(np.isfinite(e).all() for e in expected.values()):
+                if not finite:
                     return False
                 if isinstance(error, (LanguageError, RuntimeError)):
                     raise
                 if "math." not in self.made.code and says:
                     raise
                 return False
-            nan = _nan_of_sign(pairs) if "np.sign(" in self.made.code else None
-            if nan is not None:
-                if given:
-                    raise nan
+            unlike = _nan_of_sign(pairs) if "np.sign(" in self.made.code else None
+            if unlike is not None:
+                if given or nan:
+                    raise unlike
                 return False
             if given:
                 self.beside = self._beside(*pairs[-1])
+            if nan and VALUE in expected:
+                _same_nan(pairs[-1][0][VALUE], expected[VALUE])
             try:
                 return _agree(pairs)
             except Difference:
@@ -352,6 +353,9 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     held = not branched and _around(claim, points(arrays, seed))
     if singular is not None and not held:
         raise singular
+    if not (given or branched or held):  # finite nowhere
+        for point in points(arrays, seed):
+            claim.holds(point, nan=True)
     return singular
 
 
@@ -686,6 +690,12 @@ def _nan_of_sign(pairs: Pairs) -> Difference | None:
             if np.shape(found[n]) == np.shape(e) and np.any(np.isnan(found[n]) & np.isfinite(e)):
                 return Difference(n, found[n], e)
     return None
+
+
+def _same_nan(found: Any, expected: Any) -> None:
+    """Raises Difference unless two values are nan in the same elements."""
+    if not np.array_equal(np.isnan(found), np.isnan(expected)):
+        raise Difference(VALUE, found, expected)
 
 
 def _distance(a: Any, b: Any) -> float:

@@ -75,6 +75,7 @@ READINGS: tuple[tuple[dict[str, Any], frozenset[str]], ...] = (
     ({"conjugates": True}, SINES | {"sqrt"}),
     ({"exponentials": True}, EXPONENTIAL),
     ({"sums": True}, frozenset(["sum"])),
+    ({"jumps": True}, frozenset(["sign"])),
 )
 PLAIN = {
     "squares": ("cos", "cosh"),
@@ -84,6 +85,7 @@ PLAIN = {
     "exponentials": False,
     "normal": False,
     "sums": False,
+    "jumps": False,
 }
 # How arguments are read: as they are, for a derivative seldom takes an argument apart.
 INSIDE: dict[str, Any] = {**PLAIN, "squares": (), "tangents": False, "multiples": False}
