@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import gcd, lcm, prod
 from typing import Any
 
+from gradcli.symbolic.algebra import EVEN, ODD
 from gradcli.symbolic.polynomials import (
     UNIT,
     Key,
@@ -41,21 +42,14 @@ Frozen = tuple[Rational, frozenset[tuple[Factor, Rational]]]
 HALF = Fraction(1, 2)
 MOST_SQUARED = 60  # terms of a power that is multiplied out
 LARGEST_PRIME = 2000
-ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf sign".split())
-EVEN = frozenset("cos cosh".split())
 POSITIVE = frozenset("cosh sigmoid abs".split())
-# (m, a, b, n): the function of the inverse function of u is u**m*(a + b*u**2)**n.
-OF_INVERSES: dict[tuple[str, str], tuple[int, int, int, Rational]] = {
-    ("sin", "asin"): (1, 1, -1, 0), ("sin", "acos"): (0, 1, -1, HALF), ("sin", "atan"): (1, 1, 1, -HALF),
-    ("cos", "asin"): (0, 1, -1, HALF), ("cos", "acos"): (1, 1, -1, 0), ("cos", "atan"): (0, 1, 1, -HALF),
-    ("sinh", "asinh"): (1, 1, 1, 0), ("sinh", "acosh"): (0, -1, 1, HALF),
-    ("sinh", "atanh"): (1, 1, -1, -HALF), ("cosh", "asinh"): (0, 1, 1, HALF),
-    ("cosh", "acosh"): (1, 1, 1, 0), ("cosh", "atanh"): (0, 1, -1, -HALF),
-}  # fmt: skip
 COMPLEMENTS = frozenset("sigmoid special.ndtr".split())  # 1 - f(u) is f(-u)
 CIRCULAR = frozenset("sin cos sinh cosh".split())
 # The square of a function by another: sin(u)**2 is 1 - cos(u)**2.
-SQUARES = {"sin": ("cos", 1, -1), "cos": ("sin", 1, -1), "cosh": ("sinh", 1, 1)}
+SQUARES = {
+    **{"sin": ("cos", 1, -1), "cos": ("sin", 1, -1)},
+    **{"sinh": ("cosh", -1, 1), "cosh": ("sinh", 1, 1)},
+}
 
 
 class Reading(threading.local):
@@ -542,12 +536,18 @@ def _of_inverse(word: str, p: Product) -> Product | None:
     if p.number != 1 or len(p.powers) != 1:
         return None
     ((k, e),) = p.powers.items()
-    rule = OF_INVERSES.get((word, word_of(k)))
-    if rule is None or e != 1:
+    other = word_of(k)[1:] if e == 1 and word_of(k)[:1] == "a" else ""
+    tail = word[3:]
+    if word not in SQUARES or other not in (word, SQUARES[word][0], "tan" + tail):
         return None
-    m, a, b, n = rule
     u = thawed(entry_of(k)[2][0])
-    return u.power(m).times(add([Product(a), u.power(2).scaled(b)]).power(n))
+    if other == word:
+        return u
+    if other[:3] == "tan":
+        cosine = add([Product(1), u.power(2).scaled(-1 if tail else 1)]).power(-HALF)
+        return cosine if word[:3] == "cos" else u.times(cosine)
+    _, a, b = SQUARES[word]
+    return add([Product(a), u.power(2).scaled(b)]).power(HALF)
 
 
 def _leads_negative(p: Product) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.backward_pass import grad
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
@@ -28,10 +27,10 @@ from gradcli.symbolic.generic_points import (
     as_exact_as,
     labelled,
     labels,
-    laid,
     near,
     points,
     quiet,
+    shaken,
 )
 from gradcli.symbolic.printed_text import Printed, printed
 from gradcli.symbolic.simplify import searching
@@ -145,8 +144,8 @@ class Claim:
             except Difference:
                 # The noise of the arithmetic: how far a change in the last digits moves the values.
                 kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
-                shaken = [self.allowed({**_shaken(arrays, seed), **kept}) for seed in (1, 2)]
-                there = [(a, self.of_program(a, given)) for a in shaken]
+                around = [self.allowed({**shaken(arrays, seed), **kept}) for seed in (1, 2)]
+                there = [(a, self.of_program(a, given)) for a in around]
                 moved = [self.pairs(a, e, given) for a, e in there if e is not None]
                 noise = _noise(pairs, moved)
                 says = _agree(pairs, noise)
@@ -187,15 +186,19 @@ class Claim:
             found.append((made, self.repeated(arrays)))
         return found
 
+    def value(self, leaves: Mapping[str, Tensor]) -> Any:
+        """The program's value for these variables."""
+        names = {**self.names, **leaves}
+        return run(self.found.program, names, write=lambda text: None).value
+
     def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
         """The gradients of the program, and its value if that is printed too.
 
         None if the program does not run at this point, or its value is nan there.
         """
         leaves = _leaves(arrays, self.wrt)
-        names = {**self.names, **leaves}
         try:
-            value = run(self.found.program, names, write=lambda text: None).value
+            value = self.value(leaves)
             if not given and bool(np.any(np.isnan(_array(value)))):
                 return None
             made = dict(self.of_value(value, leaves))
@@ -210,9 +213,8 @@ class Claim:
         if self.found.sized and not is_sound(self.found.program, arrays, self.names, self.lettered):
             return False
         try:
-            names = {**self.names, **_leaves(arrays, ())}
             with quiet():
-                run(self.found.program, names, write=lambda text: None)
+                self.value(_leaves(arrays, ()))
         except (LanguageError, RuntimeError):
             return False
         return True
@@ -226,19 +228,17 @@ class Claim:
 
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
         """The tape's gradients; value: the program's value for these variables."""
-        return _gradients(value, {n: leaves[n] for n in self.wrt})
+        return tape_gradients(value, {n: leaves[n] for n in self.wrt})
 
     def repeated(self, arrays: Arrays) -> dict[str, Any]:
         """The derivatives of this order by repeated differentiation of the tape; {} if it refuses."""
         leaves = _leaves(arrays, self.wrt)
         try:
-            value = run(self.found.program, {**self.names, **leaves}, write=lambda text: None).value
-            seed = wrap(np.ones_like(_array(value)))
+            value = self.value(leaves)
             by = {n: leaves[n] for n in self.wrt}
-            made = gradients(value, by, seed, len(self.found.lower) + 1)
+            return tape_gradients(value, by, order=len(self.found.lower) + 1)
         except (LanguageError, RuntimeError):
             return {}
-        return {n: _array(g) for n, g in made.items()}
 
     def run(self, arrays: Arrays) -> dict[str, Any]:
         """Run the printed derivatives at a point."""
@@ -553,14 +553,19 @@ def _leaves(arrays: Arrays, wrt: Iterable[str]) -> dict[str, Tensor]:
     return {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
 
 
-def _gradients(value: Any, leaves: Mapping[str, Tensor], seed: Any = 1) -> dict[str, Any]:
-    found: tuple[Any, ...] = (None,) * len(leaves)
+def tape_gradients(
+    value: Any, leaves: Mapping[str, Tensor], seed: Any = 1, order: int = 1
+) -> dict[str, Any]:
+    """The tape's gradients of a value, or the derivatives of a higher order: arrays, zeros for no slope.
+
+    seed: the cotangent that the pass starts from.
+    """
+    found: Mapping[str, Any] = dict.fromkeys(leaves)
     if isinstance(value, Tensor) and value.requires_grad:
-        cotangent = wrap(np.full_like(value.array, seed))
-        found = grad([value], list(leaves.values()), [cotangent], allow_unused=True)
+        found = gradients(value, leaves, wrap(np.full_like(value.array, seed)), order)
     return {
-        n: np.zeros_like(leaf.array) if g is None else np.asarray(g.array)
-        for (n, leaf), g in zip(leaves.items(), found, strict=True)
+        n: np.zeros_like(leaf.array) if found[n] is None else np.asarray(found[n].array)
+        for n, leaf in leaves.items()
     }
 
 
@@ -573,9 +578,9 @@ def is_elementwise(found: Derivatives) -> bool:
     wanted = {n: leaves[n] for n in found.by}
     if any(leaf.shape != found.shape for leaf in wanted.values()):
         return False
-    seed = np.random.default_rng(0).uniform(1, 2, found.shape)
+    seed = Generic(0).uniform(1, 2, found.shape)
     plain, weighed = (
-        _gradients(_evaluated([found.whole], leaves)[0], wanted, u) for u in (1, seed)
+        tape_gradients(_evaluated([found.whole], leaves)[0], wanted, u) for u in (1, seed)
     )
     return all(np.allclose(seed * plain[n], weighed[n], equal_nan=True) for n in found.by)
 
@@ -585,7 +590,7 @@ def _slopes(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for n, expression in by.items():
         leaves = _leaves(arrays, [n])
-        made |= _gradients(_evaluated([expression], leaves)[0], {n: leaves[n]})
+        made |= tape_gradients(_evaluated([expression], leaves)[0], {n: leaves[n]})
     return made
 
 
@@ -647,18 +652,6 @@ def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
 def _says_something(expected: Any) -> bool:
     """Whether an array can be compared with: it has a finite element, or is empty."""
     return np.size(expected) == 0 or bool(np.isfinite(expected).any())
-
-
-def _shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
-    """The point with its last digits changed."""
-    numbers = Generic(seed)
-    made = dict(arrays)
-    for n, v in arrays.items():
-        own = np.asarray(v)
-        if own.dtype.kind in "fc":
-            eps = float(np.finfo(own.dtype).eps)
-            made[n] = laid(own * (1 + 64 * eps * numbers.uniform(-1, 1, own.shape)), own)
-    return made
 
 
 def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:

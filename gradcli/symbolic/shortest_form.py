@@ -34,7 +34,6 @@ from gradcli.symbolic.products import (
     CIRCULAR,
     COMPLEMENTS,
     HALF,
-    ODD,
     Factor,
     Frozen,
     Product,
@@ -350,7 +349,7 @@ class Writer:
                 first = min(k, key=lambda x: _place(x[0]))[1]
                 if more < 0 or (more == 0 and (number < 0 if e % 2 else first < 0)):
                     base, number = other, number * (-1) ** int(e % 2)
-            elif word_of(k) in ODD and number < 0 and e % 2 == 1:  # -sin(a - b) is sin(b - a)
+            elif word_of(k) in alg.ODD and number < 0 and e % 2 == 1:  # -sin(a - b) is sin(b - a)
                 (inside,) = entry_of(k)[2]
                 other = self._factor(generator("call", word_of(k), (negative(inside),)))
                 if operations(other) <= operations(base):
