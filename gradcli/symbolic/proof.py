@@ -19,7 +19,7 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.symbolic.algebra import supposed_real
 from gradcli.symbolic.differentiate import Derivatives, differentiate
-from gradcli.symbolic.expression_evaluation import evaluate
+from gradcli.symbolic.expression_evaluation import evaluate, value_at
 from gradcli.symbolic.expressions import Expression, is_size, name, order
 from gradcli.symbolic.generic_points import (
     Arrays,
@@ -186,11 +186,6 @@ class Claim:
             found.append((made, self.repeated(arrays)))
         return found
 
-    def value(self, leaves: Mapping[str, Tensor]) -> Any:
-        """The program's value for these variables."""
-        names = {**self.names, **leaves}
-        return run(self.found.program, names, write=lambda text: None).value
-
     def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
         """The gradients of the program, and its value if that is printed too.
 
@@ -198,7 +193,7 @@ class Claim:
         """
         leaves = _leaves(arrays, self.wrt)
         try:
-            value = self.value(leaves)
+            value = value_at(self.found.program, {**self.names, **leaves}, {})
             if not given and bool(np.any(np.isnan(_array(value)))):
                 return None
             made = dict(self.of_value(value, leaves))
@@ -214,7 +209,7 @@ class Claim:
             return False
         try:
             with quiet():
-                self.value(_leaves(arrays, ()))
+                value_at(self.found.program, self.names, arrays)
         except (LanguageError, RuntimeError):
             return False
         return True
@@ -234,7 +229,7 @@ class Claim:
         """The derivatives of this order by repeated differentiation of the tape; {} if it refuses."""
         leaves = _leaves(arrays, self.wrt)
         try:
-            value = self.value(leaves)
+            value = value_at(self.found.program, {**self.names, **leaves}, {})
             by = {n: leaves[n] for n in self.wrt}
             return tape_gradients(value, by, order=len(self.found.lower) + 1)
         except (LanguageError, RuntimeError):
