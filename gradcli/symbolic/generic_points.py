@@ -55,10 +55,16 @@ def sample(shape: tuple[int, ...], number: int = 0) -> Any:
     return np.asarray(values)
 
 
-def points(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
-    """Points of the same shapes: near the given one, positive, and with both signs."""
+# Where points lie: around 1, with both signs, and on one side of 0 and of 1 and -1.
+RANGES = ((0.5, 1.5), (-1.5, 1.5), (0.1, 0.9), (1.1, 4.0), (-0.9, -0.1), (-4.0, -1.1))
+
+
+def points(
+    arrays: Arrays, seed: int, ranges: Iterable[tuple[float, float]] = RANGES
+) -> Iterator[dict[str, Any]]:
+    """Points of the same shapes, one in each range."""
     numbers = Generic(seed)
-    for low, high in ((0.5, 1.5), (-1.5, 1.5), (0.1, 0.9), (1.1, 4.0), (-0.9, -0.1), (-4.0, -1.1)):
+    for low, high in ranges:
         yield _changed(arrays, partial(_drawn, numbers, low, high))
 
 

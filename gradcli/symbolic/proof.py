@@ -56,6 +56,7 @@ from gradcli.symbolic.symbolic_shapes import (
 )
 from gradcli.symbolic.unknown_functions import Unknown
 from gradcli.transforms.higher_orders import gradients
+from gradcli.transforms.switches import intervals
 from gradcli.transforms.traced_run import CONSTANTS
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -348,9 +349,11 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     held = not branched and _around(claim, points(arrays, seed))
     if singular is not None and not held:
         raise singular
-    if not (given or branched or held):  # finite nowhere
-        for point in points(arrays, seed):
-            claim.holds(point, nan=True)
+    if not (given or branched or held):
+        far = intervals([claim.found.program])  # around the numbers in it: sqrt(x - 100)
+        if not _around(claim, points(arrays, seed, far * 3)) and claim.made.code:
+            for point in points(arrays, seed):  # it is finite nowhere
+                claim.holds(point, nan=True)
     return singular
 
 
