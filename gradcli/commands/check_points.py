@@ -47,6 +47,7 @@ class _Points:
     """
 
     def __init__(self, ctx: AnyContext, request: Request, options: Options) -> None:
+        from gradcli.symbolic.generic_points import Generic
         from gradcli.system import dtypes
         from gradcli.transforms.switches import intervals
 
@@ -78,7 +79,7 @@ class _Points:
         scalars = [] if request.shapes else [n for n in self.random if n not in where.given]
         by_size = self.formula and scalars and self.how == (1, False)
         self.readings = self._readings(scalars) if by_size else [scalars]
-        self.rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
+        self.rng = Generic(request.manual_seed or 0)
         self.around = list(intervals(iter(programs))) if self.anywhere else []
 
     def all(self) -> list[Arrays]:

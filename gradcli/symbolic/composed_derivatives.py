@@ -30,6 +30,7 @@ from gradcli.symbolic.differentiate import (
     reading,
     released,
 )
+from gradcli.symbolic.expression_evaluation import value_at
 from gradcli.symbolic.expressions import Expression
 from gradcli.symbolic.generic_points import Arrays, quiet
 from gradcli.symbolic.latex import derivative_of, symbol
@@ -93,10 +94,8 @@ class ComposedClaim(Claim):
         for letter, base in found.bases.items():
             words = {n for label in base.by for n in label.split(".")}
             fresh = {n: t.clone().requires_grad_(n in words) for n, t in plain.items()}
-            program = {**self.names, **fresh}
             tape = _part(letter).claim(base, Printed("text", {}), self.names)
-            own = run(found.program, program, write=lambda text: None).value
-            numbers = tape.of_value(own, fresh)
+            numbers = tape.of_value(value_at(found.program, {**self.names, **fresh}, {}), fresh)
             space |= {_named(letter, label): wrap(a) for label, a in numbers.items()}
         with np.errstate(all="ignore"):
             made = {n: run(formula, space).value for n, formula in found.formulas.items()}
@@ -230,9 +229,7 @@ def simplification() -> dict[str, Any]:
 def shape_of_value(program: Program, arrays: Arrays, names: Arrays) -> tuple[int, ...]:
     """The shape of a program's value."""
     with quiet():
-        tensors = {n: wrap(np.asarray(v)) for n, v in arrays.items()}
-        value = run(program, {**names, **tensors}, write=lambda text: None).value
-    return tuple(getattr(value, "shape", ()))
+        return tuple(getattr(value_at(program, names, arrays), "shape", ()))
 
 
 def implicit(

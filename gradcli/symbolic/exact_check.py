@@ -1,6 +1,7 @@
 """Whether expressions are equal: their values in 40 digits at points on both sides of every branch.
 
-Where they differ, what cancels may have lost the digits: there 80 digits decide.
+Where they differ, what cancels may have lost the digits: there 80 digits decide. At points that people use
+(0, 1 and -1), and where a denominator is zero, the other expression may not have lost a finite value.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from decimal import Context, Decimal, DecimalException, getcontext, localcontext
 from functools import cache
+from itertools import product
 from typing import Any
 
 from gradcli.symbolic.exact_numbers import ONE, Number
@@ -18,11 +20,12 @@ from gradcli.symbolic.generic_points import Generic
 DIGITS = 40
 AGREE = Decimal(10) ** -20  # relative; far from what rounding makes of 40 digits
 ZERO = Decimal(10) ** -10  # smaller values are compared as if they had this size
+FINITE = Decimal(10) ** 15  # larger values are what rounding left of a zero below the line
 FEWEST = 6  # points at which the value is real
 LARGE = 400  # nodes of an expression that is compared at the fewest points alone
 # (low, high, points): positive, larger, both signs; the last two if few points of the others are real.
 RANGES = ((0.2, 1.9, 6), (1.1, 4.0, 3), (-3.0, 3.0, 7), (-1.2, 1.2, 20), (-12.0, 12.0, 40))
-HALF = Decimal("0.5")
+USED = (Decimal(0), Decimal(1), Decimal(-1))  # values of variables at which branches often join
 
 
 def pi() -> Decimal:
@@ -172,7 +175,7 @@ class Check:
     def __init__(self, expression: Expression, signs: Mapping[str, int]) -> None:
         nodes = order([expression], is_leaf)
         self.leaves = [n for n in nodes if _is_free(n)]
-        self.expression, self.signs = expression, signs
+        self.expression, self.signs, self.edges = expression, signs, _edges(nodes)
         self.known: list[tuple[Decimal, dict[Expression, Decimal]]] = []
         self.most = FEWEST if len(nodes) > LARGE else sum(n for _, _, n in RANGES[:3])
 
@@ -185,8 +188,12 @@ class Check:
 
     def _signed(self, leaf: Expression, drawn: Decimal) -> Decimal:
         """A number of the sign that is assumed of a variable."""
-        own = self.signs.get(leaf.data) if leaf.op == "name" else None
-        return drawn if own is None else own * abs(drawn)
+        own = self._sign(leaf)
+        return own * abs(drawn) if own else drawn
+
+    def _sign(self, leaf: Expression) -> int:
+        """The sign that is assumed of a variable; 0 if there is none."""
+        return self.signs.get(leaf.data, 0) if leaf.op == "name" else 0
 
     def accepts(self, other: Expression) -> bool:
         """Whether another expression has the same values, at no fewer than six points."""
@@ -198,9 +205,13 @@ class Check:
                         self.known.append((own, values))
                     if len(self.known) == self.most:
                         break
-            return len(self.known) >= FEWEST and all(
-                _agree(own, evaluated(other, values)) or self._agrees_finely(other, values)
-                for own, values in self.known
+            return (
+                len(self.known) >= FEWEST
+                and all(
+                    _agree(own, evaluated(other, values)) or self._agrees_finely(other, values)
+                    for own, values in self.known
+                )
+                and self._keeps_values(other)
             )
 
     def _agrees_finely(self, other: Expression, values: dict[Expression, Decimal]) -> bool:
@@ -209,6 +220,50 @@ class Check:
         with _digits(2 * DIGITS):
             own = evaluated(self.expression, point)
             return own is not None and _agree(own, evaluated(other, point))
+
+    def _keeps_values(self, other: Expression) -> bool:
+        """Whether it has the same value wherever the expression has one, at points of no general position.
+
+        They are looked at if either has a jump, or the other one an edge of its own.
+        """
+        edges = _edges(order([other], is_leaf))
+        new = edges - self.edges
+        if not new and not any(isinstance(e, str) for e in edges | self.edges):
+            return True
+        for point in self._special_points([e for e in new if isinstance(e, Expression)]):
+            own = evaluated(self.expression, dict(point))
+            if own is not None and abs(own) < FINITE and not _agree(own, evaluated(other, point)):
+                return False
+        return True
+
+    def _special_points(self, edges: list[Expression]) -> Iterator[dict[Expression, Decimal]]:
+        """One variable, or all of them, at the values of `USED`; one at the zero of an edge linear in it."""
+        generic = next(self._points())
+        for value in USED:
+            signs = {leaf: self._sign(leaf) for leaf in self.leaves}
+            free = [leaf for leaf, sign in signs.items() if not sign or value * sign > 0]
+            yield from ({**generic, leaf: value} for leaf in free)
+            yield {**generic, **dict.fromkeys(free, value)}
+        for leaf, edge in product(self.leaves, edges):
+            first, second = (evaluated(edge, {**generic, leaf: value}) for value in USED[:2])
+            if first is not None and second is not None and first != second:
+                point = {**generic, leaf: first / (first - second)}
+                if evaluated(edge, dict(point)) == 0:  # not what rounding made of it
+                    yield point
+
+
+def _edges(nodes: list[Expression]) -> set[Expression | str]:
+    """What has no value, or a jump, where it is zero: denominators, arguments of log, "sign" of any."""
+    found: set[Expression | str] = set()
+    for node in nodes:
+        if node.op == "product":
+            pairs = zip(node.args, node.data[1], strict=True)
+            found |= {b for b, e in pairs if isinstance(e, Expression) or e.negative}
+        elif is_call(node, "log"):
+            found.add(node.args[0])
+        elif is_call(node, "sign"):
+            found.add("sign")
+    return found
 
 
 def _digits(count: int) -> AbstractContextManager[Context]:
@@ -220,14 +275,15 @@ def _agree(own: Decimal, found: Decimal | None) -> bool:
 
 
 def evaluated(expression: Expression, values: dict[Expression, Decimal]) -> Decimal | None:
-    """The value of an expression, None where it is not real; values: of what is known, in place."""
+    """The value of an expression, None where it is not real and finite; values: what is known, in place."""
     try:
         for node in order([expression], lambda n: n in values or is_leaf(n)):
             if node not in values:
                 values[node] = _value(node, values)
     except (DecimalException, KeyError):
         return None
-    return values[expression]
+    found = values[expression]
+    return found if found.is_finite() else None
 
 
 __all__ = ["Check", "is_call", "is_leaf"]

@@ -8,11 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
+from gradcli.core.tensor import wrap
 from gradcli.language import parse, run
+from gradcli.language.program import Program
 from gradcli.symbolic.array_algebra import place_of
 from gradcli.symbolic.expression_text import SUM, Piece, Printer
 from gradcli.symbolic.expressions import Expression, is_call, is_size, order
 from gradcli.symbolic.unknown_functions import meaning_of
+
+
+def value_at(program: Program, names: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
+    """A program's value, of which nothing is printed; arrays: variables, names: what else it reads."""
+    tensors = {n: wrap(np.asarray(v)) for n, v in arrays.items()}
+    return run(program, {**names, **tensors}, write=lambda text: None).value
 
 
 def evaluate(roots: Iterable[Expression], known: Mapping[Expression, Any]) -> list[Any]:
@@ -80,4 +90,4 @@ def constants(roots: Iterable[Expression]) -> list[Expression]:
     return list(found)
 
 
-__all__ = ["constants", "evaluate"]
+__all__ = ["constants", "evaluate", "value_at"]

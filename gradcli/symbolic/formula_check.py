@@ -13,8 +13,8 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.symbolic.composed_derivatives import Asked, shape_of_value
 from gradcli.symbolic.likely_mistakes import likely_mistake
+from gradcli.symbolic.proof import tape_gradients
 from gradcli.transforms import traced_matrices
-from gradcli.transforms.higher_orders import gradients
 from gradcli.transforms.tolerances import RTOL, Comparison, NotFinite
 
 
@@ -97,11 +97,7 @@ def _true(
         return np.asarray(traced_matrices.jacobian(program, leaves, [name], names).by[name])
     if order == 2 and np.ndim(arrays[name]):
         return np.asarray(traced_matrices.hessian(program, leaves, [name], names)[name].by[name])
-    found = None
-    if value.requires_grad:
-        seed = wrap(np.ones_like(value.array))
-        found = gradients(value, {name: leaves[name]}, seed, order)[name]
-    return np.zeros(np.shape(arrays[name])) if found is None else np.asarray(found.array)
+    return tape_gradients(value, {name: leaves[name]}, order=order)[name]
 
 
 def formula_at(formula: Program, values: Mapping[str, Any]) -> Any:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,14 +55,17 @@ def sample(shape: tuple[int, ...], number: int = 0) -> Any:
     return np.asarray(values)
 
 
-def points(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
-    """Points of the same shapes: near the given one, positive, and with both signs."""
+# Where points lie: around 1, with both signs, and on one side of 0 and of 1 and -1.
+RANGES = ((0.5, 1.5), (-1.5, 1.5), (0.1, 0.9), (1.1, 4.0), (-0.9, -0.1), (-4.0, -1.1))
+
+
+def points(
+    arrays: Arrays, seed: int, ranges: Iterable[tuple[float, float]] = RANGES
+) -> Iterator[dict[str, Any]]:
+    """Points of the same shapes, one in each range."""
     numbers = Generic(seed)
-    for low, high in ((0.5, 1.5), (-1.5, 1.5), (0.1, 0.9), (1.1, 4.0), (-0.9, -0.1), (-4.0, -1.1)):
-        yield {
-            n: _drawn(numbers, np.asarray(v), low, high) if np.asarray(v).dtype.kind in "fc" else v
-            for n, v in arrays.items()
-        }
+    for low, high in ranges:
+        yield _changed(arrays, partial(_drawn, numbers, low, high))
 
 
 def many_points(arrays: Arrays) -> Iterator[dict[str, Any]]:
@@ -70,34 +74,46 @@ def many_points(arrays: Arrays) -> Iterator[dict[str, Any]]:
         yield from points(arrays, seed)
 
 
-def _drawn(numbers: Generic, like: Any, low: float, high: float) -> Any:
+def _changed(arrays: Arrays, change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The point with other values of the variables that are no integers, of the same dtype and layout."""
+    made = dict(arrays)
+    for n, own in ((n, np.asarray(v)) for n, v in arrays.items()):
+        if own.dtype.kind in "fc":
+            made[n] = np.empty_like(own)
+            made[n][...] = change(own)
+    return made
+
+
+def _drawn(numbers: Generic, low: float, high: float, like: Any) -> Any:
     values = numbers.uniform(low, high, like.shape)
     if low < 0 < high and not (values < 0).any():
         values = -values  # every variable gets negative elements for certain
     if like.dtype.kind == "c":
         values = values + 1j * numbers.uniform(low, high, like.shape)
-    return laid(values, like)
-
-
-def laid(values: Any, like: Any) -> Any:
-    """The values in the dtype and memory layout of an array."""
-    made = np.empty_like(like)
-    made[...] = values
-    return made
+    return values
 
 
 def near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
     """Points close to the given one, in no special position."""
     numbers = Generic(seed)
+
+    def moved(own: Any) -> Any:
+        larger = own * numbers.uniform(1.01, 1.05, own.shape)
+        return larger + numbers.uniform(0.001, 0.01, own.shape)
+
     for _ in range(3):
-        made = {}
-        for n, v in arrays.items():
-            own = np.asarray(v)
-            if own.dtype.kind in "fc":
-                moved = own * numbers.uniform(1.01, 1.05, own.shape)
-                own = laid(moved + numbers.uniform(0.001, 0.01, own.shape), own)
-            made[n] = own
-        yield made
+        yield _changed(arrays, moved)
+
+
+def shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
+    """The point with its last digits changed."""
+    numbers = Generic(seed)
+
+    def moved(own: Any) -> Any:
+        eps = float(np.finfo(own.dtype).eps)
+        return own * (1 + 64 * eps * numbers.uniform(-1, 1, own.shape))
+
+    return _changed(arrays, moved)
 
 
 def labels(arrays: Arrays, wrt: Iterable[str]) -> set[str]:

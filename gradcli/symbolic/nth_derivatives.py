@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.tensor import wrap
-from gradcli.language import parse, run
+from gradcli.language import parse
 from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import (
@@ -29,6 +28,7 @@ from gradcli.symbolic.differentiate import (
     slope,
 )
 from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.expression_evaluation import value_at
 from gradcli.symbolic.expression_text import to_text
 from gradcli.symbolic.expressions import Expression, call, is_number, name, number, order
 from gradcli.symbolic.generic_points import Arrays, many_points, quiet
@@ -210,26 +210,18 @@ def _holds(
 ) -> bool:
     """Whether a formula gives the derivatives of orders 1 to HIGHEST, at points where they are real."""
     found = differentiate(program, arrays, [x], order=HIGHEST, names=names)
-    texts = [to_text(by[x]) for by in (*found.lower, found.by)]
-    text, seen = to_text(formula), 0
+    texts = [parse(to_text(by[x])) for by in (*found.lower, found.by)]
+    text, seen = parse(to_text(formula)), 0
     with quiet():
         for point in islice(many_points(arrays), MOST_POINTS):
-            space = {**names, **{n: wrap(np.asarray(v)) for n, v in point.items()}}
-            true = [_number(t, space) for t in texts]
+            true = [float(value_at(t, names, point)) for t in texts]
             if not np.isfinite(true).all():
                 continue
-            own = [
-                _number(text, {**space, letter: wrap(np.asarray(k + 1.0))}) for k in range(HIGHEST)
-            ]
+            own = [float(value_at(text, names, {**point, letter: k + 1.0})) for k in range(HIGHEST)]
             if not np.allclose(own, true, rtol=1e-8, atol=1e-10):
                 return False
             seen += 1
     return seen > 2
-
-
-def _number(text: str, space: Arrays) -> float:
-    value = run(parse(text), space).value
-    return float(getattr(value, "array", value))
 
 
 __all__ = ["find"]

@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import gcd, lcm, prod
 from typing import Any
 
+from gradcli.symbolic.algebra import EVEN, ODD
 from gradcli.symbolic.polynomials import (
     UNIT,
     Key,
@@ -40,23 +41,15 @@ Factor = int | Key
 Frozen = tuple[Rational, frozenset[tuple[Factor, Rational]]]
 HALF = Fraction(1, 2)
 MOST_SQUARED = 60  # terms of a power that is multiplied out
-MOST_BELOW = 8  # terms of a denominator that is multiplied out
 LARGEST_PRIME = 2000
-ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf".split())
-EVEN = frozenset("cos cosh".split())
 POSITIVE = frozenset("cosh sigmoid abs".split())
-# (m, a, b, n): the function of the inverse function of u is u**m*(a + b*u**2)**n.
-OF_INVERSES: dict[tuple[str, str], tuple[int, int, int, Rational]] = {
-    ("sin", "asin"): (1, 1, -1, 0), ("sin", "acos"): (0, 1, -1, HALF), ("sin", "atan"): (1, 1, 1, -HALF),
-    ("cos", "asin"): (0, 1, -1, HALF), ("cos", "acos"): (1, 1, -1, 0), ("cos", "atan"): (0, 1, 1, -HALF),
-    ("sinh", "asinh"): (1, 1, 1, 0), ("sinh", "acosh"): (0, -1, 1, HALF),
-    ("sinh", "atanh"): (1, 1, -1, -HALF), ("cosh", "asinh"): (0, 1, 1, HALF),
-    ("cosh", "acosh"): (1, 1, 1, 0), ("cosh", "atanh"): (0, 1, -1, -HALF),
-}  # fmt: skip
 COMPLEMENTS = frozenset("sigmoid special.ndtr".split())  # 1 - f(u) is f(-u)
 CIRCULAR = frozenset("sin cos sinh cosh".split())
 # The square of a function by another: sin(u)**2 is 1 - cos(u)**2.
-SQUARES = {"sin": ("cos", 1, -1), "cos": ("sin", 1, -1), "cosh": ("sinh", 1, 1)}
+SQUARES = {
+    **{"sin": ("cos", 1, -1), "cos": ("sin", 1, -1)},
+    **{"sinh": ("cosh", -1, 1), "cosh": ("sinh", 1, 1)},
+}
 
 
 class Reading(threading.local):
@@ -66,7 +59,8 @@ class Reading(threading.local):
     multiples: whether sin(2*u) is read with sin(u) and cos(u). conjugates: whether roots leave the
     denominators. exponentials: whether sinh, cosh, tanh and sigmoid are read with exp. normal: whether
     erf is read by the normal distribution function.
-    sums: whether sums that occur more than once stay whole.
+    sums: whether sums that occur more than once stay whole. jumps: whether sign(u) stays so, which has a
+    value at 0 where u/abs(u) has none.
     units: the largest common measure of the multiples of each argument of a sine or cosine.
     beats: products of two sines or cosines as sums.
     signs: those of variables, where they are assumed.
@@ -74,7 +68,7 @@ class Reading(threading.local):
 
     squares: tuple[str, ...] = ("cos", "cosh")
     tangents = multiples = True
-    conjugates = exponentials = normal = sums = False
+    conjugates = exponentials = normal = sums = jumps = False
 
     def __init__(self) -> None:
         self.signs: Mapping[str, int] = {}
@@ -469,7 +463,7 @@ def applied(word: str, args: list[Product]) -> Product:
     p = args[0]
     if word in ("exp", "log"):
         return exp(p) if word == "exp" else log(p)
-    if word in ("abs", "sign"):
+    if word in ("abs", "sign") and not (word == "sign" and reading.jumps):
         return _sized(p, word == "sign")
     if word in ODD | EVEN:
         if not p.number:
@@ -542,12 +536,18 @@ def _of_inverse(word: str, p: Product) -> Product | None:
     if p.number != 1 or len(p.powers) != 1:
         return None
     ((k, e),) = p.powers.items()
-    rule = OF_INVERSES.get((word, word_of(k)))
-    if rule is None or e != 1:
+    other = word_of(k)[1:] if e == 1 and word_of(k)[:1] == "a" else ""
+    tail = word[3:]
+    if word not in SQUARES or other not in (word, SQUARES[word][0], "tan" + tail):
         return None
-    m, a, b, n = rule
     u = thawed(entry_of(k)[2][0])
-    return u.power(m).times(add([Product(a), u.power(2).scaled(b)]).power(n))
+    if other == word:
+        return u
+    if other[:3] == "tan":
+        cosine = add([Product(1), u.power(2).scaled(-1 if tail else 1)]).power(-HALF)
+        return cosine if word[:3] == "cos" else u.times(cosine)
+    _, a, b = SQUARES[word]
+    return add([Product(a), u.power(2).scaled(b)]).power(HALF)
 
 
 def _leads_negative(p: Product) -> bool:
@@ -639,7 +639,7 @@ def circular(word: str, p: Product) -> Product:
 
 # -- other forms ----------------------------------------------------------------------------------
 def conjugated(p: Product) -> Product:
-    """The product with denominators multiplied by their conjugates until they hold no root."""
+    """The product with denominators multiplied by their conjugates, which makes them no longer."""
     for _ in range(6):
         for k, e in p.powers.items():
             if isinstance(k, int) or e >= 0 or e.denominator != 1:
@@ -651,7 +651,7 @@ def conjugated(p: Product) -> Product:
             odd = {m: c for m, c in k if dict(m).get(g, 0) % step}
             conjugate = plus(dict(k), odd, -2)
             norm = reduced(times(dict(k), conjugate))
-            if not norm:
+            if not 0 < len(norm) <= len(k):
                 continue
             p = Product(p.number, {f: x for f, x in p.powers.items() if f != k})
             p = p.times(collected(norm).power(e))
@@ -679,7 +679,10 @@ def _irrational(k: Key) -> int | None:
 
 
 def multiplied(p: Product, below: bool) -> Product:
-    """Polynomials of equal power multiplied out, those below the line alone or all of them."""
+    """Polynomials of equal power multiplied out, those below the line alone or all of them.
+
+    They stay apart where that makes more terms than they have.
+    """
     groups: dict[Rational, list[Key]] = {}
     for k, e in p.powers.items():
         if not isinstance(k, int) and (e < 0 or not below):
@@ -692,6 +695,9 @@ def multiplied(p: Product, below: bool) -> Product:
         total: Polynomial = {UNIT: 1}
         for k in keys:
             total = reduced(times(total, raised(dict(k), n)))
+        if len(total) > sum(map(len, keys)):
+            continue
+        for k in keys:
             del found.powers[k]
         found = found.times(collected(total).power(e / Fraction(n)))
     return found
@@ -716,10 +722,12 @@ def one_denominator(p: Product) -> Product:
     """The product over a single polynomial: 1/(x*(x**4 + 1)) is 1/(x**5 + x)."""
     above = Product(p.number, {k: e for k, e in p.powers.items() if e > 0})
     below: Polynomial = {UNIT: 1}
+    most = 0
     for k, e in p.powers.items():
         if e < 0:
             below = reduced(times(below, as_polynomial(k, -e)))
-    if not 1 < len(below) <= MOST_BELOW:
+            most += 1 if isinstance(k, int) else len(k)
+    if not 1 < len(below) <= most:
         raise TooLarge
     above.powers[frozenset(below.items())] = -1
     return above

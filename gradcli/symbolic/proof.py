@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.backward_pass import grad
 from gradcli.core.tensor import Tensor, wrap
 from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.symbolic.algebra import supposed_real
 from gradcli.symbolic.differentiate import Derivatives, differentiate
-from gradcli.symbolic.expression_evaluation import evaluate
+from gradcli.symbolic.expression_evaluation import evaluate, value_at
 from gradcli.symbolic.expressions import Expression, is_size, name, order
 from gradcli.symbolic.generic_points import (
     Arrays,
@@ -28,10 +27,10 @@ from gradcli.symbolic.generic_points import (
     as_exact_as,
     labelled,
     labels,
-    laid,
     near,
     points,
     quiet,
+    shaken,
 )
 from gradcli.symbolic.printed_text import Printed, printed
 from gradcli.symbolic.simplify import searching
@@ -57,6 +56,7 @@ from gradcli.symbolic.symbolic_shapes import (
 )
 from gradcli.symbolic.unknown_functions import Unknown
 from gradcli.transforms.higher_orders import gradients
+from gradcli.transforms.switches import intervals
 from gradcli.transforms.traced_run import CONSTANTS
 
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -104,48 +104,49 @@ class Claim:
         """About how many numbers are compared at a point."""
         return sum(np.size(v) for v in arrays.values())
 
-    def holds(self, arrays: Arrays, given: bool = False) -> bool:
+    def holds(self, arrays: Arrays, given: bool = False, nan: bool = False) -> bool:
         """Whether it holds at a point; False if nothing is finite there, so that nothing is shown.
 
-        given: whether the point is the user's own; then it must hold even if the value is nan. Raises
-        Difference if it does not hold, and what the printed text raises, except for errors of Python's
-        `math` where NumPy gives inf or nan.
+        given: whether the point is the user's own; then it must hold even if the value is nan. nan: whether
+        a value of nan is compared with nan. Raises Difference if it does not hold, and what the printed
+        text raises, except for errors of Python's `math` where NumPy gives inf or nan.
         """
         arrays = self.allowed(arrays)
         with np.errstate(all="ignore"):
-            expected = self.of_program(arrays, given)
+            expected = self.of_program(arrays, given or nan)
             says = expected is not None and any(map(_says_something, expected.values()))
             if expected is None or not (says or given):
                 return False
+            finite = all(np.isfinite(e).all() for e in expected.values())
             try:
                 pairs = self.pairs(arrays, expected, given)
             except (ArithmeticError, ValueError, LanguageError, RuntimeError) as error:
-                if (
-                    given and says
-                ):  # there it has no value: such as the inverse of a singular matrix
+                if (given and says) or (nan and finite):  # as for the inverse of a singular matrix
                     name, value = next(iter(expected.items()))
                     raise Difference(name, np.asarray(np.nan), value) from error
-                if not all(np.isfinite(e).all() for e in expected.values()):
+                if not finite:
                     return False
                 if isinstance(error, (LanguageError, RuntimeError)):
                     raise
                 if "math." not in self.made.code and says:
                     raise
                 return False
-            nan = _nan_of_sign(pairs) if "np.sign(" in self.made.code else None
-            if nan is not None:
-                if given:
-                    raise nan
+            unlike = _nan_of_sign(pairs) if "np.sign(" in self.made.code else None
+            if unlike is not None:
+                if given or nan:
+                    raise unlike
                 return False
             if given:
                 self.beside = self._beside(*pairs[-1])
+            if nan and VALUE in expected:
+                _same_nan(pairs[-1][0][VALUE], expected[VALUE])
             try:
                 return _agree(pairs)
             except Difference:
                 # The noise of the arithmetic: how far a change in the last digits moves the values.
                 kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
-                shaken = [self.allowed({**_shaken(arrays, seed), **kept}) for seed in (1, 2)]
-                there = [(a, self.of_program(a, given)) for a in shaken]
+                around = [self.allowed({**shaken(arrays, seed), **kept}) for seed in (1, 2)]
+                there = [(a, self.of_program(a, given)) for a in around]
                 moved = [self.pairs(a, e, given) for a, e in there if e is not None]
                 noise = _noise(pairs, moved)
                 says = _agree(pairs, noise)
@@ -203,9 +204,8 @@ class Claim:
         None if the program does not run at this point, or its value is nan there.
         """
         leaves = _leaves(arrays, self.wrt)
-        names = {**self.names, **leaves}
         try:
-            value = run(self.found.program, names, write=lambda text: None).value
+            value = value_at(self.found.program, {**self.names, **leaves}, {})
             if not given and bool(np.any(np.isnan(_array(value)))):
                 return None
             made = dict(self.of_value(value, leaves))
@@ -220,9 +220,8 @@ class Claim:
         if self.found.sized and not is_sound(self.found.program, arrays, self.names, self.lettered):
             return False
         try:
-            names = {**self.names, **_leaves(arrays, ())}
             with quiet():
-                run(self.found.program, names, write=lambda text: None)
+                value_at(self.found.program, self.names, arrays)
         except (LanguageError, RuntimeError):
             return False
         return True
@@ -236,19 +235,17 @@ class Claim:
 
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
         """The tape's gradients; value: the program's value for these variables."""
-        return _gradients(value, {n: leaves[n] for n in self.wrt})
+        return tape_gradients(value, {n: leaves[n] for n in self.wrt})
 
     def repeated(self, arrays: Arrays) -> dict[str, Any]:
         """The derivatives of this order by repeated differentiation of the tape; {} if it refuses."""
         leaves = _leaves(arrays, self.wrt)
         try:
-            value = run(self.found.program, {**self.names, **leaves}, write=lambda text: None).value
-            seed = wrap(np.ones_like(_array(value)))
+            value = value_at(self.found.program, {**self.names, **leaves}, {})
             by = {n: leaves[n] for n in self.wrt}
-            made = gradients(value, by, seed, len(self.found.lower) + 1)
+            return tape_gradients(value, by, order=len(self.found.lower) + 1)
         except (LanguageError, RuntimeError):
             return {}
-        return {n: _array(g) for n, g in made.items()}
 
     def run(self, arrays: Arrays) -> dict[str, Any]:
         """Run the printed derivatives at a point."""
@@ -362,10 +359,12 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     held = not branched and _around(claim, points(arrays, seed))
     if singular is not None and not held:
         raise singular
-    if not (
-        held or given or branched
-    ):  # nothing is finite, unless the printed orders alone are not
-        claim.compare_repeated(arrays)
+    if not (given or branched or held):
+        far = intervals([claim.found.program])  # around the numbers in it: sqrt(x - 100)
+        if not _around(claim, points(arrays, seed, far * 3)):  # it is finite nowhere
+            claim.compare_repeated(arrays)
+            for point in points(arrays, seed) if claim.made.code else ():
+                claim.holds(point, nan=True)
     return singular
 
 
@@ -580,14 +579,19 @@ def _leaves(arrays: Arrays, wrt: Iterable[str]) -> dict[str, Tensor]:
     return {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
 
 
-def _gradients(value: Any, leaves: Mapping[str, Tensor], seed: Any = 1) -> dict[str, Any]:
-    found: tuple[Any, ...] = (None,) * len(leaves)
+def tape_gradients(
+    value: Any, leaves: Mapping[str, Tensor], seed: Any = 1, order: int = 1
+) -> dict[str, Any]:
+    """The tape's gradients of a value, or the derivatives of a higher order: arrays, zeros for no slope.
+
+    seed: the cotangent that the pass starts from.
+    """
+    found: Mapping[str, Any] = dict.fromkeys(leaves)
     if isinstance(value, Tensor) and value.requires_grad:
-        cotangent = wrap(np.full_like(value.array, seed))
-        found = grad([value], list(leaves.values()), [cotangent], allow_unused=True)
+        found = gradients(value, leaves, wrap(np.full_like(value.array, seed)), order)
     return {
-        n: np.zeros_like(leaf.array) if g is None else np.asarray(g.array)
-        for (n, leaf), g in zip(leaves.items(), found, strict=True)
+        n: np.zeros_like(leaf.array) if found[n] is None else np.asarray(found[n].array)
+        for n, leaf in leaves.items()
     }
 
 
@@ -600,9 +604,9 @@ def is_elementwise(found: Derivatives) -> bool:
     wanted = {n: leaves[n] for n in found.by}
     if any(leaf.shape != found.shape for leaf in wanted.values()):
         return False
-    seed = np.random.default_rng(0).uniform(1, 2, found.shape)
+    seed = Generic(0).uniform(1, 2, found.shape)
     plain, weighed = (
-        _gradients(_evaluated([found.whole], leaves)[0], wanted, u) for u in (1, seed)
+        tape_gradients(_evaluated([found.whole], leaves)[0], wanted, u) for u in (1, seed)
     )
     return all(np.allclose(seed * plain[n], weighed[n], equal_nan=True) for n in found.by)
 
@@ -612,7 +616,7 @@ def _slopes(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for n, expression in by.items():
         leaves = _leaves(arrays, [n])
-        made |= _gradients(_evaluated([expression], leaves)[0], {n: leaves[n]})
+        made |= tape_gradients(_evaluated([expression], leaves)[0], {n: leaves[n]})
     return made
 
 
@@ -676,18 +680,6 @@ def _says_something(expected: Any) -> bool:
     return np.size(expected) == 0 or bool(np.isfinite(expected).any())
 
 
-def _shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
-    """The point with its last digits changed."""
-    numbers = Generic(seed)
-    made = dict(arrays)
-    for n, v in arrays.items():
-        own = np.asarray(v)
-        if own.dtype.kind in "fc":
-            eps = float(np.finfo(own.dtype).eps)
-            made[n] = laid(own * (1 + 64 * eps * numbers.uniform(-1, 1, own.shape)), own)
-    return made
-
-
 def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:
     """How far the claimed or the expected values move when the last digits of a point change."""
     return [
@@ -717,6 +709,12 @@ def _nan_of_sign(pairs: Pairs) -> Difference | None:
             if np.shape(found[n]) == np.shape(e) and np.any(np.isnan(found[n]) & np.isfinite(e)):
                 return Difference(n, found[n], e)
     return None
+
+
+def _same_nan(found: Any, expected: Any) -> None:
+    """Raises Difference unless two values are nan in the same elements."""
+    if not np.array_equal(np.isnan(found), np.isnan(expected)):
+        raise Difference(VALUE, found, expected)
 
 
 def _distance(a: Any, b: Any) -> float:

@@ -75,6 +75,7 @@ READINGS: tuple[tuple[dict[str, Any], frozenset[str]], ...] = (
     ({"conjugates": True}, SINES | {"sqrt"}),
     ({"exponentials": True}, EXPONENTIAL),
     ({"sums": True}, frozenset(["sum"])),
+    ({"jumps": True}, frozenset(["sign"])),
 )
 PLAIN = {
     "squares": ("cos", "cosh"),
@@ -84,6 +85,7 @@ PLAIN = {
     "exponentials": False,
     "normal": False,
     "sums": False,
+    "jumps": False,
 }
 # How arguments are read: as they are, for a derivative seldom takes an argument apart.
 INSIDE: dict[str, Any] = {**PLAIN, "squares": (), "tangents": False, "multiples": False}
@@ -169,11 +171,11 @@ def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Exp
     for changes, needed in READINGS:
         if needed and not needed & words:
             continue
-        written += len(writer.made)
+        written += writer.pieces
         if written > MOST_WRITTEN:
             return
         _set({**PLAIN, **changes})
-        writer.made.clear()
+        writer.begin()
         long = best * max((LONGER.get(c, 0.0) for c in changes), default=0.0)
         with suppress(*LARGE):
             if CIRCULAR & words:
@@ -194,11 +196,12 @@ def _forms(
 ) -> Iterator[Expression]:
     """The forms of the expression in one reading; made: of its parts."""
     terms = _summands(expression, made)
-    if len(terms) > 2:
+    new = writer.is_new(tuple(t.key for t in terms))
+    if new and len(terms) > 2:
         yield _outside(terms, writer, _usual)
     if expression.weight > HEAVIEST:
         return
-    if terms:
+    if new and terms:
         yield _outside(terms, writer, _common)
         for below in (True, False):
             with suppress(TooLarge):
@@ -342,8 +345,8 @@ def _written(p: Product, writer: Writer) -> Iterator[Expression]:
     """A product, and what becomes of it factored and multiplied out."""
     if reading.conjugates:
         p = conjugated(p)
-    forms = [p]
-    seen = {p.key}
+    if not writer.is_new(p.key):
+        return
     yield writer.product(p)
     for form in (
         factored,
@@ -355,9 +358,7 @@ def _written(p: Product, writer: Writer) -> Iterator[Expression]:
     ):
         try:
             made = form(p)
-            if made.key not in seen:
-                seen.add(made.key)
-                forms.append(made)
+            if writer.is_new(("form", made.key)):
                 budget.left = max(budget.left, BUDGET // 4)
                 yield writer.product(made)
         except (TooLarge, ZeroDivisionError):

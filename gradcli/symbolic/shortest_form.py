@@ -34,7 +34,6 @@ from gradcli.symbolic.products import (
     CIRCULAR,
     COMPLEMENTS,
     HALF,
-    ODD,
     Factor,
     Frozen,
     Product,
@@ -47,6 +46,7 @@ from gradcli.symbolic.products import (
     generator,
     harmonics,
     positive,
+    reading,
     reduced,
     thawed,
     word_of,
@@ -157,14 +157,33 @@ def _is_short(n: Rational, known: set[Fraction]) -> bool:
 
 
 class Writer:
-    """Writes products, each once.
+    """Writes products, each once: also if several readings that replace the same squares have it.
 
-    given: the decimals of the formula. growing: whether it has functions that may overflow.
+    given: the decimals of the formula. growing: whether it has functions that may overflow. seen: what
+    has been tried in all forms.
     """
 
     def __init__(self, given: frozenset[Number], growing: bool) -> None:
         self.given, self.decimals, self.growing = given, bool(given), growing
-        self.made: dict[Any, Expression] = {}
+        self._by_squares: dict[Any, dict[Any, Expression]] = {}
+        self.seen: set[Any] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a reading."""
+        self.made = self._by_squares.setdefault(reading.squares, {})
+        self._before = len(self.made)
+
+    @property
+    def pieces(self) -> int:
+        """How many have been written in this reading."""
+        return len(self.made) - self._before
+
+    def is_new(self, key: Any) -> bool:
+        """Whether it was not asked before for this key."""
+        known = len(self.seen)
+        self.seen.add((reading.squares, key))
+        return len(self.seen) > known
 
     def number(self, n: Rational) -> Number:
         """A coefficient: a decimal only beside decimals."""
@@ -330,7 +349,7 @@ class Writer:
                 first = min(k, key=lambda x: _place(x[0]))[1]
                 if more < 0 or (more == 0 and (number < 0 if e % 2 else first < 0)):
                     base, number = other, number * (-1) ** int(e % 2)
-            elif word_of(k) in ODD and number < 0 and e % 2 == 1:  # -sin(a - b) is sin(b - a)
+            elif word_of(k) in alg.ODD and number < 0 and e % 2 == 1:  # -sin(a - b) is sin(b - a)
                 (inside,) = entry_of(k)[2]
                 other = self._factor(generator("call", word_of(k), (negative(inside),)))
                 if operations(other) <= operations(base):
@@ -474,7 +493,7 @@ class Writer:
         """The terms, with common factors taken out of groups of them where that is shorter."""
         ordered = sorted(p.items(), key=lambda x: _place(x[0]))
         flat = [(self._term(m), self.number(c)) for m, c in ordered]
-        if not 2 < len(p) <= MOST_GROUPED or len(self.made) > MOST_MADE:
+        if not 2 < len(p) <= MOST_GROUPED or self.pieces > MOST_MADE:
             return flat
         exponents: dict[int, list[Rational]] = {}
         for m in p:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.core.tensor import wrap
 from gradcli.language import parse, run
 from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
@@ -26,6 +25,7 @@ from gradcli.symbolic.differentiate import (
     slope,
 )
 from gradcli.symbolic.exact_numbers import ONE, Number
+from gradcli.symbolic.expression_evaluation import value_at
 from gradcli.symbolic.expressions import Expression, call, is_number, name, number, order, value_of
 from gradcli.symbolic.generic_points import Arrays, many_points, quiet
 from gradcli.symbolic.printed_text import spelled_out
@@ -311,9 +311,10 @@ def is_right(
     def left(step: float) -> tuple[float, float]:
         """(the value there, what the polynomial leaves of it)."""
         moved = {n: a + step * (1 + k / 3) for k, (n, a) in enumerate(at.items())}
-        space = {**names, **{n: wrap(np.asarray(v)) for n, v in {**others, **moved}.items()}}
-        value, shown = (run(p, space, write=lambda _: None).value for p in (program, polynomial))
-        return abs(float(value)), abs(float(value) - float(shown))
+        value, shown = (
+            float(value_at(p, names, {**others, **moved})) for p in (program, polynomial)
+        )
+        return abs(value), abs(value - shown)
 
     with quiet():
         for point in many_points(arrays):

@@ -207,6 +207,16 @@ def test_nothing_is_finite_nothing_is_said() -> None:
     assert run("log(-x**2)").stdout == "2/x\n"
 
 
+@pytest.mark.parametrize("form", ["python", "numpy"])
+def test_nan_is_compared_with_nan(form: str) -> None:
+    """The logarithm is NaN everywhere: its sign is 0 here, NaN in NumPy, an error in Python."""
+    result = run("sign(log(-x**2 - 1))", "--format", form)
+    assert result.exit_code == 1 and "nan is not 0" in result.stderr
+    assert run("log(-x**2 - 1)*x", "--format", form).exit_code == 0
+    for text in ("sign(sqrt(x - 50))*x", "relu(log(x - 1000))"):  # finite farther off
+        assert run(text, "--format", form).exit_code == 0
+
+
 def test_small_functions_are_proved_too() -> None:
     made, arrays = claim("sum(1e-13*x**2)", x=(3,))
     assert prove(made, arrays, given=True) is None

@@ -98,6 +98,22 @@ def test_identities_are_found(formula: str, by: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("abs(x**3 - x)", "(3*x**2 - 1)*sign(x*(x**2 - 1))"),
+        ("abs(x)**1.5", "1.5*sqrt(abs(x))*sign(x)"),
+        ("tanh(x)*abs(x)", "sign(x)*(x - x*tanh(x)**2 + tanh(x))"),
+        ("c*x**n", "c*n*x**(n - 1)"),
+        ("abs(x - y)**3", "3*(x - y)*abs(y - x)"),
+        ("sqrt(x**2)", "sign(x)"),  # of which the given form has no value at 0
+        ("(x**2 - 1)/(x - 1)", "1"),
+    ],
+)
+def test_a_value_at_a_single_point_is_kept(formula: str, expected: str) -> None:
+    assert printed(formula, "x") == expected
+
+
+@pytest.mark.parametrize(
     "lengths", [{"K": 19, "s": 21}, pytest.param({"r": 20, "T": 44}, marks=pytest.mark.long)]
 )
 def test_the_greeks_of_an_option(lengths: dict[str, int]) -> None:
