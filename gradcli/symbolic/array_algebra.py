@@ -152,8 +152,6 @@ def summed(own: Expression, axes: Sequence[int], keepdim: bool, word: str = "sum
     left = [1 if i in axes else n for i, n in enumerate(own.shape)]
     shape = tuple(n for i, n in enumerate(left) if keepdim or i not in axes)
     if math.prod(left) == 1:
-        if is_call(own, "diagonal") and not own.data[1] and not keepdim and word == "sum":
-            return call("trace", own.args, ())
         inner = own.args[0] if is_call(own, "reshape", "T", "permute", word) else own
         found = call(word, [inner], ())
         return found if keepdim else reshaped(found, shape)
@@ -211,11 +209,8 @@ def _selected(own: Expression) -> Expression | None:
 
 def vector_of(own: Expression) -> Expression | None:
     """The vector that a matrix of one row or column was made from."""
-    if is_call(own, "reshape", "expand") and own.args[0].shape == (math.prod(own.shape),):
-        return own.args[0]
-    if is_call(own, "ones"):
-        return call("ones", [], (math.prod(own.shape),), [("", (math.prod(own.shape),))])
-    return None
+    flat = reshaped(own, (math.prod(own.shape),))
+    return None if is_call(flat, "reshape") else flat
 
 
 def outer(a: Expression, b: Expression) -> Expression:
@@ -238,14 +233,12 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
             return outer(left, right)
         if a.shape[0] == 1:
             return reshaped(matrix_product(left, b, (shape[1],)), shape)
-    if len(a.shape) == 1 and is_call(b, "T"):
-        return matrix_product(b.args[0], a, shape)
+    if len(a.shape) == 1 and (is_call(b, "T") or is_call(a, "ones")):
+        return matrix_product(transposed(b), a, shape)
     if is_call(a, "eye"):
         return b
     if is_call(b, "eye"):
         return a
-    if is_call(a, "ones") and len(a.shape) == 1:
-        return total(b, b.shape, 0, False)
     if is_call(b, "ones") and len(b.shape) == 1:
         return total(a, a.shape, -1, False)
     if len(b.shape) == len(a.shape) == 1:
@@ -336,14 +329,9 @@ def transposed(own: Expression) -> Expression:
         return call(own.data[0], [], shape, [("", shape)])
     if is_call(own, "eye") or (is_call(own, "diag", "flip") and _turns_into_itself(own)):
         return own
-    if is_call(own, "diag") and len(own.args[0].shape) == 1:
-        return call("diag", own.args, own.shape, [("", -own.data[1][0][1])])
     if is_call(own, "tril", "triu") and is_call(own.args[0], "ones") and not own.data[1]:
         other = "triu" if own.data[0] == "tril" else "tril"
         return call(other, [transposed(own.args[0])], own.shape[::-1])
-    if is_call(own, "flip") and len(own.data[1][0][1]) == 1:
-        dims = (1 - own.data[1][0][1][0] % 2,)
-        return call("flip", [transposed(own.args[0])], own.shape[::-1], [("", dims)])
     if is_call(own, "roll") and is_call(own.args[0], "eye"):
         shifts, dims = own.data[1]
         return call("roll", own.args, own.shape, [("shifts", tuple(-n for n in shifts[1])), dims])
@@ -401,7 +389,7 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (reshaped(own, shape), ONE)])
-    if is_call(own, "reshape"):
+    if is_call(own, "reshape") or (is_call(own, "expand") and own.args[0].shape == shape):
         return reshaped(own.args[0], shape)
     if is_call(own, "ones", "zeros"):
         found = call(own.data[0], [], shape, [("", shape)])
