@@ -66,9 +66,8 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
         return alg.one
     if _deviates(own, shape, axes):
         return alg.zero
-    chosen_ = _selected(own) if len(shape) == 1 and axes and own.shape == shape else None
-    if chosen_ is not None:
-        return chosen_
+    if len(shape) == 1 and axes and own.shape == shape and (found := at_unit(own)) is not None:
+        return found[1]  # sum(x * e) is x[i], where e is the unit vector that is 1 at i
     if keepdim and own.op == "product" and own.shape == shape:
         apart = [p for p in powers_of(own) if _same_along(p, shape, axes)]
         if apart and len(apart) < len(own.args):
@@ -195,15 +194,14 @@ def element(own: Expression, place: Expression | int) -> Expression:
     return call("index", [own, place], ())
 
 
-def _selected(own: Expression) -> Expression | None:
-    """sum(x * e) as x[i], where e is the unit vector that is 1 at i."""
-    for spot, e in powers_of(own):
-        if e != ONE or (place := place_of(spot)) is None:
-            continue
-        rest = [(element(b, place), e) for b, e in powers_of(own) if b is not spot]
-        if any(isinstance(e, Expression) and e.shape for _, e in rest):
-            return None
-        return alg.product(rest, own.data[0] if own.op == "product" else ONE)
+def at_unit(term: Expression) -> tuple[Expression, Expression] | None:
+    """(a unit vector that is a factor of a term, the one element that counts of what it multiplies)."""
+    coefficient, own = alg.split(term)
+    for unit_, e in powers_of(own):
+        if e == ONE and (place := place_of(unit_)) is not None:
+            rest = [(element(b, place), x) for b, x in powers_of(own) if b is not unit_]
+            plain = not any(isinstance(x, Expression) and x.shape for _, x in rest)
+            return (unit_, alg.product(rest, coefficient)) if plain else None
     return None
 
 

@@ -15,10 +15,10 @@ from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.algebra import powers_of, terms_of
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
+    at_unit,
     axes_of,
     chain,
     deviations,
-    element,
     multiplied,
     place_of,
     stacked,
@@ -326,39 +326,9 @@ def _averages(node: Expression) -> Expression:
 
 
 def _units(node: Expression) -> Expression:
-    """What a unit vector is multiplied with as its one element that counts.
-
-    A sum is multiplied out where that is shorter.
-    """
-    if node.op != "product" or len(node.shape) != 1:
-        return node
-    if (found := _at_unit(node)) is not None:
-        return found
-    pairs = powers_of(node)
-    for own, e in pairs:
-        if e == ONE and own.op == "sum" and any(_unit_of(t) is not None for _, t in terms_of(own)):
-            rest = alg.product([p for p in pairs if p[0] is not own], node.data[0])
-            spread = [(alg.multiply(t, rest), c) for c, t in terms_of(own)]
-            made = alg.combine((_at_unit(t) or t, c) for t, c in spread)
-            if length(made) < length(node):
-                return made
-    return node
-
-
-def _unit_of(term: Expression) -> Expression | None:
-    """The unit vector that is a factor of a term."""
-    return next((b for b, e in powers_of(term) if e == ONE and place_of(b) is not None), None)
-
-
-def _at_unit(term: Expression) -> Expression | None:
-    """A unit vector times the one element that counts of each other factor; None for what has none."""
-    unit = _unit_of(term)
-    if unit is None or any(isinstance(e, Expression) and e.shape for _, e in powers_of(term)):
-        return None
-    place = place_of(unit)
-    assert place is not None
-    rest = [(element(b, place), e) for b, e in powers_of(term) if b is not unit]
-    return alg.product([(unit, ONE), *rest], alg.split(term)[0])
+    """What a unit vector is multiplied with as its one element that counts."""
+    found = at_unit(node) if node.op == "product" and len(node.shape) == 1 else None
+    return node if found is None else alg.multiply(*found)
 
 
 # -- transposes and association -------------------------------------------------------------------
