@@ -108,9 +108,6 @@ class _Elimination:
             self.gone(labels, own.shape)
         elif is_call(own, "eye"):
             self.identity(own, *labels)
-        elif len(labels) == 2 and labels[0] == labels[1]:
-            diagonal = call("diagonal", [own], own.shape[:1])
-            self.waiting.append((diagonal, labels[:1]))
         elif is_call(own, "T"):
             self.waiting.append((given[0], labels[::-1]))
         elif is_call(own, "permute"):
@@ -120,6 +117,9 @@ class _Elimination:
             self.waiting += [(given[1], labels[1:]), (given[0], labels[:1])]
         elif (vector := diagonal_of(own)) is not None:
             self.waiting += [(vector, labels[:1]), (eye(own.shape[0]), labels)]
+        elif len(labels) == 2 and labels[0] == labels[1]:
+            diagonal = call("diagonal", [own], own.shape[:1])
+            self.waiting.append((diagonal, labels[:1]))
         elif own in self.closed:
             self.factors.append((own, labels))
         elif (
