@@ -335,30 +335,19 @@ def _units(node: Expression) -> Expression:
 def transposes(node: Expression) -> Expression:
     """A.T@B.T as (B@A).T, and a sum of transposes as the transpose of a sum."""
     if node.op == "sum" and len(node.shape) == 2 and len(node.args) > 1:
-        coefficients, constant = node.data
-        if constant == ZERO and all(_is_turned(t) for t in node.args):
-            terms = [(_flipped(t), c) for t, c in zip(node.args, coefficients, strict=True)]
-            return call("T", [alg.combine(terms)], node.shape)
+        turned = all(is_call(alg.scalars_out(t)[1], "T") for t in node.args)
+        if turned and node.data[1] == ZERO:
+            return call("T", [alg.mapped(node, transposed)], node.shape)
         return node
     if not is_call(node, "matmul") or len(node.shape) != 2:
         return node
     factors = chain(node)
-    turned = sum(is_call(f, "T") for f in factors)
+    flipped = sum(is_call(f, "T") for f in factors)
     straight = sum(not is_call(f, "T") and transposed(f) is not f for f in factors)
-    if 1 + straight < turned and all(len(f.shape) == 2 for f in factors):
+    if 1 + straight < flipped and all(len(f.shape) == 2 for f in factors):
         inner = multiplied([transposed(f) for f in factors[::-1]])
         return call("T", [inner], node.shape)
     return node
-
-
-def _is_turned(term: Expression) -> bool:
-    """Whether it is a transpose, up to scalar factors."""
-    return is_call(alg.scalars_out(term)[1], "T")
-
-
-def _flipped(term: Expression) -> Expression:
-    outer, own = alg.scalars_out(term)
-    return alg.product([*outer, (own.args[0], ONE)])
 
 
 def associated(node: Expression) -> Expression:
