@@ -129,8 +129,6 @@ class _Elimination:
         ):
             k, left = next(self.fresh), len(given[0].shape) - 1
             self.waiting += [(given[1], (k, *labels[left:])), (given[0], (*labels[:left], k))]
-        elif is_call(own, "expand"):
-            self.broadcast(given[0], labels, own.shape)
         elif own.op == "product" and len(given) > 1 and len(own.shape) > 1:
             self.scale.append((number(own.data[0]), ONE))
             for base, e in zip(given, own.data[1], strict=True):
@@ -321,8 +319,6 @@ def _reduced(term: Product, rank: int, merge: bool = True) -> Product:
 def _spread(term: Product) -> Iterator[Product]:
     """The term with sums of outer products and identities multiplied out."""
     for at, (own, labels) in enumerate(term.factors):
-        if is_call(own, "T"):
-            own, labels = own.args[0], labels[::-1]
         if own.op == "sum" and _is_simple(own) and own.data[1] == ZERO:
             rest = (*term.factors[:at], *term.factors[at + 1 :])
             for t, c in zip(own.args, own.data[0], strict=True):

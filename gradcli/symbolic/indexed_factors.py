@@ -101,8 +101,6 @@ class IndexedFactors:
             flat = tuple(self.sizes[k] for k in wanted)
             found.setdefault(flat, []).append(self.placed(term, wanted))
         made = [reshaped(alg.full(written(own, flat), flat), sizes) for flat, own in found.items()]
-        if len(made) == 1 and (flat := next(iter(found))) == sizes:
-            return written(found[flat], flat)
         return alg.add(*made)
 
     def placed(self, term: Term, wanted: Sequence[int]) -> Product:
