@@ -20,7 +20,16 @@ from gradcli.language.program import Program
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.differentiate import Derivatives
 from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
-from gradcli.symbolic.expressions import Expression, call, is_size, make, name, number
+from gradcli.symbolic.expressions import (
+    Expression,
+    call,
+    is_call,
+    is_size,
+    make,
+    name,
+    number,
+    order,
+)
 from gradcli.symbolic.generic_points import Generic, sample
 from gradcli.symbolic.simplify import length, simplify
 from gradcli.symbolic.size_conditions import READS, given_integers
@@ -515,8 +524,7 @@ def sized(
     if left:
         one, two = two, find(others[1])
         more, _ = _sized(one, two, list(old))  # all: they share subexpressions
-        # Elements that are written out one by one for the sizes given are shorter so.
-        by |= {n: e for n, e in more.items() if length(e) <= length(old[n])}
+        by |= {n: e for n, e in more.items() if not _is_better(old[n], e)}
     by = {n: e for n, e in by.items() if e is not old[n]}
     if not by:
         return None
@@ -531,6 +539,12 @@ def sized(
         for k, stage in enumerate(found.lower)
     ]
     return made
+
+
+def _is_better(own: Expression, found: Expression) -> bool:
+    """Whether elements written out one by one for the sizes given are shorter, and no number is a size."""
+    listed = any(is_call(node, "[]") for node in order([own]))
+    return listed and length(own) < length(found) and not any(map(is_size, order([found])))
 
 
 def is_same(found: Derivatives, other: Derivatives) -> bool:
