@@ -66,9 +66,8 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
         return alg.one
     if _deviates(own, shape, axes):
         return alg.zero
-    chosen_ = _selected(own) if len(shape) == 1 and axes and own.shape == shape else None
-    if chosen_ is not None:
-        return chosen_
+    if len(shape) == 1 and axes and own.shape == shape and (found := at_unit(own)) is not None:
+        return found[1]  # sum(x * e) is x[i], where e is the unit vector that is 1 at i
     if keepdim and own.op == "product" and own.shape == shape:
         apart = [p for p in powers_of(own) if _same_along(p, shape, axes)]
         if apart and len(apart) < len(own.args):
@@ -197,25 +196,21 @@ def element(own: Expression, place: Expression | int) -> Expression:
     return call("index", [own, place], ())
 
 
-def _selected(own: Expression) -> Expression | None:
-    """sum(x * e) as x[i], where e is the unit vector that is 1 at i."""
-    for spot, e in powers_of(own):
-        if e != ONE or (place := place_of(spot)) is None:
-            continue
-        rest = [(element(b, place), e) for b, e in powers_of(own) if b is not spot]
-        if any(isinstance(e, Expression) and e.shape for _, e in rest):
-            return None
-        return alg.product(rest, own.data[0] if own.op == "product" else ONE)
+def at_unit(term: Expression) -> tuple[Expression, Expression] | None:
+    """(a unit vector that is a factor of a term, the one element that counts of what it multiplies)."""
+    coefficient, own = alg.split(term)
+    for unit_, e in powers_of(own):
+        if e == ONE and (place := place_of(unit_)) is not None:
+            rest = [(element(b, place), x) for b, x in powers_of(own) if b is not unit_]
+            plain = not any(isinstance(x, Expression) and x.shape for _, x in rest)
+            return (unit_, alg.product(rest, coefficient)) if plain else None
     return None
 
 
 def vector_of(own: Expression) -> Expression | None:
     """The vector that a matrix of one row or column was made from."""
-    if is_call(own, "reshape", "expand") and own.args[0].shape == (math.prod(own.shape),):
-        return own.args[0]
-    if is_call(own, "ones"):
-        return call("ones", [], (math.prod(own.shape),), [("", (math.prod(own.shape),))])
-    return None
+    flat = reshaped(own, (math.prod(own.shape),))
+    return None if is_call(flat, "reshape") else flat
 
 
 def outer(a: Expression, b: Expression) -> Expression:
@@ -238,14 +233,12 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
             return outer(left, right)
         if a.shape[0] == 1:
             return reshaped(matrix_product(left, b, (shape[1],)), shape)
-    if len(a.shape) == 1 and is_call(b, "T"):
-        return matrix_product(b.args[0], a, shape)
+    if len(a.shape) == 1 and (is_call(b, "T") or is_call(a, "ones")):
+        return matrix_product(transposed(b), a, shape)
     if is_call(a, "eye"):
         return b
     if is_call(b, "eye"):
         return a
-    if is_call(a, "ones") and len(a.shape) == 1:
-        return total(b, b.shape, 0, False)
     if is_call(b, "ones") and len(b.shape) == 1:
         return total(a, a.shape, -1, False)
     if len(b.shape) == len(a.shape) == 1:
@@ -336,14 +329,9 @@ def transposed(own: Expression) -> Expression:
         return call(own.data[0], [], shape, [("", shape)])
     if is_call(own, "eye") or (is_call(own, "diag", "flip") and _turns_into_itself(own)):
         return own
-    if is_call(own, "diag") and len(own.args[0].shape) == 1:
-        return call("diag", own.args, own.shape, [("", -own.data[1][0][1])])
     if is_call(own, "tril", "triu") and is_call(own.args[0], "ones") and not own.data[1]:
         other = "triu" if own.data[0] == "tril" else "tril"
         return call(other, [transposed(own.args[0])], own.shape[::-1])
-    if is_call(own, "flip") and len(own.data[1][0][1]) == 1:
-        dims = (1 - own.data[1][0][1][0] % 2,)
-        return call("flip", [transposed(own.args[0])], own.shape[::-1], [("", dims)])
     if is_call(own, "roll") and is_call(own.args[0], "eye"):
         shifts, dims = own.data[1]
         return call("roll", own.args, own.shape, [("shifts", tuple(-n for n in shifts[1])), dims])

@@ -108,9 +108,6 @@ class _Elimination:
             self.gone(labels, own.shape)
         elif is_call(own, "eye"):
             self.identity(own, *labels)
-        elif len(labels) == 2 and labels[0] == labels[1]:
-            diagonal = call("diagonal", [own], own.shape[:1])
-            self.waiting.append((diagonal, labels[:1]))
         elif is_call(own, "T"):
             self.waiting.append((given[0], labels[::-1]))
         elif is_call(own, "permute"):
@@ -120,6 +117,9 @@ class _Elimination:
             self.waiting += [(given[1], labels[1:]), (given[0], labels[:1])]
         elif (vector := diagonal_of(own)) is not None:
             self.waiting += [(vector, labels[:1]), (eye(own.shape[0]), labels)]
+        elif len(labels) == 2 and labels[0] == labels[1]:
+            diagonal = call("diagonal", [own], own.shape[:1])
+            self.waiting.append((diagonal, labels[:1]))
         elif own in self.closed:
             self.factors.append((own, labels))
         elif (
@@ -129,8 +129,6 @@ class _Elimination:
         ):
             k, left = next(self.fresh), len(given[0].shape) - 1
             self.waiting += [(given[1], (k, *labels[left:])), (given[0], (*labels[:left], k))]
-        elif is_call(own, "expand"):
-            self.broadcast(given[0], labels, own.shape)
         elif own.op == "product" and len(given) > 1 and len(own.shape) > 1:
             self.scale.append((number(own.data[0]), ONE))
             for base, e in zip(given, own.data[1], strict=True):
@@ -291,35 +289,36 @@ def _times(a: Expression, b: Expression, last: bool = True, first: bool = True) 
 
 
 # -- a sum of terms -------------------------------------------------------------------------------
-def eliminated(terms: Iterable[Product], shape: Shape) -> list[Product]:
-    """The terms with as few factors as it takes; terms that differ in one factor become one."""
+def eliminated(terms: Iterable[Product], shape: Shape, merge: bool = True) -> list[Product]:
+    """The terms with as few factors as it takes; terms that share what makes one of them become one.
+
+    merge: whether sums over labels are written as products before terms are compared.
+    """
     rank = len(shape)
-    waiting = [_reduced(t, rank) for term in terms for t in _spread(term)][::-1]
+    waiting = [_reduced(t, rank, merge) for term in terms for t in _spread(term)][::-1]
     found: list[Product] = []
     while waiting:
         made = waiting.pop()
         if is_number(made.number, 0):
             continue
         for at, other in enumerate(found):
-            one = _joined(other, made, shape)
+            one = _joined(other, made, rank)
             if one is not None:
                 del found[at]
-                waiting.append(_reduced(one, rank))
+                waiting.append(_reduced(one, rank, merge))
                 break
         else:
             found.append(made)
     return found
 
 
-def _reduced(term: Product, rank: int) -> Product:
-    return _ordered(_Elimination(term, rank).product(), rank)
+def _reduced(term: Product, rank: int, merge: bool = True) -> Product:
+    return _ordered(_Elimination(term, rank).product(merge), rank)
 
 
 def _spread(term: Product) -> Iterator[Product]:
     """The term with sums of outer products and identities multiplied out."""
     for at, (own, labels) in enumerate(term.factors):
-        if is_call(own, "T"):
-            own, labels = own.args[0], labels[::-1]
         if own.op == "sum" and _is_simple(own) and own.data[1] == ZERO:
             rest = (*term.factors[:at], *term.factors[at + 1 :])
             for t, c in zip(own.args, own.data[0], strict=True):
@@ -354,24 +353,44 @@ def _ordered(term: Product, rank: int) -> Product:
     return Product(term.number, tuple((f, tuple(names[k] for k in ks)) for f, ks in factors))
 
 
-def _joined(one: Product, two: Product, shape: Shape) -> Product | None:
-    """Two terms as one, if they differ in one factor, or in a vector that one of them lacks."""
+def _joined(one: Product, two: Product, rank: int) -> Product | None:
+    """Two terms as one, if they differ in one factor, in a vector that one of them lacks, or share a
+    factor beside what has at most two dimensions.
+    """
     common, mine, other = _compared(one, two)
-    labels = {labels for _, labels in (*mine, *other)}
-    if len(mine) > 1 or len(other) > 1 or len(labels) > 1:
-        return None
-    (place,) = labels or [()]
-    if len(mine) != len(other) and len(place) != 1:
-        return None
-    apart = [f for f, _ in (*mine, *other)]
-    if any(_index_of(f) is not None or (len(shape) < 3 and is_call(f, "eye")) for f in apart):
+    apart = (*mine, *other)
+    if any(_index_of(f) is not None or (rank < 3 and is_call(f, "eye")) for f, _ in apart):
         return None
     outer, numbers = _outside(one, two)
-    sides = zip(numbers, (mine, other), strict=True)
-    both = alg.add(*(alg.multiply(n, *(f for f, _ in own)) for n, own in sides))
-    if not labels or not both.shape:
+    edges = {labels for _, labels in apart}
+    alone = max(len(mine), len(other)) <= 1 >= len(edges)
+    if not alone:
+        open_ = {*range(rank), *(k for _, ks in common for k in ks)}
+        sides = [open_.intersection(k for _, ks in own for k in ks) for own in (mine, other)]
+        edges = {tuple(sorted(side)) for side in sides}
+    (edge, *others) = edges or [()]
+    if alone and len(mine) != len(other) and len(edge) != 1:
+        return None
+    if not alone and (others or not common or not 0 < len(edge) <= 2):
+        return None
+    if len(edge) == 2 and alg.leads_negative(numbers[0]):  # A@x - B@x and B@y - A@y share A - B
+        outer, numbers = alg.negate(outer), list(map(alg.negate, numbers))
+    both = _sum(
+        alg.multiply(n, *(f for f, _ in own)) if alone else _inside(n, own, edge)
+        for n, own in zip(numbers, (mine, other), strict=True)
+    )
+    if not both.shape:
         return Product(alg.multiply(outer, both), common)
-    return Product(outer, (*common, (both, place)))
+    return Product(outer, (*common, (both, edge)))
+
+
+def _inside(number_: Expression, factors: Sequence[Factor], edge: Labels) -> Expression:
+    """A number times factors as an array whose dimensions have these labels."""
+    sizes = {k: n for f, ks in factors for k, n in zip(ks, f.shape, strict=True)}
+    names = {k: at for at, k in enumerate(dict.fromkeys((*edge, *sizes)))}
+    named = tuple((f, tuple(names[k] for k in ks)) for f, ks in factors)
+    shape = tuple(sizes[k] for k in edge)
+    return _expression(_reduced(Product(number_, named), len(edge)), shape)
 
 
 def _compared(one: Product, two: Product) -> tuple[tuple[Factor, ...], ...]:
@@ -399,23 +418,11 @@ def gathered(length: Callable[[Expression], int]) -> Callable[[Expression], Expr
         chains = [t for t in terms if _is_product(t) and t.shape == node.shape]
         if not 1 < len(chains) <= MOST_TERMS:
             return node
-        found: list[tuple[Product, list[Expression]]] = []  # with the terms that it stands for
-        for term in chains:
-            made, own = _opened(term, rank), [term]
-            at = 0
-            while at < len(found):  # what is joined may join with another
-                one = _shared(found[at][0], made, rank)
-                at += 1
-                if one is not None:
-                    made, own = one, own + found.pop(at - 1)[1]
-                    at = 0
-            found.append((made, own))
+        given = [Product(alg.one, ((t, tuple(range(rank))),)) for t in chains]
+        found = eliminated(given, node.shape, merge=False)
         if len(found) == len(chains):
             return node
-        parts = [
-            own[0] if len(own) == 1 else _expression(_reduced(p, rank), node.shape)
-            for p, own in found
-        ]
+        parts = [_expression(_reduced(p, rank), node.shape) for p in found]
         rest = [t for t in terms if t not in chains]
         other = alg.add(*parts, *rest, number(node.data[1]))
         return other if length(other) <= length(node) + BRACKETS else node
@@ -423,36 +430,9 @@ def gathered(length: Callable[[Expression], int]) -> Callable[[Expression], Expr
     return rule
 
 
-def _opened(term: Expression, rank: int) -> Product:
-    """A product of arrays as its factors, sums over labels as they are."""
-    given = Product(alg.one, ((term, tuple(range(rank))),))
-    return _ordered(_Elimination(given, rank).product(merge=False), rank)
-
-
 def _is_product(term: Expression) -> bool:
     """Whether it is a product of arrays, up to scalar factors."""
     return is_call(alg.scalars_out(term)[1], "matmul", "outer", "T")
-
-
-def _shared(one: Product, two: Product, rank: int) -> Product | None:
-    """Two terms as one, if they share a factor beside what has at most two dimensions."""
-    common, mine, other = _compared(one, two)
-    open_ = {*range(rank), *(k for _, ks in common for k in ks)}
-    edge = [sorted(open_.intersection(k for _, ks in own for k in ks)) for own in (mine, other)]
-    if not common or edge[0] != edge[1] or not 0 < len(edge[0]) <= 2:
-        return None
-    sizes = {k: n for f, ks in mine for k, n in zip(ks, f.shape, strict=True)}
-    shape = tuple(sizes[k] for k in edge[0])
-    names = {k: at for at, k in enumerate(edge[0])}
-    outer, numbers = _outside(one, two)
-    if alg.leads_negative(numbers[0]):  # A@x - B@x and B@y - A@y have the factor A - B
-        outer, numbers = alg.negate(outer), list(map(alg.negate, numbers))
-    parts = []
-    for n, own in zip(numbers, (mine, other), strict=True):
-        inner = {k: names.get(k, k + len(names) + rank) for _, ks in own for k in ks}
-        factors = tuple((f, tuple(inner[k] for k in ks)) for f, ks in own)
-        parts.append(_expression(_reduced(Product(n, factors), len(shape)), shape))
-    return Product(outer, (*common, (_sum(parts), tuple(edge[0]))))
 
 
 def written(terms: Iterable[Product], shape: Shape, sparse: bool = True) -> Expression:

@@ -101,8 +101,6 @@ class IndexedFactors:
             flat = tuple(self.sizes[k] for k in wanted)
             found.setdefault(flat, []).append(self.placed(term, wanted))
         made = [reshaped(alg.full(written(own, flat), flat), sizes) for flat, own in found.items()]
-        if len(made) == 1 and (flat := next(iter(found))) == sizes:
-            return written(found[flat], flat)
         return alg.add(*made)
 
     def placed(self, term: Term, wanted: Sequence[int]) -> Product:
@@ -206,10 +204,10 @@ class IndexedFactors:
 
     def attached(self, term: Term, factor: Expression, dims: Dims) -> Term:
         """As `with_factor`, with the factor as it is."""
-        if not factor.shape:
-            return term._replace(number=alg.multiply(term.number, factor))
         labels = tuple(k for labels in self.of_parts(dims) for k in labels)
         flat = reshaped(factor, tuple(self.sizes[k] for k in labels))
+        if not labels:
+            return term._replace(number=alg.multiply(term.number, flat))
         return term._replace(factors=(*term.factors, (flat, labels)))
 
     def with_read(self, term: Term, factor: Expression, dims: Dims) -> Term:
@@ -248,11 +246,7 @@ class IndexedFactors:
             return found[0]
         outer, own = alg.scalars_out(node)
         out = tuple((self.label(n),) if n > 1 else () for n in own.shape)
-        labels = tuple(k for ks in out for k in ks)
-        flat = reshaped(own, tuple(self.sizes[k] for k in labels))
-        if not labels:
-            return Term(alg.product([*outer, (flat, ONE)]), (), out)
-        return Term(alg.product(outer), ((flat, labels),), out)
+        return self.attached(Term(alg.product(outer), (), out), own, out)
 
     def of_parts(self, dims: Dims) -> Dims:
         """Dimensions whose labels are those of the parts."""

@@ -15,10 +15,10 @@ from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.algebra import powers_of, terms_of
 from gradcli.symbolic.array_algebra import (
     MOST_STACKED,
+    at_unit,
     axes_of,
     chain,
     deviations,
-    element,
     multiplied,
     place_of,
     stacked,
@@ -326,69 +326,28 @@ def _averages(node: Expression) -> Expression:
 
 
 def _units(node: Expression) -> Expression:
-    """What a unit vector is multiplied with as its one element that counts.
-
-    A sum is multiplied out where that is shorter.
-    """
-    if node.op != "product" or len(node.shape) != 1:
-        return node
-    if (found := _at_unit(node)) is not None:
-        return found
-    pairs = powers_of(node)
-    for own, e in pairs:
-        if e == ONE and own.op == "sum" and any(_unit_of(t) is not None for _, t in terms_of(own)):
-            rest = alg.product([p for p in pairs if p[0] is not own], node.data[0])
-            spread = [(alg.multiply(t, rest), c) for c, t in terms_of(own)]
-            made = alg.combine((_at_unit(t) or t, c) for t, c in spread)
-            if length(made) < length(node):
-                return made
-    return node
-
-
-def _unit_of(term: Expression) -> Expression | None:
-    """The unit vector that is a factor of a term."""
-    return next((b for b, e in powers_of(term) if e == ONE and place_of(b) is not None), None)
-
-
-def _at_unit(term: Expression) -> Expression | None:
-    """A unit vector times the one element that counts of each other factor; None for what has none."""
-    unit = _unit_of(term)
-    if unit is None or any(isinstance(e, Expression) and e.shape for _, e in powers_of(term)):
-        return None
-    place = place_of(unit)
-    assert place is not None
-    rest = [(element(b, place), e) for b, e in powers_of(term) if b is not unit]
-    return alg.product([(unit, ONE), *rest], alg.split(term)[0])
+    """What a unit vector is multiplied with as its one element that counts."""
+    found = at_unit(node) if node.op == "product" and len(node.shape) == 1 else None
+    return node if found is None else alg.multiply(*found)
 
 
 # -- transposes and association -------------------------------------------------------------------
 def transposes(node: Expression) -> Expression:
     """A.T@B.T as (B@A).T, and a sum of transposes as the transpose of a sum."""
     if node.op == "sum" and len(node.shape) == 2 and len(node.args) > 1:
-        coefficients, constant = node.data
-        if constant == ZERO and all(_is_turned(t) for t in node.args):
-            terms = [(_flipped(t), c) for t, c in zip(node.args, coefficients, strict=True)]
-            return call("T", [alg.combine(terms)], node.shape)
+        turned = all(is_call(alg.scalars_out(t)[1], "T") for t in node.args)
+        if turned and node.data[1] == ZERO:
+            return call("T", [alg.mapped(node, transposed)], node.shape)
         return node
     if not is_call(node, "matmul") or len(node.shape) != 2:
         return node
     factors = chain(node)
-    turned = sum(is_call(f, "T") for f in factors)
+    flipped = sum(is_call(f, "T") for f in factors)
     straight = sum(not is_call(f, "T") and transposed(f) is not f for f in factors)
-    if 1 + straight < turned and all(len(f.shape) == 2 for f in factors):
+    if 1 + straight < flipped and all(len(f.shape) == 2 for f in factors):
         inner = multiplied([transposed(f) for f in factors[::-1]])
         return call("T", [inner], node.shape)
     return node
-
-
-def _is_turned(term: Expression) -> bool:
-    """Whether it is a transpose, up to scalar factors."""
-    return is_call(alg.scalars_out(term)[1], "T")
-
-
-def _flipped(term: Expression) -> Expression:
-    outer, own = alg.scalars_out(term)
-    return alg.product([*outer, (own.args[0], ONE)])
 
 
 def associated(node: Expression) -> Expression:

@@ -462,8 +462,6 @@ def _cat(lifter: Lifter, made: Call, args: list[Any]) -> Any:
 def _diag_embed(lifter: Lifter, made: Call, args: list[Any]) -> Any:
     own, *where_ = args
     shape = made.outputs[0].shape
-    if is_number(own, 1) and where_ == [0, -2, -1] and len(shape) == 2:
-        return call("eye", [], shape)
     same = own.args[0] if is_call(own, "expand") else own
     if not same.shape and where_ == [0, -2, -1] and len(shape) == 2:
         return alg.multiply(same, call("eye", [], shape))

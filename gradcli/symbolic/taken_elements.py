@@ -8,8 +8,9 @@ from typing import Any
 from gradcli.symbolic import algebra as alg
 from gradcli.symbolic.array_algebra import outer, place_of
 from gradcli.symbolic.constants import constant
-from gradcli.symbolic.exact_numbers import ONE, ZERO, Number
+from gradcli.symbolic.exact_numbers import ONE, ZERO
 from gradcli.symbolic.expressions import Expression, Shape, broadcast, call, is_call, number
+from gradcli.symbolic.index_elimination import Product, written
 from gradcli.symbolic.rewriting import rewrite
 
 _UNIFORM = {"zeros": 0, "zeros_like": 0, "ones": 1, "ones_like": 1}
@@ -98,21 +99,11 @@ def _rebuilt(node: Expression, inner: Callable[[Expression], Expression]) -> Exp
 def _trace(own: Expression) -> Expression:
     """The trace of a matrix: of each term, of what is scaled, of what is known of diagonals."""
     flat, own = alg.scalars_out(own)
-    if flat:
-        return alg.product([*flat, (_trace(own), ONE)])
     if own.op == "sum" and all(t.shape == own.shape for t in own.args) and own.data[1] == ZERO:
-        return alg.mapped(own, _trace)
-    if is_call(own, "eye"):
-        return number(Number.of(own.shape[0]))
-    if is_call(own, "zeros"):
-        return alg.zero
-    if is_call(own, "T"):
-        return _trace(own.args[0])
-    if is_call(own, "diag", "diag_embed") and not own.data[1] and len(own.args[0].shape) == 1:
-        return call("sum", [own.args[0]], ())
-    if is_call(own, "outer"):
-        return call("dot", own.args, ())
-    return call("trace", [own], ())
+        found = alg.mapped(own, _trace)
+    else:
+        found = written([Product(alg.one, ((own, (0, 0)),))], ())
+    return alg.product([*flat, (found, ONE)])
 
 
 __all__ = ["taken"]
