@@ -389,9 +389,7 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (reshaped(own, shape), ONE)])
-    if is_call(own, "reshape") or (
-        is_call(own, "expand") and math.prod(own.args[0].shape) == math.prod(shape)
-    ):
+    if is_call(own, "reshape") or (is_call(own, "expand") and _is_reshape(own, shape)):
         return reshaped(own.args[0], shape)
     if is_call(own, "ones", "zeros"):
         found = call(own.data[0], [], shape, [("", shape)])
@@ -400,6 +398,12 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
     if kept is not None:
         return kept
     return call("reshape", [own], shape, [("", shape)])
+
+
+def _is_reshape(own: Expression, shape: tuple[int, ...]) -> bool:
+    """Whether an expansion adds no elements, and is reshaped to this shape; a number stays one."""
+    before = own.args[0].shape
+    return before == shape or (before != () and math.prod(before) == math.prod(shape))
 
 
 def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:

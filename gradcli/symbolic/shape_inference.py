@@ -150,12 +150,11 @@ class Inference:
 
         beside: whether there are other arrays than constants, as in `K + eye(3)`, which only take capitals.
         """
-        result = self.trial(shapes)
+        if (result := self.trial(shapes)) is None:
+            return shapes
         scalars = [n for n, s in shapes.items() if not s and (beside or n[:1].isupper())]
         data = [n for n in scalars if _is_data(n)]
         for name in [*data, *(n for n in scalars if n not in data)]:
-            if result is None:
-                continue
             every = [_array(name, size), *_met(result.calls, name)]
             tried = ((s, self.trial({**shapes, name: s})) for s in every)
             shape, more = next(((s, t) for s, t in tried if t is not None), ((), None))

@@ -326,9 +326,23 @@ def _averages(node: Expression) -> Expression:
 
 
 def _units(node: Expression) -> Expression:
-    """What a unit vector is multiplied with as its one element that counts."""
-    found = at_unit(node) if node.op == "product" and len(node.shape) == 1 else None
-    return node if found is None else alg.multiply(*found)
+    """What a unit vector is multiplied with as its one element that counts.
+
+    A sum is multiplied out where that is shorter.
+    """
+    if node.op != "product" or len(node.shape) != 1:
+        return node
+    if (found := at_unit(node)) is not None:
+        return alg.multiply(*found)
+    pairs = powers_of(node)
+    for own, e in pairs:
+        if e == ONE and own.op == "sum" and any(at_unit(t) for _, t in terms_of(own)):
+            rest = alg.product([p for p in pairs if p[0] is not own], node.data[0])
+            spread = [(alg.multiply(t, rest), c) for c, t in terms_of(own)]
+            made = alg.combine((alg.multiply(*(at_unit(t) or (t,))), c) for t, c in spread)
+            if length(made) < length(node):
+                return made
+    return node
 
 
 # -- transposes and association -------------------------------------------------------------------

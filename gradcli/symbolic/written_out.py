@@ -52,7 +52,8 @@ def written_out(root: Expression, printer: Printer) -> Expression:
             return node
         return rewrite(found, rule)
 
-    return rewrite(root, rule)
+    made = rewrite(root, rule)
+    return made if made.shape == root.shape else full(made, root.shape)
 
 
 def _named(node: Expression) -> list[Expression]:

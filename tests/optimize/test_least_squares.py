@@ -24,6 +24,14 @@ def fit(equation: str, start: dict[str, float], columns: dict[str, Any], **given
     return fit_rows(rows, data, **{"sigma": {}, **given})[0]
 
 
+def in_order(name: str, values: Any) -> Any:
+    """The places of the certified parameters: which is which of three like terms is chance."""
+    if not name.startswith("Lanczos"):  # b1*exp(-b2*x) + b3*exp(-b4*x) + b5*exp(-b6*x)
+        return np.arange(len(values))
+    rates = np.argsort(values[1::2])
+    return np.stack([2 * rates, 2 * rates + 1], 1).ravel()
+
+
 def digits(found: Any, certified: dict[str, float]) -> float:
     """How many digits of the worst are right."""
     error = np.max(np.abs(found / np.array([*certified.values()]) - 1))
@@ -44,8 +52,9 @@ def test_what_nist_certifies(name: str, start: int) -> None:
     row = NIST[name]
     found = fit(row["equation"], row["starts"][start], row["columns"])
     assert found.converged and not found.undetermined
-    assert digits(found.values, row["parameters"]) >= 6
-    assert digits(found.errors, row["errors"]) >= 4
+    order = in_order(name, found.values)
+    assert digits(found.values[order], row["parameters"]) >= 6
+    assert digits(found.errors[order], row["errors"]) >= 4
     assert found.chi2 == pytest.approx(row["chi2"], rel=1e-6)
     assert found.dof == len(row["columns"]["y"]) - len(row["parameters"])
 
