@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 
-FEW = 3  # rows of a square matrix that nothing else tells the size of
 OPERATORS = ("grad", "div", "curl", "laplacian")
 # Options of all commands that print formulas.
 FORMULA = (
@@ -218,13 +217,13 @@ def _suits(request: Request, of: str | None) -> list[Callable[[Mapping[str, Any]
 def squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
     """The point with square matrices where they are assumed and nobody gave a shape."""
     from gradcli.symbolic.assumptions import squares
-    from gradcli.symbolic.shape_inference import made_up
+    from gradcli.symbolic.shape_inference import SIZE, made_up
 
     if not texts:
         return where
     shapes = {n: a.shape for n, a in where.arrays.items() if n not in where.given}
     guesses = {n: where.guessed.get(n, shapes[n]) for n in squares(texts) if n in shapes}
-    wanted = {n: (*s, FEW)[:1] * 2 for n, s in guesses.items() if n in where.guessed or not s}
+    wanted = {n: (*s, SIZE)[:1] * 2 for n, s in guesses.items() if n in where.guessed or not s}
     if all(shapes[n] == s for n, s in wanted.items()):
         return where
     known = {n: s for n, s in shapes.items() if n not in where.guessed}

@@ -519,8 +519,8 @@ class Kernel:
 
     def _called(self, n: _Node, count: str) -> str:
         """A loop over calls as a function of its own: the compiler takes longest over calls."""
-        values = [self._value(n, a).removesuffix("[i]") for a in n.args]
-        single = [self._value(n, a) == v for a, v in zip(n.args, values, strict=True)]
+        values = [self._value(n, a) for a in n.args]
+        single = [not v.endswith("[i]") for v in values]
         takes = [
             f"{a.type} {'' if one else '*restrict '}a{k}"
             for k, (a, one) in enumerate(zip(n.args, single, strict=True))
@@ -531,7 +531,8 @@ class Kernel:
             f"{{ for (long i = 0; i < n; i++) o[i] = {text}; }}\n"
         )
         name = self.loops.setdefault(text, f"f{len(self.loops)}")
-        return f"{name}({count}, {n.name}, {', '.join(values)});"
+        given = ", ".join(v.removesuffix("[i]") for v in values)
+        return f"{name}({count}, {n.name}, {given});"
 
     def _statement(self, n: _Node) -> list[str]:
         """A reduction of rows, or what takes and puts along them."""

@@ -630,4 +630,4 @@ def _value(program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any]
     return trace.value_of(found).value
 
 
-__all__ = ["Shape", "by_elements", "fixed_sizes", "infer", "larger", "made_up"]
+__all__ = ["SIZE", "Shape", "by_elements", "fixed_sizes", "infer", "larger", "made_up"]
