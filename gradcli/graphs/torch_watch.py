@@ -97,7 +97,7 @@ class Watch:
             function = self.torch.autograd.Function
             apply = function.__dict__["apply"]
             undo.callback(setattr, function, "apply", apply)
-            function.apply = classmethod(self._custom(apply.__func__))
+            function.apply = classmethod(self._custom(apply))
             undo.callback(setattr, warnings, "showwarning", warnings.showwarning)
             warnings.showwarning = self._warned(warnings.showwarning)
             if self.program:
@@ -131,7 +131,8 @@ class Watch:
     def _custom(self, apply: Any) -> Any:
         @functools.wraps(apply)
         def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            out = apply(cls, *args, **kwargs)
+            # Bound by hand: from PyTorch 2.14 on `apply` is a class method written in C, without `__func__`.
+            out = apply.__get__(None, cls)(*args, **kwargs)
             self.made(out, sys._getframe(1), args)
             return out
 
