@@ -420,7 +420,7 @@ PAGES = {
 
 def pages() -> dict[str, str]:
     """The text of every page."""
-    from gradcli.system import dtypes
+    from gradcli.engine.system import dtypes
 
     before = dtypes.get_default_dtype()
     dtypes.set_default_dtype(dtypes.float64)

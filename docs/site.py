@@ -27,7 +27,7 @@ def on_files(files: Any, config: Any) -> Any:
 def function_pages() -> Iterator[tuple[str, str]]:
     """The path and the text of each page: the index by family, and one page a function."""
     from gradcli.commands.ops import entries
-    from gradcli.system import dtypes
+    from gradcli.engine.system import dtypes
 
     dtypes.set_default_dtype(dtypes.float64)
     families = entries()

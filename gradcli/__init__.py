@@ -9,46 +9,48 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 
-from gradcli.registry import torch_namespaces
+from gradcli.engine.registry import torch_namespaces
 from gradcli.version import __version__
 
 TYPE_CHECKING = False  # typing takes milliseconds, in which Ctrl-C would not be ours yet
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
 # Where the names that are not in the operator table live.
 _HOME = {
-    **dict.fromkeys(["Tensor"], "gradcli.core.tensor"),
-    "Size": "gradcli.core.size",
+    **dict.fromkeys(["Tensor"], "gradcli.engine.core.tensor"),
+    "Size": "gradcli.engine.core.size",
     **dict.fromkeys(
         [
             *("device", "strided", "contiguous_format", "preserve_format"),
             *("channels_last", "channels_last_3d"),
         ],
-        "gradcli.core.device",
+        "gradcli.engine.core.device",
     ),
-    **dict.fromkeys(["finfo", "iinfo"], "gradcli.system.number_limits"),
-    **dict.fromkeys(["Generator", "default_generator"], "gradcli.core.random"),
+    **dict.fromkeys(["finfo", "iinfo"], "gradcli.engine.system.number_limits"),
+    **dict.fromkeys(["Generator", "default_generator"], "gradcli.engine.core.random"),
     **dict.fromkeys(
         ["dtype", "get_default_dtype", "set_default_dtype"],
-        "gradcli.system.dtypes",
+        "gradcli.engine.system.dtypes",
     ),
     **dict.fromkeys(
         [
             *("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled"),
             *("is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
         ],
-        "gradcli.core.modes",
+        "gradcli.engine.core.modes",
     ),
     **dict.fromkeys(
-        ["set_printoptions", "get_printoptions", "printoptions"], "gradcli.core.printing"
+        ["set_printoptions", "get_printoptions", "printoptions"], "gradcli.engine.core.printing"
     ),
-    **dict.fromkeys(["save", "load"], "gradcli.serialization"),
+    **dict.fromkeys(["save", "load"], "gradcli.torch.serialization"),
     **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),
     "inspect": "gradcli.graphs",
-    "compile": "gradcli.streaming.table_functions",
-    "vmap": "gradcli.func",
+    "compile": "gradcli.columns.streaming.table_functions",
+    "vmap": "gradcli.torch.func",
     "load_ipython_extension": "gradcli.notebook",
     **dict.fromkeys(
         ["check", "diff", "grad", "graph", "hessian", "jacobian", "simplify", "taylor"],
@@ -56,24 +58,45 @@ _HOME = {
     ),
     **dict.fromkeys(["fit", "minimize", "root"], "gradcli.commands.solver_verbs"),
 }
-_NAMESPACES = frozenset(
+# PyTorch's namespaces, which stand in the folder `torch`: `gradcli.linalg` is `gradcli.torch.linalg`.
+_TORCH = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
-        *("utils", "cuda", "random", "backends", "accelerator"),
-        *(
-            "core",
-            "registry",
-            "language",
-            "graphs",
-            "transforms",
-            "symbolic",
-            "compiler",
-            "streaming",
-        ),
-        "commands",
+        *("utils", "cuda", "random", "backends", "accelerator", "serialization"),
+    ]
+)
+_NAMESPACES = _TORCH | frozenset(
+    [
+        *("engine", "operators", "transforms", "language", "formulas", "graphs", "tables"),
+        *("columns", "commands"),
     ]
 )
 
+
+class _Namespaces:
+    """Finds `gradcli.NAMESPACE…` for Python's import: the module of that name in the folder `torch`.
+
+    It goes before Python's own finders. These would load `gradcli.nn.functional` from the folder of
+    `gradcli.nn` a second time, under another name.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        parts = name.split(".", 2)
+        ours = parts[0] == __name__ and len(parts) > 1 and parts[1] in _TORCH
+        return ModuleSpec(name, _Namespaces) if ours else None  # type: ignore[arg-type]
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        """Python makes an empty module, which `exec_module` puts the right one in place of."""
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        name = module.__name__
+        sys.modules[name] = import_module(f"{__name__}.torch{name.removeprefix(__name__)}")
+
+
+sys.meta_path.insert(0, _Namespaces)
 torch_namespaces.torch = sys.modules[__name__]
 
 
@@ -91,7 +114,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _table(name: str) -> Any:
-    table = import_module("gradcli.registry.table")
+    table = import_module("gradcli.engine.registry.table")
     found = table.resolve(name)
     if found is None:
         raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
@@ -99,7 +122,7 @@ def _table(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    table = import_module("gradcli.registry.table")
+    table = import_module("gradcli.engine.registry.table")
     plain = [n for n in table.names() if "." not in n]
     return sorted({*plain, *_HOME, *_NAMESPACES, "__version__"})
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from gradcli.system.interrupts import at_once
+from gradcli.engine.system.interrupts import at_once
 
 if sys.argv[0].rpartition("/")[2].partition(".")[0] in ("gradcli", "__main__"):
     at_once()  # before anything else is imported
@@ -13,7 +13,7 @@ from typing import NoReturn
 # A start makes many objects and next to no garbage, and so do the graphs that a command shows.
 gc.set_threshold(100_000, 20, 20)
 
-import gradcli.system.process as process  # noqa: E402
+import gradcli.engine.system.process as process  # noqa: E402
 
 
 def main() -> NoReturn:

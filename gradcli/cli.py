@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-import gradcli.system.process as process
+import gradcli.engine.system.process as process
 from gradcli.commands import COMMANDS, COMPLETION_VARIABLE
 from gradcli.commands.help import HELP
 from gradcli.version import __version__

@@ -33,7 +33,7 @@ def load_ipython_extension(shell: Any) -> None:
     """Called by `%load_ext gradcli`."""
     from IPython.core.magic import no_var_expand
 
-    import gradcli.registry.table  # noqa: F401  # the methods of tensors
+    import gradcli.engine.registry.table  # noqa: F401  # the methods of tensors
 
     for verb in WORDS:
         shell.register_magic_function(no_var_expand(partial(_line, shell, verb)), "line", verb)
@@ -119,7 +119,7 @@ def _run(verb: str, words: list[str], names: Mapping[str, Any]) -> None:
 
 def _rich(verb: str, words: list[str], names: Mapping[str, Any]) -> str | None:
     """The formula or the picture; None if there is none, for matplotlib is missing."""
-    from gradcli.symbolic.printed_text import Formula
+    from gradcli.formulas.print.printed_text import Formula
 
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -161,9 +161,9 @@ def _names(names: Mapping[str, Any], text: str, *, as_values: bool = False) -> d
     Numbers are read in float64, as a command line's. Functions that the language knows stay its own, and
     modules are none of its values.
     """
+    from gradcli.engine.system import dtypes
     from gradcli.language import as_tensor
     from gradcli.language.names import meaning
-    from gradcli.system import dtypes
 
     found = {}
     before = dtypes.get_default_dtype()

@@ -25,29 +25,42 @@ ROOT = Path(__file__).parents[1]
 SHARE_CAUGHT = 48 / 50
 # What holds each room, the likeliest to notice first: files, and folders for what else they hold.
 ROWS = [
-    *("tests/registry/test_samples.py", "tests/registry/test_complex.py"),
-    "tests/registry/test_refusals.py",
-    *("tests/registry/test_against_torch.py", "tests/composites/test_nn_recorded.py"),
-    *("tests/test_torch_answers.py", "tests/registry", "tests/test_torch_says.py"),
-    *("tests/movement", "tests/primitives", "tests/composites"),
+    *("tests/engine/registry/test_samples.py", "tests/engine/registry/test_complex.py"),
+    "tests/engine/registry/test_refusals.py",
+    *(
+        "tests/engine/registry/test_against_torch.py",
+        "tests/operators/composites/test_nn_recorded.py",
+    ),
+    *("tests/test_torch_answers.py", "tests/engine/registry", "tests/test_torch_says.py"),
+    *("tests/operators/movement", "tests/operators/primitives", "tests/operators/composites"),
     *("tests/transforms/test_forward_reverse.py", "tests/transforms/test_forward_over_reverse.py"),
 ]
 TESTS = {
     **{
-        room: [*ROWS, "tests/compiler/test_bits.py"]
-        for room in ("registry", "movement", "primitives", "composites")
+        room: [*ROWS, "tests/columns/compiler/test_bits.py"]
+        for room in ("engine/registry", "operators")
     },
-    "core": ["tests/test_torch_says.py", "tests/core", "tests/test_random_programs.py", *ROWS],
-    "system": ["tests/system", "tests/core", "tests/compiler", "tests/commands"],
+    "engine/core": [
+        "tests/test_torch_says.py",
+        "tests/engine/core",
+        "tests/test_random_programs.py",
+        *ROWS,
+    ],
+    "engine/system": [
+        "tests/engine/system",
+        "tests/engine/core",
+        "tests/columns/compiler",
+        "tests/commands",
+    ],
     "language": ["tests/language", "tests/commands"],
     "graphs": ["tests/graphs", "tests/commands/test_command_graph.py"],
-    "tracing": ["tests/compiler", "tests/tracing", "tests/symbolic"],
+    "transforms/tracing": ["tests/columns/compiler", "tests/transforms/tracing", "tests/formulas"],
     "transforms": ["tests/transforms", "tests/commands/test_check.py"],
-    "symbolic": [
-        *("tests/symbolic", "tests/commands/test_diff.py", "tests/commands/test_check.py"),
+    "formulas": [
+        *("tests/formulas", "tests/commands/test_diff.py", "tests/commands/test_check.py"),
         "tests/test_torch_says.py",
     ],
-    "compiler": ["tests/compiler"],
+    "columns/compiler": ["tests/columns/compiler"],
 }
 FIRST = 3  # files to try before the others
 PATIENCE = 900  # seconds; what takes longer for being broken is noticed
@@ -129,7 +142,7 @@ def chosen(seed: int, count: int) -> list[Change]:
 
 
 def room_of(change: Change) -> str:
-    return change.path.split("/")[1]
+    return next(room for room in TESTS if change.path.startswith(f"gradcli/{room}/"))
 
 
 def files(copy: Path, names: list[str]) -> list[str]:

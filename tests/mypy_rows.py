@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from mypy.plugin import ClassDefContext, Plugin
 
-ROOMS = ("core.primitive", "registry", "movement", "primitives", "composites")
+ROOMS = ("engine.core.primitive", "engine.registry", "operators")
 DECORATORS = tuple(f"gradcli.{room}." for room in ROOMS)
 
 

@@ -3,9 +3,10 @@
 A test of its own for each of fifteen thousand samples costs more than the samples do. So a sweep is a few
 tests; each runs its part of the rows, every row as if it were alone, and its failure names the rows:
 
-    FAILED tests/registry/test_samples.py::test_as_torch[3] - Failed: 1 of 76: cumsum(x, 0)
+    FAILED tests/engine/registry/test_samples.py::test_as_torch[3] - Failed: 1 of 76: cumsum(x, 0)
 
-`pytest tests/registry/test_samples.py --row "cumsum("` runs only the rows whose names contain these words.
+`pytest tests/engine/registry/test_samples.py --row "cumsum("` runs only the rows with these words in
+their names.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from gradcli.core import modes
-from gradcli.system import dtypes
+from gradcli.engine.core import modes
+from gradcli.engine.system import dtypes
 
 SHOWN = 5  # tracebacks; the names are told of all that fail
 

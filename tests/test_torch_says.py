@@ -25,7 +25,7 @@ ANSWERS: dict[str, list[str]] = json.loads(asking.ANSWERS.read_text(encoding="ut
 # Where gradcli is meant to differ: the snippet, and why.
 KNOWN_DIFFERENCES: dict[str, str] = {
     "modes/inference tensors outside inference mode": (
-        "torch writes before it refuses to; held by tests/core/test_modes.py instead"
+        "torch writes before it refuses to; held by tests/engine/core/test_modes.py instead"
     ),
     "nodes/nodes take no attributes and are not made by hand": (
         "nodes are Python objects, which take attributes"

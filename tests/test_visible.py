@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
-from gradcli.system.visible import visible, visible_line
+from gradcli.engine.system.visible import visible, visible_line
 from tests.sweep import sweep
 
 ESC = "\x1b[7;35m"

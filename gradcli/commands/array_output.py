@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage, without_name
+from gradcli.commands.plots import FORMATS, MISSING, ending
 from gradcli.language.located_errors import kind_of
-from gradcli.plots import FORMATS, MISSING, ending
 
 BLOCK = 1 << 16  # numbers that are text at a time
 TABLES = ("csv", "parquet", "feather")
@@ -169,6 +169,6 @@ def draw_matrices(found: Mapping[str, Any], style: output.Style) -> None:
                 f"-o {style.path}: {name} has shape {tuple(array.shape)}, and a picture is of a matrix"
             )
     picture_form(str(style.path), "-o")
-    from gradcli.plots.figures import matrices
+    from gradcli.commands.plots.figures import matrices
 
     output.write_file(str(style.path), matrices(found, style.form))

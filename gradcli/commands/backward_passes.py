@@ -24,7 +24,7 @@ def cotangent_of(evaluation: Evaluation, text: str | None) -> Any:
     if text is None:
         return None
     if text.strip() == "ones":
-        from gradcli.registry.table import resolve
+        from gradcli.engine.registry.table import resolve
 
         return resolve("ones_like")(evaluation.tensor("gradient").detach())
     return _read_seed(evaluation.tensor("gradient"), text)

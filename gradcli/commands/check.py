@@ -61,8 +61,8 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
             if given[option]:
                 words = f"--{option.replace('_', '-')} does not go with --by-rows"
                 raise usage(words, hint="leave out one of them")
+        from gradcli.columns.streaming.passes import Threads
         from gradcli.commands.large_columns import check_by_rows
-        from gradcli.streaming.passes import Threads
 
         _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
         return
@@ -255,7 +255,7 @@ def _compare(
     options: Options,
 ) -> None:
     """Compare the gradient with a formula at the points, up to one where they differ."""
-    from gradcli.symbolic.formula_check import compare_formula
+    from gradcli.formulas.ask.formula_check import compare_formula
     from gradcli.transforms.tolerances import RTOL
 
     how: dict[str, Any] = {"order": options.order, "jacobian": options.jacobian}
@@ -289,7 +289,7 @@ def _compare(
         order = f"derivative of order {options.order}" if options.order > 1 else "gradient"
         what = "Jacobian" if options.jacobian else order
         output.write("\n".join(_formula_lines(request, name, found, arrays, what)))
-        from gradcli.symbolic.shape_inference import shapes_said
+        from gradcli.formulas.derive.shape_inference import shapes_said
 
         if agreed and all(_shapes(a) != _shapes(arrays) for a in agreed):
             yes, no = (shapes_said(_shapes(a)) for a in (agreed[-1], arrays))

@@ -20,7 +20,7 @@ from gradcli.transforms.verdicts import function_of
 if TYPE_CHECKING:
     from gradcli.commands.declarations import Options
     from gradcli.commands.request import Request
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
 TRIES = 20  # random points until one has finite values
 # Where values are made up: how far from 0 the points lie. One point hides what holds there alone.
@@ -47,8 +47,8 @@ class _Points:
     """
 
     def __init__(self, ctx: AnyContext, request: Request, options: Options) -> None:
-        from gradcli.symbolic.generic_points import Generic
-        from gradcli.system import dtypes
+        from gradcli.engine.system import dtypes
+        from gradcli.formulas.algebra.generic_points import Generic
         from gradcli.transforms.switches import intervals
 
         self.request, self.against, self.samples = request, options.against, options.samples
@@ -112,16 +112,16 @@ class _Points:
 
     def _derivative_shapes(self, arrays: Mapping[str, Any], name: str) -> list[Shape]:
         """The shapes that the formula may have; a matrix may be the transpose, which check tells."""
-        from gradcli.symbolic.formula_check import derivative_shape
+        from gradcli.formulas.ask.formula_check import derivative_shape
 
         shape = derivative_shape(self.request.program, arrays, name, self.request.loaded, *self.how)
         return [shape] if self.how == (1, False) else [shape, shape[::-1]]
 
     def _formula_shape(self, arrays: Mapping[str, Any]) -> Shape | None:
         """The shape of the formula's value at a point; None where it has no value."""
-        from gradcli.core.promotion import OPERATION_ERRORS
-        from gradcli.core.tensor import wrap
-        from gradcli.symbolic.formula_check import formula_at
+        from gradcli.engine.core.promotion import OPERATION_ERRORS
+        from gradcli.engine.core.tensor import wrap
+        from gradcli.formulas.ask.formula_check import formula_at
 
         assert self.formula is not None
         free = frozenset(self.formula.free_variables())
@@ -137,7 +137,7 @@ class _Points:
         It may be meant for a number among arrays (`-2*sum(x - m)` for `sum((x - m)**2)` by m), for an
         array among numbers, or for arrays of one size (`2*(x - y)/x.numel()` for a loss).
         """
-        from gradcli.symbolic.formula_check import compare_formula
+        from gradcli.formulas.ask.formula_check import compare_formula
 
         (name,), request = self.wanted, self.request
         if name in self.where.given:
@@ -163,7 +163,7 @@ class _Points:
 
     def _at(self, sizes: Mapping[str, Shape]) -> Arrays:
         """The point with some variables of other sizes."""
-        from gradcli.symbolic.generic_points import sample
+        from gradcli.formulas.algebra.generic_points import sample
 
         return self.where.arrays | {n: sample(s, k) for k, (n, s) in enumerate(sizes.items())}
 
@@ -191,7 +191,7 @@ class _Points:
         return next(found, dict(self.where.arrays))
 
     def _other_shapes(self, vectors: Sequence[str]) -> list[dict[str, Shape]]:
-        from gradcli.symbolic.shape_inference import larger
+        from gradcli.formulas.derive.shape_inference import larger
 
         if self.where.guessed:
             return [larger(self.shapes, self.where.guessed)] * 2
@@ -221,7 +221,7 @@ class _Points:
 
     def _drawn(self, shapes: Mapping[str, Shape], limits: tuple[float, float]) -> Iterator[Arrays]:
         """Random arrays: of both signs, then positive, with well-conditioned matrices, and farther off."""
-        from gradcli.symbolic.generic_points import sample
+        from gradcli.formulas.algebra.generic_points import sample
 
         rng = self.rng
         farther = [ends for ends in self.around for _ in range(2)]
@@ -252,7 +252,7 @@ class _Points:
 
     def _outputs(self, arrays: Arrays) -> list[Any] | None:
         """The program's values at a point; None if it does not run."""
-        from gradcli.core.tensor import wrap
+        from gradcli.engine.core.tensor import wrap
         from gradcli.transforms.finite_differences import outputs_of
 
         with np.errstate(all="ignore"):

@@ -15,7 +15,7 @@ from gradcli.commands.declarations import DECLARED, Argument, Command, Option, O
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.options import ExpressionCommand
 from gradcli.commands.request import SessionNames
-from gradcli.system.budget import TooMany
+from gradcli.engine.system.budget import TooMany
 
 
 class Whole(click.IntRange):

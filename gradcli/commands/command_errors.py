@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.terminal import echo, painted, wrapped
+from gradcli.engine.system.budget import TooMany, out_of_memory
+from gradcli.engine.system.visible import visible
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
-from gradcli.system.budget import TooMany, out_of_memory
-from gradcli.system.visible import visible
 
 if TYPE_CHECKING:
     import click

@@ -1,4 +1,4 @@
-"""Large arrays: a plan (gradcli.compiler) instead of the tape, where nothing needs the tape."""
+"""Large arrays: a plan (gradcli.columns.compiler) instead of the tape, where nothing needs the tape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradcli.commands.large_columns import Table
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
 
 NO_PLAN = "no plan: "
@@ -75,7 +75,7 @@ def evaluate_planned(
         or request.native
         or (plan is None and any(t.array.size >= LARGE for t in variables.values()))
     ):
-        from gradcli.compiler import Untraceable
+        from gradcli.columns.compiler import Untraceable
 
         try:
             if tape:
@@ -96,11 +96,11 @@ def _planned(
     seed: str | None,
 ) -> Planned:
     from gradcli import language
-    from gradcli.compiler import Untraceable, trace_numpy
-    from gradcli.compiler.compiled_function import CompiledProgram
-    from gradcli.core.promotion import OPERATION_ERRORS
-    from gradcli.core.tensor import Tensor, wrap
-    from gradcli.system.garbage import uncollected
+    from gradcli.columns.compiler import Untraceable, trace_numpy
+    from gradcli.columns.compiler.compiled_function import CompiledProgram
+    from gradcli.engine.core.promotion import OPERATION_ERRORS
+    from gradcli.engine.core.tensor import Tensor, wrap
+    from gradcli.engine.system.garbage import uncollected
 
     if not {"print", "display"}.isdisjoint(request.program.words):
         raise Untraceable("the program prints")

@@ -44,7 +44,7 @@ def value(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 
 def functions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The names of the functions."""
-    from gradcli.registry.table import names
+    from gradcli.engine.registry.table import names
 
     dotted = "." in incomplete
     return [n for n in names() if n.startswith(incomplete) and (dotted or "." not in n)]

@@ -64,7 +64,7 @@ def hint(before: str, names: Mapping[str, Any]) -> str:
 
 def signature(value: Any) -> str:
     """How a function is called; empty for anything else."""
-    from gradcli.registry.table import Function
+    from gradcli.engine.registry.table import Function
 
     if isinstance(value, Function):
         return value.signature
@@ -154,7 +154,7 @@ def _attribute(value: Any, name: str) -> Candidate:
         # The class's, for an attribute's value may be costly, or refused.
         found = getattr(type(value), name, None)
         if hasattr(value, "requires_grad"):
-            from gradcli.registry.table import resolve
+            from gradcli.engine.registry.table import resolve
 
             entry = resolve(name)
             text = signature(entry) if callable(found) else ""
@@ -181,7 +181,7 @@ def _meaning(chain: str, names: Mapping[str, Any]) -> Any:
     value = names.get(first, known.meaning(first))
     for word in rest:
         if hasattr(value, "requires_grad"):
-            from gradcli.registry.table import resolve
+            from gradcli.engine.registry.table import resolve
 
             return resolve(word)
         try:

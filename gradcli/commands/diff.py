@@ -16,11 +16,11 @@ from gradcli.language.located_errors import error_at
 from gradcli.language.rewritten_sources import check_no_equation
 
 if TYPE_CHECKING:
-    from gradcli.symbolic.assumptions import Assumptions
-    from gradcli.symbolic.differential_steps import Step
-    from gradcli.symbolic.differentiate import Derivatives
-    from gradcli.symbolic.printed_text import Printed
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
+    from gradcli.formulas.ask.differential_steps import Step
+    from gradcli.formulas.derive.assumptions import Assumptions
+    from gradcli.formulas.derive.differentiate import Derivatives
+    from gradcli.formulas.print.printed_text import Printed
 
 FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
@@ -96,9 +96,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     The formula is right for arrays of any size. Where it is right for some sizes only, a note says so;
     in --json "general" is then false.
     """
-    from gradcli.symbolic.composed_derivatives import Asked
-    from gradcli.symbolic.lifting import NoExpression
-    from gradcli.symbolic.unknown_functions import Unknown
+    from gradcli.formulas.algebra.unknown_functions import Unknown
+    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.lift.lifting import NoExpression
 
     if request.style.form == "json":
         options.format = "json"
@@ -118,7 +118,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if options.latex_style == "bold" and form != "latex":
         raise usage("--latex-style is for --format latex", hint="add --format latex")
     if form == "latex":
-        from gradcli.symbolic.latex import bold
+        from gradcli.formulas.print.latex import bold
 
         wide = options.latex_style == "bold"
         bold.set(frozenset(n for n, v in where.arrays.items() if wide and v.ndim))
@@ -168,7 +168,7 @@ def printed_formula(
     way: what finds and proves them, as `proof.proved` names it. exact: the command that has the value.
     options: those of FORMULA.
     """
-    from gradcli.symbolic.proof import Unproved, proved
+    from gradcli.formulas.ask.proof import Unproved, proved
 
     find = assumed(options.assume, where).around(way["find"]) if options.assume else way["find"]
     prove = partial(
@@ -205,7 +205,7 @@ def _suits(request: Request, of: str | None) -> list[Callable[[Mapping[str, Any]
     """What the shapes of an equation's variables must be: as many equations as unknowns."""
     if of is None:
         return []
-    from gradcli.symbolic.composed_derivatives import shape_of_value
+    from gradcli.formulas.ask.composed_derivatives import shape_of_value
 
     def suits(arrays: Mapping[str, Any]) -> bool:
         size = getattr(arrays.get(of), "shape", None)
@@ -216,8 +216,8 @@ def _suits(request: Request, of: str | None) -> list[Callable[[Mapping[str, Any]
 
 def squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
     """The point with square matrices where they are assumed and nobody gave a shape."""
-    from gradcli.symbolic.assumptions import squares
-    from gradcli.symbolic.shape_inference import SIZE, made_up
+    from gradcli.formulas.derive.assumptions import squares
+    from gradcli.formulas.derive.shape_inference import SIZE, made_up
 
     if not texts:
         return where
@@ -234,7 +234,7 @@ def squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
 
 
 def assumed(texts: tuple[str, ...], where: Point) -> Assumptions:
-    from gradcli.symbolic.assumptions import BadAssumption, read
+    from gradcli.formulas.derive.assumptions import BadAssumption, read
 
     try:
         return read(texts, where.arrays, where.given)
@@ -263,7 +263,7 @@ def _shown(value: Any) -> str:
 
 
 def write_notes(found: Derivatives, made: Printed, where: Point) -> None:
-    from gradcli.symbolic.proof import is_elementwise
+    from gradcli.formulas.ask.proof import is_elementwise
 
     note_guesses(where)
     if made.general is False:
@@ -322,7 +322,7 @@ def _write_text(
 
 def _left(label: str, found: Derivatives) -> str:
     """What a derivative is called in LaTeX."""
-    from gradcli.symbolic.latex import derivative_of
+    from gradcli.formulas.print.latex import derivative_of
 
     if left := getattr(found, "left", None):  # formulas have names of their own
         return str(left[label])
@@ -374,7 +374,7 @@ def _write_json(
 
 # -- step by step ---------------------------------------------------------------------------------
 def _steps(request: Request, where: Point, wanted: list[str], order: int) -> list[Step]:
-    from gradcli.symbolic.differential_steps import steps
+    from gradcli.formulas.ask.differential_steps import steps
 
     given = not set(where.arrays) - set(where.given)
     how: dict[str, Any] = {"order": order, "follow": given, "names": request.loaded}

@@ -17,7 +17,7 @@ from gradcli.commands.inspected import evaluate_watched, raise_on_anomalies
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
 
 @declare(

@@ -28,10 +28,10 @@ from gradcli.commands.request_evaluation import files_of, read_value, read_varia
 from gradcli.commands.uncertainty import named, to_plain, with_uncertainty
 
 if TYPE_CHECKING:
-    from gradcli.optimize.equation_rows import Batch, EquationRows
-    from gradcli.optimize.least_squares import Fit
-    from gradcli.plots.pictures import Curves
-    from gradcli.system.process import AnyContext
+    from gradcli.columns.optimize.equation_rows import Batch, EquationRows
+    from gradcli.columns.optimize.least_squares import Fit
+    from gradcli.commands.plots.pictures import Curves
+    from gradcli.engine.system.process import AnyContext
 
 BOUNDS = Option(
     "--bounds x=LOW:HIGH", "Keep a variable between bounds; one may be left out.", many=True
@@ -126,10 +126,10 @@ class Asked:
     """What the command line asks for: which variables are columns, which parameters, and where they start."""
 
     def __init__(self, request: Request, table: str, options: Options) -> None:
+        from gradcli.columns.optimize.equation_rows import EquationRows
         from gradcli.commands.map import bound_columns
         from gradcli.language.equations import sides
         from gradcli.language.scope_checks import free_names
-        from gradcli.optimize.equation_rows import EquationRows
         from gradcli.tables.record_batches import Stream
 
         sides(request.program)  # refuses what is no equation, before a word about its parameters
@@ -243,7 +243,7 @@ class Asked:
         """The columns of all rows."""
         import numpy as np
 
-        from gradcli.optimize.equation_rows import gathered
+        from gradcli.columns.optimize.equation_rows import gathered
         from gradcli.tables.named_columns import chosen
 
         wanted = [i for found in self.columns.values() for i in found]
@@ -278,7 +278,7 @@ class Asked:
 
     def fitted(self, loss: str, limit: int) -> tuple[Fit, Mapping[str, Any]]:
         """The fit, and what every source of uncertainty shares in it."""
-        from gradcli.optimize.fits import fit_rows
+        from gradcli.columns.optimize.fits import fit_rows
 
         with Bar(None, "evaluations") as bar:
             return fit_rows(
@@ -299,8 +299,8 @@ class Asked:
 
     def by_passes(self, table: Table, runs: Any, limit: int) -> Fit:
         """The fit by the normal equations of all rows."""
-        from gradcli.optimize.equation_rows import PassSums
-        from gradcli.optimize.fits import fit_in_passes
+        from gradcli.columns.optimize.equation_rows import PassSums
+        from gradcli.columns.optimize.fits import fit_in_passes
 
         for name in filter(None, self.sigma):
             raise _at_once(f"--sigma {name}=…")
@@ -318,8 +318,8 @@ class Asked:
     # -- what is written -----------------------------------------------------------------------------
     def write(self, found: Fit, options: Options) -> None:
         """The table's columns, and `fitted` and `residual` behind them."""
+        from gradcli.columns.streaming.row_job import RowJob
         from gradcli.commands.map import by_workers, form_of, opened_sink, say
-        from gradcli.streaming.row_job import RowJob
         from gradcli.tables.columns import own
         from gradcli.tables.parts import Parts
         from gradcli.tables.record_batches import Stream
@@ -345,9 +345,9 @@ class Asked:
 
 
 def _picture(asked: Asked, found: Fit) -> Curves:
-    from gradcli.optimize.fits import drawn
-    from gradcli.plots.curves import limits
-    from gradcli.plots.pictures import Curves, Line
+    from gradcli.columns.optimize.fits import drawn
+    from gradcli.commands.plots.curves import limits
+    from gradcli.commands.plots.pictures import Curves, Line
 
     labels, x, observed, curve, residual, bars = drawn(
         asked.rows, found, asked.batch, asked.spreads
@@ -360,8 +360,8 @@ def _picture(asked: Asked, found: Fit) -> Curves:
 
 def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str, Any]) -> None:
     """Print the fit. Raises LanguageError where it is none."""
+    from gradcli.columns.optimize.fits import to_json
     from gradcli.language.located_errors import LanguageError
-    from gradcli.optimize.fits import to_json
 
     labels = rows.labels
     if request.style.form == "json":
@@ -389,7 +389,7 @@ def report(request: Request, rows: EquationRows, found: Fit, shares: Mapping[str
 def _lines(
     request: Request, labels: list[str], found: Fit, shares: Mapping[str, Any]
 ) -> list[tuple[str | None, Any]]:
-    from gradcli.optimize.fits import strong_correlations
+    from gradcli.columns.optimize.fits import strong_correlations
 
     plain = request.style.form == "plain"
     made: list[tuple[str | None, Any]] = []

@@ -11,7 +11,7 @@ from gradcli.commands.request import Request
 from gradcli.commands.shape_option import shapes_of
 
 if TYPE_CHECKING:
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
 
 class Point:
@@ -46,7 +46,7 @@ def point(
     import numpy as np
 
     from gradcli.commands.request_evaluation import files_of, read_variable, set_up
-    from gradcli.symbolic.shape_inference import fixed_sizes, made_up
+    from gradcli.formulas.derive.shape_inference import fixed_sizes, made_up
 
     set_up(ctx, request)
     tensors = {}

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from gradcli.commands.inspected import Values
     from gradcli.commands.request_evaluation import Evaluation
     from gradcli.commands.uncertainty import Uncertainties
+    from gradcli.engine.system.process import AnyContext
     from gradcli.graphs import Trace
-    from gradcli.system.process import AnyContext
 
 
 @declare(

@@ -18,9 +18,9 @@ from gradcli.language.located_errors import did_you_mean, suggest
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
+    from gradcli.engine.system.process import AnyContext
     from gradcli.graphs.inspection import Graph
     from gradcli.language.located_errors import LanguageError
-    from gradcli.system.process import AnyContext
 
 FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html", "tikz", "png", "pdf")
 SUFFIXES = {
@@ -193,7 +193,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     if norms:
         _write_norms(graph, sort or "depth", chosen, path, request.style)
         return
-    from gradcli.system.garbage import uncollected
+    from gradcli.engine.system.garbage import uncollected
 
     with uncollected():  # records of a large graph, all of which live on
         write_graph(graph, shown, chosen, path, folder, request.style)
@@ -430,7 +430,7 @@ def _work_out_shapes(ctx: AnyContext, request: Request, numbers: bool) -> None:
     numbers: whether numbers are shown that depend on the values; then there must be some.
     """
     from gradcli.commands.free_points import note_guesses, point
-    from gradcli.core.tensor import wrap
+    from gradcli.engine.core.tensor import wrap
 
     if numbers:
         from gradcli.commands.options import unbound

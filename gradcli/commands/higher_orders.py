@@ -12,7 +12,7 @@ from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import ENGINE_ERRORS, evaluate
 
 if TYPE_CHECKING:
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
 
 def note_of_sums(arrays: Sequence[str]) -> None:

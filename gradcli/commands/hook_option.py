@@ -64,7 +64,7 @@ def _hook(evaluation: Evaluation, program: Program) -> Callable[[Any], Any]:
         names = {**evaluation.variables, **evaluation.names, "grad": grad}
         value = language.run(program, names).value
         if isinstance(value, int | float | complex):  # `--hook 'x: 0'`
-            from gradcli.registry.table import resolve
+            from gradcli.engine.registry.table import resolve
 
             return resolve("full_like")(grad, value)
         return value

@@ -9,8 +9,8 @@ from gradcli.commands.request_evaluation import Evaluation, evaluate
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
+    from gradcli.engine.system.process import AnyContext
     from gradcli.graphs import Graph, Trace
-    from gradcli.system.process import AnyContext
 
 Values = dict[Any, Any]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import gradcli.system.budget as budget
+import gradcli.engine.system.budget as budget
+from gradcli.columns.optimize.spaces import Compiled, Space
 from gradcli.commands import output
 from gradcli.commands.backward_passes import NO_GRAPH, cotangent_array, note_not_finite
 from gradcli.commands.command_errors import usage
@@ -15,13 +16,12 @@ from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import files_of, read_value, read_variable, set_up
 from gradcli.language.located_errors import LanguageError, error_at
-from gradcli.optimize.spaces import Compiled, Space
 
 if TYPE_CHECKING:
+    from gradcli.columns.streaming.passes import Runner
+    from gradcli.columns.streaming.running_sums import Column, Values, Work
     from gradcli.commands.declarations import Options
-    from gradcli.streaming.passes import Runner
-    from gradcli.streaming.running_sums import Column, Values, Work
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
     from gradcli.tables.parts import Parts
 
 _LARGE = 1 << 24  # bytes of files from which on it is asked whether memory has room
@@ -37,10 +37,10 @@ def runner(options: Options) -> Any:
     if workers is not None and address is not None:
         raise usage("--workers and --cluster exclude each other", hint="leave out one of them")
     if workers is None and address is None:
-        from gradcli.streaming.passes import Threads
+        from gradcli.columns.streaming.passes import Threads
 
         return Threads()
-    from gradcli.streaming.cluster import Cluster
+    from gradcli.columns.streaming.cluster import Cluster
 
     return Cluster(workers, address)
 
@@ -105,7 +105,7 @@ def large(
 ) -> Table | None:
     """The table of a pattern, with the columns that each variable names (None: all of them); None where it
     need not be read in passes."""
-    from gradcli.streaming.running_sums import Column
+    from gradcli.columns.streaming.running_sums import Column
     from gradcli.tables.column_reading import matching
     from gradcli.tables.columns import own, select
     from gradcli.tables.parts import Parts
@@ -174,7 +174,7 @@ class Passes:
         shared: Mapping[str, Any] | None = None,
     ) -> Work:
         """What there is to compute, seen to be possible. Raises LanguageError with the operator's place."""
-        from gradcli.streaming.running_sums import NoPasses, Work, expression
+        from gradcli.columns.streaming.running_sums import NoPasses, Work, expression
 
         request = self.request
         if not self.table.rows:
@@ -242,8 +242,8 @@ class Passes:
 
     def run(self, work: Work, runner: Runner) -> tuple[Values, int | None]:
         """All passes; what is wrong with the table is said with its place."""
+        from gradcli.columns.streaming.passes import passes
         from gradcli.language.option_values import table_error
-        from gradcli.streaming.passes import passes
         from gradcli.tables import TableError
 
         parts = self.table.parts.parts
@@ -307,7 +307,7 @@ def rows_of(work: Work, value: bool = True) -> dict[str, int]:
 
 
 def _columns(arrays: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    from gradcli.streaming.mapped_program import elements
+    from gradcli.columns.streaming.mapped_program import elements
 
     return [pair for name, array in arrays.items() for pair in elements(name, array).items()]
 
@@ -454,8 +454,8 @@ def jvp_by_rows(
     """What `gradcli jvp` does of a table that is read by rows."""
     import numpy as np
 
+    from gradcli.columns.streaming.mapped_program import direction
     from gradcli.commands import vector_option
-    from gradcli.streaming.mapped_program import direction
 
     made = Passes(ctx, request, table)
     wrt = made.wrt()
@@ -509,9 +509,9 @@ def _direction(made: Passes, name: str, value: str) -> Any:
     """The direction of a variable: a column of the same table, or an array."""
     import numpy as np
 
+    from gradcli.columns.streaming.running_sums import Column
+    from gradcli.engine.system import dtypes
     from gradcli.language.option_values import file_reference, table_error
-    from gradcli.streaming.running_sums import Column
-    from gradcli.system import dtypes
     from gradcli.tables import TableError
     from gradcli.tables.column_reading import split
     from gradcli.tables.columns import select
@@ -548,8 +548,8 @@ def check_by_rows(
     """`check`: the gradients by numbers against differences; columns are moved as a whole."""
     import numpy as np
 
-    from gradcli.streaming.running_sums import shift
-    from gradcli.system import dtypes
+    from gradcli.columns.streaming.running_sums import shift
+    from gradcli.engine.system import dtypes
     from gradcli.transforms.finite_differences import RTOL, Checked, costly_slopes
     from gradcli.transforms.verdicts import Verdict
 
@@ -615,7 +615,7 @@ class PassObjective(Compiled):
 
     def hessian_product(self, x: Any, v: Any) -> Any:
         """The Hessian times a vector."""
-        from gradcli.streaming.mapped_program import direction
+        from gradcli.columns.streaming.mapped_program import direction
 
         names = [*self.space.start]
         if self.along is None:
@@ -657,10 +657,10 @@ def run_by_rows(
     ctx: AnyContext, request: Request, table: Table, runner: Runner, max_steps: int | None
 ) -> None:
     """What `gradcli run` does of a table that is read by rows."""
+    from gradcli.columns.streaming.lazy_passes import NOT_CUT, LazyProgram
     from gradcli.commands.request_evaluation import require_grad
     from gradcli.language import Machine
     from gradcli.language.display import is_displayed, pretty
-    from gradcli.streaming.lazy_passes import NOT_CUT, LazyProgram
 
     made = Passes(ctx, request, table)
     program, variables = request.program, made.tensors

@@ -38,8 +38,8 @@ def load_files(ctx: click.Context, paths: Iterable[str]) -> dict[str, Any]:
 
     What can be called is known to every program from now on, until the context closes.
     """
+    from gradcli.engine.system.interrupts import as_python
     from gradcli.language import names
-    from gradcli.system.interrupts import as_python
 
     as_python()
     found: dict[str, Any] = {}

@@ -27,8 +27,8 @@ from gradcli.commands.request_evaluation import cannot_require_grad, files_of, r
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
-    from gradcli.streaming.row_job import RowJob, Tally
-    from gradcli.system.process import AnyContext
+    from gradcli.columns.streaming.row_job import RowJob, Tally
+    from gradcli.engine.system.process import AnyContext
     from gradcli.tables.columns import Selection
     from gradcli.tables.parts import Part
     from gradcli.tables.record_batches import Stream
@@ -159,10 +159,10 @@ class Asked:
     """What the command line asks for a row: `job` is what is computed, and written."""
 
     def __init__(self, request: Request, stream: Stream, options: Options) -> None:
+        from gradcli.columns.streaming.row_job import RowJob
         from gradcli.commands.uncertainty import take_from_cells
+        from gradcli.engine.registry.table import CONSTANTS
         from gradcli.language.scope_checks import free_names
-        from gradcli.registry.table import CONSTANTS
-        from gradcli.streaming.row_job import RowJob
 
         self.request, self.names = request, stream.names
         self.table_name = stream.name

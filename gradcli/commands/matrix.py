@@ -9,6 +9,7 @@ from gradcli.commands import output, request_evaluation
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import ARRAYS, BY_ROWS, VALUE, Option, Options, declare
+from gradcli.commands.plots import FORMATS
 from gradcli.commands.progress import Bar
 from gradcli.commands.request_evaluation import (
     ENGINE_ERRORS,
@@ -22,11 +23,10 @@ from gradcli.commands.vector_option import (
     nothing_to_differentiate_by,
     vector_texts,
 )
-from gradcli.plots import FORMATS
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
 SPARSE = Option("--sparse", "Print only elements that are not zero, each with its indices.")
 
@@ -127,8 +127,8 @@ def jvp(ctx: AnyContext, request: Request, options: Options) -> None:
     A variable without a vector stays where it is.
     """
     if (table := large_table(request, options.by_rows)) is not None:
+        from gradcli.columns.streaming.passes import Threads
         from gradcli.commands.large_columns import jvp_by_rows
-        from gradcli.streaming.passes import Threads
 
         jvp_by_rows(ctx, request, table, Threads(), options.vector, options.value)
         return
@@ -225,7 +225,7 @@ def _vectors(texts: Iterable[str], run: _Run) -> dict[str, Any]:
             raise no_variable(name, run.wanted)
         tensor = run.tensors[name]
         if text.strip() == "ones":
-            from gradcli.registry.table import resolve
+            from gradcli.engine.registry.table import resolve
 
             vector = resolve("ones_like")(tensor)
         else:

@@ -16,10 +16,10 @@ from gradcli.commands.uncertainty import named
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
-    from gradcli.optimize.minima import Minimum
-    from gradcli.optimize.spaces import Compiled, Space
-    from gradcli.plots.pictures import Contours, Curves
-    from gradcli.system.process import AnyContext
+    from gradcli.columns.optimize.minima import Minimum
+    from gradcli.columns.optimize.spaces import Compiled, Space
+    from gradcli.commands.plots.pictures import Contours, Curves
+    from gradcli.engine.system.process import AnyContext
 
 _METHODS = "trust-exact trust-krylov trust-ncg Newton-CG BFGS L-BFGS-B TNC CG SLSQP trust-constr"
 
@@ -55,9 +55,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     The gradients and Hessians are exact, not finite differences. The eigenvalues of the Hessian tell
     whether the point is a minimum, a saddle point or flat; the exit code is 1 if it is not a minimum.
     """
-    from gradcli.optimize.least_squares import limits
-    from gradcli.optimize.minima import minimize
-    from gradcli.optimize.spaces import Compiled
+    from gradcli.columns.optimize.least_squares import limits
+    from gradcli.columns.optimize.minima import minimize
+    from gradcli.columns.optimize.spaces import Compiled
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     table = large_table(request, rows_wanted(options))
@@ -100,7 +100,7 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
 def space_of(ctx: AnyContext, request: Request) -> Space:
     """The variables to move, from where the command line has them; the others stay."""
-    from gradcli.optimize.spaces import Space
+    from gradcli.columns.optimize.spaces import Space
 
     variables, integers = read_variables(ctx, request)
     for name in integers:
@@ -158,8 +158,8 @@ def _picture(label: str, space: Space, objective: Compiled, found: Minimum) -> C
     """The objective around the way to the minimum, and the way."""
     import numpy as np
 
-    from gradcli.plots.curves import limits
-    from gradcli.plots.pictures import GRID, Contours, Curves, Line
+    from gradcli.commands.plots.curves import limits
+    from gradcli.commands.plots.pictures import GRID, Contours, Curves, Line
 
     names = list(space.start)
     path = np.array([space.flat(), *[x for x, _, _ in found.path], found.x])

@@ -15,7 +15,7 @@ from gradcli.commands.options import chosen_form
 from gradcli.commands.terminal import width, wrapped
 
 if TYPE_CHECKING:
-    from gradcli.registry.table import Function
+    from gradcli.engine.registry.table import Function
 
 SAMPLES_TRIED = 5
 VARIABLES = "xyzuvw"
@@ -49,7 +49,7 @@ def command(ctx: click.Context, options: Options) -> None:
 
 def entries() -> dict[str, list[Function]]:
     """The functions by family, each once."""
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     found: dict[str, list[Function]] = {}
     for entry in sorted(table.entries(), key=lambda entry: entry.name):
@@ -94,8 +94,8 @@ def search(word: str) -> list[Function]:
     a part of a name or of a description. The best of these that finds anything."""
     from fnmatch import fnmatchcase
 
+    from gradcli.engine.registry.table import FUNCTIONS, knows
     from gradcli.language import foreign_names
-    from gradcli.registry.table import FUNCTIONS, knows
 
     word = word.lower().strip()
     every = [entry for family in entries().values() for entry in family]
@@ -176,7 +176,7 @@ def _with_variables(sample: str) -> tuple[str, dict[str, str]]:
 def _verb(expression: str, values: dict[str, str]) -> str | None:
     """What can be done with the sample: `grad`, `grad --seed ones`, `eval`, or nothing."""
     from gradcli import language
-    from gradcli.core.promotion import OPERATION_ERRORS
+    from gradcli.engine.core.promotion import OPERATION_ERRORS
 
     try:
         variables = {n: language.read_value(text).requires_grad_() for n, text in values.items()}
@@ -194,8 +194,8 @@ def _verb(expression: str, values: dict[str, str]) -> str | None:
 
 def show(name: str, style: output.Style) -> None:
     """Write what there is to know about a function."""
+    from gradcli.engine.registry.table import FUNCTIONS, resolve
     from gradcli.language.names import functional
-    from gradcli.registry.table import FUNCTIONS, resolve
 
     bare = name.removeprefix("torch.").removeprefix("Tensor.")
     if bare.startswith("F."):
@@ -223,8 +223,8 @@ def show(name: str, style: output.Style) -> None:
 
 
 def _unknown(name: str) -> Exception:
+    from gradcli.engine.registry.table import names
     from gradcli.language.located_errors import did_you_mean, suggest
-    from gradcli.registry.table import names
 
     bare = re.sub(r"^[^\W\d]\w?\.|\(.*", "", name)  # `x.sin`, `sin(x)`
     hint = (

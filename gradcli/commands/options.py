@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import gradcli.system.spread as spread
+import gradcli.engine.system.spread as spread
 from gradcli.commands import completers
 from gradcli.commands.command_errors import quoted, usage
 from gradcli.commands.declarations import Command
@@ -331,10 +331,10 @@ def _take_reading(request: Request, reading: Reading) -> None:
     """How the text was read, and the functions in it that nobody knows."""
     request.reading = reading
     if functions := [name for name in reading.functions if name not in request.loaded]:
+        from gradcli.formulas.algebra.unknown_functions import unknowns
         from gradcli.language import names
         from gradcli.language.parser import parses
         from gradcli.language.translations import operator_hint
-        from gradcli.symbolic.unknown_functions import unknowns
 
         word = reading.source.partition("(")[0].strip()
         if word in functions and (hint := operator_hint(reading.source, parses)):

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-import gradcli.system.budget as budget
+import gradcli.engine.system.budget as budget
 from gradcli.commands.terminal import colour_wanted, echo, is_terminal, painted, width
-from gradcli.system.interrupts import begin, held, unfinished
-from gradcli.system.visible import visible
+from gradcli.engine.system.interrupts import begin, held, unfinished
+from gradcli.engine.system.visible import visible
 
 SUMMARY_THRESHOLD = 1000  # elements; a larger array is summarised on a terminal
 _BLOCK = 4096  # lines of a drawing that are written at a time

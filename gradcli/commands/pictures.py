@@ -11,7 +11,7 @@ from gradcli.commands.command_errors import usage
 from gradcli.commands.terminal import speaks_unicode, width
 
 if TYPE_CHECKING:
-    from gradcli.plots.pictures import Contours, Curves
+    from gradcli.commands.plots.pictures import Contours, Curves
 
 PLOT = "--plot [FILE]"
 PLOTTED = "on the terminal, or into FILE.svg, .png, .pdf."
@@ -44,13 +44,13 @@ class Canvas:
     def draw(self, picture: Curves | Contours) -> None:
         """Draw it."""
         if self.path is not None and self.form is not None:
-            from gradcli.plots import figures
+            from gradcli.commands.plots import figures
 
             inches = ((self.wide or 72) / 10, (self.high or 45) / 10)
             found = getattr(figures, picture.kind)(picture, self.form, self.theme, inches)
             output.write_file(self.path, found)
             return
-        from gradcli.plots import braille
+        from gradcli.commands.plots import braille
 
         wide = self.wide or min(width(sys.stdout), 120)
         size = wide, self.high or max(wide // 4, 12)

@@ -20,9 +20,9 @@ from gradcli.commands.pictures import Canvas
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
+    from gradcli.commands.plots.pictures import Line
     from gradcli.commands.request import Request
-    from gradcli.plots.pictures import Line
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
     Interval = tuple[float, float]
 
@@ -175,7 +175,7 @@ class Plot:
         """The functions to draw, with their names: several where the value is a tuple or a short vector."""
         import numpy as np
 
-        from gradcli.core.tensor import wrap
+        from gradcli.engine.core.tensor import wrap
         from gradcli.language import parse
         from gradcli.language.rewritten_sources import last_items
         from gradcli.transforms.verdicts import function_of
@@ -208,8 +208,8 @@ class Plot:
     def _curves(self) -> None:
         import numpy as np
 
-        from gradcli.plots import curves
-        from gradcli.plots.pictures import Curves, Line
+        from gradcli.commands.plots import curves
+        from gradcli.commands.plots.pictures import Curves, Line
 
         name, (low, high) = next(iter(self.runs.items()))
         order = 0 if self.data is not None and self.options.order == 1 else self.options.order
@@ -248,7 +248,7 @@ class Plot:
         """The line through the point of --at with the slope that the function has there."""
         import numpy as np
 
-        from gradcli.plots.pictures import Line
+        from gradcli.commands.plots.pictures import Line
 
         at = self._point([name])[0]
         value, slope = (float(column[0]) for column in columns(np.array([at]))[:2])
@@ -284,7 +284,7 @@ class Plot:
     def _contours(self) -> None:
         import numpy as np
 
-        from gradcli.plots.pictures import GRID, Contours
+        from gradcli.commands.plots.pictures import GRID, Contours
 
         (first, x), (second, y) = self.runs.items()
         functions = self._functions()
@@ -320,7 +320,7 @@ class Plot:
         """The value and both derivatives at all points of a grid, row by row."""
         import numpy as np
 
-        from gradcli.streaming.mapped_program import Rows
+        from gradcli.columns.streaming.mapped_program import Rows
 
         x, y = (part.ravel() for part in np.meshgrid(across, up))
         with np.errstate(all="ignore"):

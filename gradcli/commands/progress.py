@@ -50,7 +50,7 @@ class Bar:
         from rich import progress
         from rich.console import Console
 
-        from gradcli.system import interrupts
+        from gradcli.engine.system import interrupts
 
         columns: list[Any] = [progress.SpinnerColumn(), progress.TimeElapsedColumn()]
         if self.total:
@@ -70,7 +70,7 @@ class Bar:
         self.timer.cancel()
         self.timer.join()
         if self.bar is not None:
-            from gradcli.system import interrupts
+            from gradcli.engine.system import interrupts
 
             self.bar.stop()
             interrupts.drawing = ""

@@ -25,8 +25,8 @@ from gradcli.commands.declarations import (
 from gradcli.commands.output import Style
 from gradcli.commands.request import read_text
 from gradcli.commands.terminal import is_terminal
+from gradcli.engine.system.visible import visible
 from gradcli.language.located_errors import LanguageError
-from gradcli.system.visible import visible
 from gradcli.version import __version__
 
 HELP_NAMES = {"-h", "--help", "--help-all"}
@@ -67,7 +67,7 @@ class Console:
     def command(self, verb: str, text: str, options: str, names: Mapping[str, Any]) -> None:
         """`gradcli VERB EXPR OPTIONS`, with the session's names; its tensors keep their gradients."""
         from gradcli.commands.click_commands import run_in_session
-        from gradcli.system.dtypes import get_default_dtype
+        from gradcli.engine.system.dtypes import get_default_dtype
 
         words = [text]
         try:
@@ -143,7 +143,7 @@ def command(ctx: click.Context, options: Options) -> None:
     from gradcli.commands import line_editor
     from gradcli.commands.request_evaluation import prepare
     from gradcli.commands.session import Leave, Session
-    from gradcli.system.interrupts import as_python
+    from gradcli.engine.system.interrupts import as_python
 
     prepare(ctx, options.dtype, options.manual_seed)
     loaded: dict[str, Any] = {}

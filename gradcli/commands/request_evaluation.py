@@ -12,9 +12,9 @@ from gradcli.language.located_errors import error_at
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
+    from gradcli.engine.system.process import AnyContext
     from gradcli.language import Machine
     from gradcli.language.located_errors import LanguageError
-    from gradcli.system.process import AnyContext
     from gradcli.tables import Reader
 
 NO_GRAD_DTYPES = "Only Tensors of floating point and complex dtype can require gradients"
@@ -121,7 +121,7 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
 
     sys.set_int_max_str_digits(LONGEST_INTEGER)
 
-    from gradcli.system import dtypes
+    from gradcli.engine.system import dtypes
 
     # inf and nan are results like others, as in PyTorch; what is worth a warning is one line of ours.
     ctx.with_resource(np.errstate(all="ignore"))
@@ -133,7 +133,7 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     ctx.call_on_close(lambda: dtypes.set_default_dtype(before))
     dtypes.set_default_dtype(getattr(dtypes, dtype))
     if manual_seed is not None:
-        from gradcli.registry.table import resolve
+        from gradcli.engine.registry.table import resolve
 
         try:
             resolve("manual_seed")(manual_seed)

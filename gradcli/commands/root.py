@@ -14,8 +14,8 @@ from gradcli.commands.request import Request
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
-    from gradcli.plots.pictures import Curves
-    from gradcli.system.process import AnyContext
+    from gradcli.commands.plots.pictures import Curves
+    from gradcli.engine.system.process import AnyContext
 
 
 @declare(
@@ -37,8 +37,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     numbers, separated by `;`. An equation of vectors counts once for each element. --let "f=[…]" gives an
     expression a name.
     """
-    from gradcli.optimize.roots import all_roots, root
-    from gradcli.optimize.spaces import Compiled
+    from gradcli.columns.optimize.roots import all_roots, root
+    from gradcli.columns.optimize.spaces import Compiled
 
     canvas = None if options.plot is None else Canvas(options.plot, request.style, "--plot")
     interval = _interval(request) if options.all else None
@@ -99,8 +99,8 @@ def _interval(request: Request) -> tuple[float, float]:
 def _picture(space: Any, system: Any, roots: list[Any], interval: Any) -> Curves:
     import numpy as np
 
-    from gradcli.plots.curves import limits, sample
-    from gradcli.plots.pictures import Curves, Line
+    from gradcli.commands.plots.curves import limits, sample
+    from gradcli.commands.plots.pictures import Curves, Line
 
     places = np.array([x[0] for x in roots])
     low, high = interval or (places.min() - 1, places.max() + 1)

@@ -21,7 +21,7 @@ from gradcli.commands.request_evaluation import machine
 from gradcli.language.display import is_displayed, pretty
 
 if TYPE_CHECKING:
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
 
 @declare(

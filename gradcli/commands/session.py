@@ -324,7 +324,7 @@ class Session:
         The text alone, where these lines do not give again what the session has: they were random, or
         what they read has changed. A name in --wrt is a variable itself.
         """
-        from gradcli.core import random
+        from gradcli.engine.core import random
         from gradcli.language import definitions, parse, run
 
         given, names = text, self.machine.names

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-import gradcli.system.process as process
+import gradcli.engine.system.process as process
 from gradcli.commands import COMPLETION_VARIABLE
 from gradcli.commands.command_errors import show
 from gradcli.commands.declarations import Command

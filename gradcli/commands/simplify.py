@@ -12,7 +12,7 @@ from gradcli.commands.request import Request
 from gradcli.language.located_errors import error_at
 
 if TYPE_CHECKING:
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
 
 @declare(
@@ -31,8 +31,8 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
 
     The value of a variable may be an expression of other variables: --let "x=r*cos(t)".
     """
-    from gradcli.symbolic.composed_derivatives import simplification
-    from gradcli.symbolic.lifting import NoExpression
+    from gradcli.formulas.ask.composed_derivatives import simplification
+    from gradcli.formulas.lift.lifting import NoExpression
 
     if request.style.form == "json":
         options.format = "json"

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.commands.verbs import Call, Names, Values, verb
-from gradcli.core.tensor import wrap
+from gradcli.engine.core.tensor import wrap
+from gradcli.engine.system import dtypes
 from gradcli.language import as_tensor, parse
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.scope_checks import free_names
-from gradcli.system import dtypes
 
 __tracebackhide__ = True
 
@@ -65,8 +65,8 @@ def fit(
     standard uncertainty of the response, or a dict of those of columns. fix: parameters that stay.
     bounds: (low, high) by name. robust: "soft_l1", "huber" or "arctan". Raises LanguageError.
     """
-    from gradcli.optimize.equation_rows import EquationRows
-    from gradcli.optimize.fits import fit_rows
+    from gradcli.columns.optimize.equation_rows import EquationRows
+    from gradcli.columns.optimize.fits import fit_rows
 
     program = parse(source)
     free = free_names(program)
@@ -110,7 +110,7 @@ class Found:
 
 def _space(source: str, values: Any, variables: Mapping[str, Any], wrt: Names) -> tuple[Any, Any]:
     """(the program, the variables to move, as a space) in double precision."""
-    from gradcli.optimize.spaces import Space
+    from gradcli.columns.optimize.spaces import Space
 
     call = Call(source, values, variables, wrt)
     call.leaves()
@@ -140,8 +140,8 @@ def minimize(
     value, kind ("minimum", "saddle point", …), eigenvalues (of the Hessian along what is free), method,
     iterations, evaluations, converged. Raises LanguageError.
     """
-    from gradcli.optimize import least_squares, minima
-    from gradcli.optimize.spaces import Compiled
+    from gradcli.columns.optimize import least_squares, minima
+    from gradcli.columns.optimize.spaces import Compiled
 
     with _double():
         program, space = _space(source, values, variables, wrt)
@@ -167,8 +167,8 @@ def root(source: str, values: Values = None, /, *, wrt: Names = None, **variable
 
     The result has point, residual (the largest difference of two sides) and converged. Raises LanguageError.
     """
-    from gradcli.optimize import roots
-    from gradcli.optimize.spaces import Compiled
+    from gradcli.columns.optimize import roots
+    from gradcli.columns.optimize.spaces import Compiled
 
     with _double():
         program, space = _space(source, values, variables, wrt)

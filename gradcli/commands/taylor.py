@@ -13,7 +13,7 @@ from gradcli.commands.request import Request
 from gradcli.language.located_errors import error_at
 
 if TYPE_CHECKING:
-    from gradcli.system.process import AnyContext
+    from gradcli.engine.system.process import AnyContext
 
 
 @declare(
@@ -35,9 +35,9 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     EXPR is a number. Variables without values stay letters. Coefficients are exact: --x pi/4 stays a
     fraction of pi. The polynomial is compared with EXPR near the point before it is printed.
     """
-    from gradcli.symbolic.lifting import NoExpression
-    from gradcli.symbolic.printed_text import printed
-    from gradcli.symbolic.taylor_series import taylor
+    from gradcli.formulas.ask.taylor_series import taylor
+    from gradcli.formulas.lift.lifting import NoExpression
+    from gradcli.formulas.print.printed_text import printed
 
     if request.reading and request.reading.functions:
         raise usage(f"{request.reading.functions[0]} is not known, and has no Taylor polynomial")

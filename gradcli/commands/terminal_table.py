@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 
 from gradcli.commands.array_text import aligned, coloured
 from gradcli.commands.terminal import painted
-from gradcli.system import spread
-from gradcli.system.visible import visible_line
+from gradcli.engine.system import spread
+from gradcli.engine.system.visible import visible_line
 from gradcli.tables.writing import Column, Sink
 
 EDGE = 20  # rows at either end of a long table

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.backward_passes import NO_GRAPH
 from gradcli.commands.command_errors import usage
-from gradcli.graphs.torch_tensors import is_torch_tensor, node_of
+from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
     from gradcli.graphs.inspection import Graph
-    from gradcli.graphs.torch_anomaly import Found
-    from gradcli.graphs.torch_watch import Watch
+    from gradcli.graphs.of_torch.torch_anomaly import Found
+    from gradcli.graphs.of_torch.torch_watch import Watch
 
 
 class Ran:
@@ -147,7 +147,7 @@ def run_torch(target: str, arguments: list[str], **watched: Any) -> tuple[Ran, s
             kind="missing",
             hint="install gradcli where the program's PyTorch is: pip install gradcli",
         ) from error
-    from gradcli.graphs.torch_watch import Watch
+    from gradcli.graphs.of_torch.torch_watch import Watch
 
     watch = Watch(program=True, **watched)
     module = ModuleType("__main__")

@@ -193,7 +193,7 @@ class Uncertainties:
             raise evaluation.error_for(
                 TypeError("the uncertainty of a complex number is not a number")
             )
-        from gradcli.streaming.uncertainty_law import impossible, squares, too_strong, total
+        from gradcli.columns.streaming.uncertainty_law import impossible, squares, too_strong, total
 
         errors, covariances = {}, {}
         shapes = {name: tuple(t.shape) for name, t in evaluation.variables.items()}
@@ -268,7 +268,7 @@ def fitted(array: Any, shape: tuple[int, ...], option: str, signed: bool = False
     """An uncertainty, or if `signed` a covariance, for a variable of that shape; usage error else."""
     import numpy as np
 
-    from gradcli.streaming.uncertainty_law import flaws
+    from gradcli.columns.streaming.uncertainty_law import flaws
 
     for where, words in flaws(array, signed):
         if where.any():

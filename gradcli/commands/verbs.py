@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.language import as_tensor, parse, run
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 from gradcli.language.option_values import in_python
 
 if TYPE_CHECKING:
+    from gradcli.formulas.ask.composed_derivatives import Asked
+    from gradcli.formulas.derive.differentiate import Derivatives
+    from gradcli.formulas.print.printed_text import Formula, Printed
     from gradcli.graphs import Graph
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import Reading
-    from gradcli.symbolic.composed_derivatives import Asked
-    from gradcli.symbolic.differentiate import Derivatives
-    from gradcli.symbolic.printed_text import Formula, Printed
     from gradcli.transforms.tolerances import Comparison
     from gradcli.transforms.verdicts import Verdict
 
@@ -256,7 +256,7 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     """
     if args and isinstance(args[0], str):
         return _derivative(*args, **kwargs)
-    from gradcli.registry.table import resolve
+    from gradcli.engine.registry.table import resolve
 
     return resolve("diff")(*args, **kwargs)
 
@@ -297,8 +297,8 @@ def _derivative(
     verify: bool = True,
     **variables: Any,
 ) -> Any:
+    from gradcli.formulas.ask.composed_derivatives import Asked
     from gradcli.language.rewritten_sources import check_no_equation
-    from gradcli.symbolic.composed_derivatives import Asked
 
     call, reading = _read(source, values, variables, wrt, of, along)
     check_no_equation(call.program)
@@ -320,8 +320,8 @@ def _read(
     along: str | None = None,
 ) -> tuple[Call, Reading]:
     """The call of a program in which texts are put in for variables, and how it was read."""
+    from gradcli.formulas.algebra.unknown_functions import unknowns
     from gradcli.language.rewritten_sources import read
-    from gradcli.symbolic.unknown_functions import unknowns
 
     given = {**(values or {}), **variables}
     texts = {n: v for n, v in given.items() if isinstance(v, str)}
@@ -343,12 +343,12 @@ def _formula(
     asked: Asked | None = None,
 ) -> tuple[Derivatives, Printed]:
     """What is asked for, and as text, proved if `verify`; asked: None for the value."""
-    from gradcli.symbolic.assumptions import read
-    from gradcli.symbolic.composed_derivatives import simplification
-    from gradcli.symbolic.lifting import NoExpression
-    from gradcli.symbolic.proof import Unproved, proved
-    from gradcli.symbolic.shape_inference import made_up
-    from gradcli.system import dtypes
+    from gradcli.engine.system import dtypes
+    from gradcli.formulas.ask.composed_derivatives import simplification
+    from gradcli.formulas.ask.proof import Unproved, proved
+    from gradcli.formulas.derive.assumptions import read
+    from gradcli.formulas.derive.shape_inference import made_up
+    from gradcli.formulas.lift.lifting import NoExpression
 
     if form not in ("text", "latex", "python", "numpy", "torch"):
         raise ValueError(
@@ -379,7 +379,7 @@ def _formula(
 
 def _shown(found: Derivatives, made: Printed, name: str) -> Formula:
     """The text of one derivative, behind what it shares with the others; as LaTeX in a notebook."""
-    from gradcli.symbolic.printed_text import Formula, printed
+    from gradcli.formulas.print.printed_text import Formula, printed
 
     def latex() -> list[str]:
         same = printed(found, "latex")
@@ -419,9 +419,9 @@ def taylor(
     The variables that are given are the point, exact if as text: x="pi/4". order: its degree. form: "text"
     or "latex". Raises LanguageError.
     """
-    from gradcli.symbolic.lifting import NoExpression
-    from gradcli.symbolic.printed_text import Formula
-    from gradcli.symbolic.taylor_series import taylor
+    from gradcli.formulas.ask.taylor_series import taylor
+    from gradcli.formulas.lift.lifting import NoExpression
+    from gradcli.formulas.print.printed_text import Formula
 
     texts = {n: str(v) for n, v in {**(values or {}), **variables}.items()}
     call = Call(source, None, {})
@@ -556,7 +556,7 @@ def check(
     says more, and takes functions. Raises LanguageError.
     """
     from gradcli.commands.check_points import double
-    from gradcli.system import dtypes
+    from gradcli.engine.system import dtypes
     from gradcli.transforms.tolerances import NotFinite
     from gradcli.transforms.verdicts import verdicts
 
@@ -589,7 +589,7 @@ def _compared(
     atol: float | None,
 ) -> Comparison:
     """The derivative by the one wanted variable against a formula."""
-    from gradcli.symbolic.formula_check import compare_formula
+    from gradcli.formulas.ask.formula_check import compare_formula
     from gradcli.transforms.tolerances import RTOL
 
     if len(call.wanted) != 1:

@@ -16,10 +16,10 @@ from typing import Any
 from gradcli.graphs import value_text
 from gradcli.graphs.gradient_norms import JUMP
 from gradcli.graphs.labels import plural
+from gradcli.graphs.of_torch.torch_facts import SECOND_TIME, Facts
 from gradcli.graphs.probes import Place
 from gradcli.graphs.remedies import change_remedy
 from gradcli.graphs.styles import ASCII, UNICODE, Line, fold
-from gradcli.graphs.torch_facts import SECOND_TIME, Facts
 from gradcli.graphs.traversal import class_name, walk
 
 MOST_NAMES = 4

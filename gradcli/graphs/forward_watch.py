@@ -25,7 +25,7 @@ def watching(*models: Any) -> AbstractContextManager[Any]:
     which `inspect(loss)` then knows. Raises ImportError for them where PyTorch is not installed.
     """
     if models:
-        from gradcli.graphs.torch_watch import Watch
+        from gradcli.graphs.of_torch.torch_watch import Watch
 
         return Watch(*models)
     return _watching()
@@ -33,7 +33,7 @@ def watching(*models: Any) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _watching() -> Iterator[Watched]:
-    from gradcli.core import modes
+    from gradcli.engine.core import modes
 
     kept = Watched()
     former = modes.current().intercept

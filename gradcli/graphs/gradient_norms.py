@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from gradcli.engine.system.visible import columns, fitting
 from gradcli.graphs import value_text
 from gradcli.graphs.remedies import change_remedy
 from gradcli.graphs.styles import (
@@ -21,7 +22,6 @@ from gradcli.graphs.styles import (
     stripped,
 )
 from gradcli.graphs.traversal import Describer, class_name
-from gradcli.system.visible import columns, fitting
 
 JUMP = 1e3  # a change of the norm by more than this, within a node or a module, is marked
 BAR = 20

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from gradcli.graphs import saved_fields, value_text, vjp_text
 from gradcli.graphs.labels import plural, shorten, title_of
-from gradcli.graphs.module_view import Modules
+from gradcli.graphs.of_torch.module_view import Modules
 from gradcli.graphs.pictures import Options, detail_lines, saved_lines
 from gradcli.graphs.styles import ACCENTS, accent
 from gradcli.graphs.traversal import Describer, Edge, Record, Totals, Walk

@@ -19,7 +19,7 @@ from gradcli.graphs.traversal import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gradcli.graphs.module_view import Modules
+    from gradcli.graphs.of_torch.module_view import Modules
     from gradcli.graphs.pictures import Picture
     from gradcli.graphs.tree_format import Tree
 
@@ -37,7 +37,7 @@ class Graph:
         probe: Probe = OWN,
         calls: Any = None,
     ) -> None:
-        """calls: the modules' calls that made the nodes (`gradcli.graphs.module_calls.Calls`)."""
+        """calls: the modules' calls that made the nodes (`gradcli.graphs.of_torch.module_calls.Calls`)."""
         self.probe, self.calls = probe, calls
         self.tensors, self.source = tensors, source
         self.names = {id(tensor): name for name, tensor in (names or {}).items()}
@@ -52,7 +52,9 @@ class Graph:
         # What was written in place has another node since, and another value.
         self._watched = {n: t for n, t in (values or {}).items() if t.grad_fn is n}
         self._operands = values
-        self.facts: Any = None  # gradcli.graphs.torch_facts.Facts of the program that made it
+        self.facts: Any = (
+            None  # gradcli.graphs.of_torch.torch_facts.Facts of the program that made it
+        )
         self.error: str | None = None  # what ended that program
         self.recorder: Any = None
         self._records: list[Record] | None = None
@@ -105,7 +107,7 @@ class Graph:
     def modules(self) -> Modules | None:
         """The modules of PyTorch's that made the nodes, where the forward pass was watched."""
         if self._modules is None and self.calls is not None:
-            from gradcli.graphs.module_view import Modules
+            from gradcli.graphs.of_torch.module_view import Modules
 
             self._modules = Modules(self.calls, self.describer)
         return self._modules
@@ -187,7 +189,7 @@ class Graph:
         )
         found = view_to_json(view, describer, self.values_of(describer) if values else None)
         if self.modules is not None:
-            from gradcli.graphs import outline
+            from gradcli.graphs.of_torch import outline
 
             found["modules"] = outline.to_json(self.modules, grads=self.describer.grads is not None)
         return found
@@ -297,7 +299,7 @@ def torch_graph(
     calls: Any = None,
 ) -> Graph:
     """The graph of tensors of PyTorch's; for the arguments see `torch_parts`."""
-    from gradcli.graphs.torch_graph import torch_parts
+    from gradcli.graphs.of_torch.torch_graph import torch_parts
 
     probe, known, calls = torch_parts(tensors, names, model, calls)
     return Graph(tensors, names=known, probe=probe, calls=calls)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from gradcli.engine.system.garbage import uncollected
 from gradcli.graphs import saved_fields, value_text
 from gradcli.graphs.traversal import Describer, Record
 from gradcli.graphs.view import View
-from gradcli.system.garbage import uncollected
 
 
 @uncollected()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from gradcli.engine.system.visible import columns, fitting
 from gradcli.graphs.traversal import Record
-from gradcli.system.visible import columns, fitting
 
 SOURCE_WIDTH = 32
 

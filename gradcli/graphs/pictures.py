@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradcli.engine.system.visible import columns
 from gradcli.graphs import layered_layout, value_text
 from gradcli.graphs.labels import shorten, title_of
 from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
 from gradcli.graphs.styles import accent
 from gradcli.graphs.traversal import Describer, Record
 from gradcli.graphs.view import Fold, Selection, View, fold_text
-from gradcli.system.visible import columns
 
 WIDEST_LINE = 44  # characters; longer texts are shortened, longer arrays told in numbers
 WIDEST_NAME = 24
@@ -107,7 +107,7 @@ class Picture:
         options: Options,
         groups: Any = None,
     ) -> None:
-        """groups: the modules, for `--by module` (`gradcli.graphs.module_view.Modules`)."""
+        """groups: the modules, for `--by module` (`gradcli.graphs.of_torch.module_view.Modules`)."""
         self.describer, self.forward, self.options = describer, forward, options
         self.modules = groups
         labels = describer.labels() if options.only is not None else None

@@ -106,7 +106,7 @@ class Probe:
         """The node that a tensor's gradient goes to: its grad_fn, or a leaf's AccumulateGrad."""
         if tensor.grad_fn is not None or not tensor.requires_grad:
             return tensor.grad_fn
-        from gradcli.core.gradient_edges import get_gradient_edge
+        from gradcli.engine.core.gradient_edges import get_gradient_edge
 
         return get_gradient_edge(tensor).node
 
@@ -152,7 +152,7 @@ class Probe:
 
     def order(self, skeleton: Any) -> list[Any]:
         """The nodes in the order in which the engine runs them."""
-        from gradcli.core.execution_order import exact_order
+        from gradcli.engine.core.execution_order import exact_order
 
         return list(exact_order([skeleton.nodes[i] for i in skeleton.roots]))
 
@@ -161,8 +161,8 @@ class Probe:
 
         Hooks run as in any backward pass. What would be added to a leaf's `.grad` is not added.
         """
-        from gradcli.core import backward_pass
-        from gradcli.core.observers import observing
+        from gradcli.engine.core import backward_pass
+        from gradcli.engine.core.observers import observing
         from gradcli.graphs.backward_steps import StepListener
 
         leaves = [node.variable for node in skeleton.nodes if hasattr(node, "variable")]

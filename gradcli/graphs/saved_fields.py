@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.node import FREED
-from gradcli.core.tensor import Tensor
+from gradcli.engine.core.node import FREED
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.system import dtypes
 from gradcli.graphs import value_text
-from gradcli.graphs.torch_tensors import dense_parts
-from gradcli.system import dtypes
+from gradcli.graphs.of_torch.torch_tensors import dense_parts
 
 MOST_IN_JSON = 64  # elements of a tensor of PyTorch's that are written out
 

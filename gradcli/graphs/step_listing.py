@@ -21,7 +21,7 @@ def tracing(source: str | None = None, *, check: bool = False) -> Iterator[Trace
 
     check: also keep what did it where a gradient first becomes NaN or infinite (`find_anomaly`).
     """
-    from gradcli.core.observers import observing
+    from gradcli.engine.core.observers import observing
 
     trace = Trace(StepListener(check=check), source)
     with observing(trace.recorder):

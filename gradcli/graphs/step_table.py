@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gradcli.core.node import FREED
+from gradcli.engine.core.node import FREED
 from gradcli.graphs import saved_fields, value_text, vjp_text
 from gradcli.graphs.backward_steps import Note, Pass, Step
 from gradcli.graphs.labels import shorten

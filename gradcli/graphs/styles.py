@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gradcli.system.visible import columns, fitting
+from gradcli.engine.system.visible import columns, fitting
 
 Piece = tuple[str, str]  # (text, role)
 Line = list[Piece]

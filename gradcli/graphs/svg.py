@@ -10,10 +10,10 @@ import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gradcli.engine.system.visible import columns, visible_line
 from gradcli.graphs import layered_layout
 from gradcli.graphs.pictures import LINE_HEIGHT, MARGIN, PAD, Card, Picture
 from gradcli.graphs.styles import ACCENTS, DARK, LIGHT
-from gradcli.system.visible import columns, visible_line
 
 SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"

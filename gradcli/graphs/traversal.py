@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradcli.engine.system.garbage import uncollected
 from gradcli.graphs import saved_fields as saved_values
 from gradcli.graphs.probes import OWN, Constant, Output, Place, Probe
-from gradcli.system.garbage import uncollected
 
 LEAF = "AccumulateGrad"
 # A piece of a very long expression is shown by its two ends; its span says the rest.

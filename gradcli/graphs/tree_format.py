@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gradcli.engine.system.garbage import uncollected
 from gradcli.graphs.styles import ASCII, UNICODE, Line, segments
 from gradcli.graphs.traversal import Describer
 from gradcli.graphs.tree_lines import Drawing, Options
-from gradcli.system.garbage import uncollected
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -22,7 +22,7 @@ class Tree:
     describer: Describer
     forward: Mapping[int, Any]
     options: Options = field(default_factory=Options)
-    modules: Any = None  # gradcli.graphs.module_view.Modules
+    modules: Any = None  # gradcli.graphs.of_torch.module_view.Modules
 
     def __str__(self) -> str:
         return self.plain()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from gradcli.engine.system.visible import columns, fitting
 from gradcli.graphs import value_text
 from gradcli.graphs.labels import plural, shorten, title_of
 from gradcli.graphs.saved_fields import Entry, Freed, SavedTensor
@@ -13,7 +14,6 @@ from gradcli.graphs.styles import UNICODE, Line, Signs, crop, length
 from gradcli.graphs.traversal import Describer, Record, Totals, class_name, totals
 from gradcli.graphs.tree_items import Kind, TreeItem, rows
 from gradcli.graphs.view import Fold, Selection, View, fold_text
-from gradcli.system.visible import columns, fitting
 
 Item = TypeVar("Item")
 
@@ -143,8 +143,8 @@ class Drawing:
 
     def outline(self) -> list[Line]:
         """Return the lines of `--by module`."""
-        from gradcli.graphs.module_view import names_of
-        from gradcli.graphs.outline import outline
+        from gradcli.graphs.of_torch.module_view import names_of
+        from gradcli.graphs.of_torch.outline import outline
 
         options = self.options
         if options.only is not None and options.only not in self.modules.parts:

@@ -18,7 +18,7 @@ def as_array(value: Any) -> Any:
     """Return the numpy array behind a tensor, an array or a number; of a batch, all its entries."""
     array = getattr(value, "array", None)
     if array is not None:
-        from gradcli.core.batched_arrays import numbers
+        from gradcli.engine.core.batched_arrays import numbers
 
         return numbers(array)
     if isinstance(value, Stats):
@@ -56,7 +56,7 @@ def dtype_name(dtype: Any) -> str | None:
 
 def default_dtype() -> str:
     """Return the name of the dtype that goes without saying."""
-    from gradcli.system.dtypes import get_default_dtype
+    from gradcli.engine.system.dtypes import get_default_dtype
 
     return str(get_default_dtype().name)
 

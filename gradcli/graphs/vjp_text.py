@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from gradcli.core.primitive import Primitive
+from gradcli.engine.core.primitive import Primitive
 
 
 def rules_of(primitive: Primitive) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import gradcli.system.budget as budget
+import gradcli.engine.system.budget as budget
 from gradcli.language import names as known
 from gradcli.language import operations as ops
 from gradcli.language import tree_kinds

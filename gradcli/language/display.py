@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import gradcli.system.budget as budget
+import gradcli.engine.system.budget as budget
 from gradcli.language.located_errors import LanguageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _indented(value: Any, indent: int) -> str:
 
 
 def _shown(value: Any) -> str:
-    from gradcli.core.node import Node
+    from gradcli.engine.core.node import Node
 
     text = repr(value)
     return (

@@ -54,7 +54,7 @@ _ATOM = r"[\w.]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?"
 
 def is_function(name: str) -> bool:
     """Whether a name is a function's, here or elsewhere."""
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     if name in FUNCTIONS:
         return True

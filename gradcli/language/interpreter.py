@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from gradcli.engine.system.visible import visible
 from gradcli.language import names as known
 from gradcli.language import operations as ops
 from gradcli.language import tree_kinds
@@ -24,7 +25,6 @@ from gradcli.language.tree_kinds import (
     LOAD_LOCAL,
     STORE,
 )
-from gradcli.system.visible import visible
 
 if TYPE_CHECKING:
     from gradcli.language.lowering import FunctionSpec
@@ -68,8 +68,8 @@ class Machine:
         write: Callable[[str], Any] | None = None,
         max_steps: int | None = None,
     ) -> None:
-        from gradcli.core.node import Port
-        from gradcli.core.tensor import LAZY, Tensor
+        from gradcli.engine.core.node import Port
+        from gradcli.engine.core.tensor import LAZY, Tensor
 
         self.names: dict[str, Any] = dict(variables or {})
         self.value: Any = None
@@ -85,7 +85,7 @@ class Machine:
         for name, value in self.names.items():
             if isinstance(value, Tensor):
                 if not loaded:
-                    from gradcli.registry import table
+                    from gradcli.engine.registry import table
 
                     table.base()  # operators of tensors are primitives of the table
                     loaded = True
@@ -518,7 +518,7 @@ def run(
     number of loop turns and calls together. The grad mode is restored afterwards, so
     `set_grad_enabled(False)` in a program affects that program only.
     """
-    from gradcli.core import modes
+    from gradcli.engine.core import modes
 
     machine = Machine(variables, write=write, max_steps=max_steps)
     enabled = modes.is_grad_enabled()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from gradcli.system.visible import columns
+from gradcli.engine.system.visible import columns
 
 Span = tuple[int, int]
 

@@ -487,7 +487,7 @@ class _Reader:
         """`x.name` or `x.name(…)`; a function of that name that is no method is called on x."""
         if self.next.text != "(":
             return f"{text}.{name}"
-        from gradcli.registry import table
+        from gradcli.engine.registry import table
 
         arguments = [value.text for value in self.arguments()]
         known = name in names.TENSOR_ATTRIBUTES or name in table.methods()

@@ -13,8 +13,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-import gradcli.system.budget as budget
-from gradcli.registry import torch_namespaces
+import gradcli.engine.system.budget as budget
+from gradcli.engine.registry import torch_namespaces
 
 
 def words(*lines: str) -> frozenset[str]:
@@ -285,21 +285,21 @@ _MODES = (
     *("is_inference_mode_enabled",),
 )
 _HOMES: dict[str, str] = {
-    **dict.fromkeys(_MODES, "gradcli.core.modes"),
+    **dict.fromkeys(_MODES, "gradcli.engine.core.modes"),
     **{
-        f"autograd.{name}": "gradcli.core.modes"
+        f"autograd.{name}": "gradcli.engine.core.modes"
         for name in (*_MODES, "detect_anomaly", "set_detect_anomaly")
     },
-    **dict.fromkeys(("get_default_dtype", "set_default_dtype"), "gradcli.system.dtypes"),
-    **{f"autograd.{name}": "gradcli.core.backward_pass" for name in ("grad", "backward")},
-    **dict.fromkeys(("finfo", "iinfo"), "gradcli.system.number_limits"),
+    **dict.fromkeys(("get_default_dtype", "set_default_dtype"), "gradcli.engine.system.dtypes"),
+    **{f"autograd.{name}": "gradcli.engine.core.backward_pass" for name in ("grad", "backward")},
+    **dict.fromkeys(("finfo", "iinfo"), "gradcli.engine.system.number_limits"),
     **{
-        "Size": "gradcli.core.size",
-        "device": "gradcli.core.device",
-        "Generator": "gradcli.core.random",
-        "set_printoptions": "gradcli.core.printing",
+        "Size": "gradcli.engine.core.size",
+        "device": "gradcli.engine.core.device",
+        "Generator": "gradcli.engine.core.random",
+        "set_printoptions": "gradcli.engine.core.printing",
     },
-    "Tensor": "gradcli.core.tensor",
+    "Tensor": "gradcli.engine.core.tensor",
 }
 # Functions of functions: the Python API's own.
 _TRANSFORMS = frozenset(
@@ -327,21 +327,21 @@ def qualified(name: str) -> Any:
         return Builtin(name.rpartition(".")[2], attrgetter(name)(torch_namespaces.torch))
     if name in NAMESPACES:
         return Namespace(name)
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     return table.resolve(name)
 
 
 def functional(name: str) -> str | None:
     """`nn.functional.gelu` for `gelu`: functions of nn.functional's that torch has no other of; or None."""
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     return table.functional(name)
 
 
 def is_function(name: str) -> bool:
     """Whether a name without a meaning of the program's is one of the operator table's."""
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     return table.knows(name) or functional(name) is not None
 
@@ -362,7 +362,7 @@ def meaning(name: str) -> Any:
 
 def is_plain_function(name: str) -> bool:
     """Whether a name is a function's, and no class, which programs hand on: `norm`, `len`; not `float`."""
-    from gradcli.registry.table import Function
+    from gradcli.engine.registry.table import Function
 
     return name in _FUNCTIONS or isinstance(meaning(name), Function)
 
@@ -381,7 +381,7 @@ def is_namespace(name: str) -> bool:
 
 def all_names() -> list[str]:
     """Every name that means something, for suggestions and completion."""
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     own = {*_BUILTINS, *SHORT, *NAMESPACES, *_registered, *_OWN, "print", "display"}
     return sorted({*table.names(), *own})
@@ -486,7 +486,7 @@ def _allowed(value: Any, kind: type, name: str) -> bool:
     if kind.__name__ in _BY_NAME:
         return name in _BY_NAME[kind.__name__]
     if isinstance(value, type) and name == "apply":
-        from gradcli.core.custom_function import Function
+        from gradcli.engine.core.custom_function import Function
 
         return issubclass(value, Function)
     return False
@@ -495,10 +495,10 @@ def _allowed(value: Any, kind: type, name: str) -> bool:
 @cache
 def _closed_lists() -> tuple[tuple[type, frozenset[str]], ...]:
     """(class, the names of its attributes that programs may read), the likeliest first."""
-    from gradcli.core.hooks import RemovableHandle
-    from gradcli.core.node import Node
-    from gradcli.core.tensor import Tensor
-    from gradcli.system.dtypes import dtype
+    from gradcli.engine.core.hooks import RemovableHandle
+    from gradcli.engine.core.node import Node
+    from gradcli.engine.core.tensor import Tensor
+    from gradcli.engine.system.dtypes import dtype
 
     lists: list[tuple[type, frozenset[str]]] = [
         (Tensor, TENSOR_ATTRIBUTES),
@@ -519,7 +519,7 @@ def _closed_lists() -> tuple[tuple[type, frozenset[str]], ...]:
 
 @cache
 def _tensor_methods() -> frozenset[str]:
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     return table.methods() | frozenset(table.PROPERTIES)
 
@@ -527,7 +527,7 @@ def _tensor_methods() -> frozenset[str]:
 def attributes(value: Any) -> list[str]:
     """The names of a value's attributes that programs may read: for suggestions and completion."""
     if isinstance(value, Namespace):
-        from gradcli.registry import table
+        from gradcli.engine.registry import table
 
         known = {*table.names(), *NAMESPACES, *_registered, *_OWN}
         start = f"{value.prefix}." if value.prefix else ""
@@ -543,7 +543,7 @@ def attributes(value: Any) -> list[str]:
 
 def set_attribute(value: Any, name: str, new: Any) -> None:
     """`value.name = new`, for the few attributes of tensors that may be written."""
-    from gradcli.core.tensor import Tensor
+    from gradcli.engine.core.tensor import Tensor
 
     if not isinstance(value, Tensor) or name not in _WRITABLE:
         raise AttributeError(f"`.{name}` of {type(value).__name__!r} cannot be assigned to")

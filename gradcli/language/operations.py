@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import gradcli.system.budget as budget
+import gradcli.engine.system.budget as budget
 from gradcli.language import names, tree_kinds
 from gradcli.language.located_errors import LanguageError, Span, kind_of
 from gradcli.language.tree_kinds import KIND
 
 if TYPE_CHECKING:
-    from gradcli.core.tensor import Tensor
+    from gradcli.engine.core.tensor import Tensor
     from gradcli.language.interpreter import Machine
     from gradcli.language.program import Program
 
@@ -112,7 +112,7 @@ _PAIRS: dict[Any, bool] = {}  # whether of two numbers one is to be a tensor: po
 
 def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     """Call a value; a bare number where a function of the table wants a tensor becomes one."""
-    from gradcli.registry.table import Function
+    from gradcli.engine.registry.table import Function
 
     if type(function) is not Function:
         if not callable(function):
@@ -141,7 +141,7 @@ def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
 
 
 def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:
-    from gradcli.core.tensor import Tensor
+    from gradcli.engine.core.tensor import Tensor
 
     if isinstance(start, str):
         raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
@@ -195,7 +195,7 @@ def _lifted(
     takes it as a number; a function gets a tensor of the promoted dtype. A boolean becomes a 0-d bool
     tensor, except for primitives that take numbers.
     """
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     kinds: tuple[type, ...] = (*_NUMBERS, list)
     beside = None
@@ -220,7 +220,7 @@ def _lifted(
 
 def lift(value: Any) -> Any:
     """A number or a list of numbers as a tensor of the default dtype; anything else unchanged."""
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     if type(value) in _NUMBERS:
         return table.lift(value)
@@ -249,7 +249,7 @@ def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None =
 
     A tensor stays what it is. Raises LanguageError for text, functions and ragged lists.
     """
-    from gradcli.core.tensor import Tensor
+    from gradcli.engine.core.tensor import Tensor
 
     if isinstance(value, Tensor):
         return value
@@ -340,8 +340,8 @@ def tensor_of(data: Any, dtype: Any) -> Tensor:
     """Numbers as a tensor of the default dtype; booleans and complex numbers keep their kind."""
     import numpy as np
 
-    from gradcli.core.tensor import wrap
-    from gradcli.system import dtypes
+    from gradcli.engine.core.tensor import wrap
+    from gradcli.engine.system import dtypes
 
     array = np.asarray(data)
     default = dtypes.default
@@ -384,7 +384,7 @@ def subscript(value: Any, index: Any) -> Any:
 
 def set_subscript(value: Any, index: Any, new: Any) -> None:
     """`value[index] = new`, for tensors and lists."""
-    from gradcli.core.tensor import Tensor
+    from gradcli.engine.core.tensor import Tensor
 
     if type(value) is dict:
         if budget.key(index) not in value:

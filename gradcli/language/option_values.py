@@ -15,7 +15,7 @@ from gradcli.language.operations import as_tensor as as_tensor
 from gradcli.language.operations import rectangular, tensor_of
 
 if TYPE_CHECKING:
-    from gradcli.core.tensor import Tensor
+    from gradcli.engine.core.tensor import Tensor
     from gradcli.tables import Reader
 
 _PLAIN = "0123456789+-.eE, \t\r\ninfa"  # what lists of numbers are made of, inf and nan included
@@ -154,9 +154,9 @@ def _split(text: str, cuts: list[tuple[int, str]], mark: str) -> list[Span]:
 
 def _evaluate(text: str, start: int, end: int, dtype: Any) -> Any:
     """The value of a piece of the text, with errors placed in the whole of it."""
+    from gradcli.engine.system import dtypes
     from gradcli.language.interpreter import Machine
     from gradcli.language.parser import parse
-    from gradcli.system import dtypes
 
     # Blanks instead of what stands before keep all positions right.
     source = text[start:end]
@@ -180,7 +180,7 @@ def _evaluate(text: str, start: int, end: int, dtype: Any) -> Any:
             error.span = (error.span[0] + shift, error.span[1] + shift)
             error.source = text
         error.usage = True
-        from gradcli.system.spread import unit_hint
+        from gradcli.engine.system.spread import unit_hint
 
         error.hint = unit_hint(text) or error.hint
         raise
@@ -268,7 +268,7 @@ def _range(text: str, parts: list[Span], dtype: Any) -> Tensor:
         numbers.append(float(value))
     import numpy as np
 
-    from gradcli.system.budget import MAX_RANGE, spelt
+    from gradcli.engine.system.budget import MAX_RANGE, spelt
 
     step = numbers[2] if len(numbers) == 3 else 1.0
     if step == 0 or not all(np.isfinite(numbers)):
@@ -368,7 +368,7 @@ def evaluate(source: str, /, **variables: Any) -> Tensor:
 
     Variables may be tensors, numbers, lists or NumPy arrays: `evaluate("2*dot(x, x)", x=[1.0, 2.0])`.
     """
-    from gradcli.core.tensor import Tensor
+    from gradcli.engine.core.tensor import Tensor
     from gradcli.language.interpreter import Machine
     from gradcli.language.parser import parse
 

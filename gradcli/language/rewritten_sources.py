@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from gradcli.engine.registry.schema import split_outside
 from gradcli.language.equations import sides
 from gradcli.language.located_errors import LanguageError, suggest
 from gradcli.language.names import is_known
 from gradcli.language.parser import parse
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import assigned_names, free_names
-from gradcli.registry.schema import split_outside
 
 
 class Reading(NamedTuple):

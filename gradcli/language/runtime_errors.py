@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import gradcli.system.budget as budget
+import gradcli.engine.system.budget as budget
 from gradcli.language import names as known
 from gradcli.language import tree_kinds
 from gradcli.language.located_errors import (
@@ -358,7 +358,7 @@ def _signature_hint(program: Program, row: int, visible: Mapping[str, Any]) -> s
     name = _callee(program, row)
     if name is None or name.rpartition(".")[0] in visible or name in visible:
         return None
-    from gradcli.registry.table import Function
+    from gradcli.engine.registry.table import Function
 
     found = known.qualified(name.removeprefix("torch."))
     if found is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gradcli.system.spread as spread
+import gradcli.engine.system.spread as spread
 from gradcli.language.located_errors import LanguageError
 
 

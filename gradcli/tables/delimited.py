@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-import gradcli.system.spread as spread
+import gradcli.engine.system.spread as spread
 from gradcli.tables.table_errors import TableError, counted
 
 SAMPLE = 20  # lines that are looked at to tell separators from each other

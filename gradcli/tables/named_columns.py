@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import gradcli.system.spread as spread
+import gradcli.engine.system.spread as spread
 from gradcli.tables.delimited import Dialect, is_missing, place
 from gradcli.tables.table_errors import MISSING_HINT, TableError
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, BinaryIO, NamedTuple
 
-import gradcli.system.budget as budget
+import gradcli.engine.system.budget as budget
 from gradcli.tables.table_errors import TableError
 
 STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")

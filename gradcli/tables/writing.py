@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from gradcli.system.visible import visible
+from gradcli.engine.system.visible import visible
 from gradcli.tables.table_errors import TableError
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.core import levels, pytrees
-from gradcli.core.tensor import Tensor
+from gradcli.engine.core import levels, pytrees
+from gradcli.engine.core.tensor import Tensor
 
 Argnums = int | tuple[int, ...]
 

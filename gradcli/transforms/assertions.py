@@ -164,8 +164,8 @@ def _against_expected(
     rtol: float,
     atol: float | None,
 ) -> None:
-    from gradcli.core.backward_pass import grad
-    from gradcli.core.tensor import Tensor, wrap
+    from gradcli.engine.core.backward_pass import grad
+    from gradcli.engine.core.tensor import Tensor, wrap
 
     if not isinstance(expected, Mapping):
         if len(names) != 1:
@@ -205,7 +205,7 @@ def _against_expected(
 def _expected(value: Any, arrays: Mapping[str, Any]) -> Any:
     if not isinstance(value, str):
         return np.asarray(getattr(value, "array", value))
-    from gradcli.core.tensor import Tensor, wrap
+    from gradcli.engine.core.tensor import Tensor, wrap
     from gradcli.language import parse, run
 
     found = run(parse(value), {n: wrap(np.array(a)) for n, a in arrays.items()}).value

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import modes
-from gradcli.core.backward_pass import of_recorded, tell
-from gradcli.core.batch_levels import remove_batch_dim
-from gradcli.core.batched_arrays import BatchLevel, opened
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core import modes
+from gradcli.engine.core.backward_pass import of_recorded, tell
+from gradcli.engine.core.batch_levels import remove_batch_dim
+from gradcli.engine.core.batched_arrays import BatchLevel, opened
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.transforms import batched_passes
 from gradcli.transforms.strict_arguments import (
     _HESSIAN_INDEPENDENT,

@@ -7,15 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.backward_pass import gradients as grad
-from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
-from gradcli.core.batched_arrays import BatchedArray, BatchLevel, Diagonal, batch_of, full, opened
-from gradcli.core.custom_function import BackwardCFunction
-from gradcli.core.primitive import NotImplementedNode
-from gradcli.core.sparse_batches import Scattered, merged, scattered
-from gradcli.core.tensor import Tensor, edge, wrap
-from gradcli.core.watched_pass import discover
-from gradcli.registry.table import resolve
+from gradcli.engine.core.backward_pass import gradients as grad
+from gradcli.engine.core.batch_levels import add_batch_dim, remove_batch_dim
+from gradcli.engine.core.batched_arrays import (
+    BatchedArray,
+    BatchLevel,
+    Diagonal,
+    batch_of,
+    full,
+    opened,
+)
+from gradcli.engine.core.custom_function import BackwardCFunction
+from gradcli.engine.core.primitive import NotImplementedNode
+from gradcli.engine.core.sparse_batches import Scattered, merged, scattered
+from gradcli.engine.core.tensor import Tensor, edge, wrap
+from gradcli.engine.core.watched_pass import discover
+from gradcli.engine.registry.table import resolve
 
 ROWS = 256  # of a Jacobian whose product alone is wanted, at once
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import modes
-from gradcli.core.node import Node, Port
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core import modes
+from gradcli.engine.core.node import Node, Port
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.transforms.finite_differences import Function, check_point
 
 

@@ -1,4 +1,4 @@
-"""Gradients against differences: `gradcli check`, and what `gradcli.testing` asserts.
+"""Gradients against differences: `gradcli check`, and what `gradcli.torch.testing` asserts.
 
 The numerical side knows its own error: central differences are extrapolated (Richardson) at steps that
 shrink until the table converges, a complex step is taken where everything is analytic, and a kink is told
@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.core import modes
-from gradcli.core.backward_pass import of_recorded
-from gradcli.core.promotion import OPERATION_ERRORS
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core import modes
+from gradcli.engine.core.backward_pass import of_recorded
+from gradcli.engine.core.promotion import OPERATION_ERRORS
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.registry import table
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.registry import table
-from gradcli.tracing.calls import calls
 from gradcli.transforms.tolerances import NotFinite, allowed, worst
 from gradcli.transforms.traced_run import traced_run
+from gradcli.transforms.tracing.calls import calls
 
 Function = Callable[..., Any]
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.core import modes
-from gradcli.core.custom_function import BackwardCFunction
-from gradcli.core.tensor import Shown, Tensor, edge, track_view, wrap
-from gradcli.core.views import refuse_shared, set_own
+from gradcli.engine.core import modes
+from gradcli.engine.core.custom_function import BackwardCFunction
+from gradcli.engine.core.tensor import Shown, Tensor, edge, track_view, wrap
+from gradcli.engine.core.views import refuse_shared, set_own
 from gradcli.transforms.forward_rules import _flat, _push, _tangent
 from gradcli.transforms.forward_state import Forward, UnpackedDualTensor, _here
 

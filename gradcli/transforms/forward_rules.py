@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import batched_arrays, generated_calls, modes
-from gradcli.core.backward_pass import gradients as grad
-from gradcli.core.batch_levels import lift_to_batch, remove_batch_dim
-from gradcli.core.batched_arrays import BatchedArray, BatchLevel, opened
-from gradcli.core.custom_function import BackwardCFunction
-from gradcli.core.device import contiguous_format
-from gradcli.core.gradients import fit
-from gradcli.core.node import Port, Wide, blank, edge_of
-from gradcli.core.primitive import NotImplementedNode, Primitive
-from gradcli.core.tensor import Scalar, Tensor, edge, wrap
-from gradcli.core.views import laid_as, set_own, set_tangent
-from gradcli.core.watched_pass import discover
-from gradcli.system import dtypes
+from gradcli.engine.core import batched_arrays, generated_calls, modes
+from gradcli.engine.core.backward_pass import gradients as grad
+from gradcli.engine.core.batch_levels import lift_to_batch, remove_batch_dim
+from gradcli.engine.core.batched_arrays import BatchedArray, BatchLevel, opened
+from gradcli.engine.core.custom_function import BackwardCFunction
+from gradcli.engine.core.device import contiguous_format
+from gradcli.engine.core.gradients import fit
+from gradcli.engine.core.node import Port, Wide, blank, edge_of
+from gradcli.engine.core.primitive import NotImplementedNode, Primitive
+from gradcli.engine.core.tensor import Scalar, Tensor, edge, wrap
+from gradcli.engine.core.views import laid_as, set_own, set_tangent
+from gradcli.engine.core.watched_pass import discover
+from gradcli.engine.system import dtypes
 from gradcli.transforms.forward_state import Forward, _here
 
 # Elements of a Jacobian, for elements whose product is lost: of all its rows, and of those at once.
@@ -292,7 +292,7 @@ def _loss(primitive: Primitive, values: list[Any], outputs: list[Tensor]) -> Any
     The slope of the gradient by what it is multiplied by is not always the gradient: PyTorch's of
     `binary_cross_entropy` adds 1e-12 to probabilities.
     """
-    from gradcli.composites.losses import NONE, reduced  # loaded: the row is theirs
+    from gradcli.operators.nn.losses import NONE, reduced  # loaded: the row is theirs
 
     at = primitive.position["reduction"]
     if not values[at] or outputs[0].is_complex():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
-from gradcli.core import modes
-from gradcli.core.tensor import Tensor
-from gradcli.core.views import set_own
+from gradcli.engine.core import modes
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.core.views import set_own
 
 
 class Forward:

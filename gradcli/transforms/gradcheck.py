@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import modes
-from gradcli.core.backward_pass import grad
-from gradcli.core.custom_function import Function
-from gradcli.core.tensor import Tensor, wrap
-from gradcli.system import dtypes
+from gradcli.engine.core import modes
+from gradcli.engine.core.backward_pass import grad
+from gradcli.engine.core.custom_function import Function
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.system import dtypes
 from gradcli.transforms import forward_mode
 
 Outputs = tuple[Any, ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gradcli.core.backward_pass import grad
-from gradcli.registry.table import resolve
+from gradcli.engine.core.backward_pass import grad
+from gradcli.engine.registry.table import resolve
 
 
 def gradients(

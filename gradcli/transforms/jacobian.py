@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import levels, pytrees
-from gradcli.core.backward_pass import tell
-from gradcli.core.batch_levels import remove_batch_dim
-from gradcli.core.batched_arrays import BatchLevel, opened
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core import levels, pytrees
+from gradcli.engine.core.backward_pass import tell
+from gradcli.engine.core.batch_levels import remove_batch_dim
+from gradcli.engine.core.batched_arrays import BatchLevel, opened
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.transforms import batched_passes
 from gradcli.transforms.arguments import (
     Argnums,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import levels, pytrees
-from gradcli.core.backward_pass import gradients as pull
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core import levels, pytrees
+from gradcli.engine.core.backward_pass import gradients as pull
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.transforms import batched_passes
 from gradcli.transforms.arguments import (
     _check_directions,

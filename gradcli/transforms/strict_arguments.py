@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core.tensor import Tensor, wrap
 
 Tensors = tuple[Tensor, ...]
 

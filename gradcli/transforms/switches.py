@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core import modes
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core import modes
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.registry.table import is_analytic
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.registry.table import is_analytic
 
 Interval = tuple[float, float]
 Side = tuple[str, frozenset[Any]]

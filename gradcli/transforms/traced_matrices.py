@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.core import random
-from gradcli.core.backward_pass import of_recorded
-from gradcli.core.batch_levels import remove_batch_dim
-from gradcli.core.batched_arrays import BatchLevel, opened
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core import random
+from gradcli.engine.core.backward_pass import of_recorded
+from gradcli.engine.core.batch_levels import remove_batch_dim
+from gradcli.engine.core.batched_arrays import BatchLevel, opened
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.system import dtypes
 from gradcli.language import run
 from gradcli.language.program import Program
-from gradcli.system import dtypes
 from gradcli.transforms import batched_passes, forward_mode, forward_state
 
 Names = Mapping[str, Any] | None

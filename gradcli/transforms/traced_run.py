@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.tensor import Tensor, wrap
+from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.interpreter import say
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
-from gradcli.tracing.tracer import Tracer, trace_program
+from gradcli.transforms.tracing.tracer import Tracer, trace_program
 
 CONSTANTS = {"pi": np.pi}  # kept by name in what is printed
 
@@ -30,7 +30,7 @@ def traced_run(
     path: Sequence[bool] | None = None,
     numbers: Mapping[str, Any] | None = None,
 ) -> tuple[Tensor, Tracer]:
-    """A program's value and the trace of how it came about: see `gradcli.tracing`.
+    """A program's value and the trace of how it came about: see `gradcli.transforms.tracing`.
 
     wrt: the variables that require grad. follow: whether conditions may go by the values. again:
     whether the gradients are to be differentiated again. said: whether what the program prints is

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.core import levels, pytrees
+from gradcli.engine.core import levels, pytrees
 from gradcli.transforms.arguments import (
     _brief,
     _chosen,

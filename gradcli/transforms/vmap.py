@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.core import batched_arrays, modes, pytrees, versions
-from gradcli.core.backward_pass import tell
-from gradcli.core.batch_levels import add_batch_dim, remove_batch_dim
-from gradcli.core.batched_arrays import BatchLevel, opened
-from gradcli.core.tensor import Shown, Tensor, views_of
-from gradcli.movement.inplace_writes import copy_p
+from gradcli.engine.core import batched_arrays, modes, pytrees, versions
+from gradcli.engine.core.backward_pass import tell
+from gradcli.engine.core.batch_levels import add_batch_dim, remove_batch_dim
+from gradcli.engine.core.batched_arrays import BatchLevel, opened
+from gradcli.engine.core.tensor import Shown, Tensor, views_of
+from gradcli.operators.movement.inplace_writes import copy_p
 
 RANDOMNESS = ("error", "different", "same")
 
@@ -227,7 +227,7 @@ def _in_chunks(
     run: Callable[..., Any], values: list[Any], dims: list[Any], size: int, chunk: int
 ) -> Any:
     """The function on some entries at a time."""
-    from gradcli.registry.table import resolve
+    from gradcli.engine.registry.table import resolve
 
     columns: list[list[Any]] = []
     out_spec, places = None, None

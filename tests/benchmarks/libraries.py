@@ -36,7 +36,7 @@ def tape(problem: Problem, arrays: Arrays) -> Call:
     """gradcli without a plan."""
     import gradcli as g
     from gradcli import language
-    from gradcli.core.tensor import wrap
+    from gradcli.engine.core.tensor import wrap
 
     leaves = {n: wrap(a, True) for n, a in arrays.items()}
     fixed = g.tensor(targets(len(next(iter(arrays.values())))))

@@ -30,9 +30,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from gradcli.compiler.executor import Executor, RegionStep
-from gradcli.system import page_pool
-from gradcli.system.page_pool import aligned
+from gradcli.columns.compiler.executor import Executor, RegionStep
+from gradcli.engine.system import page_pool
+from gradcli.engine.system.page_pool import aligned
 from tests.benchmarks import libraries, native, rows, small
 from tests.benchmarks.interleave import ROOT, environment, interleaved
 from tests.benchmarks.jobs import Job, Wanted, jobs

@@ -119,7 +119,7 @@ def native(peer: str, name: str, size: int, dtype: str) -> Work:
     for n, slope in slopes.items():
         _check(grads[n], slope, f"the gradient of {n}", 1e-9 if dtype == "float64" else 1e-3)
     if peer == "gradcli":  # the first call compiles again
-        from gradcli.system import c_compiler
+        from gradcli.engine.system import c_compiler
 
         c_compiler._loaded.clear()
     arrays = problem.inputs(size, dtype)

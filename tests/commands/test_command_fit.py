@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.columns.optimize.test_least_squares import NIST
 from tests.commands.running import outcome as run
-from tests.optimize.test_least_squares import NIST
 
 PENDULUM = (
     "L,T,sT\n0.3,1.102,0.01\n0.5,1.415,0.01\n0.7,1.684,0.012\n0.9,1.901,0.01\n1.1,2.112,0.01\n"
@@ -118,8 +118,8 @@ def test_the_table_with_what_was_fitted(folder: Path) -> None:
 
 def test_workers_give_the_bits_of_one_process(folder: Path) -> None:
     """Parts are combined in a fixed order, so that it does not matter who sums them."""
-    from gradcli.optimize.equation_rows import EquationRows, PassSums, by_passes
-    from gradcli.streaming.passes import Threads
+    from gradcli.columns.optimize.equation_rows import EquationRows, PassSums, by_passes
+    from gradcli.columns.streaming.passes import Threads
     from gradcli.tables.parts import Parts
 
     for k in range(5):

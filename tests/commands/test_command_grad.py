@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from gradcli.system.dtypes import get_default_dtype
+from gradcli.engine.system.dtypes import get_default_dtype
 from tests.commands.running import run
 from tests.sweep import sweep
 

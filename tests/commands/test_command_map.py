@@ -835,7 +835,7 @@ def test_a_bar_appears_on_a_terminal(folder):
 
     assert Bar.AFTER == 2
     soon = (
-        "from gradcli.system import interrupts; interrupts.at_once()\n"
+        "from gradcli.engine.system import interrupts; interrupts.at_once()\n"
         "from gradcli.commands.progress import Bar; Bar.AFTER = 0.1\n"
         "from gradcli.cli import main; main(['map', 'x*x', '-', '-o', 'o.csv'])"
     )

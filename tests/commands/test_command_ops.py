@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from gradcli.commands.ops import example
-from gradcli.registry import table
+from gradcli.engine.registry import table
 from tests.commands.running import run
 from tests.sweep import sweep
 

@@ -12,9 +12,9 @@ import pytest
 
 from gradcli.commands import output
 from gradcli.commands.output import Style, as_array, to_json, to_plain, to_text
+from gradcli.engine.system import dtypes
 from gradcli.language import parse, read_value, run
 from gradcli.language.located_errors import LanguageError
-from gradcli.system import dtypes
 from tests.sweep import sweep
 
 PIPE = Style()

@@ -288,7 +288,7 @@ def test_files_that_once_went_wrong(
 def test_memory_is_asked_for() -> None:
     """Where the machine has but a gigabyte left, no more is taken, whatever overcommits."""
     code = (
-        "import numpy\nfrom gradcli import cli\nimport gradcli.system.budget as budget\n"
+        "import numpy\nfrom gradcli import cli\nimport gradcli.engine.system.budget as budget\n"
         "budget._free_on_machine = lambda: 1 << 30\n"
         "import sys\nsys.argv = ['gradcli', 'eval', 'x', '--x', '0:1e9']\ncli.main()"
     )

@@ -54,7 +54,7 @@ class Recorder:
 
 @pytest.fixture(autouse=True)
 def float64():
-    from gradcli.system import dtypes
+    from gradcli.engine.system import dtypes
 
     before = dtypes.get_default_dtype()
     dtypes.set_default_dtype(dtypes.float64)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.engine.system import dtypes
 from gradcli.language import LanguageError
-from gradcli.system import dtypes
-from tests.optimize.test_least_squares import NIST
+from tests.columns.optimize.test_least_squares import NIST
 
 ROW = NIST["Misra1a"]
 MODEL = ROW["equation"]

@@ -70,7 +70,7 @@ def serve(path: str) -> None:
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(("__main__", "pytest_plugin", "make_index", "tables")):
                 importlib.import_module(module.name)
-    importlib.import_module("gradcli.registry.table").load()
+    importlib.import_module("gradcli.engine.registry.table").load()
     gc.collect()
     gc.freeze()  # a collection in a child would make every page its own
     with socket.socket(socket.AF_UNIX) as listening:

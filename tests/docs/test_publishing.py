@@ -69,7 +69,8 @@ def test_the_operators_that_contributing_shows_work(tmp_path: Path) -> None:
     """A composite and a primitive, in processes of their own: the table of this one stays as it is."""
     text = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
     composite, primitive = re.findall(r"```python\n(.*?)```", text, re.S)
-    above = "import numpy as np\nimport gradcli\nfrom gradcli.registry.table import function, operator\n"
+    table = "from gradcli.engine.registry.table import function, operator"
+    above = f"import numpy as np\nimport gradcli\n{table}\n"
     (tmp_path / "composite.py").write_text(above + composite, encoding="utf-8")
     (tmp_path / "primitive.py").write_text(above + primitive, encoding="utf-8")
     for file, *argv, shown in (

@@ -28,10 +28,10 @@ import numpy as np
 
 from gradcli.cli import main
 from gradcli.commands import COMMANDS
+from gradcli.engine.registry import table
 from gradcli.language import LanguageError, parse
 from gradcli.language import names as known
 from gradcli.language.compile_grammar import load_lark
-from gradcli.registry import table
 from tests import fuzz
 from tests.fuzz import composing, files, inplace, pairs
 

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from gradcli.registry import table
+from gradcli.engine.registry import table
 from tests import fuzz
 from tests.fuzz import command_lines, files
 
@@ -34,7 +34,7 @@ def started(path: list[str], stream: str) -> str:
 import sys
 sys.path[:0] = {path!r}
 sys.argv[0] = "gradcli"
-from gradcli.system import interrupts
+from gradcli.engine.system import interrupts
 first = interrupts.at_once
 def at_once():
     first()

@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 
 from gradcli import language
+from gradcli.engine.system import dtypes
+from gradcli.formulas.algebra.generic_points import sample
+from gradcli.formulas.ask.proof import Unproved, proved
 from gradcli.language.scope_checks import free_names
-from gradcli.symbolic.generic_points import sample
-from gradcli.symbolic.proof import Unproved, proved
-from gradcli.system import dtypes
 from tests import fuzz
 
 VECTORS = ("x", "y", "w")

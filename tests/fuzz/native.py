@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import gradcli
-from gradcli.compiler import Untraceable, trace_numpy
-from gradcli.compiler.executor import Executor
+from gradcli.columns.compiler import Untraceable, trace_numpy
+from gradcli.columns.compiler.executor import Executor
 from tests import fuzz
-from tests.compiler import programs
-from tests.compiler.same import by_tape
+from tests.columns.compiler import programs
+from tests.columns.compiler.same import by_tape
 
 SHAPES = [(1, 1), (7, 5), (3, 1000), (1000, 3), (129, 130), (513, 1), (1, 515), (31, 17), (97, 8)]
 SHAPES += [(300, 11), (400, 16)]
@@ -72,7 +72,7 @@ def flat(rnd: random.Random) -> Program:
 
 
 def rows(rnd: random.Random) -> Program:
-    """Matrices: reductions, broadcasting, products (see `tests.compiler.programs`)."""
+    """Matrices: reductions, broadcasting, products (see `tests.columns.compiler.programs`)."""
     todo = programs.steps(rnd)
     seed = rnd.randrange(10**6)
     arrays = programs.arrays(rnd, seed)

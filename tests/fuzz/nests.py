@@ -565,7 +565,7 @@ def difference(ours: Seen, theirs: Seen, forward: bool = False) -> Failure | Non
 @contextmanager
 def _unharmed(gradcli: Any) -> Iterator[None]:
     """Leave no mode behind, whatever a program has done."""
-    modes = importlib.import_module("gradcli.core.modes")
+    modes = importlib.import_module("gradcli.engine.core.modes")
     before = modes.local.state
     try:
         yield

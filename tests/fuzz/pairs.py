@@ -26,23 +26,23 @@ import numpy as np
 
 import gradcli
 from gradcli import language
+from gradcli.columns.compiler.compiled_function import CompiledProgram
+from gradcli.columns.compiler.executor import Executor
 from gradcli.commands.diff import CODE
-from gradcli.compiler.compiled_function import CompiledProgram
-from gradcli.compiler.executor import Executor
-from gradcli.core import modes
-from gradcli.registry import table
-from gradcli.registry.schema import Parameter
-from gradcli.symbolic.differentiate import differentiate
-from gradcli.symbolic.latex import to_latex
-from gradcli.symbolic.matrix_derivatives import way
-from gradcli.symbolic.proof import proved
-from gradcli.symbolic.sharing import size_of
-from gradcli.symbolic.spelling import NoExpression
+from gradcli.engine.core import modes
+from gradcli.engine.registry import table
+from gradcli.engine.registry.schema import Parameter
+from gradcli.formulas.algebra.spelling import NoExpression
+from gradcli.formulas.ask.matrix_derivatives import way
+from gradcli.formulas.ask.proof import proved
+from gradcli.formulas.derive.differentiate import differentiate
+from gradcli.formulas.print.latex import to_latex
+from gradcli.formulas.print.sharing import size_of
 from gradcli.transforms import traced_matrices
 from tests import fuzz
+from tests.engine.registry import samples
 from tests.fuzz import TooLong, cases, limited, ran_out
 from tests.fuzz.composing import STATEMENTS, Maker, Shape, any_shape
-from tests.registry import samples
 
 # A maker of programs, and what it makes one of: a sample's text, or the number of an entry.
 Turn = tuple[Callable[..., "Case"], Any]

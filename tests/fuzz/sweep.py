@@ -22,14 +22,14 @@ import numpy as np
 
 import gradcli
 from gradcli import language
-from gradcli.compiler.compiled_function import CompiledProgram
-from gradcli.compiler.executor import Executor
-from gradcli.core import modes
+from gradcli.columns.compiler.compiled_function import CompiledProgram
+from gradcli.columns.compiler.executor import Executor
+from gradcli.engine.core import modes
+from gradcli.engine.registry import table
 from gradcli.language.parser import parses
-from gradcli.registry import table
+from tests.engine.registry import samples
 from tests.fuzz import TooLong, limited, once_round, pairs, ran_out
 from tests.fuzz.pairs import Case, Differ, same, tape
-from tests.registry import samples
 
 Values = dict[str, Any]
 LAYOUTS = {

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gradcli.commands import COMMANDS
-from gradcli.registry import table
+from gradcli.engine.registry import table
 from tests import fuzz
 from tests.fuzz import (
     command_lines,

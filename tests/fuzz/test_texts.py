@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.symbolic.matrix_derivatives import jacobian
-from gradcli.symbolic.spelling import NoExpression
+from gradcli.formulas.algebra.spelling import NoExpression
+from gradcli.formulas.ask.matrix_derivatives import jacobian
 from gradcli.transforms.traced_run import traced_run
 from tests.fuzz import pairs
 

@@ -151,7 +151,7 @@ class Template:
 
 def _templates(torch: Any) -> list[list[Template]]:
     """The calls of every function outside nn, by function."""
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     found = []
     for entry in table.entries():

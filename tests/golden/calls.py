@@ -97,7 +97,7 @@ class _Prefix(ast.NodeTransformer):
 
 def callables() -> list[Called]:
     """Every function of the table: itself, as a method, in place."""
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     return [made for entry in table.entries() if entry.name not in _LEFT for made in _forms(entry)]
 

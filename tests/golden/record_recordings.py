@@ -1,8 +1,9 @@
 """Record from torch the gradient, and the product with a vector, of the programs that are recorded.
 
 python tests/golden/record_recordings.py writes recordings.json: for each program of
-tests/tracing/recording_programs.py the gradient of its value's sum (zeros where there is none), and that
-sum's derivative along linspace(1, 2), by `torch.autograd.functional.jvp`, which goes by the tape as well.
+tests/transforms/tracing/recording_programs.py the gradient of its value's sum (zeros where there is none),
+and that sum's derivative along linspace(1, 2), by `torch.autograd.functional.jvp`, which goes by the tape as
+well.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import torch
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
-from tests.tracing.recording_programs import PROGRAMS  # noqa: E402
 from tests.transforms.tape_programs import torch_function  # noqa: E402
+from tests.transforms.tracing.recording_programs import PROGRAMS  # noqa: E402
 
 
 def answer(source: str, value: Any) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def answer(text: str, module: Any) -> dict[str, Any]:
 
 def texts() -> list[str]:
     """All samples of the table."""
-    from gradcli.registry import table
+    from gradcli.engine.registry import table
 
     table.load()
     own = [s for row in table.PRIMITIVES for s in row.samples]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.symbolic.measure import operations
-from tests.symbolic.test_scalar_derivatives import rows, variables
+from tests.formulas.measure import operations
+from tests.formulas.test_scalar_derivatives import rows, variables
 
 TABLE = Path(__file__).parent / "simplify.tsv"
 

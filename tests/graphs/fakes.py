@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.node import FREED
+from gradcli.engine.core.node import FREED
 
 _clock = [count(1)]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.core.tensor import wrap
+from gradcli.engine.core.tensor import wrap
+from gradcli.engine.registry import table
 from gradcli.graphs.forward_watch import watching
 from gradcli.graphs.inspection import Graph, inspect
-from gradcli.registry import table
 
 SOURCE = "y = a*x; z = (y + b)*y; z*z - c/(a*y)"
 

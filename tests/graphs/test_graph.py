@@ -7,7 +7,7 @@ import pytest
 import tensors
 
 import gradcli.graphs as graphs
-from gradcli.core.tensor import wrap
+from gradcli.engine.core.tensor import wrap
 from gradcli.graphs import Graph, inspect, watching
 
 

@@ -9,9 +9,9 @@ import pytest
 import tensors
 from click.testing import CliRunner
 
-from gradcli import testing
 from gradcli.cli import main
 from gradcli.graphs.remedies import remedy
+from gradcli.torch import testing
 from tests.sweep import sweep
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch_expressions import CONSTANTS, EXPRESSIONS, VARIABLES
 
-from gradcli.core.tensor import wrap
+from gradcli.engine.core.tensor import wrap
 from gradcli.graphs import inspect
 from gradcli.language import parse, run
 from tests.sweep import sweep

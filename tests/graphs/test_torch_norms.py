@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gradcli import testing
 from gradcli.cli import main
+from gradcli.torch import testing
 
 if find_spec("torch") is None:
     pytest.skip("PyTorch is not installed", allow_module_level=True)

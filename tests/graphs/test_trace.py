@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import tensors
 
-from gradcli.core.tensor import wrap
+from gradcli.engine.core.tensor import wrap
+from gradcli.engine.registry import table
 from gradcli.graphs import find_anomaly, inspect, tracing, watching
 from gradcli.graphs.backward_steps import StepListener
 from gradcli.graphs.step_table import HEADINGS
 from gradcli.graphs.styles import fold
 from gradcli.graphs.vjp_text import rules_by_edge, rules_of
-from gradcli.registry import table
 from tests.sweep import sweep
 
 

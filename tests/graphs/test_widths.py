@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import gradcli
+from gradcli.engine.system.visible import columns, fitting
 from gradcli.graphs import Graph, inspect
 from gradcli.graphs.gradient_norms import Table
 from gradcli.graphs.labels import shorten
 from gradcli.graphs.styles import crop, fold
 from gradcli.graphs.traversal import matching
-from gradcli.system.visible import columns, fitting
 from tests.sweep import sweep
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradcli.core.tensor import Tensor
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.system import dtypes
 from gradcli.language import LanguageError, Machine, as_tensor, evaluate, parse, run
 from gradcli.language import names as known
-from gradcli.system import dtypes
 from tests.sweep import sweep
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gradcli.engine.registry.table import Function
 from gradcli.language import LanguageError, parse, run
-from gradcli.registry.table import Function
 from tests.sweep import sweep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,8 +78,8 @@ def test_what_grows_is_bounded(text: str) -> None:
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(LanguageError, match=r"too long|deep"),
     ):
-        patch.setattr("gradcli.system.budget.MAX_ITEMS", 10_000)
-        patch.setattr("gradcli.system.budget.MAX_GROWN", 10_000)
+        patch.setattr("gradcli.engine.system.budget.MAX_ITEMS", 10_000)
+        patch.setattr("gradcli.engine.system.budget.MAX_GROWN", 10_000)
         run(parse(text))
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gradcli.engine.system import dtypes
 from gradcli.language import LanguageError, read_value
-from gradcli.system import dtypes
 from tests.sweep import sweep
 
 

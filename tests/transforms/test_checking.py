@@ -12,11 +12,11 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.symbolic.formula_check import compare_formula
+from gradcli.formulas.ask.formula_check import compare_formula
 from gradcli.transforms.assertions import GradientMismatch, assert_gradients
 from gradcli.transforms.fault_search import blame
 from gradcli.transforms.finite_differences import check_point, gradient_function, is_analytic
-from tests.registry import samples
+from tests.engine.registry import samples
 from tests.sweep import sweep
 from tests.transforms.test_forward_reverse import case, run
 

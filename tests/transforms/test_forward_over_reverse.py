@@ -9,7 +9,7 @@ import pytest
 
 import gradcli
 from gradcli.transforms import forward_mode
-from tests.registry import samples
+from tests.engine.registry import samples
 from tests.sweep import sweep
 from tests.transforms.test_forward_reverse import NO_SECOND_DERIVATIVE, REFUSED, case, run
 

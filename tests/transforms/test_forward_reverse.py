@@ -13,7 +13,7 @@ import gradcli
 from gradcli import language
 from gradcli.autograd import forward_ad
 from gradcli.transforms import traced_matrices
-from tests.registry import samples
+from tests.engine.registry import samples
 from tests.sweep import sweep
 
 # Rows whose gradient has no derivative, in torch neither; forward mode goes through that derivative.

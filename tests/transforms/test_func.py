@@ -14,8 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 import gradcli
-from gradcli import func, language
+from gradcli import language
 from gradcli.cli import main
+from gradcli.torch import func
 from tests.golden.record_answers import RECORDED
 from tests.sweep import sweep
 from tests.transforms.func_programs import CALLS, PROGRAMS, answer, call_space, plain, space

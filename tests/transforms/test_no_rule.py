@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.core.primitive import NotImplementedNode
-from gradcli.registry import table
-from gradcli.symbolic.differentiate import differentiate
-from gradcli.symbolic.expression_text import to_text
-from gradcli.symbolic.expressions import Expression
+from gradcli.engine.core.primitive import NotImplementedNode
+from gradcli.engine.registry import table
+from gradcli.formulas.algebra.expression_text import to_text
+from gradcli.formulas.algebra.expressions import Expression
+from gradcli.formulas.derive.differentiate import differentiate
 from gradcli.transforms import traced_matrices
+from tests.engine.registry import samples
 from tests.fuzz.pairs import Case, summed
-from tests.registry import samples
 
 func = gradcli.func
 # Beside the samples of the table: operands of all kinds.

@@ -14,7 +14,7 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.core.batched_arrays import BatchLevel, is_diagonal, opened
+from gradcli.engine.core.batched_arrays import BatchLevel, is_diagonal, opened
 from gradcli.transforms import traced_matrices
 from gradcli.transforms.batched_passes import identity
 from tests.sweep import sweep

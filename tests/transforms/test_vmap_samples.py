@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli import func, language
-from tests.registry import samples
+from gradcli import language
+from gradcli.torch import func
+from tests.engine.registry import samples
 from tests.sweep import sweep
 
 # Random numbers, other memory than an entry's, shapes that depend on the numbers; `inf` as a variable.

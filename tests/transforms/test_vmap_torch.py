@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from tests.registry import samples
+from tests.engine.registry import samples
 from tests.sampling import Sample, cotangent, take_apart, tensors
 from tests.sweep import sweep
 

@@ -1,0 +1,1 @@
+"""A program over many rows: streaming, the compiler, fits and minima."""

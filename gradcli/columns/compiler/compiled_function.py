@@ -1,0 +1,354 @@
+"""`gradcli.compile`: a program as a function of arrays, traced once for each set of shapes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.columns.compiler import executor, program_listing
+from gradcli.columns.compiler.straight_line_code import program
+from gradcli.engine.core import pytrees
+from gradcli.engine.core.promotion import OPERATION_ERRORS
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.registry import table
+from gradcli.engine.system import dtypes
+from gradcli.transforms.tracing.numpy_program import Operation, live
+from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
+
+if TYPE_CHECKING:
+    from gradcli.language.program import Program
+
+_SPOKEN = frozenset(["print", "display"])
+
+
+class CompiledProgram:
+    """Computes a value and its gradients for inputs of certain shapes and dtypes.
+
+    `run` takes the arrays of the inputs and returns (value, *gradients of `names`); a gradient is None
+    if the value does not depend on that input.
+    """
+
+    __slots__ = ("executor", "names", "run", "trace")
+
+    def __init__(
+        self,
+        trace: NumpyTracer,
+        *,
+        threads: int | None = None,
+        smallest: int = executor.SMALLEST,
+        sparing: bool = False,
+        native: bool = False,
+    ) -> None:
+        self.trace = trace
+        self.names = list(trace.gradients)
+        outputs = trace.outputs
+        inputs = list(trace.inputs.values())
+        self.executor: executor.Executor | None = None
+        if any(o.size >= smallest for o in live(outputs)):
+            self.executor = executor.make(
+                *(outputs, inputs),
+                threads=threads,
+                smallest=smallest,
+                sparing=sparing,
+                native=native,
+            )
+            run: Callable[..., Any] = self.executor
+        else:
+            run = _owned(program(outputs, inputs), outputs)
+        missing = [g is None for g in trace.gradients.values()]
+        self.run = _with_gaps(run, missing) if any(missing) else run
+
+    def lines(self) -> list[str]:
+        """The compiled program as text."""
+        found = self.trace
+        if self.executor is None:
+            return program_listing.straight_text(found.outputs)
+        roles = {o.index: "value" for o in (found.value, *found.more)}
+        for name, g in found.gradients.items():
+            if g is not None and g.function is not None:
+                roles[g.index] = f"{name}.grad"
+        return program_listing.executor_text(self.executor, roles)
+
+
+def _owned(run: Callable[..., Any], outputs: Sequence[Operation]) -> Callable[..., Any]:
+    """Copies of outputs that would be inputs, constants or views of them."""
+    shared = [
+        k
+        for k, o in enumerate(outputs)
+        if o.shape
+        and (
+            o.function is None
+            or o.kind == "view"
+            or any(o is other for other in outputs[:k])
+            or o.function is np.broadcast_to
+        )
+    ]
+    if not shared:
+        return run
+
+    def copied(*arrays: Any) -> tuple[Any, ...]:
+        values = list(run(*arrays))
+        for k in shared:
+            values[k] = np.array(values[k])
+        return tuple(values)
+
+    return copied
+
+
+def _with_gaps(run: Callable[..., Any], missing: list[bool]) -> Callable[..., Any]:
+    def padded(*arrays: Any) -> tuple[Any, ...]:
+        values = iter(run(*arrays))
+        return (next(values), *[None if gap else next(values) for gap in missing])
+
+    return padded
+
+
+class CompiledFunction:
+    """A function of arrays: `f(x=...)` is the value, `f.value_and_grad(x=...)` the gradients too.
+
+    It is compiled once for each set of shapes and dtypes. A program that cannot be traced (it branches on
+    values, or draws random numbers) runs on the tape at every call; `print(f)` says so.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        names: Sequence[str],
+        title: str,
+        *,
+        wrt: Iterable[str] | None = None,
+        threads: int | None = None,
+        memory: str | None = None,
+        native: bool = False,
+    ) -> None:
+        if memory not in (None, "low"):
+            raise ValueError(f"memory must be None or 'low', got {memory!r}")
+        table.base()  # operators of tensors are primitives of the table
+        self.function, self.names, self.title = function, tuple(names), title
+        self.program: Program | None = None  # what `title` is the text of
+        self.wrt = frozenset(self.names if wrt is None else wrt)
+        unknown = self.wrt - set(self.names)
+        if unknown:
+            raise ValueError(f"wrt: {title} has no variable {min(unknown)!r}")
+        self.threads, self.memory, self.native = threads, memory, native
+        self.plans: dict[Any, CompiledProgram | Untraceable] = {}
+        self.__name__ = title
+
+    def __call__(self, *args: Any, **arrays: Any) -> Any:
+        """The value: arrays (tensors, if any argument is one), nested as the function's result is."""
+        given, tensors = self._arrays(args, arrays)
+        found = self._run(given, False)
+        return _result(found[0], tensors)
+
+    def value_and_grad(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
+        """(the value, the gradients by name); the value must have one element.
+
+        Gradients are of the variables in `wrt` that are floating or complex, as arrays (tensors, if
+        any argument is one); None where the value does not depend on the variable. What is wrong with
+        a program is a LanguageError with the place in it.
+        """
+        given, tensors = self._arrays(args, arrays)
+        value, *grads = self._run(given, True)
+        names = self._differentiated(given)
+        if not tensors:
+            return value, dict(zip(names, grads, strict=True))
+        return wrap(value), {
+            n: None if g is None else wrap(g) for n, g in zip(names, grads, strict=True)
+        }
+
+    def plan(self, *args: Any, gradients: bool = True, **arrays: Any) -> str:
+        """The compiled program for arrays of these shapes, as text."""
+        given, _ = self._arrays(args, arrays)
+        self._plan(given, gradients)
+        return self._text(self._signature(given, gradients))
+
+    def __repr__(self) -> str:
+        return "\n".join(map(self._text, self.plans)) or f"{self.title}  (no plan before a call)"
+
+    def _text(self, key: Any) -> str:
+        plan = self.plans[key]
+        if isinstance(plan, Untraceable):
+            return program_listing.described({}, program_listing.reason_text(plan), self.title)
+        title = f"{self.title}{' and gradients' if key[0] else ''}"
+        return program_listing.described(plan.trace.inputs, plan.lines(), title)
+
+    # -- the way to a compiled program
+    # -------------------------------------------------------------------------
+    def _arrays(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], bool]:
+        names = self.names
+        if args:
+            if len(args) > len(names):
+                raise TypeError(
+                    f"{self.title} takes {len(names)} arrays but {len(args)} were given"
+                )
+            for name, value in zip(names, args, strict=False):
+                if name in named:
+                    raise TypeError(f"{self.title} got two values for {name!r}")
+                named[name] = value
+        if len(named) != len(names) or any(n not in named for n in names):
+            missing = [n for n in names if n not in named]
+            if missing:
+                raise TypeError(f"{self.title} needs a value for {', '.join(missing)}")
+            extra = next(n for n in named if n not in names)
+            raise TypeError(f"{self.title} has no variable {extra!r}")
+        given: list[Any] = []
+        tensors = False
+        for name in names:
+            value = named[name]
+            if value.__class__ is Tensor:
+                tensors = True
+                value = value.array
+            elif not isinstance(value, (np.ndarray, np.generic)):
+                value = as_array(value)
+            given.append(value if value.shape else value[()])
+        return given, tensors
+
+    def _signature(self, given: list[Any], gradients: bool) -> Any:
+        return (
+            gradients,
+            dtypes.default.real,
+            *[
+                (a.shape, a.dtype.char, not a.shape or a.flags.c_contiguous or a.strides)
+                for a in given
+            ],
+        )
+
+    def _plan(self, given: list[Any], gradients: bool) -> CompiledProgram | Untraceable:
+        key = self._signature(given, gradients)
+        found = self.plans.get(key)
+        if found is None:
+            found = self.plans[key] = self._made(given, gradients)
+        return found
+
+    def _made(self, given: list[Any], gradients: bool) -> CompiledProgram | Untraceable:
+        variables = dict(zip(self.names, given, strict=True))
+        wrt = frozenset(self._differentiated(given)) if gradients else frozenset()
+        try:
+            found = trace_numpy(
+                self.function, variables, wrt=wrt, backward=gradients, nested=not gradients
+            )
+        except Untraceable as reason:
+            return reason
+        return CompiledProgram(
+            found, threads=self.threads, sparing=self.memory == "low", native=self.native
+        )
+
+    def _differentiated(self, given: list[Any]) -> list[str]:
+        return [
+            n
+            for n, a in zip(self.names, given, strict=True)
+            if n in self.wrt and a.dtype.kind in "fc"
+        ]
+
+    def _run(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
+        plan = self._plan(given, gradients)
+        if type(plan) is not CompiledProgram:
+            return self._tape(given, gradients)
+        try:
+            values: tuple[Any, ...] = plan.run(*given)
+        except OPERATION_ERRORS:  # the tape's words, and where in the program they belong
+            return self._tape(given, gradients)
+        spec = plan.trace.spec
+        return values if spec is None else (pytrees.unflatten(values, spec),)
+
+    def _tape(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
+        names = self._differentiated(given) if gradients else []
+        tensors = {n: wrap(a, n in names) for n, a in zip(self.names, given, strict=True)}
+        result = self.function(**tensors)
+        if not gradients:
+            return (_mapped(lambda v: v.array if isinstance(v, Tensor) else v, result),)
+        try:
+            if not isinstance(result, Tensor):
+                what = f"the value is a {type(result).__name__}, not a tensor"
+                raise TypeError(f"{what}: there is no gradient")
+            if result.requires_grad:
+                result.backward()
+        except OPERATION_ERRORS as error:
+            if self.program is None:
+                raise
+            raise _placed(error, self.program) from error
+        grads = [tensors[n]._grad for n in names]
+        return (result.array, *[None if g is None else g.array for g in grads])
+
+
+def _placed(error: Exception, program: Program) -> Exception:
+    """An error of the engine about a program's value, located at the program's last expression."""
+    from gradcli.language.located_errors import error_at
+
+    several = "created only for" in str(error)
+    hint = "reduce the value, as in sum(…) or mean(…)" if several else None
+    return error_at(error, source=program.source, span=program.value_span, hint=hint)
+
+
+def as_array(value: Any) -> Any:
+    """A value as an array; Python numbers get the default dtype."""
+    if isinstance(value, Tensor):
+        return value.array
+    made = np.asarray(value)
+    if made.dtype.kind in "fc":  # Python numbers take the default dtype, as in `tensor(...)`
+        default = dtypes.default
+        made = made.astype(default.complex if made.dtype.kind == "c" else default.real)
+    return made
+
+
+def _result(value: Any, tensors: bool) -> Any:
+    if not tensors:
+        return value
+    return _mapped(lambda v: wrap(v) if isinstance(v, (np.ndarray, np.generic)) else v, value)
+
+
+def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
+    """Apply a function to the leaves of nested tuples, lists and dicts."""
+    leaves, spec = pytrees.flatten(value)
+    return pytrees.unflatten(map(function, leaves), spec)
+
+
+def compile(
+    program: str | Callable[..., Any],
+    *,
+    wrt: Iterable[str] | None = None,
+    threads: int | None = None,
+    memory: str | None = None,
+    native: bool = False,
+    kind: type[CompiledFunction] = CompiledFunction,
+) -> Any:
+    """Compile a program, or a Python function of tensors, once for each set of shapes and dtypes.
+
+    `f(x=..., w=...)` gives the value, `f.value_and_grad(...)` (value, gradients by name), and `print(f)`
+    shows the compiled programs made so far. Small arrays run as straight-line NumPy; large ones block by
+    block, forward and backward in one sweep, on up to `threads` threads (default: the cores), with the
+    same bits as the tape. The memory of large results that the caller drops is used again. A Python
+    function must be pure: it runs once, when it is traced.
+
+    wrt: the variables to differentiate by (default: all). memory: "low"
+    recomputes intermediates instead of keeping them for the gradient. native: large arrays run as C, compiled
+    once by the machine's compiler (`CC`, else cc) with its vector functions, which are up to 4 units in the
+    last place off; what has no C form, and everything where there is no compiler (a warning says so), runs
+    in blocks. Raises ValueError for any other `memory`.
+    """
+    if callable(program):
+        names = list(inspect.signature(program).parameters)
+        title = getattr(program, "__name__", "function")
+        return kind(program, names, title, wrt=wrt, threads=threads, memory=memory, native=native)
+    from gradcli import language
+
+    parsed = language.parse(program)
+
+    def function(**variables: Any) -> Any:
+        if not _SPOKEN.isdisjoint(parsed.words) and any(
+            type(v.array) not in (np.ndarray,) and not isinstance(v.array, np.generic)
+            for v in variables.values()
+        ):
+            raise Untraceable("the program prints")
+        return language.run(parsed, variables).value
+
+    names = parsed.free_variables()
+    found = kind(function, names, program, wrt=wrt, threads=threads, memory=memory, native=native)
+    found.program = parsed
+    return found
+
+
+__all__ = ["CompiledFunction", "CompiledProgram", "compile"]

@@ -1,0 +1,313 @@
+"""Runs a schedule: operations on whole arrays one by one, regions block by block on a few threads."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from gradcli.columns.compiler import native_code
+from gradcli.columns.compiler.block_sizes import BlockBounds, row_blocks, tree_blocks
+from gradcli.columns.compiler.fusion_schedule import Region, Schedule
+from gradcli.columns.compiler.region_code import RegionCode
+from gradcli.engine.system import c_compiler
+from gradcli.engine.system.blocked_products import (
+    CUT,
+    FOLDED,
+    FOLDS,
+    PART,
+    Fold,
+    block_of,
+    parts_of,
+    rows_dot,
+    rows_product,
+    vector_dot,
+)
+from gradcli.engine.system.cascaded_sums import add_reduce, tree_sum
+from gradcli.engine.system.page_pool import room
+from gradcli.engine.system.threads import are_ours, multiplying_alone, share
+from gradcli.transforms.tracing.numpy_program import Operation, operands
+
+# Bytes of the widest array in a block. What a block touches is to stay in the memory of one core (some
+# of its operations take three times as long outside of it), but every call of NumPy's is a turn at the
+# interpreter's lock, and must be long beside it.
+_FEWEST, _MOST = 1 << 18, 1 << 20
+_CACHE = 1 << 20  # bytes of all arrays of a block: what a core's second-level cache has
+_MULTIPLIED = 1 << 16  # elements in a block of large products
+# Elements in a block of C, which keeps to its chunks: enough for a call, few enough to share out.
+_IN_C = 1 << 15
+SMALLEST = 32768  # elements from which on an array is worth cutting
+# Elements that NumPy copies together before it works on them. An operand that is repeated along rows is
+# copied where two rows or more go into this, which takes longer than the work from so many columns on;
+# but a sum of numbers that are converted first, or moved to addresses that suit them, is one of sums of
+# so many.
+_PIECE, _LONG = 2048, 64
+_THREADED = 200_000  # elements from which on a second thread pays
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def _piece(region: Region) -> int:
+    """The size of NumPy's ufunc buffer for a region, in elements: fewer than two long rows."""
+    columns = [o.shape[-1] for o in region.body if o.ndim > 1 and o.shape[-1] >= _LONG]
+    return (2 * min(columns) - 1) // 16 * 16 if columns else _PIECE
+
+
+def _rows_of_a_block(kernel: RegionCode) -> int:
+    """The number of rows (or elements) in a block."""
+    found = _CACHE // max(kernel.row_bytes(), 1)
+    widest = max(kernel.widest(), 1)
+    return max(min(max(found, _FEWEST // widest), _MOST // widest), 1)
+
+
+class RegionStep:
+    """A region, ready to run."""
+
+    def __init__(
+        self,
+        region: Region,
+        schedule: Schedule,
+        block: int | None,
+        library: native_code.Library | None,
+    ) -> None:
+        self.region = region
+        self.kernel = RegionCode(region, schedule, library)
+        self.run_blocks = self.kernel.compiled()
+        rows = region.rows
+        self.piece = _piece(region)
+        self.multiplies = any(_is_large(o, rows) for o in region.body)
+        virtual = [o for o in region.body if o.index not in schedule.full]
+        widest = max([o.size // max(rows, 1) for o in virtual] + [1])
+        most = _rows_of_a_block(self.kernel) if block is None else block // widest
+        if self.multiplies:  # more rows at once would only take more memory
+            most = min(most, _MULTIPLIED // widest)
+        if self.kernel.native == len(region.body):
+            most = min(most, max(_IN_C // widest, 1))
+        if self.kernel.tree:
+            # Halves: from 0.7 to 1.4 of what is wanted, where the memory for that is next to nothing.
+            self.blocks = tree_blocks(rows, min(most * 7 // 5, max(most, rows // 32)))
+        elif region.flat:
+            self.blocks = row_blocks(rows, most, PART)
+        else:
+            together = max([_together(o, rows) for o in region.body] or [1])
+            self.blocks = row_blocks(rows, most, together)
+        self.most = max((b - a for a, b in self.blocks), default=0)
+        self.cuts: list[Any] = []
+        for s in self.kernel.sums:
+            if s.function is not add_reduce or s in self.kernel.parts:
+                self.cuts.append(None)
+                continue
+            n = s.args[0].size
+            if region.flat:
+                self.cuts.append(BlockBounds(n, [a for a, _ in self.blocks]))
+            else:
+                width = n // rows
+                self.cuts.append(BlockBounds(n, [a * width for a, _ in self.blocks]))
+        # Filling an array is little beside working something out.
+        self.elements = sum(o.size for o in region.body) + region.rows // 8
+        self.converts = any(o.kind == "reduce" and o.dtype != o.args[0].dtype for o in region.body)
+        self.reads = [o.index for o in (*self.kernel.rows, *self.kernel.whole)]
+        self.makes = region.sinks
+
+    def is_threaded(self) -> bool:
+        """Whether there is enough work for a second thread."""
+        return self.elements >= _THREADED and len(self.blocks) > 1
+
+    def buffer_bytes(self) -> int:
+        """Bytes of the block buffers of one thread, and of its parts of full sums."""
+        parts = sum(o.size * o.dtype.itemsize for o in self.kernel.folds)
+        return parts + sum(b.row_bytes() * self.most for b in self.kernel.buffers)
+
+    def run(self, values: dict[int, Any], threads: int) -> None:
+        """Compute the sinks of the region, into `values`."""
+        kernel, region = self.kernel, self.region
+        flat = region.flat
+        made = [room(o.shape, o.dtype) for o in kernel.results]
+        given: list[Any] = [
+            values[o.index].reshape(-1) if flat else values[o.index] for o in kernel.rows
+        ]
+        given += [values[o.index] for o in kernel.whole]
+        converts = self.converts or not all(a.flags.aligned for a in given)
+        for o, array in zip(kernel.results, made, strict=True):
+            values[o.index] = array
+            given.append(array.reshape(-1) if flat else array)
+        partials = []
+        for s, cut in zip(kernel.sums, self.cuts, strict=True):
+            count = len(self.blocks) if cut is None else cut.slots
+            if s.function is vector_dot:
+                count = parts_of(region.rows)
+            if s in kernel.parts:
+                count = region.rows
+            partial = np.empty(count, s.args[0].dtype)
+            edges = [] if cut is None else [np.empty(n, partial.dtype) for n, _ in cut.buffers]
+            partials.append((partial, edges))
+            given += [partial, cut and cut.inside, cut and cut.pieces, edges]
+        spare: dict[Any, list[Any]] = {}
+        folds = [
+            np.empty((-(-region.rows // FOLDED), *s.shape), s.dtype)
+            if s in kernel.parts
+            else Fold(s.function, s.shape, s.dtype, spare)
+            for s in kernel.folds
+        ]
+        self._run_blocks([*given, *folds], threads, np.getbufsize() if converts else self.piece)
+        for s, fold in zip(kernel.folds, folds, strict=True):
+            values[s.index] = fold.total() if isinstance(fold, Fold) else tree_sum(fold)
+        for s, cut, (partial, edges) in zip(kernel.sums, self.cuts, partials, strict=True):
+            if s.function is vector_dot:
+                total = add_reduce(partial)
+            elif cut is None:
+                total = s.function(partial)
+            else:
+                for edge, (_, slot) in zip(edges, cut.buffers, strict=True):
+                    partial[slot] = add_reduce(edge)
+                total = cut.total(partial)
+            values[s.index] = np.full(s.shape, total) if s.shape else total
+
+    def _run_blocks(self, given: Sequence[Any], threads: int, piece: int) -> None:
+        """Run the blocks; piece: elements of NumPy's own buffers."""
+
+        def run(take: Callable[[], int]) -> None:
+            np.setbufsize(piece)  # until this thread's share ends
+            self.run_blocks(take, self.blocks, self.most, *given)
+
+        count = min(threads, len(self.blocks)) if self.is_threaded() else 1
+        if self.multiplies and not are_ours():
+            count = 1  # the threads of the products are the others
+        with multiplying_alone() if self.multiplies else nullcontext():
+            share(run, len(self.blocks), count)
+
+
+def _together(o: Operation, rows: int) -> int:
+    """The number of rows that an operation takes at once."""
+    if o.function is rows_dot:
+        return block_of(o.args[0].shape[1], o.size // max(rows, 1))
+    return FOLDED if o.function in FOLDS else 1
+
+
+def _is_large(o: Operation, rows: int) -> bool:
+    """Whether it has matrix products so large that BLAS would start threads."""
+    if o.function is rows_dot:
+        return _together(o, rows) * int(o.args[1].size) > CUT
+    return bool(o.function is rows_product and FOLDED * o.size > CUT)
+
+
+class WholeStep:
+    """One operation on whole arrays."""
+
+    def __init__(self, op: Operation) -> None:
+        self.op = op
+        self.reads = [a.index for a in operands((*op.args, *[v for _, v in op.options]))]
+        self.makes = [op]
+
+    def run(self, values: dict[int, Any], threads: int) -> None:
+        """Work it out."""
+        op = self.op
+        args = [_value(a, values) for a in op.args]
+        options = {k: _value(v, values) for k, v in op.options}
+        values[op.index] = op.function(*args, **options)
+
+
+def _value(a: Any, values: dict[int, Any]) -> Any:
+    if type(a) is Operation:
+        return a.args[0] if a.kind == "constant" else values[a.index]
+    if type(a) in (list, tuple):
+        return type(a)([_value(v, values) for v in a])
+    return a
+
+
+class Executor:
+    """Computes outputs from inputs by a schedule.
+
+    block: elements of the largest array in a block (default: from the sizes of the caches). smallest:
+    the least number of elements of an array that is cut. sparing: recompute instead of keeping. native: run
+    what has a C form in C. Raises c_compiler.NoCompiler.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Operation],
+        inputs: Sequence[Operation],
+        *,
+        block: int | None = None,
+        smallest: int = SMALLEST,
+        threads: int | None = None,
+        sparing: bool = False,
+        native: bool = False,
+    ) -> None:
+        self.outputs, self.inputs = list(outputs), list(inputs)
+        self.threads = threads or cores()
+        keep = {"keep": math.inf} if sparing else {}
+        self.schedule = Schedule(self.outputs, smallest, **keep)
+        library = native_code.Library() if native else None
+        self.steps: list[WholeStep | RegionStep] = [
+            RegionStep(s, self.schedule, block, library) if isinstance(s, Region) else WholeStep(s)
+            for s in self.schedule.steps
+        ]
+        if library is not None:
+            library.build()
+        self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
+        kept = {*self.constants, *[o.index for o in self.outputs]}
+        self.dying = _dying(self.steps, kept)
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        values: dict[int, Any] = dict(self.constants)
+        for o, array in zip(self.inputs, arrays, strict=True):
+            values[o.index] = array
+        with np.errstate(all="ignore"):
+            for step, dying in zip(self.steps, self.dying, strict=True):
+                step.run(values, self.threads)
+                for index in dying:
+                    values.pop(index, None)
+        taken = {id(a) for a in arrays} | {id(c) for c in self.constants.values()}
+        found = []
+        for o in self.outputs:
+            value = values[o.index]
+            if isinstance(value, np.ndarray):
+                if id(value) in taken or value.base is not None:
+                    value = value.copy()
+                taken.add(id(value))
+            found.append(value)
+        return tuple(found)
+
+    @property
+    def regions(self) -> list[RegionStep]:
+        """The steps that are cut into blocks."""
+        return [s for s in self.steps if isinstance(s, RegionStep)]
+
+
+def _dying(steps: Sequence[WholeStep | RegionStep], kept: set[int]) -> list[list[int]]:
+    """The values that no step reads after each step; kept: those that are read in the end."""
+    last: dict[int, int] = {}
+    for at, step in enumerate(steps):
+        for index in step.reads:
+            last[index] = at
+        for o in step.makes:
+            last.setdefault(o.index, at)
+    found: list[list[int]] = [[] for _ in steps]
+    for index, at in last.items():
+        if index not in kept:
+            found[at].append(index)
+    return found
+
+
+def make(*args: Any, native: bool = False, **options: Any) -> Executor:
+    """An executor (see `Executor`); where there is no C compiler a warning says so, and NumPy runs."""
+    try:
+        return Executor(*args, native=native, **options)
+    except c_compiler.NoCompiler as error:
+        warnings.warn(f"native: {error}; blocks of NumPy run instead", stacklevel=2)
+        return Executor(*args, **options)
+
+
+__all__ = ["Executor", "RegionStep", "WholeStep", "cores", "make"]

@@ -1,0 +1,234 @@
+"""A fit of an equation to rows: what is known of the data's uncertainties, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradcli.columns.optimize import least_squares
+from gradcli.columns.optimize.equation_rows import (
+    Batch,
+    EquationRows,
+    InMemory,
+    PassSums,
+    by_passes,
+)
+from gradcli.columns.optimize.least_squares import Array, Bounds, Fit, limits
+from gradcli.columns.streaming.passes import Runner
+from gradcli.language.located_errors import LanguageError
+from gradcli.tables.parts import Part
+
+_FINE = 400  # points of a curve
+STRONG = 0.9  # a correlation that is worth a line
+
+
+@np.errstate(all="ignore")
+def fit_rows(
+    rows: EquationRows,
+    batch: Batch,
+    sigma: Mapping[str, Any],
+    *,
+    bounds: Bounds | None = None,
+    loss: str = "linear",
+    limit: int = 5000,
+    told: Callable[[int], Any] = bool,
+) -> tuple[Fit, dict[str, Array]]:
+    """(the fit of an equation to the rows of `batch`, the share of each source in every variance).
+
+    sigma: the standard uncertainties of columns, and of the response as "". Those of columns on the
+    response's side alone make its deviation; the others are corrected too. told: is called with 1 whenever
+    residuals are computed. Raises LanguageError.
+    """
+    count = len(next(iter(batch.values())))
+    deviation = sigma.get("")
+    spreads = {
+        n: np.broadcast_to(np.asarray(s, np.float64), (count,)) for n, s in sigma.items() if n
+    }
+    response = rows.look({n: a[0] for n, a in batch.items()})
+    inputs = {n: s for n, s in spreads.items() if n not in response}
+    own = [n for n in spreads if n in response]
+    start = rows.flat()
+    if count < len(start):
+        raise _usage(
+            f"{count} rows cannot determine {len(start)} parameters",
+            "hold some fixed, as in --fix b=1",
+        )
+    if own and deviation is not None:
+        raise _usage(f"the response has two uncertainties: --sigma, and that of {own[0]}")
+    if own:
+        _, _, slopes = rows.residuals(start, batch, own)
+        deviation = np.sqrt(sum(np.square(slopes[n] * spreads[n]) for n in own))
+    if inputs and deviation is None:
+        raise _usage(
+            f"{', '.join(inputs)} has an uncertainty, and the response has none",
+            "say that too, as in --sigma dy",
+        )
+    if inputs and loss != "linear":
+        raise _usage(
+            "--robust does not go with uncertainties of both sides", "leave out one of them"
+        )
+    for name, spread in [
+        *inputs.items(),
+        *([] if deviation is None else [("the response", deviation)]),
+    ]:
+        if not np.all(np.asarray(spread) > 0):
+            raise _usage(
+                f"an uncertainty of {name} is 0", "a weight would be infinite: leave out such rows"
+            )
+    data = InMemory(rows, batch, deviation, inputs)
+    r, jac, _ = rows.residuals(start, batch)
+    check_start(r, jac, rows)
+    lower, upper = limits(rows.start, bounds or {})
+
+    def at(x: Array) -> tuple[Array, Array]:
+        told(1)
+        return data.at(x)
+
+    try:
+        found = least_squares.fit(
+            at,
+            start,
+            count,
+            lower=lower,
+            upper=upper,
+            absolute=deviation is not None,
+            loss=loss,
+            size=float(np.linalg.norm(rows.written(start, batch)["fitted"] + r / data.deviation)),
+            limit=limit,
+        )
+    except ValueError as error:  # of SciPy's, about what is not finite
+        raise _failed(str(error)) from error
+    return found, _shares(rows, data, found, own, spreads)
+
+
+def check_start(r: Array, jac: Array, rows: EquationRows) -> None:
+    """Raise LanguageError where a fit cannot start."""
+    if not np.isfinite(r).all():
+        row = int(np.flatnonzero(~np.isfinite(r))[0])
+        raise _failed(
+            f"at the start the residual of row {row + 1} is {r[row]}",
+            f"start elsewhere, as in --{next(iter(rows.start))} VALUE",
+        )
+    if not np.isfinite(jac).all():
+        label = rows.labels[int(np.flatnonzero(~np.isfinite(jac).all(0))[0])]
+        raise _failed(f"at the start the derivative by {label} is not finite", "start elsewhere")
+
+
+def _shares(
+    rows: EquationRows,
+    data: InMemory,
+    found: Fit,
+    own: list[str],
+    spreads: Mapping[str, Array],
+) -> dict[str, Array]:
+    """What each source of uncertainty adds to the variance of every parameter, as a share of it."""
+    also = [*own, *data.inputs]
+    _, jac, slopes = rows.residuals(found.values, data.batch, also)
+    whole = data.effective(slopes)
+    towards = found.covariance @ (jac / whole[:, None] ** 2).T
+    sources = {n: slopes[n] * spreads[n] for n in also}
+    if not own:
+        sources = {"response": np.broadcast_to(data.deviation, whole.shape), **sources}
+    squares = {n: np.square(towards * s).sum(1) for n, s in sources.items()}
+    total = sum(squares.values())
+    return {n: np.divide(s, total, where=total > 0, out=0 * s) for n, s in squares.items()}
+
+
+def strong_correlations(labels: list[str], found: Fit) -> list[tuple[str, str, float]]:
+    """The pairs of parameters that are correlated by more than `STRONG`, and how."""
+    with np.errstate(all="ignore"):
+        related = found.covariance / np.outer(found.errors, found.errors)
+    pairs = np.argwhere(np.abs(np.triu(related, 1)) > STRONG)
+    return [(labels[i], labels[j], float(related[i, j])) for i, j in pairs]
+
+
+def fit_in_passes(
+    sums: PassSums,
+    parts: list[Part],
+    count: int,
+    runner: Runner,
+    bounds: Bounds,
+    limit: int,
+    told: Callable[[int], None],
+) -> Fit:
+    """The fit of a table that need not fit into memory: a pass over its rows for every point."""
+    rows = sums.rows
+    start = rows.flat()
+    first, _ = next((b for part in parts for b in sums.batches(part)), ({}, None))
+    if not first:
+        raise _usage("the table has no rows")
+    rows.look({n: a[0] for n, a in first.items()})
+    r, jac, _ = rows.residuals(start, first)
+    check_start(r, jac, rows)
+    lower, upper = limits(rows.start, bounds)
+    return least_squares.fit(
+        by_passes(sums, parts, runner, told), start, count, lower=lower, upper=upper,
+        absolute=sums.deviation is not None, sums=True, limit=limit,
+    )  # fmt: skip
+
+
+def to_json(rows: EquationRows, found: Fit, shares: Mapping[str, Array]) -> dict[str, Any]:
+    """The fit as an object, in full precision; a number that is not known is None."""
+
+    def number(value: Any) -> float | None:
+        return float(value) if np.isfinite(value) else None
+
+    labels, errors = rows.labels, found.errors
+    made = {
+        "parameters": {
+            label: {"value": float(value), "error": number(error)}
+            for label, value, error in zip(labels, found.values, errors, strict=True)
+        },
+        "covariance": {
+            one: {other: number(c) for other, c in zip(labels, row, strict=True)}
+            for one, row in zip(labels, found.covariance, strict=True)
+        },
+        "chi2": number(found.chi2),
+        "dof": found.dof,
+        "residual_deviation": number(found.deviation),
+        "iterations": found.iterations,
+        "evaluations": found.evaluations,
+        "converged": found.converged and not found.undetermined,
+        "undetermined": [labels[k] for k in found.undetermined],
+        "bounded": [labels[k] for k in found.bounded],
+    }
+    if shares:
+        made["budget"] = {
+            label: {source: number(share[k]) for source, share in shares.items()}
+            for k, label in enumerate(labels)
+        }
+    return made
+
+
+def drawn(
+    rows: EquationRows, found: Fit, batch: Batch, spreads: Mapping[str, Array]
+) -> tuple[Any, ...]:
+    """(labels, x, response, curve, residuals, their bars) for a picture of a fit, over the first column of
+    the model's side; over the rows where that has vectors alone."""
+    response = rows.look({n: a[0] for n, a in batch.items()})
+    inputs = [n for n, a in batch.items() if n not in response and a.ndim == 1]
+    name, made = [*inputs, "row"][0], rows.written(found.values, batch)
+    x = batch[name] if inputs else np.arange(1.0, len(made["fitted"]) + 1)
+    curve = x[order := np.argsort(x, kind="stable")], made["fitted"][order]
+    if len(inputs) == 1 and not any(a.ndim > 1 for a in batch.values()):
+        fine = np.linspace(x.min(), x.max(), _FINE)
+        others = {n: np.resize(a, _FINE) for n, a in batch.items()}
+        curve = fine, rows.written(found.values, {**others, name: fine})["fitted"]
+    own = [n for n in spreads if n in response]
+    bar = spreads.get("")
+    if own:
+        _, _, slopes = rows.residuals(found.values, batch, own)
+        bar = np.sqrt(sum(np.square(slopes[n] * spreads[n]) for n in own))
+    observed = made["fitted"] + made["residual"]
+    labels = name, rows.response_text()
+    return labels, x, observed, curve, made["residual"], (spreads.get(name), bar)
+
+
+def _usage(message: str, hint: str | None = None) -> LanguageError:
+    return LanguageError(message, kind="usage", hint=hint)
+
+
+def _failed(message: str, hint: str | None = None) -> LanguageError:
+    return LanguageError(message, kind="value", usage=False, hint=hint)

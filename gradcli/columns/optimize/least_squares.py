@@ -1,0 +1,231 @@
+"""Least squares from exact residuals and Jacobians, and what the minimum says of the parameters.
+
+The methods are SciPy's (MINPACK's Levenberg-Marquardt, and two of trust regions). Standard errors are those
+of the linear model at the minimum (Bates and Watts, Nonlinear Regression Analysis, 1988, chapter 2), by the
+singular values of the Jacobian with columns of length 1.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.language.located_errors import LanguageError
+from gradcli.operators.primitives import lapack
+
+Array = Any
+Bounds = Mapping[str, tuple[float, float]]
+At = Callable[[Array], tuple[Array, Array]]  # point -> (residuals, Jacobian)
+
+TOLERANCE = 1e-15  # of every kind, relative: SciPy's methods end where doubles do
+_PASSES = 1e-10  # the same of sums over many rows: what is left is nothing beside standard errors
+_STEP = 1e-3  # of a standard error: a step of Gauss and Newton that is smaller is none
+_EXACT = 1e-10  # of the data: residuals that are smaller are rounding
+_HUGE = 1e100  # in place of a residual that is not finite, so that no method steps there
+_EPS = np.finfo(float).eps
+_SCALES = 4  # robust fits, each with the scale of the one before
+_MAD = 1.4826  # of a normal distribution, its deviation by the median absolute one
+
+
+def scipy(module: str) -> Any:
+    """A module of SciPy. Raises LanguageError where it is not installed."""
+    try:
+        return importlib.import_module(f"scipy.{module}")
+    except ImportError:
+        raise LanguageError(
+            "fits, minima and roots need SciPy",
+            kind="import",
+            hint="pip install scipy",
+        ) from None
+
+
+def limits(start: Mapping[str, Array], bounds: Bounds) -> tuple[Array, Array]:
+    """The lower and upper bounds of all numbers. Raises LanguageError for a start outside of them."""
+    found = []
+    for name, array in start.items():
+        low, high = bounds.get(name, (-np.inf, np.inf))
+        if not low < high:
+            raise LanguageError(f"--bounds {name}: {low:g} is not below {high:g}", kind="usage")
+        if not ((low <= array) & (array <= high)).all():
+            raise LanguageError(
+                f"{name} starts at {array}, outside of its bounds {low:g}:{high:g}",
+                kind="usage",
+                hint=f"say another start, as in --{name} VALUE",
+            )
+        found.append([np.full(array.size, end) for end in (low, high)])
+    lower, upper = (np.concatenate(ends) for ends in zip(*found, strict=True))
+    return lower, upper
+
+
+class Fit(NamedTuple):
+    """A minimum of a sum of squares.
+
+    values: the parameters, flat. covariance: theirs; nan where the data do not tell. chi2: the sum of
+    squared (weighted) residuals. undetermined: the parameters that could have other values with the same
+    residuals. bounded: those that ended at a bound, which the covariance holds fixed. evaluations: how
+    often the residuals were computed.
+    """
+
+    values: Array
+    covariance: Array
+    chi2: float
+    dof: int
+    iterations: int
+    evaluations: int
+    converged: bool
+    undetermined: list[int]
+    bounded: list[int]
+
+    @property
+    def errors(self) -> Array:
+        """The standard errors of the parameters."""
+        return np.sqrt(np.diagonal(self.covariance))
+
+    @property
+    def deviation(self) -> float:
+        """The residual standard deviation; nan without degrees of freedom."""
+        return float(np.sqrt(self.chi2 / self.dof)) if self.dof > 0 else float("nan")
+
+
+class _Point:
+    """The residuals and Jacobian at the last point, so that SciPy's two questions are one evaluation."""
+
+    def __init__(self, at: At) -> None:
+        self.at, self.evaluations = at, 0
+        self.key = b""
+        self.found: tuple[Array, Array] = (None, None)
+
+    def here(self, x: Array) -> tuple[Array, Array]:
+        """Both, as they are."""
+        key = np.asarray(x, np.float64).tobytes()
+        if key != self.key:
+            self.found = self.at(np.array(x, np.float64))
+            self.key, self.evaluations = key, self.evaluations + 1
+        return self.found
+
+    def residuals(self, x: Array) -> Array:
+        """Finite ones."""
+        return np.nan_to_num(self.here(x)[0], nan=_HUGE, posinf=_HUGE, neginf=-_HUGE)
+
+    def jacobian(self, x: Array) -> Array:
+        """The same."""
+        return np.nan_to_num(self.here(x)[1], posinf=0, neginf=0)
+
+
+def fit(
+    at: At,
+    start: Array,
+    rows: int,
+    *,
+    lower: Array,
+    upper: Array,
+    absolute: bool = False,
+    loss: str = "linear",
+    size: float = 0.0,
+    sums: bool = False,
+    limit: int = 5000,
+) -> Fit:
+    """The least squares of `at` from a start, by the best of the methods.
+
+    absolute: whether residuals come in units of their standard uncertainty; if not, it is that of the
+    residuals. loss: of `scipy.optimize.least_squares`. size: the length of the data, next to which
+    residuals may be nothing. sums: whether `at` stands for sums over many rows, each of
+    which is a pass and has rounding of its own.
+    """
+    point = _Point(at)
+    free = bool(np.isinf(lower).all() and np.isinf(upper).all()) and loss == "linear"
+    ways = ["trf"] if loss != "linear" else ["lm", "trf", "dogbox"][not free :]
+    ways = ways[:1] if sums else ways
+    tolerances = dict.fromkeys(("ftol", "xtol", "gtol"), _PASSES if sums else TOLERANCE)
+    options = {"bounds": (lower, upper), "max_nfev": limit, **tolerances}
+    scale = 1.0
+    if loss != "linear" and not absolute:  # what an outlier is, the residuals tell, time and again
+        best = _least(point, ways, start, **options)
+        for _ in range(_SCALES):
+            scale = _MAD * float(np.median(np.abs(best.fun))) or 1.0
+            best = _least(point, ways, best.x, loss=loss, f_scale=scale, **options)
+    else:
+        best = _least(point, ways, start, loss=loss, **options)
+    precision = float(np.sqrt(_EPS) if sums else _EPS)
+    return _described(best, point, rows, absolute, (loss, scale), size, precision)
+
+
+def _least(point: _Point, ways: Sequence[str], start: Array, **options: Any) -> Any:
+    """The result of the method that came lowest; of equals, the first."""
+    found = []
+    for way in ways:
+        try:
+            found.append(
+                scipy("optimize").least_squares(
+                    point.residuals, start, point.jacobian, method=way, x_scale="jac", **options
+                )
+            )
+        except ValueError:  # a method that lost itself
+            if way == ways[-1] and not found:
+                raise
+    return min(found, key=lambda one: one.cost)
+
+
+def _described(
+    best: Any,
+    point: _Point,
+    rows: int,
+    absolute: bool,
+    loss: tuple[str, float],
+    size: float,
+    precision: float,
+) -> Fit:
+    """What the minimum says. precision: of the Jacobian's elements, next to the largest."""
+    r, jac = point.here(best.x)
+    p = jac.shape[1]
+    bounded = np.flatnonzero(best.active_mask[:p])
+    inside = np.setdiff1d(np.arange(p), bounded)
+    weight, curvature = _rho(r, *loss)
+    covariance = np.zeros((p, p))
+    undetermined: list[int] = []
+    converged = bool(best.success)
+    dof = rows - len(inside)
+    chi2 = float(r @ r)
+    if len(inside):
+        inner = jac[:, inside] * np.sqrt(curvature)[:, None]
+        lengths = np.sqrt((inner * inner).sum(0))
+        lengths[~(lengths > 0)] = 1.0
+        u, s, vt = lapack.svd(inner / lengths, full_matrices=False)
+        null = s <= s[0] * max(inner.shape) * precision
+        loose = (np.abs(vt[null]) > 0.1).any(0) | ~(inner != 0).any(0)
+        undetermined = inside[loose].tolist()
+        root = (vt[~null] / s[~null, None]).T / lengths[:, None]
+        spread = root @ root.T
+        step = root @ (u[:, ~null].T @ (weight * r / np.sqrt(curvature)))
+        if loss[0] != "linear":  # Huber's covariance of an M-estimate: bread, meat, bread
+            meat = jac[:, inside] * (weight * r)[:, None]
+            spread = spread @ (meat.T @ meat) @ spread * (rows / max(dof, 1))
+        elif not absolute:
+            spread = spread * (chi2 / dof if dof > 0 else np.nan)
+        errors = np.sqrt(np.diagonal(spread))
+        still = np.abs(step) <= _STEP * errors
+        still |= np.abs(step) <= 1e-9 * np.abs(best.x[inside])
+        converged = bool(still[~loose].all()) or np.sqrt(chi2) <= _EXACT * size
+        spread[loose], spread[:, loose] = np.nan, np.nan
+        covariance[np.ix_(inside, inside)] = spread
+    count = best.njev or best.nfev
+    return Fit(
+        best.x, covariance, chi2, dof, int(count), point.evaluations, converged, undetermined,
+        bounded.tolist(),
+    )  # fmt: skip
+
+
+def _rho(r: Array, loss: str, scale: float) -> tuple[Array, Array]:
+    """(ψ(r)/r, dψ/dr) of a loss, where ψ is the slope of half the loss: SciPy's, with z = (r/scale)²."""
+    z = (r / scale) ** 2
+    out = np.maximum(z, 1.0)
+    first, second = {
+        "linear": (np.ones_like(z), np.zeros_like(z)),
+        "soft_l1": ((1 + z) ** -0.5, -0.5 * (1 + z) ** -1.5),
+        "huber": (out**-0.5, np.where(z > 1, -0.5 * out**-1.5, 0.0)),
+        "arctan": (1 / (1 + z**2), -2 * z / (1 + z**2) ** 2),
+    }[loss]
+    return first, np.maximum(first + 2 * z * second, _EPS)

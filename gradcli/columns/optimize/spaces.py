@@ -1,0 +1,198 @@
+"""Functions of several variables as functions of one vector, with their derivatives as compiled programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gradcli.columns.compiler.compiled_function import CompiledFunction
+from gradcli.columns.optimize.least_squares import Array
+from gradcli.engine.core.tensor import Tensor
+from gradcli.engine.registry.table import resolve
+from gradcli.language import as_tensor, parse, run
+from gradcli.language.equations import EQUATION, RELATIONS, is_value, sides
+from gradcli.language.located_errors import LanguageError, error_at
+from gradcli.language.program import Program
+from gradcli.torch import func
+
+
+class Space:
+    """The variables of a problem, laid out one after the other in a vector.
+
+    start: arrays by name. fixed: what programs may read besides.
+    """
+
+    def __init__(self, start: Mapping[str, Array], fixed: Mapping[str, Any]) -> None:
+        self.start = {n: np.asarray(a, np.float64) for n, a in start.items()}
+        self.fixed = dict(fixed)
+        self.size = sum(a.size for a in self.start.values())
+
+    def flat(self) -> Array:
+        """Where it starts."""
+        return np.concatenate([np.ravel(a) for a in self.start.values()])
+
+    def shaped(self, x: Any) -> dict[str, Any]:
+        """A vector as variables by name; an array or a tensor."""
+        found, at = {}, 0
+        for name, array in self.start.items():
+            found[name] = x[at : at + array.size].reshape(array.shape)
+            at += array.size
+        return found
+
+    def scalar(self, program: Program) -> Callable[[Any], Any]:
+        """The program's value, one real number, as a function of a vector."""
+
+        def function(x: Any) -> Any:
+            value = run(program, {**self.fixed, **self.shaped(x)}, write=_silent).value
+            if not isinstance(value, Tensor) or value.numel() != 1 or value.is_complex():
+                shape = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+                raise _refused(program, f"the value is to be one real number, and has {shape}")
+            return value.reshape(())
+
+        return function
+
+    def differences(self, program: Program, kinds: tuple[str, ...] = EQUATION) -> Differences:
+        """The sides of a program's equations; any other value, the `x**2 - 2` of a root, is to be 0."""
+        if kinds == EQUATION and is_value(program):
+            return Differences(self, program, [])
+        return Differences(self, *sides(program, kinds))
+
+    def relations(self, texts: Iterable[str]) -> list[tuple[str, Compiled]]:
+        """Constraints, `x + y == 1` or `x >= 0`: each relation, and the difference of its sides."""
+        found = []
+        for text in texts:
+            program = parse(text)
+            for name in program.free_variables():
+                if name not in self.start and name not in self.fixed:
+                    raise LanguageError(
+                        f"--subject: {name} is not a variable of the expression",
+                        kind="name",
+                        hint=f"there are {', '.join(self.start)}",
+                    )
+            made = self.differences(program, RELATIONS)
+            for k, relation in enumerate(made.relations):
+                found.append((relation, Compiled(partial(made.part, k), self.size)))
+        return found
+
+
+class Differences:
+    """`left - right` of all equations, one after the other, as a vector; without one, the value."""
+
+    def __init__(self, space: Space, program: Program, relations: list[str]) -> None:
+        self.space, self.program, self.relations = space, program, relations
+
+    def __call__(self, x: Any) -> Any:
+        """At a point, a tensor."""
+        return resolve("cat")(self.parts(x))
+
+    def part(self, number: int, x: Any) -> Any:
+        """Those of one of them."""
+        return self.parts(x)[number]
+
+    def parts(self, x: Any) -> list[Any]:
+        """Those of each equation."""
+        space = self.space
+        value = run(self.program, {**space.fixed, **space.shaped(x)}, write=_silent).value
+        if not self.relations:
+            return [_tensor(value).reshape((-1,))]
+        found = []
+        for left, right in zip(value[::2], value[1::2], strict=True):
+            one, other = _tensor(left), _tensor(right)
+            try:
+                found.append((one - other).reshape((-1,)))
+            except RuntimeError as error:
+                raise error_at(
+                    error, source=self.program.source, span=self.program.value_span
+                ) from error
+        return found
+
+
+def _tensor(value: Any) -> Any:
+    """A side of an equation; a list of numbers is a vector."""
+    if isinstance(value, list | tuple):
+        return resolve("stack")([_tensor(item) for item in value])
+    return as_tensor(value)
+
+
+def _silent(text: str) -> None:
+    """What a program prints is printed by nobody: it runs many times."""
+
+
+def _refused(program: Program, message: str) -> LanguageError:
+    return LanguageError(
+        message, kind="value", usage=False, source=program.source, span=program.value_span
+    )
+
+
+class Compiled:
+    """A function of a vector with its derivatives, each compiled when it is asked for first.
+
+    evaluations: how often the value was computed; those at one point are one.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], size: int) -> None:
+        self.function, self.size, self.evaluations = function, size, 0
+        self._made: dict[str, CompiledFunction] = {}
+        self._last: tuple[bytes, Any, Any] | None = None
+
+    def _at(self, kind: str, function: Callable[..., Any], *arrays: Array) -> Any:
+        """What a function gives at these arrays; a value with its gradient, else an array."""
+        if kind not in self._made:
+            names = ["x", "v"][: len(arrays)]
+
+            def named(**given: Any) -> Any:
+                return function(*(given[name] for name in names))
+
+            self._made[kind] = CompiledFunction(named, names, kind, wrt=["x"])
+        compiled = self._made[kind]
+        return (compiled.value_and_grad if kind == "value" else compiled)(*arrays)
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """Of a scalar."""
+        key = x.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = (key, *self._computed(x))
+            self.evaluations += 1
+        return self._last[1], self._last[2]
+
+    def _computed(self, x: Array) -> tuple[float, Array]:
+        value, found = self._at("value", self.function, x)
+        gradient = found["x"]
+        return float(value), np.zeros(self.size) if gradient is None else np.array(gradient)
+
+    def value(self, x: Array) -> Array:
+        """Of a vector function."""
+        self.evaluations += 1
+        return np.asarray(self._at("vector", self.function, x), np.float64)
+
+    def jacobian(self, x: Array) -> Array:
+        """Of a vector function."""
+        return np.asarray(self._at("Jacobian", func.jacrev(self.function), x))
+
+    def hessian(self, x: Array) -> Array:
+        """Of a scalar."""
+        found = self._at("Hessian", func.hessian(self.function), x)
+        return np.asarray(found).reshape(self.size, self.size)
+
+    def weighted_hessian(self, x: Array, weights: Array) -> Array:
+        """Of the sum of a vector function's elements, each with its weight."""
+
+        def hessian(x: Any, v: Any) -> Any:
+            return func.hessian(lambda x: (self.function(x) * v).sum())(x)
+
+        found = self._at("weighted Hessian", hessian, x, weights)
+        return np.asarray(found).reshape(self.size, self.size)
+
+    def hessian_product(self, x: Array, v: Array) -> Array:
+        """The Hessian times a vector, without the matrix."""
+
+        def product(x: Any, v: Any) -> Any:
+            return func.jvp(func.grad(self.function), (x,), (v,))[1]
+
+        return np.asarray(self._at("product", product, x, v))
+
+
+__all__ = ["Compiled", "Differences", "Space"]

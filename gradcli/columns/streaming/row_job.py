@@ -1,0 +1,670 @@
+"""The job of `gradcli map`: an expression of one row over the batches of a table.
+
+It decides what is read, what is written and which rows are bad. It knows nothing of the command line, so
+that other processes can do parts of it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.columns.streaming import uncertainty_law
+from gradcli.columns.streaming.mapped_program import (
+    Results,
+    Rows,
+    derivative,
+    direction,
+    elements,
+    jvp,
+)
+from gradcli.engine.core import random
+from gradcli.engine.system import dtypes
+from gradcli.language import parse
+from gradcli.language.located_errors import LanguageError, error_at
+from gradcli.language.option_values import as_tensor, table_error
+from gradcli.tables import TableError
+from gradcli.tables.delimited import is_missing
+from gradcli.tables.named_columns import Cells, side_by_side, with_nan
+from gradcli.tables.table_errors import MISSING_HINT, other_columns
+
+if TYPE_CHECKING:
+    from gradcli.tables import Table
+    from gradcli.tables.writing import Column
+
+_INTEGER = re.compile(r"\s*(?:0|-?[1-9][0-9]{0,300})\s*")
+_LABEL = re.compile(r"\s*[-+]?0[0-9]+\s*")  # 007 is not a number, but somebody's name
+_EXACT = 1 << 53  # the integers up to it are floats
+TYPED = ("jsonl", "parquet", "feather", "npy")  # formats in which a column of numbers is no text
+
+
+class Tally:
+    """Counts of unusual rows, reported at the end.
+
+    left_out: rows left out because a number is missing. bad: rows that cannot be read or computed.
+    first_bad: the first of these, in words. alone: why rows ran one by one.
+    """
+
+    __slots__ = ("alone", "bad", "first_bad", "left_out")
+
+    def __init__(self) -> None:
+        self.left_out = self.bad = 0
+        self.first_bad: str | None = None
+        self.alone: str | None = None
+
+    def add(self, other: Tally) -> None:
+        """Add the counts of another tally."""
+        self.left_out += other.left_out
+        self.bad += other.bad
+        self.first_bad = self.first_bad or other.first_bad
+        self.alone = self.alone or other.alone
+
+
+class _Reading:
+    """The columns of a batch that a job reads, each once.
+
+    bad: what is wrong with a row. skipped: the rows that lack a number, where those are left out.
+    """
+
+    def __init__(self, job: RowJob, table: Table) -> None:
+        self.job, self.table = job, table
+        self.bad: dict[int, Exception] = dict(table.bad)
+        self.skipped = np.zeros(table.rows, bool)
+        self.columns: dict[int, Cells] = {}
+
+    def cells(self, index: int) -> Cells:
+        """A column."""
+        if index not in self.columns:
+            self.columns[index] = self.job._readable(self.table, index, self.bad, self.skipped)
+        return self.columns[index]
+
+    def numbers(self, index: int) -> Any:
+        """Its numbers."""
+        return self.cells(index).numbers
+
+
+class RowJob:
+    """What is computed for each row, and what is written.
+
+    source: the program's text, or a function of tensors; loaded: names that it may read besides. names: of
+    the table's columns. columns: the variables that are columns, each with which; vectors: those of them
+    that are vectors of several. shared: the arrays that are the same for all rows. wrt: what to
+    differentiate by. keep: the columns that are written too. missing, bad_rows: what becomes of rows that
+    lack a number, or are bad.
+    """
+
+    def __init__(
+        self,
+        source: str | Callable[..., Any],
+        loaded: Mapping[str, Any],
+        names: Sequence[str],
+        columns: Mapping[str, list[int]],
+        vectors: set[str],
+        shared: Mapping[str, Any],
+        wrt: Sequence[str],
+        keep: Sequence[int],
+        *,
+        missing: str = "error",
+        bad_rows: str = "stop",
+        detect_anomaly: bool = False,
+        native: bool = False,
+    ) -> None:
+        self.source, self.loaded, self.names = source, dict(loaded), list(names)
+        self.columns, self.vectors = dict(columns), vectors
+        self.shared, self.wrt, self.keep = dict(shared), list(wrt), list(keep)
+        self.missing, self.bad_rows, self.detect_anomaly = missing, bad_rows, detect_anomaly
+        self.native = native
+        self.dtype = dtypes.get_default_dtype().name
+        self.kinds: dict[int, str] = {}  # of columns that were text, by the first batch
+        self.narrowed = False  # `names` are not all that a table may have
+        self.keeps_dtypes = False  # columns of floats are what they are, not the default dtype
+        self.order = 1
+        self.directions: dict[str, list[int] | Any] = {}
+        self.errors: dict[
+            str, Any
+        ] = {}  # a column's place, an array; None: what its own cells have
+        self.spread: set[int] = set()  # the columns of variables whose cells have uncertainties
+        self.covariances: dict[tuple[str, str], Any] = {}
+        self.budget = False
+        self.second: list[tuple[str, str]] = []  # pairs of numbers to differentiate by
+        self.renamed: dict[str, str] = {}  # what columns are called where they are written
+        self.where: tuple[str, dict[str, int]] | None = None  # a condition, and its columns
+        self.hidden: list[str] = []  # differentiated by for the uncertainty alone
+        self._begin()
+
+    def _begin(self) -> None:
+        self.rows: Rows | None = None
+        self.further: dict[str, Rows] | None = None  # the columns of further derivatives
+        self.suffixes: list[str] | None = None
+        self.counted = Tally()
+
+    def __getstate__(self) -> dict[str, Any]:
+        running = ("rows", "further", "suffixes", "counted")
+        return {name: value for name, value in self.__dict__.items() if name not in running}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+    # -- a batch -------------------------------------------------------------------------------------
+    def run(self, table: Table, form: str) -> list[Column]:
+        """The columns that are written for a batch."""
+        if table.names != self.names:
+            self._follow(table)
+        read = _Reading(self, table)
+        batch = {
+            name: _stacked([read.numbers(i) for i in columns], self.shape(name))
+            for name, columns in self.columns.items()
+        }
+        along = {
+            name: _stacked([read.numbers(i) for i in columns], self.shape(name))
+            for name, columns in self.directions.items()
+            if isinstance(columns, list)
+        }
+        for items, signed in ((self.errors, False), (self.covariances, True)):
+            for index in items.values():
+                if isinstance(index, int):
+                    _check(table, index, read.numbers(index), signed, read.bad)
+        bad, skipped = read.bad, read.skipped
+        skipped[list(bad)] = False
+        self._refuse(table, bad)
+        there = ~skipped
+        there[list(bad)] = False
+        missing = int(skipped.sum())
+        if self.where is not None:
+            wanted = self._wanted(read, there)
+            skipped |= there & ~wanted
+            there = wanted
+        places = np.flatnonzero(there)
+        batch = {n: a[there] for n, a in batch.items()}
+        before = random.snapshot()
+        results = self._rows()(batch, len(places))
+        along = {direction(n): a[there] for n, a in along.items()}
+        further = self._further(results, batch, along, len(places), before)
+        errors = {n: self._spread(n, e, read, there) for n, e in self.errors.items()}
+        covariances = {
+            pair: self._spread(pair[0], e, read, there) for pair, e in self.covariances.items()
+        }
+        columns = self._computed(results, further, len(places), errors, covariances)
+        bad.update({int(places[row]): error for row, error in results.refused.items()})
+        if self.detect_anomaly:
+            bad.update(_anomalies(columns, places, results))
+        self._refuse(table, bad)
+        self._count(table, bad, missing)
+        keep = ~skipped
+        if self.bad_rows == "skip":
+            keep[list(bad)] = False
+        if bad or len(places) < len(keep):
+            columns = [(name, self._placed(a, places, keep, bad)) for name, a in columns]
+        return self._distinct(self._named(self._passed(table, keep, form), columns))
+
+    def _spread(self, name: str, of: Any, read: _Reading, there: Any) -> Any:
+        """An uncertainty or covariance of a variable's rows. of: a column, an array, or None: the cells."""
+        if of is None:
+            cells = side_by_side([read.cells(i) for i in self.columns[name]])
+            spread = cells.taken(there).spread
+            return spread if spread is None or self.shape(name) else spread[:, 0]
+        if not isinstance(of, int):
+            return of
+        return read.numbers(of)[there].reshape(-1, *[1] * len(self.shape(name)))
+
+    def _placed(self, array: Any, places: Any, keep: Any, bad: Mapping[int, Exception]) -> Any:
+        """The numbers of the rows that were computed, at the places of these rows among all that are kept."""
+        typed = array.dtype.kind in "fc" or self.bad_rows == "skip" or not bad
+        kind = array.dtype if typed else np.dtype(np.float64)
+        placed = np.full(len(keep), np.nan if kind.kind in "fc" else 0, kind)
+        placed[places] = array
+        if self.bad_rows == "nan" and bad:
+            placed[list(bad)] = np.nan
+        return placed[keep]
+
+    def _further(
+        self,
+        results: Results,
+        batch: dict[str, Any],
+        along: dict[str, Any],
+        rows: int,
+        before: Any,
+    ) -> dict[str, list[Column]]:
+        """Derivatives along the direction and of higher order: the columns of each. What is refused there
+        is added to the rows that are refused. before: where the random numbers of the value began.
+        """
+        made = {}
+        for label, run in self._further_rows().items():
+            values: dict[str, Any] = {}
+            if len(results.refused) < rows:
+                random.rewind(before)
+                found = run(batch | along if label == "value.jvp" else batch, rows)
+                values = found.values
+                for row, error in found.refused.items():
+                    results.refused.setdefault(row, error)
+            if not values:
+                suffixes = self.suffixes or list(results.values) or [""]
+                if label != "value.jvp":
+                    suffixes = [""]
+                values = {suffix: np.full(rows, np.nan) for suffix in suffixes}
+            made[label] = [(label + suffix, array) for suffix, array in values.items()]
+        return made
+
+    def _named(self, passed: list[Column], made: list[Column]) -> list[Column]:
+        """The columns as they are to be called; a name means what was computed before the table's own."""
+        own = {name for name, _ in made}
+        known = dict.fromkeys(name for name, _ in (*passed, *made))
+        for name in self.renamed:
+            if name not in known:
+                raise _usage(
+                    f"--as: there is no column {name!r}", hint=f"there are {', '.join(known)}"
+                )
+        called = self.renamed.get
+        kept = [(name if name in own else called(name, name), array) for name, array in passed]
+        return [*kept, *((called(name, name), array) for name, array in made)]
+
+    def _wanted(self, read: _Reading, there: Any) -> Any:
+        """Which of the rows that are there fulfil the condition."""
+        from gradcli import language
+
+        assert self.where is not None
+        program, loaded, columns = parse(self.where[0]), self.loaded, self.where[1]
+        run = Rows(lambda **row: language.run(program, {**loaded, **row}).value, {}, (), True)
+        found = run({n: read.numbers(i)[there] for n, i in columns.items()}, int(there.sum()))
+        if found.refused:
+            raise found.refused[min(found.refused)]
+        if found.values and list(found.values) != [""]:
+            raise _usage("--where: the condition of a row is true or false")
+        wanted = there.copy()
+        wanted[there] = found.values[""].astype(bool) if found.values else False
+        return wanted
+
+    def _distinct(self, columns: list[Column]) -> list[Column]:
+        """The columns, if no two have one name."""
+        names = [name for name, _ in columns]
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            kept = ",".join(n for n in dict.fromkeys(self.names) if n and names.count(n) == 1)
+            raise _usage(
+                f"two columns would be called {twice!r}",
+                hint=f"say which to keep of the table's: --keep-columns {kept or 'none'}",
+            )
+        return columns
+
+    def _follow(self, table: Table) -> None:
+        """Find the columns again by name: another file may have them in another order."""
+        others = set(table.names) - set(self.names) if self.narrowed else set()
+        if sorted(n for n in table.names if n not in others) != sorted(self.names):
+            raise table_error(other_columns(table.name, table.names, self.names))
+        self._renumber({i: table.names.index(name) for i, name in enumerate(self.names)})
+        self.names = table.names
+
+    def narrow(self) -> list[str]:
+        """Restrict the job to the columns that it needs; return their names."""
+        needed = sorted({*self._read(), *(i for found in self.columns.values() for i in found)})
+        self._renumber({old: new for new, old in enumerate(needed)})
+        self.names = [self.names[i] for i in needed]
+        self.narrowed = True
+        return self.names
+
+    def _renumber(self, moved: Mapping[int, int]) -> None:
+        self.columns = {n: [moved[i] for i in found] for n, found in self.columns.items()}
+        self.errors = {n: moved[e] if isinstance(e, int) else e for n, e in self.errors.items()}
+        self.covariances = {
+            n: moved[e] if isinstance(e, int) else e for n, e in self.covariances.items()
+        }
+        self.directions = {
+            n: [moved[i] for i in d] if isinstance(d, list) else d
+            for n, d in self.directions.items()
+        }
+        self.keep = [moved[i] for i in self.keep]
+        if self.where is not None:
+            self.where = self.where[0], {n: moved[i] for n, i in self.where[1].items()}
+        self.kinds = {moved[i]: kind for i, kind in self.kinds.items() if i in moved}
+        self.spread = {moved[i] for i in self.spread}
+
+    def _readable(self, table: Table, index: int, bad: dict[int, Exception], skipped: Any) -> Cells:
+        """A column's numbers in the default dtype; what is wrong with it goes into `bad` and `skipped`."""
+        found = table.readable(index)
+        array, gone = found.numbers, found.gone
+        for row, problem in found.problems.items():
+            bad.setdefault(row, problem)
+        if (found.spread is not None) is not (index in self.spread):
+            words = "this number has an uncertainty, and its column has none"
+            if found.spread is None:
+                words = "this number has no uncertainty, and others of its column have"
+                found = found._replace(spread=np.zeros(table.rows))
+            for row in range(table.rows) if gone is None else np.flatnonzero(~gone).tolist():
+                bad.setdefault(row, table.wrong(row, index, words))
+        if gone is not None:
+            if self.missing == "skip":
+                skipped |= gone
+            elif self.missing == "error":
+                for row in np.flatnonzero(gone).tolist():
+                    problem = table.wrong(row, index, "a number is missing here", MISSING_HINT)
+                    bad.setdefault(row, problem)
+            array = with_nan(found)
+        if self.keeps_dtypes:
+            array = array if array.dtype.kind in "fc" else array.astype(np.float64)
+        else:
+            array = as_tensor(np.atleast_1d(array)).array
+        return Cells(array, spread=found.spread)
+
+    def _rows(self) -> Rows:
+        if self.rows is None:
+            wrt = [*self.wrt, *self.hidden]
+            self.rows = Rows(
+                self._function(), self.shared, wrt, self.bad_rows == "stop", self.native
+            )
+        return self.rows
+
+    def _further_rows(self) -> dict[str, Rows]:
+        if self.further is None:
+            function = self._function(quiet=True)
+            self.further = {}
+            if self.directions:
+                given = {direction(n): d for n, d in self.directions.items() if type(d) is not list}
+                along = jvp(function, list(self.directions))
+                shared = {**self.shared, **given}
+                self.further["value.jvp"] = Rows(along, shared, (), self.bad_rows == "stop")
+            for name in self.wrt:
+                for k in range(2, self.order + 1):
+                    by = derivative(function, [name] * k)
+                    run = Rows(by, self.shared, (), self.bad_rows == "stop")
+                    self.further[f"{name}.grad{k}"] = run
+            for pair in self.second:
+                run = Rows(derivative(function, pair), self.shared, (), self.bad_rows == "stop")
+                self.further[_second(pair)] = run
+        return self.further
+
+    def _function(self, quiet: bool = False) -> Callable[..., Any]:
+        """The expression of a row. quiet: it has printed before what it prints."""
+        import io
+
+        from gradcli import language
+        from gradcli.columns.compiler import Untraceable
+
+        if not isinstance(self.source, str):
+            return self.source
+        program, loaded = parse(self.source), self.loaded
+        prints = not {"print", "display"}.isdisjoint(program.words)
+
+        def function(**tensors: Any) -> Any:
+            if prints and not all(
+                isinstance(t.array, np.ndarray | np.generic) for t in tensors.values()
+            ):
+                raise Untraceable("the program prints")
+            with redirect_stdout(io.StringIO() if quiet else sys.stderr):
+                return language.run(program, {**loaded, **tensors}).value
+
+        return function
+
+    def _computed(
+        self,
+        results: Results,
+        further: dict[str, list[Column]],
+        rows: int,
+        errors: dict[str, Any],
+        covariances: dict[Any, Any],
+    ) -> list[Column]:
+        """The value's columns, its uncertainty, the gradients. Impossible covariances refuse a row."""
+        values = results.values
+        if not values:
+            values = {suffix: np.full(rows, np.nan) for suffix in self.suffixes or [""]}
+        elif self.suffixes is None:
+            self.suffixes = list(values)
+        elif list(values) != self.suffixes:
+            raise _usage(
+                "the values of the rows are not alike", hint="some have more elements than others"
+            )
+        found: list[Column] = [(f"value{suffix}", array) for suffix, array in values.items()]
+        found += further.get("value.jvp", [])
+        gradients = results.gradients or {
+            n: np.zeros((rows, *self.shape(n))) for n in [*self.wrt, *self.hidden]
+        }
+        if errors:
+            squares = uncertainty_law.squares(gradients, errors, covariances, rows)
+            for row in np.flatnonzero(uncertainty_law.impossible(errors, covariances, squares)):
+                results.refused.setdefault(int(row), uncertainty_law.too_strong())
+            total = uncertainty_law.total(squares)
+            found.append(("value.uncertainty", total))
+            if self.budget:
+                with np.errstate(all="ignore"):
+                    found += [
+                        (f"{n}.share", np.where(total > 0, s / total**2, 0.0))
+                        for n, s in squares.items()
+                    ]
+        for name in self.wrt:
+            found += elements(f"{name}.grad", gradients[name]).items()
+            for k in range(2, self.order + 1):
+                found += further[f"{name}.grad{k}"]
+        for pair in self.second:
+            found += further[_second(pair)]
+        return found
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a variable in one row."""
+        if name in self.shared:
+            return tuple(self.shared[name].shape)
+        return (len(self.columns[name]),) if name in self.vectors else ()
+
+    def _passed(self, table: Table, keep: Any, form: str) -> list[Column]:
+        """The table's own columns: as they are written, or in a typed format as numbers where they are."""
+        whole = bool(keep.all())
+        found: list[Column] = []
+        for index in self.keep:
+            data = table.arrow(index) if form in ("parquet", "feather") else None
+            if data is None:
+                data = table.data(index)
+                if form in TYPED and not isinstance(data, np.ndarray):
+                    data = self._typed(table, index, data, form)
+            found.append((table.names[index], data if whole else _chosen(data, keep)))
+        return found
+
+    def _typed(self, table: Table, index: int, data: Any, form: str) -> Any:
+        """A column that is no array of numbers, for a format that knows of types.
+
+        Text that was cut by separators is numbers if all of it in the first batch is: floats, but integers
+        where they are too large for those. In JSON lines each cell has a type of its own, and integers stay
+        what they are. Raises TableError for what later batches have that is not of the kind.
+        """
+        if not table.is_written(index):
+            return table.cells(index)
+        self.settle(table, form, [index])
+        kind = self.kinds[index]
+        if kind == "text":
+            return data if form in ("parquet", "feather") else table.cells(index)
+        if (row := table.like(index, _LABEL)) is not None:
+            cell = table.cells(index)[row]
+            raise table.wrong(row, index, f"`{cell}` begins with 0, and {_KINDS[kind]}", _LEAVE)
+        if form == "jsonl" or kind == "integer":
+            return self._integers(table, index, table.cells(index), kind, form)
+        array, gone, *_ = table.numbers(index)
+        large = np.flatnonzero(np.abs(array) >= _EXACT).tolist()
+        cells = table.cells(index) if large else []
+        for row in large:
+            if _INTEGER.fullmatch(cells[row]) and int(cells[row]) != int(array[row]):
+                words = f"this integer is too large for a float, and {_KINDS[kind]}"
+                raise table.wrong(row, index, words, _LEAVE)
+        if gone is None or form == "npy":
+            return array
+        from gradcli.tables.arrow import from_numpy
+
+        return from_numpy(array, gone)
+
+    def look(self, table: Table) -> None:
+        """Find out from the first rows which variables have uncertainties in their cells."""
+        for name, found in self.columns.items():
+            own = [i for i in found if table.readable(i).spread is not None]
+            self.spread.update(own)
+            if own:
+                self.errors[name] = None
+
+    def settle(self, table: Table, form: str, columns: Sequence[int] | None = None) -> None:
+        """Fix the types of text columns by the first rows, so that all parts of a table agree."""
+        for index in self.keep if columns is None else columns:
+            if index not in self.kinds and form in TYPED and table.is_written(index):
+                self.kinds[index] = _kind(table, index, table.cells(index), form)
+
+    def _integers(
+        self, table: Table, index: int, cells: Sequence[str], kind: str, form: str
+    ) -> Any:
+        """Cells some or all of which are integers, beyond what a float holds."""
+        array, gone, *_ = table.numbers(index)
+        if array.dtype.kind == "c":
+            return array
+        found: list[Any] = array.tolist()
+        there = range(len(cells)) if gone is None else np.flatnonzero(~gone).tolist()
+        whole = all(_INTEGER.fullmatch(cells[row]) for row in there)
+        for row in there:
+            kept = whole or kind == "integer" or abs(found[row]) >= _EXACT
+            if kept and _INTEGER.fullmatch(cells[row]):
+                found[row] = int(cells[row])
+            if kind == "integer" and not _is_64_bit(found[row]):
+                raise table.wrong(row, index, f"`{cells[row]}` is none, and {_KINDS[kind]}", _LEAVE)
+        if gone is not None:
+            for row in np.flatnonzero(gone).tolist():
+                found[row] = None
+        if form == "npy":
+            return np.array(found, np.int64)
+        return found
+
+    # -- rows that are bad ---------------------------------------------------------------------------
+    def _refuse(self, table: Table, bad: dict[int, Exception]) -> None:
+        """Raise for the first bad row if the job stops there, or if the error concerns all rows."""
+        if not bad:
+            return
+        row = min(bad)
+        error = bad[row]
+        words = str(getattr(error, "message", error))
+        whole = words.startswith(
+            ("grad can be implicitly created", "element 0 of tensors does not")
+        ) or ("there is no gradient" in words)
+        if self.bad_rows != "stop" and not whole:
+            return
+        raise self._worded(table, row, error, whole)
+
+    def _worded(self, table: Table, row: int, error: Exception, whole: bool) -> LanguageError:
+        if isinstance(error, TableError):
+            found = table_error(error)
+            found.usage = False
+            return found
+        if not isinstance(error, LanguageError):
+            text, span = "", None
+            if isinstance(self.source, str):
+                program = parse(self.source)
+                text, span = program.source, program.value_span
+            found = error_at(error, source=text, span=span)
+        else:
+            found = error
+        if whole:
+            found.hint = "--no-grad all gives the values alone; or make it one number, as in sum(…)"
+        else:
+            found.notes = (*found.notes, str(table.where(row, -1)["at"]))
+            found.hint = (
+                found.hint or "--bad-rows skip leaves such rows out, --bad-rows nan keeps them"
+            )
+        found.usage = False
+        return found
+
+    def _count(self, table: Table, bad: dict[int, Exception], skipped: int) -> None:
+        counted = self.counted
+        counted.left_out += skipped
+        if bad and counted.first_bad is None:
+            row = min(bad)
+            found = self._worded(table, row, bad[row], False)
+            at = str(table.where(row, -1)["at"])
+            words = found.message.partition("\n")[0]
+            counted.first_bad = words if words.startswith(at) else f"{at}: {words}"
+        counted.bad += len(bad)
+
+    def _read(self) -> set[int]:
+        """The columns that are read besides those of variables."""
+        found = {*self.keep}
+        for of in (*self.errors.values(), *self.covariances.values()):
+            if isinstance(of, int):
+                found.add(of)
+        for of in self.directions.values():
+            if isinstance(of, list):
+                found.update(of)
+        found.update(self.where[1].values() if self.where is not None else ())
+        return found
+
+    def tally(self) -> Tally:
+        """The tally of the rows so far."""
+        ways = [self.rows, *(self.further or {}).values()]
+        alone = (w.alone for w in ways if w is not None and w.alone is not None)
+        self.counted.alone = next(alone, None)
+        return self.counted
+
+
+def _second(pair: tuple[str, str]) -> str:
+    """The column of a second derivative."""
+    return "value." + ".".join(pair)
+
+
+def _usage(message: str, *, hint: str | None = None) -> LanguageError:
+    return LanguageError(message, kind="usage", hint=hint)
+
+
+_KINDS = {
+    "number": "the rows before have numbers",
+    "integer": "the rows before have integers",
+}
+_LEAVE = "leave the column out by --keep-columns, or write CSV, which takes it as it is"
+
+
+def _kind(table: Table, index: int, cells: Sequence[str], form: str) -> str:
+    """The type of a text column by its first rows: number, integer or text."""
+    there = [cell for cell in cells if not is_missing(cell)]
+    found = table.readable(index)
+    if not there or any(map(_LABEL.fullmatch, there)) or found.problems or found.spread is not None:
+        return "text"
+    if found.numbers.dtype.kind == "c" or form == "jsonl":
+        return "number"
+    whole = [int(cell) for cell in there if _INTEGER.fullmatch(cell)]
+    if not whole or max(map(abs, whole)) <= _EXACT:
+        return "number"
+    fits = len(whole) == len(there) and all(map(_is_64_bit, whole))
+    return "integer" if fits and (form != "npy" or len(there) == len(cells)) else "text"
+
+
+def _is_64_bit(value: Any) -> bool:
+    return type(value) is int and -(1 << 63) <= value < 1 << 63
+
+
+def _chosen(data: Any, keep: Any) -> Any:
+    """Some of the cells of a column."""
+    if hasattr(data, "to_pylist"):
+        return data.filter(keep)
+    if isinstance(data, list):
+        return [cell for cell, kept in zip(data, keep.tolist(), strict=True) if kept]
+    return data[keep]
+
+
+def _stacked(columns: list[Any], shape: tuple[int, ...]) -> Any:
+    """A column of numbers, or the columns of a vector side by side."""
+    return np.stack(columns, axis=1) if shape else columns[0]
+
+
+def _check(table: Table, index: int, array: Any, signed: bool, bad: dict[int, Exception]) -> None:
+    """Mark rows as bad whose uncertainty is negative or covariance invalid; missing ones may be nan."""
+    for where, words in uncertainty_law.flaws(array, signed):
+        for row in np.flatnonzero(where & ~np.isnan(array)).tolist():
+            bad.setdefault(row, table.wrong(row, index, words))
+
+
+def _anomalies(found: list[Column], places: Any, results: Results) -> dict[int, Exception]:
+    """The rows with a number that is not finite."""
+    bad: dict[int, Exception] = {}
+    for name, array in found:
+        if array.dtype.kind not in "fc":
+            continue
+        for row in np.flatnonzero(~np.isfinite(array)).tolist():
+            if row not in results.refused:
+                bad.setdefault(int(places[row]), RuntimeError(f"{name} is {array[row]}"))
+    return bad
+
+
+__all__ = ["RowJob", "Tally"]

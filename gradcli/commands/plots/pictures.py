@@ -1,0 +1,97 @@
+"""What is drawn on a terminal (`braille`) as in a file (`figures`): curves, functions of two variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.commands.plots.curves import limits
+
+GRID = 121  # points of a function of two variables along either
+_LEVELS = 12
+
+
+class Line(NamedTuple):
+    """A curve: points joined, with gaps at NaN. dash: dots drawn and left out. label: for the legend.
+
+    bars: of points, the uncertainties of x and of y, or None.
+    """
+
+    x: Any
+    y: Any
+    label: str
+    dash: tuple[int, int] = (1, 0)
+    points: bool = False  # apart, not joined
+    bars: tuple[Any, Any] = (None, None)
+
+    def ends(self) -> Any:
+        """All of y that is to be seen: with bars, their ends."""
+        bar = 0 if self.bars[1] is None else self.bars[1]
+        return np.concatenate([self.y - bar, self.y + bar])
+
+
+class Curves(NamedTuple):
+    """Lines over one variable, `name`; residuals have a picture of their own below."""
+
+    lines: Sequence[Line]
+    x: tuple[float, float]
+    y: tuple[float, float]
+    name: str
+    residuals: Line | None = None
+
+    @property
+    def kind(self) -> str:
+        """How it is drawn."""
+        return "curves"
+
+
+class Contours(NamedTuple):
+    """A function of two variables, as contours with its gradient, or as a surface.
+
+    values, slopes: at all points of x and y, one row a point of y. path: of a descent, or None.
+    """
+
+    x: Any
+    y: Any
+    values: Any
+    slopes: tuple[Any, Any]
+    names: tuple[str, str]
+    label: str
+    path: Any = None
+    surface: bool = False
+
+    @property
+    def kind(self) -> str:
+        """How it is drawn."""
+        return "surface" if self.surface else "contours"
+
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest value that are shown; where poles tower over the rest, of the rest."""
+        finite = np.sort(self.values[np.isfinite(self.values)])
+        low, high = limits([(np.arange(len(finite)), finite)])
+        return max(low, float(finite[0])), min(high, float(finite[-1]))
+
+    def levels(self) -> list[float]:
+        """Where contours are drawn: evenly over what the function has there, closer below where it is a
+        deep valley."""
+        finite = self.values[np.isfinite(self.values)]
+        low, high = self.ends()
+        shares = np.linspace(0, 1, _LEVELS + 2)[1:-1]
+        if high > low and float(np.median(finite)) - low < 0.15 * (high - low):
+            shares = shares**3
+        return [float(v) for v in dict.fromkeys(low + (high - low) * shares)]
+
+
+def sampled(grid: Any, rows: Any, columns: Any) -> Any:
+    """A grid between its points: at fractions of its rows and columns, linearly."""
+    down, across = (
+        np.clip(np.asarray(at) * (size - 1), 0, size - 1)
+        for at, size in ((rows, grid.shape[0]), (columns, grid.shape[1]))
+    )
+    i = np.minimum(down.astype(int), grid.shape[0] - 2)
+    j = np.minimum(across.astype(int), grid.shape[1] - 2)
+    a, b = down - i, across - j
+    above = grid[i, j] * (1 - b) + grid[i, j + 1] * b
+    return above * (1 - a) + (grid[i + 1, j] * (1 - b) + grid[i + 1, j + 1] * b) * a

@@ -1,0 +1,37 @@
+"""Modules under PyTorch's names, filled from the operator table."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from sys import modules
+
+TYPE_CHECKING = False  # typing is not imported at start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# The package `gradcli`, which stands for `torch` and sets itself here: lower rooms do not import it.
+torch: Any = None
+
+
+def filled(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module with the table's names under a prefix."""
+
+    def find(name: str) -> Any:
+        table = modules.get("gradcli.engine.registry.table") or import_module(
+            "gradcli.engine.registry.table"
+        )
+        found = table.resolve(f"{prefix}.{name}")
+        if found is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        found = found.call if isinstance(found, table.Function) else found
+        if module in modules:  # found at once from now on
+            setattr(modules[module], name, found)
+        return found
+
+    def listed() -> list[str]:
+        table = import_module("gradcli.engine.registry.table")
+        start = f"{prefix}."
+        return [n.removeprefix(start) for n in table.names() if n.startswith(start)]
+
+    return find, listed

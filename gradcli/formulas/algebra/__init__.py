@@ -1,0 +1,1 @@
+"""Expressions as data, their exact algebra, and their text."""

@@ -1,0 +1,796 @@
+"""The algebra of expressions: sums, products and powers in a normal form, by exact rules only.
+
+Constants are folded exactly, neutral elements vanish, like terms and like factors are collected, powers
+are merged and signs move out. The few rules of functions are in tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from fractions import Fraction
+from functools import reduce
+from math import gcd
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from gradcli.engine.system.dtypes import boolean
+from gradcli.formulas.algebra.exact_numbers import MINUS_ONE, ONE, ZERO, Number
+from gradcli.formulas.algebra.expressions import (
+    Expression,
+    Shape,
+    array,
+    broadcast,
+    call,
+    is_call,
+    is_number,
+    is_size,
+    make,
+    number,
+    order,
+    sort_key,
+    value_of,
+)
+
+HALF = Number(Fraction(1, 2))
+Exponent = Number | Expression
+
+# Whether all values are real: only then abs(u)**2 is u**2.
+real: ContextVar[bool] = ContextVar("real", default=True)
+
+
+@contextmanager
+def supposed_real(are_real: bool) -> Iterator[None]:
+    """Simplify as for real values, or as for complex ones."""
+    token = real.set(are_real)
+    try:
+        yield
+    finally:
+        real.reset(token)
+
+
+# The signs of variables, where they are assumed: 1 and -1.
+signs: ContextVar[frozenset[tuple[str, int]]] = ContextVar("signs", default=frozenset())
+# Whether all values have one floating dtype, as `matmul` requires of its operands.
+one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
+# Whether the program uses `mean`, so that sum(x)/n is written as mean(x).
+averages: ContextVar[bool] = ContextVar("averages", default=False)
+# Whether the call that is being lifted has an integer result, so that its operands may be integers.
+whole: ContextVar[bool] = ContextVar("whole", default=False)
+# The `dtype.kind` of variables: "b" booleans, "i" and "u" integers.
+kinds: ContextVar[Mapping[str, str]] = ContextVar("kinds")
+# Calls whose traced result is integers, such as argmax(x) and the indices of sort(x).
+integers: ContextVar[set[Expression] | None] = ContextVar("integers", default=None)
+zero, one, minus_one = number(0), number(1), number(-1)
+
+
+# -- sums -----------------------------------------------------------------------------------------
+def split(expression: Expression) -> tuple[Number, Expression]:
+    """(coefficient, rest) of a term; like terms have the same rest."""
+    if expression.op == "number":
+        return expression.data, one
+    if expression.op == "product" and expression.data[0] != ONE:
+        coefficient, exponents = expression.data
+        return coefficient, collected(ONE, list(zip(expression.args, exponents, strict=True)))
+    return ONE, expression
+
+
+def terms_of(node: Expression) -> list[tuple[Number, Expression]]:
+    """The (coefficient, term) pairs of a sum, the constant last."""
+    if node.op != "sum":
+        return [split(node)]
+    coefficients, constant = node.data
+    found = list(zip(coefficients, node.args, strict=True))
+    return [*found, (constant, one)] if constant != ZERO else found
+
+
+def powers_of(term: Expression) -> list[tuple[Expression, Any]]:
+    """The (factor, exponent) pairs of a term."""
+    if term is one:
+        return []
+    if term.op == "product":
+        return list(zip(term.args, term.data[1], strict=True))
+    return [(term, ONE)]
+
+
+def mapped(own: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """A sum or a product with each operand changed."""
+    if own.op == "sum":
+        coefficients, constant = own.data
+        return combine([*zip(map(change, own.args), coefficients, strict=True), (one, constant)])
+    pairs = powers_of(own)
+    return product(
+        ((change(b), _exponent(change(e)) if isinstance(e, Expression) else e) for b, e in pairs),
+        own.data[0],
+    )
+
+
+def add(*terms: Expression) -> Expression:
+    """The sum."""
+    return combine((t, ONE) for t in terms)
+
+
+def subtract(a: Expression, b: Expression) -> Expression:
+    """The difference."""
+    return combine([(a, ONE), (b, MINUS_ONE)])
+
+
+def combine(terms: Iterable[tuple[Expression, Number]]) -> Expression:
+    """The sum of terms with coefficients."""
+    constant = ZERO
+    found: dict[Expression, Number] = {}
+    for given, factor in terms:
+        term = counted(given)
+        for rest, coefficient in _flat(term, factor):
+            if rest is one:
+                constant = constant + coefficient
+            else:
+                had = found.get(rest)
+                found[rest] = coefficient if had is None else had + coefficient
+    return _sum({t: c for t, c in found.items() if c != ZERO}, constant)
+
+
+def _flat(term: Expression, factor: Number) -> Iterable[tuple[Expression, Number]]:
+    """The (coefficient, term) pairs of a term, with a sum opened if it may be multiplied out."""
+    coefficient, rest = split(term)
+    coefficient = coefficient * factor
+    if rest.op == "sum":
+        coefficients, constant = rest.data
+        for t, c in zip(rest.args, coefficients, strict=True):
+            yield t, c * coefficient
+        yield one, constant * coefficient
+    else:
+        yield rest, coefficient
+
+
+def _sum(terms: dict[Expression, Number], constant: Number) -> Expression:
+    if not terms:
+        return number(constant)
+    if len(terms) == 1 and constant == ZERO:
+        ((term, coefficient),) = terms.items()
+        return scale(coefficient, term)
+    args, coefficients = tuple(terms), tuple(terms.values())
+    shape = broadcast(a.shape for a in args)
+    key = ("sum", frozenset((id(t), c, c.decimal) for t, c in terms.items()), constant, shape)
+    return make("sum", args, (coefficients, constant), shape, key)
+
+
+def negate(expression: Expression) -> Expression:
+    """Minus the expression."""
+    return scale(MINUS_ONE, expression)
+
+
+def scale(coefficient: Number, expression: Expression) -> Expression:
+    """A number times the expression; -(a - b) becomes b - a."""
+    if coefficient == ONE:
+        return expression
+    return product([(expression, ONE)], coefficient)
+
+
+# -- products and powers --------------------------------------------------------------------------
+def multiply(*factors: Expression) -> Expression:
+    """The product."""
+    return product((f, ONE) for f in factors)
+
+
+def divide(a: Expression, b: Expression) -> Expression:
+    """The quotient."""
+    return product([(a, ONE), (b, MINUS_ONE)])
+
+
+def power(base: Expression, exponent: Expression) -> Expression:
+    """`base ** exponent`."""
+    n = value_of(exponent)
+    return product([(base, exponent if n is None else n.unrounded())])
+
+
+def root(base: Expression) -> Expression:
+    """The square root."""
+    return product([(base, HALF)])
+
+
+def product(
+    factors: Iterable[tuple[Expression, Exponent]], coefficient: Number = ONE
+) -> Expression:
+    """The product of (base, exponent) pairs and a coefficient, with like factors collected."""
+    found: dict[Expression, Exponent] = {}
+    exponential: list[tuple[Expression, Number]] = []
+    waiting = list(factors)[::-1]
+    while waiting:
+        base, exponent = waiting.pop()
+        if isinstance(exponent, Number) and exponent == ZERO:
+            continue
+        base = counted(base)
+        folded = _number_of(base, exponent)
+        if folded is not None:
+            coefficient = coefficient * folded
+            continue
+        exact = isinstance(exponent, Number) and exponent.integer is not None
+        if base.op == "product":
+            opened = _opened(base, exponent)
+            if opened is not None:
+                coefficient = coefficient * opened[0]
+                waiting += opened[1]
+                continue
+        elif base.op == "sum" and exact and exponent != ONE:
+            content, base = content_of(base)
+            folded = content.power(exponent)  # type: ignore[arg-type]
+            coefficient = coefficient * (folded or ONE)
+            if folded is None:
+                waiting.append((number(content), exponent))
+        if is_call(base, "exp") and exact:
+            exponential.append((base.args[0], exponent))  # type: ignore[arg-type]
+            continue
+        if is_call(base, "abs") and real.get() and exact and exponent.integer % 2 == 0:  # type: ignore
+            base = base.args[0]
+        _gather(found, base, exponent)
+    if coefficient == ZERO:
+        return zero
+    if exponential:
+        total = combine(exponential)
+        if not is_number(total, 0):
+            _gather(found, call("exp", [total], total.shape), ONE)
+    pairs = [(b, e) for b, e in found.items() if not (isinstance(e, Number) and e == ZERO)]
+    again = any(  # sqrt(2)*sqrt(2)
+        b.op == "number" and isinstance(e, Number) and b.data.power(e) for b, e in pairs
+    )
+    pairs, signed = _signs(pairs)
+    return product(pairs, coefficient) if again or signed else collected(coefficient, pairs)
+
+
+def _gather(found: dict[Expression, Exponent], base: Expression, exponent: Exponent) -> None:
+    had = found.get(base)
+    found[base] = exponent if had is None else _plus(had, exponent)
+
+
+def _number_of(base: Expression, exponent: Exponent) -> Number | None:
+    """The value of a power if it is exact: that of 4**(1/2), but not of 2**(1/2)."""
+    n = value_of(base)
+    if n is None or not isinstance(exponent, Number):
+        return None
+    value = n.power(exponent)
+    if value is None and not n.exact and exponent == ONE:
+        return n
+    return value
+
+
+def _opened(
+    base: Expression, exponent: Exponent
+) -> tuple[Number, list[tuple[Expression, Exponent]]] | None:
+    """(number, powers): the power of a product distributed over its factors, as far as that is valid.
+
+    A root only goes to factors that are surely positive. None if the power stays as it is.
+    """
+    if not isinstance(exponent, Number):
+        return None
+    inner, exponents = base.data
+    factors = list(zip(base.args, exponents, strict=True))
+    own = [(number(inner), exponent)]
+    if exponent.integer is not None:
+        powers = [(b, _times(e, exponent)) for b, e in factors]
+        folded = inner.power(exponent)
+        if folded is None and inner != ONE:
+            powers = own + powers
+        return folded or ONE, powers
+    sure = [(b, _times(e, exponent)) for b, e in factors if _is_pi(b)]
+    if not inner.exact or inner.negative or (inner == ONE and not sure):
+        return None
+    rest = collected(ONE, [(b, e) for b, e in factors if not _is_pi(b)])
+    return ONE, [*own, *sure, (rest, exponent)]
+
+
+def _is_pi(base: Expression) -> bool:
+    return base.op == "name" and base.data == "pi" and base.position == -1
+
+
+def _signs(
+    pairs: list[tuple[Expression, Exponent]],
+) -> tuple[list[tuple[Expression, Exponent]], bool]:
+    """For real u, sign(u)*abs(u) is u and sign(u)*u is abs(u)."""
+    if not real.get():
+        return pairs, False
+    bases = {b for b, e in pairs if isinstance(e, Number) and e == ONE}
+    for base in bases:
+        if is_call(base, "sign", "sgn"):
+            for other in bases:
+                if is_call(other, "abs") and other.args[0] is base.args[0]:
+                    kept = [(b, e) for b, e in pairs if b is not base and b is not other]
+                    return [*kept, (base.args[0], ONE)], True
+                if other is base.args[0]:
+                    kept = [(b, e) for b, e in pairs if b is not base and b is not other]
+                    return [*kept, (call("abs", [other], other.shape), ONE)], True
+    return pairs, False
+
+
+_contents: WeakKeyDictionary[Expression, tuple[Number, Expression | None]] = WeakKeyDictionary()
+
+
+def content_of(total: Expression) -> tuple[Number, Expression]:
+    """(factor, rest) of a sum: the common rational factor of all coefficients, with a common sign."""
+    known = _contents.get(total)
+    if known is None:
+        factor, rest = _content_of(total)
+        known = _contents[total] = factor, None if rest is total else rest
+    return known[0], known[1] or total
+
+
+def _content_of(total: Expression) -> tuple[Number, Expression]:
+    coefficients, constant = total.data
+    numbers = [c for c in (*coefficients, constant) if c != ZERO]
+    if all(c.exact and not c.decimal for c in numbers):
+        common = Fraction(
+            reduce(gcd, (c.value.numerator for c in numbers)),
+            reduce(_lcm, (c.value.denominator for c in numbers)),
+        )
+    else:
+        common = Fraction(1)
+    if all(c.negative for c in numbers):
+        common = -common
+    if common == 1:
+        return ONE, total
+    inverse = Number(1 / common)
+    terms = {t: c * inverse for t, c in zip(total.args, coefficients, strict=True)}
+    return Number(common), _sum(terms, constant * inverse)
+
+
+def _lcm(a: int, b: int) -> int:
+    return a * b // gcd(a, b)
+
+
+def _times(a: Exponent, b: Exponent) -> Exponent:
+    if isinstance(a, Number) and isinstance(b, Number):
+        return a * b
+    return _exponent(multiply(_expression(a), _expression(b)))
+
+
+def _plus(a: Exponent, b: Exponent) -> Exponent:
+    if isinstance(a, Number) and isinstance(b, Number):
+        return a + b
+    return _exponent(add(_expression(a), _expression(b)))
+
+
+def _expression(e: Exponent) -> Expression:
+    return number(e) if isinstance(e, Number) else e
+
+
+def _exponent(e: Expression) -> Exponent:
+    n = value_of(e)
+    return e if n is None else n
+
+
+def collected(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> Expression:
+    """The product in normal form, from factors that are already collected."""
+    if not pairs:
+        return number(coefficient)
+    if len(pairs) == 1 and pairs[0][1] == ONE:
+        base = pairs[0][0]
+        if coefficient == ONE:
+            return base
+        if base.op == "sum":
+            own, base = content_of(base)
+            coefficient = coefficient * own
+            if coefficient == ONE:
+                return base
+            if coefficient == MINUS_ONE:
+                coefficients, constant = base.data
+                terms = {t: -c for t, c in zip(base.args, coefficients, strict=True)}
+                return _sum(terms, -constant)
+            pairs = [(base, ONE)]
+    elif any(b.op == "sum" and e == ONE for b, e in pairs):
+        made: dict[Expression, Exponent] = {}
+        for base, exponent in pairs:
+            if base.op == "sum" and exponent == ONE:
+                own, base = content_of(base)
+                coefficient = coefficient * own
+            had = made.get(base)
+            made[base] = exponent if had is None else _plus(had, exponent)
+        if len(made) < len(pairs):  # (2 - 2*x)*(1 - x) is 2*(1 - x)**2
+            return product(made.items(), coefficient)
+        pairs = list(made.items())
+    pairs.sort(key=lambda p: sort_key(*p))
+    args = tuple(b for b, _ in pairs)
+    exponents = tuple(e for _, e in pairs)
+    shape = broadcast(
+        [*(b.shape for b in args), *(e.shape for e in exponents if isinstance(e, Expression))]
+    )
+    factors = frozenset((id(b), e if isinstance(e, Number) else id(e)) for b, e in pairs)
+    key = ("product", coefficient, coefficient.decimal, factors, shape)
+    return make("product", args, (coefficient, exponents), shape, key)
+
+
+# -- functions ------------------------------------------------------------------------------------
+def function(word: str, *args: Expression) -> Expression:
+    """An elementwise function of expressions, simplified by its rules if it has any."""
+    bits = word in _BITS
+    if word not in TRUTHS and not bits:
+        args = tuple(map(counted, args))
+    rule = FUNCTIONS.get(word)
+    found = rule(*args) if rule is not None else None
+    if found is not None:
+        return found
+    odd = word in ODD
+    if (odd or word in EVEN) and len(args) == 1 and leads_negative(args[0]):
+        made = call(word, [negate(args[0])], args[0].shape)
+        return negate(made) if odd else made
+    if (
+        len(args) > 1
+        and not bits
+        and all(
+            is_bare(a) or (is_integral(a) and word not in TRUTHS and not whole.get()) for a in args
+        )
+    ):  # many functions are not defined on integers
+        first = args[0]
+        args = (call("float", [first], ()) if is_bare(first) else floating(first), *args[1:])
+    return call(word, args, broadcast(a.shape for a in args))
+
+
+ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf erfinv sign sgn".split())
+EVEN = frozenset("cos cosh abs sinc".split())
+
+
+def leads_negative(expression: Expression) -> bool:
+    if expression.op == "product":
+        return bool(expression.data[0].negative)
+    if expression.op == "number":
+        return bool(expression.data.negative)
+    return expression.op == "sum" and all(
+        c.negative for c in (*expression.data[0], expression.data[1]) if c != ZERO
+    )
+
+
+def _at_zero(value: int) -> Callable[[Expression], Expression | None]:
+    return lambda u: number(value) if is_number(u, 0) else None
+
+
+_SQUARED_SINES = {
+    Fraction(0): 0,
+    Fraction(1, 6): 1,
+    Fraction(1, 4): 2,
+    Fraction(1, 3): 3,
+    HALF.value: 4,
+}
+
+
+def _sine(u: Expression, turn: Number = ZERO) -> Expression | None:
+    """sin(u + turn*pi) for u = 0, pi/6, pi/4 and so on; None for others."""
+    multiple, rest = split(u)
+    if not ((_is_pi(rest) and multiple.exact) or is_number(u, 0)):
+        return None
+    q = multiple.value + turn.value
+    square = _SQUARED_SINES.get(min(q % 1, 1 - q % 1))
+    if square is None:
+        return None
+    value = scale(HALF, root(number(square)))
+    return negate(value) if q % 2 > 1 else value
+
+
+def _cosine(u: Expression) -> Expression | None:
+    return _sine(u, HALF)
+
+
+def _tangent(u: Expression) -> Expression | None:
+    above, below = _sine(u), _cosine(u)
+    if above is None or below is None or is_number(below, 0):
+        return None
+    return divide(above, below)
+
+
+def _hypotenuse(a: Expression, b: Expression) -> Expression | None:
+    x, y = value_of(a), value_of(b)
+    return None if x is None or y is None else root(number(x * x + y * y))
+
+
+def _is_above(u: Expression) -> bool:
+    n = value_of(u)
+    return n is not None and n != ZERO and not n.negative
+
+
+def _exp(u: Expression) -> Expression | None:
+    if is_number(u, 0):
+        return one
+    if is_call(u, "log"):
+        return u.args[0]
+    if is_call(u, "log_softmax"):
+        return call("softmax", u.args, u.shape, u.data[1])
+    if u.op == "sum" and u.data[1].value == -math.inf:  # 1/gamma(0)
+        return zero
+    return _softmax(u)
+
+
+def _softmax(u: Expression) -> Expression | None:
+    """exp(v - logsumexp(v)) is softmax(v)."""
+    for total, c in zip(u.args, u.data[0], strict=True) if u.op == "sum" else ():
+        own = total.args[0] if is_call(total, "reshape") else total
+        if c == MINUS_ONE and is_call(own, "logsumexp") and add(u, total) is own.args[0]:
+            v, dim = own.args[0], own.data[1][0][1]
+            kept = tuple(1 if dim in (k, k - len(v.shape)) else n for k, n in enumerate(v.shape))
+            lead = (1,) * (len(kept) - len(total.shape))
+            if isinstance(dim, int) and lead + total.shape == kept:
+                return call("softmax", [v], v.shape, [("", dim)])
+    return None
+
+
+def _log(u: Expression) -> Expression | None:
+    if is_number(u, 1):
+        return zero
+    return u.args[0] if is_call(u, "exp") else None
+
+
+def _abs(u: Expression) -> Expression | None:
+    n = value_of(u)
+    if n is not None and n.exact:
+        return number(-n if n.negative else n)
+    if is_call(u, "abs") or (real.get() and is_call(u, "exp", "sigmoid", "cosh")):
+        return u
+    return None
+
+
+def _sign(u: Expression) -> Expression | None:
+    n = value_of(u)
+    if n is not None and n.exact:
+        return zero if n == ZERO else (minus_one if n.negative else one)
+    return None
+
+
+def _reciprocal_square_root(u: Expression) -> Expression:
+    return product([(u, -HALF)])
+
+
+def _both(a: Expression, b: Expression) -> Expression | None:
+    """`a & b` of conditions, simplified if one is constant; integers are left as bits."""
+    for n, other in ((value_of(a), b), (value_of(b), a)):
+        if n in (ZERO, ONE) and (n == ZERO or _chooses(other)):
+            return zero if n == ZERO else other
+    return None
+
+
+def _either(a: Expression, b: Expression) -> Expression | None:
+    """`a | b` of conditions, simplified if one is constant."""
+    for n, other in ((value_of(a), b), (value_of(b), a)):
+        if n in (ZERO, ONE) and _chooses(other):
+            return other if n == ZERO else one
+    return None
+
+
+def _chooses(expression: Expression) -> bool:
+    """Whether it is a condition, or a constant True or False."""
+    return is_truth(expression) or value_of(expression) in (ZERO, ONE)
+
+
+def _xlogy(a: Expression, b: Expression) -> Expression | None:
+    if is_number(b, 1) or (is_number(a, 0) and value_of(b) is not None):
+        return zero
+    return function("log", b) if is_number(a, 1) else None
+
+
+FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "div": divide,
+    "neg": negate,
+    "pow": power,
+    "sqrt": root,
+    "rsqrt": _reciprocal_square_root,
+    "square": lambda u: product([(u, Number.of(2))]),
+    "reciprocal": lambda u: product([(u, MINUS_ONE)]),
+    "exp": _exp,
+    "log": _log,
+    "abs": _abs,
+    "sign": _sign,
+    "sgn": _sign,
+    "sin": _sine,
+    "tan": _tangent,
+    "tanh": _at_zero(0),
+    "sigmoid": lambda u: number(HALF) if is_number(u, 0) else None,
+    "sinh": _at_zero(0),
+    "cos": _cosine,
+    "cosh": _at_zero(1),
+    "bitwise_and": _both,
+    "logical_and": _both,
+    "bitwise_or": _either,
+    "logical_or": _either,
+    "hypot": _hypotenuse,
+    "atan2": lambda y, x: zero if is_number(y, 0) and _is_above(x) else None,
+    "xlogy": _xlogy,
+    "special.xlog1py": lambda a, b: function("log1p", b) if is_number(a, 1) else None,
+}
+
+
+def where(condition: Expression, a: Expression, b: Expression) -> Expression:
+    """`where(condition, a, b)`, with equal branches merged and common factors moved out."""
+    if a is b:
+        return a
+    n = value_of(condition)
+    if n is not None:
+        return a if n != ZERO else b
+    if is_call(condition, "lt") and condition.args == (b, a) and value_of(a) is not None:
+        return call("clamp", [b], b.shape, [("min", a.data)])
+    return call("where", [condition, a, b], broadcast([condition.shape, a.shape, b.shape]))
+
+
+# -- booleans and integers ----------------------------------------------------------------------
+TRUTHS = frozenset(
+    "eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf isfinite signbit "
+    "isposinf isneginf isclose isin any all".split()
+)
+_BITS = frozenset("bitwise_and bitwise_or bitwise_not bitwise_xor".split())
+# The elements of the first operand, some of them, in another order.
+_MOVED = frozenset(
+    "detach expand expand_as reshape T permute select slice index flip roll rot90 diag diagonal tril "
+    "triu diag_embed tile unfold as_strided narrow_copy gather take take_along_dim index_select "
+    "masked_select amax amin max min nan_to_num sign channel_shuffle".split()
+)
+# The elements of all operands; and what gives them, and where they were, as two results.
+_JOINED = frozenset("[] stack cat maximum minimum fmax fmin".split())
+_ORDERED = ("sort", "topk", "kthvalue", "cummax", "cummin", "max", "min", "median", "mode")
+# What writes into a copy of its operand, whose dtype the result has.
+_WRITTEN = frozenset(
+    "index_fill index_put index_copy select_scatter slice_scatter diagonal_scatter scatter "
+    "masked_scatter nn.functional.pad constant_pad_nd".split()
+)
+_COUNTS = frozenset("sum cumsum prod trace".split())
+_INTEGRAL = _COUNTS | frozenset("tensor [] stack cat trunc floor ceil".split())
+
+
+def is_truth(expression: Expression) -> bool:
+    """Whether it is a boolean expression."""
+    if expression.op == "name":
+        return _kind(expression) == "b"
+    if expression.op == "array":
+        return bool(expression.data.dtype.kind == "b")
+    if expression.op != "call":
+        return False
+    (word, options), args = expression.data, expression.args
+    if word in _BITS:
+        return any(map(is_truth, args)) and all(is_truth(a) or a in (zero, one) for a in args)
+    if word in _JOINED:
+        return all(map(is_truth, args))
+    if word == "where":
+        return is_truth(args[1]) and is_truth(args[2])
+    if word == "to":
+        return bool(options[0][1] is boolean)
+    if word == "select" and is_call(args[0], *_ORDERED):
+        return options[1][1] == 0 and is_truth(args[0].args[0])
+    return word in TRUTHS or (word in _MOVED | _WRITTEN and is_truth(args[0]))
+
+
+def counted(expression: Expression) -> Expression:
+    """The expression as numbers: booleans, which cannot be added or negated, become 1 and 0."""
+    return where(expression, one, zero) if is_truth(expression) else expression
+
+
+def is_integral(expression: Expression) -> bool:
+    """Whether its text has integer values, such as `where(x > 0, 1, 0)`."""
+    if expression.op == "number":
+        return expression.data.integer is not None
+    if expression.op == "name":
+        return _kind(expression) in ("i", "u")
+    if expression.op == "array":
+        return bool(expression.data.dtype.kind in "iu")
+    if expression.op == "sum":
+        numbers = (*expression.data[0], expression.data[1])
+        return all(n.integer is not None for n in numbers) and all(
+            map(is_integral, expression.args)
+        )
+    if expression.op == "product":
+        coefficient, exponents = expression.data
+        return (
+            coefficient.integer is not None
+            and all(isinstance(e, Number) and (e.integer or -1) > 0 for e in exponents)
+            and all(map(is_integral, expression.args))
+        )
+    if expression.op != "call":
+        return False
+    if expression.data[0] == "where":
+        return is_integral(expression.args[1]) and is_integral(expression.args[2])
+    if expression.data[0] == "one_hot":
+        return True
+    if expression.data[0] == "to":
+        return not expression.data[1][0][1].is_floating_point
+    if expression in (integers.get() or ()):
+        return True
+    if expression.data[0] in _MOVED:
+        return is_integral(expression.args[0])
+    if expression.data[0] in _COUNTS and is_truth(expression.args[0]):
+        return True
+    return expression.data[0] in _INTEGRAL and all(map(is_integral, expression.args))
+
+
+def _kind(variable: Expression) -> str:
+    """The `dtype.kind` of a variable; "" for other names."""
+    return kinds.get({}).get(variable.data, "")
+
+
+def note_integers(expression: Expression) -> None:
+    """Remember that a call has an integer result, if its function does not tell."""
+    known = integers.get()
+    if known is not None and expression.op == "call" and not is_integral(expression):
+        known.add(expression)
+
+
+def floating(expression: Expression) -> Expression:
+    """The expression with a floating dtype: integers and booleans are converted."""
+    expression = counted(expression)
+    if not is_integral(expression) or value_of(expression) is not None:
+        return expression
+    args, shape = expression.args, expression.shape
+    if expression.op == "array":
+        return array(expression.data.astype(float))
+    if is_call(expression, "where"):
+        condition, a, b = args
+        made = floating(b) if value_of(b) is None else call("float", [b], ())
+        return call("where", [condition, a, made], shape)
+    if is_call(expression, "tensor"):
+        return call("tensor", [_as_float(args[0])], shape)
+    if is_call(expression, "one_hot"):  # rows of the identity
+        return call("index", [call("eye", [], (shape[-1], shape[-1])), args[0]], shape)
+    if is_call(expression, *_INTEGRAL, *_MOVED):
+        word, options = expression.data
+        count = 1 if word in _MOVED else len(args)  # what follows are the places
+        given = (*map(floating, args[:count]), *args[count:])
+        if given != args:
+            return call(word, given, shape, options)
+    return call("mul", [call("float", [one], ()), expression], shape)
+
+
+def _as_float(own: Expression) -> Expression:
+    """A number, or each number of a list, wrapped in `float`."""
+    if is_call(own, "[]"):
+        return call("[]", list(map(_as_float, own.args)), ())
+    return call("float", [own], ())
+
+
+# -- shapes ---------------------------------------------------------------------------------------
+def full(expression: Expression, shape: Shape, discrete: bool = False) -> Expression:
+    """The expression expanded to a shape; floating unless `discrete`."""
+    if not discrete:
+        expression = floating(expression)
+    if expression.shape == shape:
+        return expression
+    if is_number(expression, 0):
+        return call("zeros", [], shape, [("", shape)])
+    constant = not discrete and expression.position == -1 and not expression.shape
+    if is_bare(expression) or constant:
+        return multiply(expression, call("ones", [], shape, [("", shape)]))
+    return call("expand", [expression], shape, [("", shape)])
+
+
+def is_bare(expression: Expression) -> bool:
+    """Whether its text is a Python number; functions such as sqrt(2) return tensors."""
+    for node in order([expression]):
+        if node.op == "product":
+            if any(not isinstance(e, Number) or abs(e.value) == HALF.value for e in node.data[1]):
+                return False
+        elif node.op not in ("number", "sum") and not _is_pi(node) and not is_size(node):
+            return False
+    return True
+
+
+def scalars_out_of_floats(
+    expression: Expression,
+) -> tuple[list[tuple[Expression, Exponent]], Expression]:
+    """As `scalars_out`, for a function that takes no integers: without its factors a gradient may be
+    ones and zeros."""
+    outer, rest = scalars_out(expression)
+    return outer, floating(rest) if outer else rest
+
+
+def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent]], Expression]:
+    """(scalar factors, rest): the factors that may move out of a sum or a matrix product."""
+    if expression.op == "sum" and expression.shape:
+        content, rest = content_of(expression)
+        return ([], expression) if content == ONE else ([(number(content), ONE)], rest)
+    if expression.op != "product" or not expression.shape:
+        return [], expression
+    coefficient, exponents = expression.data
+    outer: list[tuple[Expression, Exponent]] = []
+    inner: list[tuple[Expression, Exponent]] = []
+    for base, e in zip(expression.args, exponents, strict=True):
+        flat = not base.shape and not (isinstance(e, Expression) and e.shape)
+        (outer if flat else inner).append((base, e))
+    if not outer and coefficient == ONE:
+        return [], expression
+    return [(number(coefficient), ONE), *outer], collected(ONE, inner)

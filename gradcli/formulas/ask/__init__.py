@@ -1,0 +1,1 @@
+"""What is asked of formulas: proof, matrices, orders, series, mistakes."""

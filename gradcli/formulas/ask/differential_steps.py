@@ -1,0 +1,210 @@
+"""The derivative step by step, as differentials: u = A@x - y, du = A@dx, d(u@u) = 2*u@du.
+
+What a function that is not linear is applied to has a name of its own: the program's, or a letter. The
+differential of an expression is the map of the tape's own gradients turned around: the gradient of
+sum(u*f(x)) is linear in u, and its inner product with dx has the gradient J@dx by u.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.array_algebra import transposed
+from gradcli.formulas.algebra.exact_numbers import ONE
+from gradcli.formulas.algebra.expressions import Expression, call, is_call, name, order
+from gradcli.formulas.algebra.rewriting import rewrite
+from gradcli.formulas.derive.differentiate import (
+    differentiate,
+    own_names,
+    positions,
+    reading,
+    released,
+    slope,
+)
+from gradcli.formulas.derive.symbolic_shapes import (
+    GENERIC,
+    REPEATED,
+    NoSymbolicShape,
+    Terms,
+    alike_sizes,
+    unified,
+)
+from gradcli.formulas.lift.lifting import Lifter
+from gradcli.formulas.print.latex import DIFFERENTIALS, symbol
+from gradcli.formulas.print.printed_text import spelled_out
+from gradcli.formulas.simplify.indexed_factors import is_zero
+from gradcli.formulas.simplify.simplify import simplify
+from gradcli.language.program import Program
+from gradcli.transforms.traced_run import traced_run
+from gradcli.transforms.tracing.calls import Value, calls, operands_of
+
+SEED = "#u"  # what multiplies an expression; no valid name of the language
+LETTERS = "uvwpqrstabcdefghklmnxyz"
+
+
+class Step(NamedTuple):
+    """An expression with its differential; name: what it is called in later steps, "" for the last."""
+
+    name: str
+    expression: Expression
+    differential: Expression
+
+    def texts(self, form: str = "text") -> tuple[str, str]:
+        """(the expression, its differential), with dots for what would be too long."""
+        return tuple(
+            spelled_out(e, form) or {"latex": r"\dots"}.get(form, "…")
+            for e in (self.expression, self.differential)
+        )  # type: ignore[return-value]
+
+    def line(self, form: str = "text") -> str:
+        """`u = A@x`, `du = A@dx` of what has a name; `d(u@u) = 2*u@du` of others."""
+        own, made = self.texts(form)
+        if form == "latex":
+            left = rf"{symbol(self.name)} &= {own}, & \mathrm{{d}}{symbol(self.name)}"
+            left = left if self.name else rf"&& \mathrm{{d}}\left({own}\right)"
+            return rf"  {left} &= {made} \\"
+        return f"{self.name} = {own};  d{self.name} = {made}" if self.name else f"d({own}) = {made}"
+
+
+def steps(
+    program: Program,
+    variables: Mapping[str, Any],
+    wrt: Sequence[str],
+    *,
+    order: int = 1,
+    follow: bool = False,
+    names: Mapping[str, Any] | None = None,
+) -> list[Step]:
+    """The differentials of a program's value and of what has a name in it, then of its lower derivatives.
+
+    variables: their values. wrt: the variables to differentiate by. follow: whether branches may depend
+    on the values. Numbers that came from sizes are written as sizes. Raises NoExpression.
+    """
+    at = partial(_at, program, wrt=wrt, order=order, follow=follow, names=names)
+    found = one = at(variables)
+    if not any(map(np.ndim, variables.values())):
+        return found
+    here = variables
+    for _ in range(2):
+        there = alike_sizes(here, REPEATED if follow else GENERIC).arrays
+        try:
+            two = at(there)
+        except Exception:  # the program runs in no other sizes
+            return found
+        first, second = ({n: np.shape(v) for n, v in p.items()} for p in (here, there))
+        terms = Terms(first, second, wrt)
+        try:
+            return [
+                Step(a.name, *(unified(x, y, terms) for x, y in zip(a[1:], b[1:], strict=True)))
+                for a, b in zip(one, two, strict=True)
+            ]
+        except (NoSymbolicShape, ValueError):  # a number is 1 by chance, or no size
+            here, one = there, two
+    return found
+
+
+def _at(
+    program: Program,
+    variables: Mapping[str, Any],
+    wrt: Sequence[str],
+    order: int,
+    follow: bool,
+    names: Mapping[str, Any] | None,
+) -> list[Step]:
+    """The steps in the sizes of these values."""
+    with reading(program, variables, wrt) as (arrays, wanted), np.errstate(all="ignore"):
+        result, trace = traced_run(program, arrays, wanted, follow, names or {}, True)
+        value, places = trace.value_of(result), positions(program)
+        made = calls([value])
+        given = {id(c) for c in made}
+        known = [(v, name(n, v.shape, places.get(n, -1))) for n, v in trace.inputs.items()]
+        bound = {id(trace.inputs[n]) for n in wanted}
+        own = {id(v): n for n, v in own_names(trace, arrays, given).items()}
+        inner = dict.fromkeys(own)
+        for call in made:
+            if any(id(v) in bound for v in operands_of(call)):
+                bound.update(map(id, call.outputs))
+                if call.primitive.linearity not in ("linear", "bilinear"):
+                    inner.update(dict.fromkeys(id(v) for v in operands_of(call) if v.call))
+        free = (n for n in LETTERS if n not in {*arrays, *own.values(), *(names or {})})
+        found: list[Step] = []
+        points, words = dict(arrays), list(wanted)
+        outputs: list[Value] = [v for call in made for v in call.outputs]
+        for output in [*(v for v in outputs if id(v) in inner and v is not value), value]:
+            if id(output) not in bound:
+                continue
+            (expression,) = Lifter(known, given, again=True).read([output])
+            whole = simplify(alg.full(expression, output.shape))
+            if output is not value and id(output) not in own and alg.split(whole)[1].op == "name":
+                continue
+            change = differential(whole, points, words, places)
+            if output is not value and is_zero(change):
+                continue
+            word = "" if output is value else own.get(id(output)) or next(free, "")
+            found.append(Step(word, whole, change))
+            if word:
+                places[word] = whole.position
+                known.append((output, name(word, output.shape, places[word])))
+                points[word] = np.asarray(output.value)
+                words.append(word)
+        for k in range(1, order):
+            lower = differentiate(program, arrays, wanted, order=k, follow=follow, names=names)
+            found += [
+                Step("", e, differential(e, arrays, wanted, places)) for e in lower.by.values()
+            ]
+        return [Step(n, *(rewrite(e, released) for e in own)) for n, *own in found]
+
+
+def differential(
+    expression: Expression, arrays: Mapping[str, Any], wrt: Sequence[str], places: Mapping[str, int]
+) -> Expression:
+    """The differential of an expression, over names such as `dx`."""
+    shape = expression.shape
+    read = {node.data for node in order([expression]) if node.op == "name"}
+    terms = []
+    for rank, word in enumerate(w for w in wrt if w in read):
+        size = np.shape(arrays[word])
+        if not shape and len(size) == 2:
+            gradient, _ = slope(expression, arrays, word, places)
+            terms += _along(simplify(gradient), name(f"d{word}", size, DIFFERENTIALS + rank))
+            continue
+        points = {**arrays, SEED: _ramp(shape), f"d{word}": _ramp(size)}
+        ranks = {**places, SEED: len(arrays), f"d{word}": DIFFERENTIALS + rank}
+        product = alg.multiply(expression, name(SEED, shape, len(arrays)))
+        turned = rewrite(slope(product, points, word, ranks, more=True)[0], released)
+        along = alg.multiply(turned, name(f"d{word}", size, DIFFERENTIALS + rank))
+        terms.append(slope(along, points, SEED, ranks)[0])
+    return simplify(alg.add(*terms))
+
+
+def _along(gradient: Expression, change: Expression) -> list[Expression]:
+    """The terms of a number's differential by a matrix: x@dA@y of outer(x, y), trace(M.T@dA) of others."""
+    found: list[Expression] = []
+    if is_zero(gradient):
+        return found
+    for factor, term in alg.terms_of(alg.full(gradient, change.shape)):
+        numbers, core = alg.scalars_out(alg.full(term, change.shape))
+        if is_call(core, "outer"):
+            one, two = core.args
+            left = call("matmul", [one, change], change.shape[1:])
+            made = call("matmul", [left, two], ())
+        else:
+            own = transposed(alg.full(core, change.shape))
+            n = change.shape[1]
+            whole = change if is_call(own, "eye") else call("matmul", [own, change], (n, n))
+            made = call("trace", [whole], ())
+        found.append(alg.scale(factor, alg.product([*numbers, (made, ONE)])))
+    return found
+
+
+def _ramp(shape: tuple[int, ...]) -> Any:
+    return np.linspace(0.5, 1.5, math.prod(shape)).reshape(shape)
+
+
+__all__ = ["Step", "steps"]

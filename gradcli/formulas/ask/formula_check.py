@@ -1,0 +1,128 @@
+"""A hand-derived derivative against the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.formulas.ask.composed_derivatives import Asked, shape_of_value
+from gradcli.formulas.ask.likely_mistakes import likely_mistake
+from gradcli.formulas.ask.proof import tape_gradients
+from gradcli.language import parse, run
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.transforms import traced_matrices
+from gradcli.transforms.tolerances import RTOL, Comparison, NotFinite
+
+
+def compare_formula(
+    program: Program,
+    text: str,
+    arrays: Mapping[str, Any],
+    name: str,
+    names: Mapping[str, Any] | None = None,
+    *,
+    order: int = 1,
+    jacobian: bool = False,
+    rtol: float = RTOL,
+    atol: float | None = None,
+    says: bool = False,
+) -> Comparison:
+    """Compare a derivative of a program by a variable with a formula, at a point.
+
+    order: of the derivative; the second of an array is the Hessian. jacobian: the matrix of a value that
+    is not a scalar, which otherwise is summed first, as in `gradcli diff`. says: whether the program's
+    `print` writes. Raises NotFinite if the value is not finite.
+    """
+    formula, others = parse(text), names or {}
+
+    def true_at(program: Program, arrays: Mapping[str, Any], says: bool = False) -> Any:
+        return _true(program, arrays, name, others, order, jacobian, says)
+
+    def given_at(arrays: Mapping[str, Any]) -> Any:
+        given = formula_at(formula, {**others, **{n: wrap(np.array(a)) for n, a in arrays.items()}})
+        shape = derivative_shape(program, arrays, name, others, order, jacobian)
+        return np.broadcast_to(given.reshape(()), shape) if given.size == 1 else given
+
+    true, given = true_at(program, arrays, says), given_at(arrays)
+    if given.shape != true.shape and not (given.T.shape == true.shape and given.ndim == 2):
+        raise LanguageError(
+            f"the formula has shape {given.shape}, and the derivative {true.shape}",
+            kind="shape",
+            source=text,
+            span=(0, len(text)),
+            usage=False,
+        )
+    turned = given.shape != true.shape
+    result = Comparison(given.T if turned else given, true, rtol, atol)
+    if turned or not result.ok:
+        result.ok, result.given = False, given
+        result.derivative = _derivative(program, arrays, name, others, order, jacobian)
+        result.mistake = likely_mistake(program, arrays, name, given_at, true_at)
+    return result
+
+
+def derivative_shape(
+    program: Program,
+    arrays: Mapping[str, Any],
+    name: str,
+    names: Mapping[str, Any],
+    order: int = 1,
+    jacobian: bool = False,
+) -> tuple[int, ...]:
+    """The shape of a derivative: see `compare_formula`."""
+    shape = tuple(np.shape(arrays[name]))
+    return (shape_of_value(program, arrays, names) if jacobian else ()) + shape * order
+
+
+def _true(
+    program: Program,
+    arrays: Mapping[str, Any],
+    name: str,
+    names: Mapping[str, Any],
+    order: int,
+    jacobian: bool,
+    says: bool,
+) -> Any:
+    leaves = {n: wrap(np.array(a), requires_grad=n == name) for n, a in arrays.items()}
+    value = run(program, {**names, **leaves}, write=None if says else lambda text: None).value
+    if not isinstance(value, Tensor):
+        raise TypeError("the value is not a tensor: there is no gradient")
+    if not np.isfinite(value.array).all():
+        raise NotFinite(value.array)
+    if jacobian:
+        return np.asarray(traced_matrices.jacobian(program, leaves, [name], names).by[name])
+    if order == 2 and np.ndim(arrays[name]):
+        return np.asarray(traced_matrices.hessian(program, leaves, [name], names)[name].by[name])
+    return tape_gradients(value, {name: leaves[name]}, order=order)[name]
+
+
+def formula_at(formula: Program, values: Mapping[str, Any]) -> Any:
+    """A formula's value as an array."""
+    given = run(formula, values).value
+    return np.asarray(given.array if isinstance(given, Tensor) else given)
+
+
+def _derivative(
+    program: Program,
+    arrays: Mapping[str, Any],
+    name: str,
+    names: Mapping[str, Any],
+    order: int,
+    jacobian: bool,
+) -> str | None:
+    from gradcli.formulas.lift.lifting import NoExpression
+    from gradcli.formulas.print.printed_text import spelled_out
+
+    try:
+        way = Asked(order, jacobian).way(program, arrays, [name], names)
+        found = way["find"](program, arrays, [name], follow=True, names=names)
+    except (LanguageError, NoExpression):
+        return None
+    return spelled_out(next(iter(found.by.values())))
+
+
+__all__ = ["compare_formula", "derivative_shape", "formula_at"]

@@ -1,0 +1,143 @@
+"""What a wrong derivative most likely got wrong: hypotheses, each tried at several points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gradcli.formulas.algebra.generic_points import Arrays, points, quiet
+from gradcli.formulas.derive.assumptions import KINDS
+from gradcli.language import parse
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.language.scope_checks import free_names
+
+POINTS = 3  # at which a hypothesis has to hold; one would prove a factor of any two numbers
+MOST_PIECES = 60  # of a program that are looked at one by one
+RTOL = 1e-7
+REFUSED = (LanguageError, RuntimeError, TypeError, ValueError, ArithmeticError)
+Slope = Callable[[Program, Arrays], Any]
+
+
+def likely_mistake(
+    program: Program, arrays: Arrays, name: str, given: Callable[[Arrays], Any], true: Slope
+) -> str | None:
+    """What turns the true derivative into the given one, in words; None if nothing that is known does.
+
+    arrays: a point where they differ. name: the variable to differentiate by. given: the formula's value
+    at a point. true: the derivative of a program at a point.
+    """
+    with quiet():
+        try:
+            where = [arrays, *_usable(islice(points(arrays, 1), 2 * POINTS), given)][:POINTS]
+            claimed = [given(a) for a in where]
+            right = [true(program, a) for a in where]
+        except REFUSED:
+            return None
+        factor = _factor(claimed, right)
+        if factor is not None and factor != -1:
+            lost = _lost_piece(program, where, name, claimed, true)
+            return f"given / true = {_said(factor)}" + (lost or _as_factor(factor))
+        if factor == -1:
+            return "given / true = -1: the sign"
+        turned = "it is the transpose" if _turned(claimed, right) else None
+        special = turned or _symmetric(program, where, given, true)
+        return special or _lost_piece(program, where, name, claimed, true)
+
+
+def _said(factor: float) -> str:
+    near = Fraction(factor).limit_denominator(100)
+    return f"{near if abs(near - factor) < RTOL * abs(factor) else f'{factor:.6g}'}: "
+
+
+def _as_factor(factor: float) -> str:
+    """`a factor 2 is missing` of 1/2."""
+    larger = abs(factor) > 1
+    shown = _said(factor if larger else 1 / factor).rstrip(": ")
+    return f"a factor {shown} " + ("too much" if larger else "is missing")
+
+
+def _usable(where: Iterator[Arrays], given: Callable[[Arrays], Any]) -> Iterator[Arrays]:
+    return (a for a in where if np.isfinite(given(a)).all())
+
+
+def _same(a: Any, b: Any) -> bool:
+    return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, rtol=RTOL, atol=1e-12))
+
+
+def _factor(claimed: list[Any], right: list[Any]) -> float | None:
+    """The number by which all of it is wrong."""
+    given, true = (np.concatenate([np.ravel(v) for v in values]) for values in (claimed, right))
+    known = np.abs(true) > 1e-9
+    if given.shape != true.shape or known.sum() < 2:
+        return None
+    ratios = given[known] / true[known]
+    same = _same(ratios, np.full_like(ratios, ratios[0])) and _same(given[~known], true[~known])
+    return float(ratios[0]) if same and ratios[0] else None
+
+
+def _turned(claimed: list[Any], right: list[Any]) -> bool:
+    return all(np.ndim(r) == 2 and _same(c, r.T) for c, r in zip(claimed, right, strict=True))
+
+
+def _symmetric(
+    program: Program, where: list[Arrays], given: Callable[[Arrays], Any], true: Slope
+) -> str | None:
+    """A matrix that was taken to be symmetric, or diagonal."""
+    for n, a in where[0].items():
+        if np.ndim(a) != 2 or a.shape[0] != a.shape[1] or len(a) < 2:
+            continue
+        for kind in ("symmetric", "diagonal"):
+            special = [{**w, n: KINDS[kind].nearest(w[n])} for w in where]
+            if all(_same(given(w), true(program, w)) for w in special):
+                return f"right for {kind} {n} only"
+    return None
+
+
+def _lost_piece(
+    program: Program, where: list[Arrays], name: str, claimed: list[Any], true: Slope
+) -> str | None:
+    """An inner derivative that is missing, or a factor or term that is held constant."""
+    for start, end, whole, is_inner in islice(_pieces(program, name), MOST_PIECES):
+        piece = program.source[start:end]
+        slips = {
+            f"({piece}).detach()": f"`{piece}` of `{whole}` is held constant",
+        }
+        if is_inner and piece != name:
+            one = f"(({piece}).detach() + {name} - {name}.detach())"
+            slips = {one: f"the inner derivative of `{whole}` is missing", **slips}
+        for slip, said in slips.items():
+            text = program.source[:start] + slip + program.source[end:]
+            try:
+                wrong = parse(text)
+                if all(_same(c, true(wrong, w)) for c, w in zip(claimed, where, strict=True)):
+                    return said
+            except REFUSED:
+                continue
+    return None
+
+
+def _pieces(program: Program, name: str) -> Iterator[tuple[int, int, str, bool]]:
+    """(start, end, what it is a piece of, whether that is a function of it) of operands that read a
+    variable: the innermost first.
+    """
+    rows = list(program.walk())
+    for row, (kind, _, count, span) in enumerate(rows):
+        if kind not in ("call", "pow", "mul", "div", "add", "sub", "neg", "matmul"):
+            continue
+        for child in program.children(row)[kind == "call" : count]:
+            start, end = program.span(child)
+            text = program.source[start:end]
+            try:
+                reads = name in free_names(parse(text))
+            except LanguageError:
+                continue
+            if reads:
+                yield start, end, program.source[slice(*span)], kind in ("call", "pow")
+
+
+__all__ = ["likely_mistake"]

@@ -1,0 +1,731 @@
+"""The proof of a printed derivative: its text is parsed, run, and compared with the tape.
+
+That is done at a few points, in the shapes of the variables and in other sizes unless they are fixed. Every
+higher order is compared with what the tape gives for the derivative of the order before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.formulas.algebra.algebra import supposed_real
+from gradcli.formulas.algebra.expression_evaluation import evaluate, value_at
+from gradcli.formulas.algebra.expressions import Expression, is_size, name, order
+from gradcli.formulas.algebra.generic_points import (
+    Arrays,
+    Generic,
+    as_exact_as,
+    labelled,
+    labels,
+    near,
+    points,
+    quiet,
+    shaken,
+)
+from gradcli.formulas.algebra.unknown_functions import Unknown
+from gradcli.formulas.derive.differentiate import Derivatives, differentiate
+from gradcli.formulas.derive.size_conditions import Conditions
+from gradcli.formulas.derive.sound_sizes import is_sound
+from gradcli.formulas.derive.symbolic_shapes import (
+    FAR,
+    GENERIC,
+    REPEATED,
+    WITHIN,
+    Others,
+    alike_sizes,
+    all_of_one,
+    at_other_shapes,
+    fewer,
+    is_alike,
+    is_same,
+    landmarks,
+    nearby,
+    resized,
+    size_of,
+    sized,
+)
+from gradcli.formulas.print.printed_text import Printed, printed
+from gradcli.formulas.simplify.simplify import searching
+from gradcli.language import parse, run
+from gradcli.language.located_errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.transforms.higher_orders import gradients
+from gradcli.transforms.switches import intervals
+from gradcli.transforms.traced_run import CONSTANTS
+
+Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
+VALUE = "value"  # the key of a printed program's value beside its derivatives
+_JUMP = 0.01  # noise above this share of the largest value is a jump
+_ROUNDED = 1e-6
+FEW = 1_000  # fewer numbers than this may be tried in prime sizes again
+MOST = 100_000  # numbers that are compared, except at the user's own point
+
+
+class Difference(Exception):
+    """A printed derivative differs from the tape: the variable, the printed value, the tape's."""
+
+    def __init__(self, variable: str, found: Any, expected: Any) -> None:
+        super().__init__(f"{variable}: {found} is not {expected}")
+        self.variable, self.found, self.expected = variable, found, expected
+
+
+class Unproved(Exception):
+    """No text of the derivative agrees with the tape, or none of them runs."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error).splitlines()[0] if str(error) else type(error).__name__)
+
+
+class Claim:
+    """The claim that the text `made` is the derivatives `found`.
+
+    names: other names that the program may read. beside: a difference at the user's point in elements
+    where the tape is not finite; neither is wrong, but the user is told. lettered: whether letters say the
+    shapes, so that what is square stays so.
+    """
+
+    __slots__ = ("beside", "found", "lettered", "made", "names", "parsed", "wrt")
+
+    def __init__(self, found: Derivatives, made: Printed, names: Arrays) -> None:
+        self.found, self.made, self.names = found, made, names
+        self.beside: Difference | None = None
+        self.lettered = False
+        self.wrt = list(found.by)
+        shown = made if made.form in ("text", "json") else printed(found)
+        self.parsed = {n: parse("\n".join([*shown.lines, t])) for n, t in shown.by.items()}
+
+    def size(self, arrays: Arrays) -> int:
+        """About how many numbers are compared at a point."""
+        return sum(np.size(v) for v in arrays.values())
+
+    def holds(self, arrays: Arrays, given: bool = False, nan: bool = False) -> bool:
+        """Whether it holds at a point; False if nothing is finite there, so that nothing is shown.
+
+        given: whether the point is the user's own; then it must hold even if the value is nan. nan: whether
+        a value of nan is compared with nan. Raises Difference if it does not hold, and what the printed
+        text raises, except for errors of Python's `math` where NumPy gives inf or nan.
+        """
+        arrays = self.allowed(arrays)
+        with np.errstate(all="ignore"):
+            expected = self.of_program(arrays, given or nan)
+            says = expected is not None and any(map(_says_something, expected.values()))
+            if expected is None or not (says or given):
+                return False
+            finite = all(np.isfinite(e).all() for e in expected.values())
+            try:
+                pairs = self.pairs(arrays, expected, given)
+            except (ArithmeticError, ValueError, LanguageError, RuntimeError) as error:
+                if (given and says) or (nan and finite):  # as for the inverse of a singular matrix
+                    name, value = next(iter(expected.items()))
+                    raise Difference(name, np.asarray(np.nan), value) from error
+                if not finite:
+                    return False
+                if isinstance(error, (LanguageError, RuntimeError)):
+                    raise
+                if "math." not in self.made.code and says:
+                    raise
+                return False
+            unlike = _nan_of_sign(pairs) if "np.sign(" in self.made.code else None
+            if unlike is not None:
+                if given or nan:
+                    raise unlike
+                return False
+            if given:
+                self.beside = self._beside(*pairs[-1])
+            if nan and VALUE in expected:
+                _same_nan(pairs[-1][0][VALUE], expected[VALUE])
+            try:
+                return _agree(pairs)
+            except Difference:
+                # The noise of the arithmetic: how far a change in the last digits moves the values.
+                kept = {n: arrays[n] for n in labels(arrays, self.wrt)}
+                around = [self.allowed({**shaken(arrays, seed), **kept}) for seed in (1, 2)]
+                there = [(a, self.of_program(a, given)) for a in around]
+                moved = [self.pairs(a, e, given) for a, e in there if e is not None]
+                noise = _noise(pairs, moved)
+                says = _agree(pairs, noise)
+                if given and _jumps(pairs, noise):
+                    raise  # elements that are equal but for their last digits
+                return says
+
+    def _beside(self, found: dict[str, Any], expected: dict[str, Any]) -> Difference | None:
+        """The difference in elements that are not finite in `expected`, if there is one."""
+        for n in (n for n in expected if n != VALUE):
+            a, b = np.asarray(found[n]), np.asarray(expected[n])
+            apart = ~np.isfinite(b) & (a != b) & ~(np.isnan(a) & np.isnan(b))
+            if a.shape == b.shape and apart.any():
+                return Difference(n, a, b)
+        return None
+
+    def allowed(self, arrays: Arrays) -> Arrays:
+        """A point near this one that satisfies the assumptions."""
+        assumed = self.found.assumed
+        return arrays if assumed is None else assumed.nearest(arrays)
+
+    def pairs(self, arrays: Arrays, expected: dict[str, Any], given: bool = False) -> Pairs:
+        """(claimed values, the tape's values) by variable, for each order.
+
+        expected: the gradients of the program. given: whether higher orders are also compared with
+        `grad --order`, which may differ at single points.
+        """
+        whole = {VALUE: expected[VALUE]} if VALUE in expected else {}
+        expected = {n: e for n, e in expected.items() if n != VALUE}
+        found = []
+        for stage in self.found.lower:
+            values = _values(stage, arrays)
+            found.append((values, _where_finite(values, expected) if given else expected))
+            expected = _slopes(stage, arrays)
+        made = self.run(arrays)
+        found.append((made, {**expected, **whole}))
+        if given and self.repeats:
+            found.append((made, self.repeated(arrays)))
+        return found
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the order is one that `grad --order` has at little cost."""
+        return 0 < len(self.found.lower) < 3
+
+    def compare_repeated(self, arrays: Arrays) -> None:
+        """Raise Difference if the text is not what `grad --order` gives, where that is finite."""
+        if self.repeats:
+            arrays = self.allowed(arrays)
+            _agree([(self.run(arrays), self.repeated(arrays))])
+
+    def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
+        """The gradients of the program, and its value if that is printed too.
+
+        None if the program does not run at this point, or its value is nan there.
+        """
+        leaves = _leaves(arrays, self.wrt)
+        try:
+            value = value_at(self.found.program, {**self.names, **leaves}, {})
+            if not given and bool(np.any(np.isnan(_array(value)))):
+                return None
+            made = dict(self.of_value(value, leaves))
+            return {**made, VALUE: _array(value)} if self.made.code else made
+        except (LanguageError, RuntimeError):
+            return None
+
+    def runs(self, arrays: Arrays) -> bool:
+        """Whether the program runs at a point whose shapes fit the assumptions."""
+        if self.found.assumed is not None and not self.found.assumed.fit(arrays):
+            return False
+        if self.found.sized and not is_sound(self.found.program, arrays, self.names, self.lettered):
+            return False
+        try:
+            with quiet():
+                value_at(self.found.program, self.names, arrays)
+        except (LanguageError, RuntimeError):
+            return False
+        return True
+
+    def is_right(self, arrays: Arrays) -> bool:
+        """Whether it holds at a point; False also if the text raises."""
+        try:
+            return self.holds(arrays)
+        except Exception:  # what it says, or that it does not run, holds elsewhere alone
+            return False
+
+    def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
+        """The tape's gradients; value: the program's value for these variables."""
+        return tape_gradients(value, {n: leaves[n] for n in self.wrt})
+
+    def repeated(self, arrays: Arrays) -> dict[str, Any]:
+        """The derivatives of this order by repeated differentiation of the tape; {} if it refuses."""
+        leaves = _leaves(arrays, self.wrt)
+        try:
+            value = value_at(self.found.program, {**self.names, **leaves}, {})
+            by = {n: leaves[n] for n in self.wrt}
+            return tape_gradients(value, by, order=len(self.found.lower) + 1)
+        except (LanguageError, RuntimeError):
+            return {}
+
+    def run(self, arrays: Arrays) -> dict[str, Any]:
+        """Run the printed derivatives at a point."""
+        if self.made.code:
+            return self._run_code(arrays)
+        tensors = {n: wrap(np.asarray(v)) for n, v in arrays.items()}
+        with as_exact_as(arrays):
+            space = {n: f for n, f in self.names.items() if isinstance(f, Unknown)} | tensors
+            return {n: _array(run(p, space).value) for n, p in self.parsed.items()}
+
+    def _run_code(self, arrays: Arrays) -> dict[str, Any]:
+        from gradcli.formulas.print import printed_programs
+
+        made = printed_programs.run(self.made.code, self.made.form, arrays.values())
+        if self.found.kind == VALUE:
+            return {VALUE: _array(made)}
+        value, grads = made
+        listed = grads if len(self.wrt) > 1 else (grads,)
+        by = {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
+        return {**by, VALUE: _array(value)}
+
+
+def proved(
+    program: Program,
+    arrays: Arrays,
+    wrt: Iterable[str],
+    *,
+    given: bool,
+    lettered: bool = False,
+    order: int = 1,
+    form: str = "text",
+    cse: bool | None = None,
+    names: Arrays | None = None,
+    find: Callable[..., Derivatives] | None = None,
+    claim: type[Claim] = Claim,
+    verify: bool = True,
+) -> tuple[Derivatives, Printed, Difference | None]:
+    """(the derivatives, their proved text, the difference from the tape at a singular point).
+
+    given: whether the point is the user's own. lettered: whether letters say the shapes, so that equal
+    sizes belong together and no others are asked for. find, claim: a function in place of `differentiate`,
+    and the claim about its results. The text says whether it is `general`. If the short expression does not
+    hold at the given point, it is found again with the NaN guards of the rules. Raises Unproved if
+    neither holds. verify: whether there is a proof at all.
+    """
+    find, wrt = find or partial(differentiate, order=order), list(wrt)
+    if not verify:
+        found = find(program, arrays, wrt, follow=given, names=names)
+        return found, printed(found, form, cse), None
+    kept: tuple[Derivatives, Printed, Difference | None] | None = None
+    said: Exception | None = None
+    for nan_guards in (False, True):
+        found = find(program, arrays, wrt, follow=given, names=names, nan_guards=nan_guards)
+        made = printed(found, form, cse)
+        proof = claim(found, made, names or {})
+        try:
+            singular = prove(proof, arrays, given=given)
+        except (
+            Exception
+        ) as error:  # whatever stops the text from being run is a reason not to print it
+            said = said or error
+            continue
+        if kept is None or singular is None:
+            how = {"follow": given, "names": names, "nan_guards": nan_guards}
+            again = partial(_at, find, program, wrt, how)
+            claimed = partial(claim, names=names or {})
+            elsewhere = Elsewhere(proof, arrays, given, lettered)
+            found, made = _of_any_size(found, made, again, claimed, elsewhere, cse)
+            kept = found, made, proof.beside if singular is None else singular
+        if singular is None:
+            break
+    if kept is None:
+        assert said is not None
+        raise Unproved(said) from said
+    return kept
+
+
+def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
+    """The expected values of an order that is not printed, which may be infinite at single points."""
+    return {
+        n: np.where(np.isfinite(values[n]), e, values[n]) if values[n].shape == e.shape else e
+        for n, e in expected.items()
+    }
+
+
+# -- the verdict ------------------------------------------------------------------------------------
+@quiet()
+def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Difference | None:
+    """Prove a claim; given: whether the point is the user's own.
+
+    Returns the difference at the given point if the claim holds around it but not there: the point is
+    singular. Raises Difference, or what the text raises, if the claim does not hold.
+    """
+    singular: Difference | None = None
+    branched, large = claim.found.branched, claim.size(arrays) > MOST
+    if given or branched or large:
+        try:
+            claim.holds(arrays, given)
+        except Difference as error:
+            if large or not given:
+                raise
+            singular = error
+    if large or (branched and singular is None):  # farther away the program may take another branch
+        return None
+    if given:
+        try:
+            if _around(claim, near(arrays, seed)):
+                return singular
+        except Difference as error:  # out of range, as x**2 at 1e200
+            singular = singular or error
+    held = not branched and _around(claim, points(arrays, seed))
+    if singular is not None and not held:
+        raise singular
+    if not (given or branched or held):
+        far = intervals([claim.found.program])  # around the numbers in it: sqrt(x - 100)
+        if not _around(claim, points(arrays, seed, far * 3)):  # it is finite nowhere
+            claim.compare_repeated(arrays)
+            for point in points(arrays, seed) if claim.made.code else ():
+                claim.holds(point, nan=True)
+    return singular
+
+
+class Elsewhere:
+    """Points in other sizes at which the program runs; a claim that is general holds there too.
+
+    free: every size changed independently where possible; together with its equals, where letters say the
+    shapes. alike: equal sizes stay equal, and larger ones larger. A program that branches on values gets its
+    own values repeated, to take the same branches.
+    """
+
+    def __init__(self, claim: Claim, arrays: Arrays, given: bool, lettered: bool) -> None:
+        self.claim, self.arrays, self.given, self.lettered = claim, arrays, given, lettered
+        self.branched, claim.lettered = claim.found.branched, lettered
+        self.values = (REPEATED,) if self.branched else (GENERIC, WITHIN)
+        self.others = () if self.branched else (WITHIN, REPEATED)
+        self.near = landmarks(claim.found.program, arrays)
+        self.conditions = Conditions(claim.found.program, claim.names)
+        self.moved: list[tuple[Arrays, Callable[[Arrays], Others | None]]] = []
+        self.free: list[Arrays] = []
+        self.alike: list[Arrays] = []
+        self.tried, self.silent = True, False
+        if not any(map(np.ndim, arrays.values())):
+            return
+        base = arrays
+        if claim.size(arrays) > MOST:
+            small = fewer(arrays, claim.runs, self.values[0])
+            if small is None:
+                self.tried = False
+                return
+            base = self._labelled(small)
+            self.free.append(base)
+        self.conditions.is_new(base)
+        self._add(base)
+        if (several := all_of_one(base, claim.runs, self.values)) is not None:
+            self.free.append(self._labelled(several))
+            self._add(several)
+
+    def _add(self, base: Arrays) -> None:
+        """Add points in other sizes than those of `base`."""
+        together = self._together(base)
+        runs = self.claim.size(together.arrays) <= MOST and self.claim.runs(together.arrays)
+        if self.lettered and runs:
+            self.moved.append((self._around(self.free, base, together), self._together))
+            return
+        found = at_other_shapes(base, self.claim.runs, values=self.values)
+        if found is None:
+            return
+        if self.claim.size(found.arrays) > MOST:
+            self.tried = False
+            return
+        self.moved.append((self._around(self.free, base, found), self._further))
+        if runs and not is_alike(base, found.arrays):
+            self.moved.append((self._around(self.alike, base, together), self._together))
+
+    def _together(self, other: Arrays) -> Others:
+        found = alike_sizes(other, self.values[0], prime=self.claim.size(other) < FEW)
+        if self.claim.size(found.arrays) <= MOST:
+            return found
+        return alike_sizes(other, self.values[0], prime=False, smallest=True)
+
+    def _further(self, other: Arrays) -> Others | None:
+        few = self.claim.size(other) < FEW
+        return at_other_shapes(other, self.claim.runs, prime=few, values=self.values)
+
+    def _around(self, where: list[Arrays], base: Arrays, found: Others) -> Arrays:
+        """Add a point in these sizes, and points near sizes at which the program may change its path."""
+        other = self._labelled(found.arrays)
+        where.append(other)
+        if not self.branched:
+            where += islice(points(other, 0), 2)  # for branches that other values take
+        where += self._in(base, found, self.near)
+        for point in where:
+            self.conditions.is_new(point)
+        if self.conditions.open:
+            new = filter(self.conditions.is_new, self._in(base, found, FAR))
+            where += [p for p in new if all(map(np.size, p.values()))]  # not empty
+        return other
+
+    def _in(self, base: Arrays, found: Others, sizes: Iterable[int]) -> list[Arrays]:
+        """Points with each of these sizes in the axes that can change, unless they are too large."""
+        made = map(self._labelled, nearby(base, found.moves, sizes, self.values[0]))
+        return [point for point in made if self.claim.size(point) <= MOST]
+
+    def _labelled(self, other: Arrays) -> Arrays:
+        return labelled(other, self.arrays, self.claim.wrt)
+
+    def pairs(self) -> Iterator[tuple[Arrays, Arrays]]:
+        """Pairs of points whose sizes differ from the given ones and from each other, in both orders.
+
+        Expressions of different structure may look the same in one set of sizes. If the given point has
+        zeros, its values are repeated at last: there the derivative may have another form.
+        """
+        zeros = self.given and any((np.asarray(v) == 0).any() for v in self.arrays.values())
+        for other, further_sizes in self.moved:
+            found = further_sizes(other)
+            if found is not None and self.claim.size(found.arrays) <= MOST:
+                further = self._labelled(found.arrays)
+                yield other, further
+                yield further, other
+                if zeros and not self.branched:
+                    yield self._repeated(other), self._repeated(further)
+
+    def _repeated(self, other: Arrays, values: int = REPEATED) -> Arrays:
+        return resized(self.arrays, {n: np.shape(v) for n, v in other.items()}, values)
+
+    def tell(self, claim: Claim) -> bool:
+        """Record in the claim's text (`general`, `wrong`, `alike`) where it holds; whether in all sizes.
+
+        A text is general if the program runs in no other sizes, and not if a condition on sizes only went
+        one way. In a program that branches on values a difference may belong to another branch.
+        """
+        made = claim.made
+        held, wrong = self._tried(claim, self.free)
+        open_ = not self.tried or self.conditions.open or wrong is not None
+        made.general = not open_ and (held or not self.free)
+        self.silent = not open_ and not made.general
+        made.wrong = None if self.branched else wrong
+        made.alike = wrong is not None and self._tried(claim, self.alike) == (True, None)
+        return made.general
+
+    def _tried(self, claim: Claim, where: list[Arrays]) -> tuple[bool, Arrays | None]:
+        """(whether it holds at any of these points, the first point at which it fails)."""
+        held = False
+        for point in where:
+            try:
+                held |= claim.holds(point) or (
+                    not held and any(claim.holds(self._repeated(point, v)) for v in self.others)
+                )
+            except Exception:  # what it says, or that it does not run, holds elsewhere alone
+                return held, point
+        return held, None
+
+
+def _at(
+    find: Callable[..., Derivatives],
+    program: Program,
+    wrt: Sequence[str],
+    how: Mapping[str, Any],
+    arrays: Arrays,
+) -> Derivatives:
+    """What `find` finds for these values of the variables."""
+    return find(program, arrays, wrt, **how)
+
+
+@quiet()
+def _of_any_size(
+    found: Derivatives,
+    made: Printed,
+    find: Callable[..., Derivatives],
+    claim: Callable[..., Claim],
+    elsewhere: Elsewhere,
+    cse: bool | None,
+) -> tuple[Derivatives, Printed]:
+    """The derivatives with numbers replaced by symbolic sizes where needed, proved in other sizes.
+
+    They are returned unchanged if they hold there already, or if no symbolic size helps; the text then
+    says that it is not general.
+    """
+    arrays, given = elsewhere.arrays, elsewhere.given
+    if elsewhere.tell(claim(found, made)):
+        return found, made
+    known: dict[int, tuple[Arrays, Derivatives]] = {}
+
+    def at(point: Arrays) -> Derivatives:
+        """The derivatives at a point, not in their shortest form; each found once."""
+        if id(point) not in known:
+            token = searching.set(False)
+            try:
+                known[id(point)] = point, find(point)
+            finally:
+                searching.reset(token)
+        return known[id(point)][1]
+
+    for pair in elsewhere.pairs():
+        try:
+            if elsewhere.silent and is_same(at(arrays), at(pair[0])):  # nothing is finite there
+                made.general = True
+                break
+            with supposed_real(found.real):
+                better = sized(found, at(arrays), at, pair)
+            if better is None:
+                continue
+            shown = printed(better, made.form, cse)
+            proof = claim(better, shown)
+            if prove(proof, arrays, given=given) is not None or not all(map(proof.holds, pair)):
+                continue
+            if elsewhere.tell(proof) or (shown.alike and not made.alike):
+                found, made = better, shown
+            if made.general:
+                break
+        except Exception:  # the numbers stay, which are proved
+            continue
+    if made.code and not made.general:
+        found.alone = made.where(arrays)
+        made.code = printed(found, made.form, cse).code
+    return found, made
+
+
+def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
+    """The number of points at which the claim holds, up to two, which are enough."""
+    proved = 0
+    for point in where:
+        proved += claim.holds(point)
+        if proved == 2:
+            break
+    return proved
+
+
+# -- the tape ---------------------------------------------------------------------------------------
+def _leaves(arrays: Arrays, wrt: Iterable[str]) -> dict[str, Tensor]:
+    return {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
+
+
+def tape_gradients(
+    value: Any, leaves: Mapping[str, Tensor], seed: Any = 1, order: int = 1
+) -> dict[str, Any]:
+    """The tape's gradients of a value, or the derivatives of a higher order: arrays, zeros for no slope.
+
+    seed: the cotangent that the pass starts from.
+    """
+    found: Mapping[str, Any] = dict.fromkeys(leaves)
+    if isinstance(value, Tensor) and value.requires_grad:
+        found = gradients(value, leaves, wrap(np.full_like(value.array, seed)), order)
+    return {
+        n: np.zeros_like(leaf.array) if found[n] is None else np.asarray(found[n].array)
+        for n, leaf in leaves.items()
+    }
+
+
+def is_elementwise(found: Derivatives) -> bool:
+    """Whether each element of the value depends on the same element of every variable alone.
+
+    Then the gradient of the sum is the derivative of each element.
+    """
+    leaves = _leaves(found.variables, found.by)
+    wanted = {n: leaves[n] for n in found.by}
+    if any(leaf.shape != found.shape for leaf in wanted.values()):
+        return False
+    seed = Generic(0).uniform(1, 2, found.shape)
+    plain, weighed = (
+        tape_gradients(_evaluated([found.whole], leaves)[0], wanted, u) for u in (1, seed)
+    )
+    return all(np.allclose(seed * plain[n], weighed[n], equal_nan=True) for n in found.by)
+
+
+def _slopes(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
+    """The gradient of the sum of each expression by the variable it is filed under."""
+    made: dict[str, Any] = {}
+    for n, expression in by.items():
+        leaves = _leaves(arrays, [n])
+        made |= tape_gradients(_evaluated([expression], leaves)[0], {n: leaves[n]})
+    return made
+
+
+def _values(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
+    values = _evaluated(list(by.values()), _leaves(arrays, ()))
+    return {n: _array(v) for n, v in zip(by, values, strict=True)}
+
+
+def _evaluated(roots: list[Expression], tensors: Mapping[str, Tensor]) -> list[Any]:
+    known: dict[Expression, Any] = {}
+    for root in roots:
+        for node in variables_of(root):
+            if node.data in tensors:
+                known[node] = tensors[node.data]
+            elif is_size(node):
+                known[node] = size_of(node.data, tensors)
+    known |= {name(n, (), -1): v for n, v in CONSTANTS.items()}
+    return evaluate(roots, known)
+
+
+def variables_of(root: Expression) -> list[Expression]:
+    """The variables that an expression reads."""
+    return [node for node in order([root]) if node.op == "name"]
+
+
+# -- agreement --------------------------------------------------------------------------------------
+def _agree(pairs: Pairs, noise: list[dict[str, float]] | None = None) -> bool:
+    """Whether the last pair has anything to compare. Raises Difference if any pair disagrees."""
+    proved = False
+    for k, (found, expected) in enumerate(pairs):
+        said = [
+            agree(n, found[n], e, 0.0 if noise is None else noise[k][n])
+            for n, e in expected.items()
+        ]
+        proved = any(said)
+    return proved
+
+
+def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
+    """Compare two values up to rounding wherever the tape's is finite; False if that is nowhere.
+
+    Raises Difference if they disagree.
+    """
+    if np.shape(found) != np.shape(expected):
+        raise Difference(variable, found, expected)
+    fine = np.isfinite(expected)
+    if not _says_something(expected):
+        return False
+    kind = np.result_type(np.asarray(expected).dtype, np.float32)
+    eps = float(np.finfo(kind).eps)
+    a, b = (np.asarray(v)[fine] * np.float32(1) for v in (found, expected))  # booleans too
+    size = float(np.max(np.abs(b), initial=0))
+    slack = eps**0.45 * np.maximum(np.abs(b), size * 1e-3) + 16 * eps
+    if not bool(np.all(np.abs(a - b) <= slack + 100 * noise)):
+        raise Difference(variable, found, expected)
+    return True
+
+
+def _says_something(expected: Any) -> bool:
+    """Whether an array can be compared with: it has a finite element, or is empty."""
+    return np.size(expected) == 0 or bool(np.isfinite(expected).any())
+
+
+def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:
+    """How far the claimed or the expected values move when the last digits of a point change."""
+    return [
+        {
+            n: max(
+                (_distance(m[k][i][n], pairs[k][i][n]) for m in moved for i in (0, 1)), default=0.0
+            )
+            for n in pair[1]
+        }
+        for k, pair in enumerate(pairs)
+    ]
+
+
+def _jumps(pairs: Pairs, noise: list[dict[str, float]]) -> bool:
+    """Whether a change in the last digits of a point moves a value by more than rounding."""
+    return any(
+        noise[k][n] > _JUMP * float(np.max(np.abs(e), initial=_ROUNDED, where=np.isfinite(e)))
+        for k, (_, expected) in enumerate(pairs)
+        for n, e in expected.items()
+    )
+
+
+def _nan_of_sign(pairs: Pairs) -> Difference | None:
+    """A difference where code gives nan and the tape does not: sign(nan) is nan in NumPy, 0 in PyTorch."""
+    for found, expected in pairs:
+        for n, e in expected.items():
+            if np.shape(found[n]) == np.shape(e) and np.any(np.isnan(found[n]) & np.isfinite(e)):
+                return Difference(n, found[n], e)
+    return None
+
+
+def _same_nan(found: Any, expected: Any) -> None:
+    """Raises Difference unless two values are nan in the same elements."""
+    if not np.array_equal(np.isnan(found), np.isnan(expected)):
+        raise Difference(VALUE, found, expected)
+
+
+def _distance(a: Any, b: Any) -> float:
+    if np.shape(a) != np.shape(b):
+        return 0.0
+    apart = np.abs(np.asarray(a) - np.asarray(b))
+    return float(np.max(apart, initial=0, where=np.isfinite(apart)))
+
+
+def _array(value: Any) -> Any:
+    return np.asarray(value.array if hasattr(value, "array") else value)
+
+
+__all__ = ["Claim", "Difference", "Unproved", "prove", "proved"]

@@ -1,0 +1,347 @@
+"""Taylor polynomials: an expression as a power series, by exact arithmetic on the coefficients.
+
+On the line x = a + t*h every expression is a series in t, whose coefficients are polynomials of the steps h.
+A series may begin with a negative power, so that x/(exp(x) - 1) is divided as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.exact_numbers import ONE, Number
+from gradcli.formulas.algebra.expression_evaluation import value_at
+from gradcli.formulas.algebra.expressions import (
+    Expression,
+    call,
+    is_number,
+    name,
+    number,
+    order,
+    value_of,
+)
+from gradcli.formulas.algebra.generic_points import Arrays, many_points, quiet
+from gradcli.formulas.algebra.rewriting import rewrite
+from gradcli.formulas.algebra.spelling import NoExpression
+from gradcli.formulas.ask.proof import VALUE
+from gradcli.formulas.derive.differentiate import (
+    Derivatives,
+    Run,
+    first_order,
+    positions,
+    reading,
+    released,
+    slope,
+)
+from gradcli.formulas.print.printed_text import spelled_out
+from gradcli.formulas.simplify.scalar_forms import expanded
+from gradcli.formulas.simplify.simplify import simplify
+from gradcli.language import parse, run
+from gradcli.language.program import Program
+
+_POINT = "#c"  # where a function is expanded; no valid name of the language
+_STEP = "#h"  # from the point to a variable
+FIRST = 4  # the first step at which the value must be real is 1/16
+LOST = (0, 1, 2, 4, 8)  # powers of t that may cancel in divisions; in turn
+
+
+class Series(NamedTuple):
+    """terms[k]*t**(first + k); the first term is not zero, unless all are."""
+
+    first: int
+    terms: list[Expression]
+
+
+class Polynomial(Derivatives):
+    """A Taylor polynomial: `by` has it under "value". terms: those of it that are not zero, by degree."""
+
+    kind = VALUE
+
+    __slots__ = ("terms",)
+
+    terms: list[Expression]
+
+    @property
+    def whole(self) -> Expression:
+        """The polynomial."""
+        return self.by[VALUE]
+
+    def text(self, form: str = "text") -> str:
+        """The sum of the terms, in their order; one that is a sum itself is in brackets."""
+        first, *rest = (str(spelled_out(t, form)) for t in self.terms)
+        brackets = r"\left({}\right)" if form == "latex" else "({})"
+        for term, text in zip(self.terms[1:], rest, strict=True):
+            own = brackets.format(text) if term.op == "sum" else text
+            first += f" - {own[1:]}" if own[0] == "-" else f" + {own}"
+        return first
+
+
+def taylor(
+    program: Program, arrays: Arrays, texts: Mapping[str, str], degree: int, names: Arrays
+) -> Polynomial:
+    """The Taylor polynomial of a program's value, proved by how fast what is left of the value vanishes.
+
+    arrays: the variables, all numbers. texts: the point, exact, of the variables to expand in. Raises
+    NoExpression where there is no such polynomial, and LanguageError if a text is none of a number.
+    """
+    if shaped := [n for n, a in arrays.items() if np.ndim(a)]:
+        raise NoExpression(f"taylor expands in numbers: {shaped[0]} is an array")
+    with reading(program, arrays, ()) as (values, _):
+        first = first_order(Run(program, values, names=names))
+        if first.shape:
+            raise NoExpression(f"taylor expands a number: the value has shape {first.shape}")
+        places = positions(program)
+        at = {x: first_order(Run(parse(t), {})).value for x, t in texts.items()}
+        symbols = {x: name(x, (), places.get(x, -1)) for x in at}
+        steps = {x: name(f"{_STEP}{x}", (), places.get(x, -1)) for x in at}
+        moved = {steps[x]: alg.subtract(symbols[x], a) for x, a in at.items()}
+        found = Polynomial(program, values, first.value, {}, (), False)
+        for lost in LOST:
+            known = {symbols[x]: Series(0, [a, steps[x]]) for x, a in at.items()}
+            series = _Expansion(known, degree + 1 + lost).of(first.value)
+            if series.first < 0 and not is_number(series.terms[0], 0):
+                continue
+            terms = [
+                _put(simplify(t), moved) for t in series.terms[: max(degree + 1 - series.first, 0)]
+            ]
+            found.terms = [_with_factor(t) for t in terms if not is_number(t, 0)] or [alg.zero]
+            found.by = {VALUE: alg.add(*found.terms)}
+            if is_right(program, parse(found.text()), values, degree, texts, names):
+                return found
+    raise NoExpression("the value is not smooth there: no Taylor polynomial approximates it")
+
+
+class _Expansion:
+    """The series of the parts of one expression."""
+
+    def __init__(self, known: Mapping[Expression, Series], count: int) -> None:
+        self.known, self.count = known, count
+        self.slopes: dict[Expression, list[Expression]] = {}
+
+    def of(self, root: Expression) -> Series:
+        """The series of an expression."""
+        made: dict[Expression, Series] = {}
+        for node in order([root]):
+            parts = [made[p] for p in node.parts]
+            if node in self.known:
+                made[node] = self.cut(self.known[node])
+            elif all(map(_is_constant, parts)):
+                made[node] = Series(0, [self.constant(node, parts)])
+            elif node.op == "sum":
+                made[node] = self.sum(node, parts)
+            elif node.op == "product":
+                made[node] = self.product(node, made)
+            elif node.data[0] in (*alg.TRUTHS, "where"):
+                raise NoExpression(f"{node.data[0]} of what is expanded has no series here")
+            else:
+                made[node] = self.function(node.data, *parts)
+        return made[root]
+
+    def constant(self, node: Expression, parts: list[Series]) -> Expression:
+        """A part that does not depend on t, with the point put in."""
+        put_in = {p: s.terms[0] for p, s in zip(node.parts, parts, strict=True)}
+        return _put(node, put_in) if put_in else node
+
+    def cut(self, series: Series) -> Series:
+        """The series without leading zeros and without terms beyond the count."""
+        terms = series.terms
+        zeros = next((k for k, c in enumerate(terms) if not is_number(c, 0)), len(terms) - 1)
+        if len(terms) - zeros == 1:  # a constant, or one power
+            return Series(series.first + zeros, terms[zeros:])
+        return Series(series.first + zeros, terms[zeros : zeros + self.count])
+
+    def full(self, series: Series) -> Series:
+        """The same number of terms for each: what is exact ends in zeros."""
+        more = self.count - len(series.terms)
+        return Series(series.first, series.terms + [alg.zero] * more)
+
+    def sum(self, node: Expression, parts: list[Series]) -> Series:
+        coefficients, constant = node.data
+        scaled = [(self.full(p), c) for p, c in zip(parts, coefficients, strict=True)]
+        scaled.append((self.full(Series(0, [number(constant)])), ONE))
+        first = min(p.first for p, _ in scaled)
+        last = min(p.first + len(p.terms) for p, _ in scaled)
+        return self.cut(Series(first, [
+            alg.combine((p.terms[k - p.first], c) for p, c in scaled if k >= p.first)
+            for k in range(first, last)
+        ]))  # fmt: skip
+
+    def product(self, node: Expression, made: Mapping[Expression, Series]) -> Series:
+        coefficient, exponents = node.data
+        found = Series(0, [number(coefficient)])
+        for base, e in zip(node.args, exponents, strict=True):
+            if isinstance(e, Expression) and not _is_constant(made[e]):  # exp(e*log(b))
+                log = self.function(("log", ()), made[base])
+                power = self.function(("exp", ()), self.times(made[e], log))
+            else:
+                power = self.power(made[base], made[e].terms[0] if isinstance(e, Expression) else e)
+            found = self.times(found, power)
+        return found
+
+    def times(self, a: Series, b: Series) -> Series:
+        if len(a.terms) == 1 or len(b.terms) == 1:
+            (one,), many = (a.terms, b.terms) if len(a.terms) == 1 else (b.terms, a.terms)
+            return self.cut(Series(a.first + b.first, [alg.multiply(one, c) for c in many]))
+        x, y = self.full(a).terms, self.full(b).terms
+        made = [
+            expanded(alg.add(*(alg.multiply(x[i], y[k - i]) for i in range(k + 1))))
+            for k in range(self.count)
+        ]
+        return self.cut(Series(a.first + b.first, made))
+
+    def power(self, base: Series, exponent: Number | Expression) -> Series:
+        """The binomial series: c**e*t**(v*e)*(1 + w)**e."""
+        given = value_of(exponent) if isinstance(exponent, Expression) else exponent
+        if given == ONE:
+            return base
+        first = Number.of(base.first) * (given or ONE)
+        if first.integer is None or (base.first and given is None):
+            raise NoExpression("a root of zero has no series: take another point")
+        e = exponent if isinstance(exponent, Expression) else number(exponent)
+        lead = base.terms[0]
+        if is_number(lead, 0) and (given is None or given.negative):
+            raise NoExpression("the value is infinite there")
+        rest = [alg.zero, *(alg.divide(c, lead) for c in base.terms[1:])]
+        binomials = [alg.one]
+        for k in range(1, self.count):
+            factor = alg.divide(alg.subtract(e, number(k - 1)), number(k))
+            binomials.append(alg.multiply(binomials[-1], factor))
+        made = self.composed(binomials, rest)
+        scale = alg.one if is_number(lead, 1) else alg.power(lead, e)
+        return self.cut(Series(int(first.value), [alg.multiply(scale, c) for c in made.terms]))
+
+    def function(self, which: tuple[str, Any], *parts: Series) -> Series:
+        """A function, of this name and options, of series: the integral over t of its slopes times theirs."""
+        word, options = which
+        if any(p.first < 0 for p in parts):
+            raise NoExpression(f"{word} of what is infinite there has no series")
+        given = [Series(0, [alg.zero] * p.first + p.terms) for p in parts]
+        words = [f"{_POINT}{k}" for k in range(len(parts))]
+        symbols, rates = ([name(w + end, (), 0) for w in words] for end in ("", "'"))
+        own = call(word, symbols, (), options) if options else alg.function(word, *symbols)
+        with np.errstate(all="ignore"):
+            first = _put(own, {v: s.terms[0] for v, s in zip(symbols, given, strict=True)})
+        if _is_infinite(first):
+            raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
+        if self.count == 1:
+            return Series(0, [first])
+        if own not in self.slopes:
+            arrays = {w: np.float64(0.7 + 0.1 * k) for k, w in enumerate(words)}
+            places = dict.fromkeys(words, 0)
+            slopes = [slope(own, arrays, w, places, more=True)[0] for w in words]
+            self.slopes[own] = [rewrite(s, released) for s in slopes]
+        pairs = zip(self.slopes[own], rates, strict=True)
+        known = dict(zip(symbols, given, strict=True))
+        for rate, series in zip(rates, given, strict=True):
+            grown = [alg.multiply(number(k), c) for k, c in enumerate(series.terms)]
+            known[rate] = Series(0, grown[1:] or [alg.zero])
+        inner = _Expansion(known, self.count - 1)
+        inner.slopes = self.slopes
+        found = inner.of(simplify(alg.add(*(alg.multiply(d, rate) for d, rate in pairs))))
+        if found.first < 0:
+            raise NoExpression(f"{word} is not smooth there: there is no Taylor polynomial")
+        terms = [alg.zero] * found.first + found.terms
+        return self.cut(
+            Series(0, [first, *(alg.divide(c, number(k)) for k, c in enumerate(terms, 1))])
+        )
+
+    def composed(self, outer: list[Expression], inner: list[Expression]) -> Series:
+        """outer[0] + outer[1]*w + outer[2]*w**2 …, where w begins with t."""
+        found = Series(0, [outer[0]])
+        power = Series(0, [alg.one])
+        total = self.full(found).terms
+        for k in range(1, self.count):
+            power = self.times(power, self.cut(Series(0, inner)))
+            if all(is_number(c, 0) for c in power.terms):
+                break
+            for i, c in enumerate(power.terms):
+                at = power.first + i
+                if at < self.count:
+                    total[at] = alg.add(total[at], alg.multiply(outer[k], c))
+        return self.cut(Series(0, total))
+
+
+def _is_constant(series: Series) -> bool:
+    return len(series.terms) == 1 and not series.first
+
+
+def _put(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
+    """The expression with values put in, and functions of numbers folded."""
+
+    def folded(node: Expression) -> Expression:
+        if node in values:
+            return values[node]
+        if node.op != "call" or node.data[1] or not node.args:
+            return node
+        word = node.data[0]
+        if word in alg.ODD and is_number(node.args[0], 0):
+            return alg.zero
+        return alg.FUNCTIONS[word](*node.args) or node if word in alg.FUNCTIONS else node
+
+    return rewrite(expression, folded)
+
+
+def _with_factor(term: Expression) -> Expression:
+    """2*(x - 1) for 2*x - 2."""
+    if term.op != "sum":
+        return term
+    factor, rest = alg.content_of(term)
+    return alg.product([(rest, ONE)], factor)
+
+
+def _is_infinite(expression: Expression) -> bool:
+    parts = order([expression])
+    zero = any(n.op == "product" and any(is_number(b, 0) for b in n.args) for n in parts)
+    numbers = [n.data for n in parts if n.op == "number"]
+    return zero or any(not np.isfinite(float(n.value)) for n in numbers)
+
+
+# -- the proof --------------------------------------------------------------------------------------
+def is_right(
+    program: Program,
+    polynomial: Program,
+    arrays: Arrays,
+    degree: int,
+    texts: Mapping[str, str],
+    names: Arrays,
+) -> bool:
+    """Whether what is left of a program beside a polynomial vanishes faster than t**degree.
+
+    It is looked at on lines through the point, on both sides, at steps t that halve until they round.
+    """
+    others: dict[str, Any] = {}
+    at = {n: np.asarray(run(parse(text)).value, np.float64) for n, text in texts.items()}
+
+    def left(step: float) -> tuple[float, float]:
+        """(the value there, what the polynomial leaves of it)."""
+        moved = {n: a + step * (1 + k / 3) for k, (n, a) in enumerate(at.items())}
+        value, shown = (
+            float(value_at(p, names, {**others, **moved})) for p in (program, polynomial)
+        )
+        return abs(value), abs(value - shown)
+
+    with quiet():
+        for point in many_points(arrays):
+            others.update(point)
+            if all(np.isfinite(left(sign * 0.5**FIRST)[0]) for sign in (1, -1)):
+                break
+        else:
+            raise NoExpression("the value is no real number on both sides of that point")
+        return all(
+            _vanishes([left(sign * 0.5**k) for k in range(1, 25)], degree) for sign in (1, -1)
+        )
+
+
+def _vanishes(left: list[tuple[float, float]], degree: int) -> bool:
+    """Whether rests at halved steps fall with a power above the degree, as far as they do not round."""
+    rests = [rest for _, rest in takewhile(lambda pair: pair[1] > 1e-12 * max(1.0, pair[0]), left)]
+    if not all(np.isfinite(rest) for _, rest in left[FIRST - 1 :]):
+        return False
+    return len(rests) < 2 or bool(np.log2(rests[-2] / rests[-1]) > degree + 0.4)
+
+
+__all__ = ["Polynomial", "taylor"]

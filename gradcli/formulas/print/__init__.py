@@ -1,0 +1,1 @@
+"""Formulas as text: LaTeX, Python, NumPy, JAX, C."""

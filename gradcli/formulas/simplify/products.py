@@ -1,0 +1,748 @@
+"""Numbers times factors to rational powers: the form in which scalar formulas are multiplied and added.
+
+A factor is a generator, which is a number of a table, or the key of a polynomial in generators. Generators
+are what is not taken apart: variables, roots of primes, exp of one term, calls. Multiplying adds exponents
+and expands nothing. Adding takes out what the terms share and expands only the rest; what then divides the
+denominators cancels them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from math import gcd, lcm, prod
+from typing import Any
+
+from gradcli.formulas.algebra.algebra import EVEN, ODD
+from gradcli.formulas.simplify.polynomials import (
+    UNIT,
+    Key,
+    Monomial,
+    Polynomial,
+    Rational,
+    TooLarge,
+    budget,
+    by,
+    content,
+    factors,
+    generators,
+    joined,
+    minus,
+    plus,
+    quotient,
+    raised,
+    small,
+    square_root,
+    times,
+)
+
+Factor = int | Key
+Frozen = tuple[Rational, frozenset[tuple[Factor, Rational]]]
+HALF = Fraction(1, 2)
+MOST_SQUARED = 60  # terms of a power that is multiplied out
+LARGEST_PRIME = 2000
+POSITIVE = frozenset("cosh sigmoid abs".split())
+COMPLEMENTS = frozenset("sigmoid special.ndtr".split())  # 1 - f(u) is f(-u)
+CIRCULAR = frozenset("sin cos sinh cosh".split())
+# The square of a function by another: sin(u)**2 is 1 - cos(u)**2.
+SQUARES = {
+    **{"sin": ("cos", 1, -1), "cos": ("sin", 1, -1)},
+    **{"sinh": ("cosh", -1, 1), "cosh": ("sinh", 1, 1)},
+}
+
+
+class Reading(threading.local):
+    """How formulas are read, and the generators found so far.
+
+    squares: the functions whose squares are replaced. tangents: whether tan(u) is read as sin(u)/cos(u).
+    multiples: whether sin(2*u) is read with sin(u) and cos(u). conjugates: whether roots leave the
+    denominators. exponentials: whether sinh, cosh, tanh and sigmoid are read with exp. normal: whether
+    erf is read by the normal distribution function.
+    sums: whether sums that occur more than once stay whole. jumps: whether sign(u) stays so, which has a
+    value at 0 where u/abs(u) has none.
+    units: the largest common measure of the multiples of each argument of a sine or cosine.
+    beats: products of two sines or cosines as sums.
+    signs: those of variables, where they are assumed.
+    """
+
+    squares: tuple[str, ...] = ("cos", "cosh")
+    tangents = multiples = True
+    conjugates = exponentials = normal = sums = jumps = False
+
+    def __init__(self) -> None:
+        self.signs: Mapping[str, int] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all generators."""
+        self.table: list[tuple[Any, ...]] = []
+        self.places: dict[tuple[Any, ...], int] = {}
+        self.units: dict[Any, Rational] = {}
+        self.beats: dict[tuple[int, int], Polynomial] = {}
+        self.factors: dict[Key, dict[Key, int]] = {}
+
+
+reading = Reading()
+
+
+def generator(*entry: Any) -> int:
+    """The generator of this kind ("atom", "prime", "exp", "root", "base", "call") and content."""
+    place = reading.places.get(entry)
+    if place is None:
+        place = reading.places[entry] = len(reading.table)
+        reading.table.append(entry)
+    return place
+
+
+def entry_of(factor: Factor) -> tuple[Any, ...]:
+    """The kind and content of a generator; ("sum",) for a polynomial."""
+    return reading.table[factor] if isinstance(factor, int) else ("sum",)
+
+
+def word_of(factor: Factor) -> str:
+    """The function of a generator that is a call, else ""."""
+    entry = entry_of(factor)
+    return entry[1] if entry[0] == "call" else ""
+
+
+class Product:
+    """A number times factors to powers."""
+
+    __slots__ = ("number", "powers")
+
+    def __init__(self, number: Rational = 1, powers: Any = ()) -> None:
+        self.number: Rational = number
+        self.powers: dict[Factor, Rational] = dict(powers)
+
+    @property
+    def key(self) -> Frozen:
+        """What equal products share."""
+        return self.number, frozenset(self.powers.items())
+
+    def times(self, other: Product) -> Product:
+        """The product."""
+        found = Product(small(self.number * other.number), self.powers)
+        for k, e in other.powers.items():
+            found.put(k, e)
+        return found
+
+    def scaled(self, factor: Rational) -> Product:
+        """A number times it."""
+        return Product(small(self.number * factor), self.powers)
+
+    def put(self, k: Factor, e: Rational) -> None:
+        """Multiply by a factor to a power, in place."""
+        if not isinstance(k, int) and k not in self.powers:
+            other = minus(k)
+            if other in self.powers and Fraction(e).denominator == 1:
+                k, self.number = other, self.number * (-1) ** int(e % 2)
+            elif other in self.powers and Fraction(self.powers[other]).denominator == 1:
+                had = self.powers.pop(other)
+                self.number *= (-1) ** int(had % 2)
+                self.powers[k] = had
+        e = small(e + self.powers.get(k, 0))
+        entry = entry_of(k)
+        if entry[0] == "prime":
+            self.number = small(self.number * Fraction(entry[1]) ** int(e // 1))
+            e = small(e % 1)
+        if entry[:2] == ("call", "abs"):  # abs(u)**2 is u**2
+            self.put(_inside(k), e // 2 * 2)
+            e = small(e % 2)
+        if e:
+            self.powers[k] = e
+        else:
+            self.powers.pop(k, None)
+
+    def power(self, n: Rational) -> Product:
+        """It to a rational power; a root is only split off what is surely positive."""
+        if not self.number:
+            if n < 0:
+                raise ZeroDivisionError
+            return Product(0 if n else 1)
+        if n.denominator == 1:
+            found = Product(small(Fraction(self.number) ** int(n)))
+            for k, e in self.powers.items():
+                found.put(k, e * n)
+            return found
+        found = surd(abs(Fraction(self.number)), n)
+        loose: dict[Factor, Rational] = {}
+        for k, e in self.powers.items():
+            root = None if isinstance(k, int) or len(k) < 3 else square_root(dict(k))
+            if root:
+                found = found.times(absolute(frozenset(root.items())).power(2 * e * n))
+            elif positive(k):
+                found.put(k, e * n)
+            elif e % 2 == 0:  # sqrt(u**2) is abs(u)
+                found = found.times(absolute(k).power(e * n))
+            else:
+                loose[k] = e
+        inside = Product(-1 if self.number < 0 else 1, loose)
+        odd = [k for k, e in loose.items() if e % 2 == 1 and not isinstance(k, int)]
+        if self.number < 0 and odd:
+            del inside.powers[odd[0]]
+            inside = Product(1, {**inside.powers, minus(odd[0]): loose[odd[0]]})
+        if inside.number < 0 and not loose:
+            raise TooLarge  # not real
+        if inside.number > 0 and len(loose) == 1 and (e := next(iter(loose.values()))) % 2:
+            found.put(next(iter(inside.powers)), e * n)
+        elif loose:
+            found.put(generator("root", inside.key), n)
+        return found
+
+
+def thawed(key: Frozen) -> Product:
+    """The product of a key."""
+    return Product(*key)
+
+
+def positive(k: Factor) -> bool:
+    """Whether a factor is positive wherever it is real and not zero."""
+    return sign(k) > 0
+
+
+def sign(k: Factor) -> int:
+    """1 or -1 if a factor has this sign wherever it is real and not zero; else 0."""
+    if not isinstance(k, int):
+        signs = {prod(sign(g) for g, e in m if e % 2) * (1 if c > 0 else -1) for m, c in k}
+        return signs.pop() if len(signs) == 1 else 0
+    kind, *rest = entry_of(k)
+    if kind == "atom" and rest[0].op == "name":
+        return reading.signs.get(rest[0].data, 0)
+    return int(kind in ("prime", "exp", "pi") or word_of(k) in POSITIVE)
+
+
+def absolute(k: Factor) -> Product:
+    """The absolute value of a factor."""
+    if own := sign(k):
+        return Product(own, {k: 1})
+    if not isinstance(k, int) and content(dict(k)) < 0:
+        k = minus(k)
+    return Product(1, {generator("call", "abs", (Product(1, {k: 1}).key,)): 1})
+
+
+def _inside(k: Factor) -> Factor:
+    """The factor of which a generator is the absolute value."""
+    ((_, powers),) = entry_of(k)[2]
+    ((own, _),) = powers
+    return own  # type: ignore[no-any-return]
+
+
+def primes(n: int) -> dict[int, int]:
+    """{prime: exponent} of a positive integer; a large factor is taken for a prime."""
+    found: dict[int, int] = {}
+    p = 2
+    while p * p <= n and p < LARGEST_PRIME:
+        while n % p == 0:
+            n //= p
+            found[p] = found.get(p, 0) + 1
+        p += 1
+    return found if n == 1 else {**found, n: found.get(n, 0) + 1}
+
+
+def surd(number: Rational, n: Rational) -> Product:
+    """A positive rational number to a rational power."""
+    found = Product()
+    for part, sign in ((number.numerator, 1), (number.denominator, -1)):
+        for p, k in primes(part).items():
+            found.put(generator("prime", p), sign * k * n)
+    return found
+
+
+# -- polynomials with relations -------------------------------------------------------------------
+def relation(g: int) -> tuple[int, Polynomial] | None:
+    """(n, what the generator to the n is), if there is such a relation."""
+    kind, *rest = entry_of(g)
+    if kind == "prime":
+        return 1, {UNIT: rest[0]}
+    if kind == "base":
+        return 1, dict(rest[0])
+    if kind == "root" and all(e > 0 and e.denominator == 1 for _, e in rest[0][1]):
+        return 1, fraction(thawed(rest[0]))[0]
+    if kind == "call" and rest[0] == "abs":
+        return 2, as_polynomial(_inside(g), 2)
+    if kind == "call" and rest[0] in reading.squares:
+        other, a, b = SQUARES[rest[0]]
+        return 2, {UNIT: a, ((generator("call", other, *rest[1:]), 2),): b}
+    return None
+
+
+def reduced(p: Polynomial) -> Polynomial:
+    """The polynomial after all relations."""
+    while True:
+        found: Polynomial = {}
+        changed = False
+        for m, c in p.items():
+            for g, e in m:
+                rule = relation(g) if e >= 1 else None
+                if rule is not None and e >= rule[0]:
+                    k = int(e // rule[0])
+                    rest = joined(m, ((g, -k * rule[0]),))
+                    found = plus(found, times({rest: c}, raised(rule[1], k)))
+                    changed = True
+                    break
+            else:
+                found[m] = found.get(m, 0) + c
+        p = {m: small(c) for m, c in found.items() if c}
+        if not changed:
+            return p
+
+
+def as_polynomial(k: Factor, e: Rational) -> Polynomial:
+    """A factor to a positive power."""
+    if isinstance(k, int):
+        return reduced({((k, e),): 1})
+    whole, part = divmod(e, 1)
+    if whole * (len(k) - 1) > MOST_SQUARED:
+        raise TooLarge
+    found = reduced(raised(dict(k), int(whole)))
+    return times(found, {((generator("base", k), small(part)),): 1}) if part else found
+
+
+def fraction(p: Product) -> tuple[Polynomial, Product]:
+    """(the polynomial of what has positive powers, the product of the rest)."""
+    top: Polynomial = {UNIT: p.number}
+    rest = Product()
+    for k, e in p.powers.items():
+        if e > 0:
+            top = reduced(times(top, as_polynomial(k, e)))
+        else:
+            rest.put(k, e)
+    return top, rest
+
+
+def collected(p: Polynomial) -> Product:
+    """A polynomial as its content, the powers that all terms share, and the rest."""
+    if not p:
+        return Product(0)
+    c = content(p)
+    shared: dict[int, Rational] | None = None
+    for m in p:
+        own = dict(m)
+        shared = (
+            own if shared is None else {g: min(e, own[g]) for g, e in shared.items() if g in own}
+        )
+    assert shared is not None
+    found = Product(c)
+    for g, e in shared.items():
+        kind, *rest = entry_of(g)
+        found.put(rest[0] if kind == "base" else g, e)
+    down = tuple((g, -e) for g, e in sorted(shared.items()))
+    inner = {joined(m, down): small(Fraction(v) / c) for m, v in p.items()}
+    if len(inner) > 1:
+        found.put(frozenset(inner.items()), 1)
+    return found
+
+
+def add(terms: Iterable[Product]) -> Product:
+    """The sum: what the terms share is taken out, the rest multiplied out, and cancelled."""
+    own = [t for t in terms if t.number]
+    if len(own) < 2:
+        return own[0] if own else Product(0)
+    shared = {k: min(t.powers.get(k, 0) for t in own) for t in own for k in t.powers}
+    roots = [k for k in shared if entry_of(k)[0] == "root"]
+    if roots:
+        own = [_shifted(t, roots, shared) for t in own]
+        shared = {k: min(t.powers.get(k, 0) for t in own) for t in own for k in t.powers}
+    total: Polynomial = {}
+    for t in own:
+        q: Polynomial = {UNIT: t.number}
+        for k, least in shared.items():
+            e = small(t.powers.get(k, 0) - least)
+            if e:
+                q = reduced(times(q, as_polynomial(k, e)))
+        total = plus(total, q)
+    return cancelled(Product(1, {k: e for k, e in shared.items() if e}), reduced(total))
+
+
+def _shifted(t: Product, roots: list[Factor], least: Mapping[Factor, Rational]) -> Product:
+    """A term with the least power of each root, and whole powers of what is under it."""
+    for k in roots:
+        n = int((t.powers.get(k, 0) - least[k]) // 1)
+        if n:
+            t = Product(t.number, t.powers)
+            t.put(k, -n)
+            t = t.times(thawed(entry_of(k)[1]).power(n))
+    return t
+
+
+def cancelled(outer: Product, p: Polynomial) -> Product:
+    """The product times the polynomial, which cancels the denominators that divide it."""
+    if not p:
+        return Product(0)
+    whole = collected(p)
+    inner = next(
+        (k for k, e in whole.powers.items() if not isinstance(k, int) and len(k) > 1), None
+    )
+    if inner is None or whole.powers[inner] != 1:
+        return outer.times(whole)
+    del whole.powers[inner]
+    found, rest = outer.times(whole), dict(inner)
+    for d in sorted((d for d in found.powers if not isinstance(d, int)), key=len):
+        while found.powers.get(d, 0) < 0 and len(rest) > 1:
+            made = quotient(rest, dict(d))
+            if made is None:
+                break
+            rest = made
+            found.put(d, 1)
+    return found.times(collected(rest))
+
+
+def factored(p: Product) -> Product:
+    """The product with its polynomials factored."""
+    found = Product(p.number)
+    for k, e in p.powers.items():
+        if isinstance(k, int) or e.denominator != 1:
+            found.put(k, e)
+            continue
+        if k not in reading.factors:
+            try:
+                reading.factors[k] = factors(dict(k))
+            except TooLarge:
+                if budget.left < 0:
+                    raise
+                reading.factors[k] = {k: 1}
+        parts = reading.factors[k]
+        whole: Polynomial = {UNIT: 1}
+        for f, n in parts.items():
+            whole = times(whole, raised(dict(f), n))
+        m, c = next(iter(k))
+        if m not in whole:
+            found.put(k, e)
+            continue
+        found.number = small(found.number * (Fraction(c) / whole[m]) ** int(e))
+        for f, n in parts.items():
+            found = found.times(collected(dict(f)).power(e * n))
+    return found
+
+
+# -- functions ------------------------------------------------------------------------------------
+def terms_of(p: Product) -> list[Product]:
+    """The product as the terms of its expanded sum."""
+    top, rest = fraction(p)
+    return [collected({m: c}).times(rest) for m, c in top.items()]
+
+
+def exp(p: Product) -> Product:
+    """exp(p), as the product of the exponentials of its terms."""
+    found = Product()
+    for t in terms_of(p) if p.number else ():
+        if len(t.powers) == 1:
+            ((k, e),) = t.powers.items()
+            if word_of(k) == "log" and e == 1:
+                found = found.times(thawed(entry_of(k)[2][0]).power(t.number))
+                continue
+        found.put(generator("exp", frozenset(t.powers.items())), t.number)
+    return found
+
+
+def log(p: Product) -> Product:
+    """log(p); that of a quotient or a power of numbers by those of integers."""
+    if not p.powers and p.number > 0:
+        if p.number.denominator > 1:
+            parts = [log(Product(p.number.numerator)), log(Product(p.number.denominator))]
+            return add([parts[0], parts[1].scaled(-1)])
+        n = gcd(*primes(p.number.numerator).values())
+        if not n:
+            return Product(0)
+        base = round(p.number ** Fraction(1, n)) if n > 1 else p.number
+        return Product(n, {generator("call", "log", ((base, frozenset()),)): 1})
+    if p.number == 1 and len(p.powers) == 1:
+        ((k, e),) = p.powers.items()
+        entry = entry_of(k)
+        if entry[0] == "exp":
+            return Product(e, entry[1])
+        if e.denominator > 1 or positive(k):
+            inner = Product(1, {k: 1}).key
+            return Product(e, {generator("call", "log", (inner,)): 1})
+    return Product(1, {generator("call", "log", (p.key,)): 1})
+
+
+def applied(word: str, args: list[Product]) -> Product:
+    """A function of the language of products, by the identities that the reading uses."""
+    p = args[0]
+    if word in ("exp", "log"):
+        return exp(p) if word == "exp" else log(p)
+    if word in ("abs", "sign") and not (word == "sign" and reading.jumps):
+        return _sized(p, word == "sign")
+    if word in ODD | EVEN:
+        if not p.number:
+            return Product(0 if word in ODD else 1)
+        if _leads_negative(p):
+            found = applied(word, [p.scaled(-1)])
+            return found.scaled(-1) if word in ODD else found
+    if word == "sigmoid" and _leads_negative(p):
+        return add([Product(1), applied(word, [p.scaled(-1)]).scaled(-1)])
+    if reading.normal and word == "erf":
+        root = Product(1, {generator("prime", 2): HALF})
+        return add([applied("special.ndtr", [p.times(root)]).scaled(2), Product(-1)])
+    if reading.exponentials and word in ("sinh", "cosh", "tanh", "sigmoid"):
+        return _exponential(word, p)
+    if reading.tangents and word in ("tan", "tanh"):
+        tail = word[3:]
+        return applied("sin" + tail, [p]).times(applied("cos" + tail, [p]).power(-1))
+    known = turned(word, p) or _of_inverse(word, p)
+    if known is not None:
+        return known
+    if reading.multiples and word in ("sin", "cos", "sinh", "cosh"):
+        own = word[3:], frozenset(p.powers.items())
+        unit = reading.units.get(own, p.number)
+        unit = reading.units[own] = Fraction(
+            gcd(unit.numerator, p.number.numerator), lcm(unit.denominator, p.number.denominator)
+        )
+        k = p.number / unit
+        if k.denominator == 1 and 1 < k <= 8:
+            key = ((small(unit), own[1]),)
+            sine, cosine = (
+                Product(1, {generator("call", f + word[3:], key): 1}) for f in ("sin", "cos")
+            )
+            return _multiple(word, int(k), sine, cosine)
+    return Product(1, {generator("call", word, tuple(a.key for a in args)): 1})
+
+
+def _sized(p: Product, signed: bool) -> Product:
+    """The absolute value of a product, or its sign, by factors: that of u is u/abs(u)."""
+    found = Product(-p.number if p.number < 0 else p.number)
+    if signed and p.number:
+        found.number = 1 if p.number > 0 else -1
+    for k, e in p.powers.items():
+        if e % 2 != 1:
+            found.put(k, 0 if signed else e)
+        elif own := sign(k):
+            found = found.times(Product(own, {} if signed else {k: e}))
+        else:
+            found = found.times(absolute(k).power(-1 if signed else e))
+            found.put(k, int(signed))
+    return found
+
+
+def turned(word: str, p: Product) -> Product | None:
+    """sin(u + k*pi/2) and cos(u + k*pi/2) by those of u; None of another argument."""
+    k, e = next(iter(p.powers.items()), (0, 0))
+    if word not in ("sin", "cos") or len(p.powers) != 1 or e != 1:
+        return None
+    terms: Polynomial = {((k, 1),): 1} if isinstance(k, int) else dict(k)
+    pi = next((m for m in terms if len(m) == 1 and entry_of(m[0][0])[0] == "pi"), None)
+    turn = 2 * terms.pop(pi, 0) * p.number if pi is not None and pi[0][1] == 1 else 0
+    if not turn or turn.denominator != 1:
+        return None
+    quarters = int(turn) + (word == "cos")
+    rest = applied(("sin", "cos")[quarters % 2], [collected(terms).scaled(p.number)])
+    return rest.scaled(1 if quarters % 4 < 2 else -1)
+
+
+def _of_inverse(word: str, p: Product) -> Product | None:
+    """sin(asin(u)), cos(asin(u)) and so on without these functions; None of another argument."""
+    if p.number != 1 or len(p.powers) != 1:
+        return None
+    ((k, e),) = p.powers.items()
+    other = word_of(k)[1:] if e == 1 and word_of(k)[:1] == "a" else ""
+    tail = word[3:]
+    if word not in SQUARES or other not in (word, SQUARES[word][0], "tan" + tail):
+        return None
+    u = thawed(entry_of(k)[2][0])
+    if other == word:
+        return u
+    if other[:3] == "tan":
+        cosine = add([Product(1), u.power(2).scaled(-1 if tail else 1)]).power(-HALF)
+        return cosine if word[:3] == "cos" else u.times(cosine)
+    _, a, b = SQUARES[word]
+    return add([Product(a), u.power(2).scaled(b)]).power(HALF)
+
+
+def _leads_negative(p: Product) -> bool:
+    if len(p.powers) == 1:
+        ((k, e),) = p.powers.items()
+        if not isinstance(k, int) and e == 1:
+            return (content(dict(k)) < 0) != (p.number < 0)
+    return p.number < 0
+
+
+def _exponential(word: str, p: Product) -> Product:
+    if word == "sigmoid":
+        return add([Product(1), exp(p.scaled(-1))]).power(-1)
+    up, down = exp(p), exp(p.scaled(-1))
+    sine, cosine = add([up, down.scaled(-1)]), add([up, down])
+    if word == "tanh":
+        return sine.times(cosine.power(-1))
+    return (sine if word == "sinh" else cosine).scaled(HALF)
+
+
+def _multiple(word: str, k: int, sine: Product, cosine: Product) -> Product:
+    """sin(k*u) or cos(k*u) from sin(u) and cos(u), by Chebyshev's recurrence."""
+    before, found = (Product(1), cosine) if word[:3] == "cos" else (Product(0), sine)
+    for _ in range(k - 1):
+        before, found = found, add([cosine.times(found).scaled(2), before.scaled(-1)])
+    return found
+
+
+def harmonics(p: Polynomial, angle: Any = None) -> Polynomial:
+    """The polynomial with products of sines and cosines as sums: sin(u)*cos(v) by sin(u + v), sin(u - v).
+
+    angle: the only one whose products are written so, if there is one; its odd ones are left.
+    """
+    found: Polynomial = {}
+    waiting = list(p.items())
+    while waiting:
+        m, c = waiting.pop()
+        pair = _pair(m, angle)
+        if pair is None:
+            found = plus(found, {m: c})
+            continue
+        first, second = pair
+        rest = joined(m, ((first, -2),) if first == second else ((first, -1), (second, -1)))
+        if pair not in reading.beats:
+            reading.beats[pair] = _beats(first, second)
+        waiting += times(reading.beats[pair], {rest: c}).items()
+    return found
+
+
+def _beats(first: int, second: int) -> Polynomial:
+    """The product of two sines or cosines, a sine first, as a sum."""
+    (_, a, (u,)), (_, b, (v,)) = entry_of(first), entry_of(second)
+    found: Polynomial = {}
+    for sign in (1, -1):
+        own = circular(
+            ("cos" if a == b else "sin") + a[3:], add([thawed(u), thawed(v).scaled(sign)])
+        )
+        less = a[:3] == b[:3] == "sin" and (sign > 0) != (a == "sinh")
+        top, below = fraction(own.scaled(-HALF if less else HALF))
+        if below.powers:
+            raise TooLarge
+        found = plus(found, top)
+    return found
+
+
+def _pair(m: Monomial, angle: Any) -> tuple[int, int] | None:
+    """Two sines or cosines in a monomial, a sine first; None if there are none."""
+    found = [
+        g
+        for g, e in m
+        if word_of(g) in CIRCULAR and e.denominator == 1 and angle in (None, entry_of(g)[2])
+        for _ in range(int(e))
+    ]
+    if len(found) < 2 or (angle is not None and len(found) % 2):
+        return None
+    found = [g for g in found if word_of(g)[3:] == word_of(found[0])[3:]]
+    found.sort(key=lambda g: word_of(g)[:3] == "cos")
+    return (found[0], found[-1]) if len(found) > 1 else None
+
+
+def circular(word: str, p: Product) -> Product:
+    """A sine or cosine of an argument as it is, but for its sign and quarters of a turn."""
+    if not p.number:
+        return Product(0 if word in ODD else 1)
+    if _leads_negative(p):
+        return circular(word, p.scaled(-1)).scaled(-1 if word in ODD else 1)
+    return turned(word, p) or Product(1, {generator("call", word, (p.key,)): 1})
+
+
+# -- other forms ----------------------------------------------------------------------------------
+def conjugated(p: Product) -> Product:
+    """The product with denominators multiplied by their conjugates, which makes them no longer."""
+    for _ in range(6):
+        for k, e in p.powers.items():
+            if isinstance(k, int) or e >= 0 or e.denominator != 1:
+                continue
+            g = _irrational(k)
+            if g is None:
+                continue
+            step = 2 if word_of(g) else 1
+            odd = {m: c for m, c in k if dict(m).get(g, 0) % step}
+            conjugate = plus(dict(k), odd, -2)
+            norm = reduced(times(dict(k), conjugate))
+            if not 0 < len(norm) <= len(k):
+                continue
+            p = Product(p.number, {f: x for f, x in p.powers.items() if f != k})
+            p = p.times(collected(norm).power(e))
+            for _ in range(int(-e)):
+                p = cancelled(p, conjugate)
+            break
+        else:
+            return p
+    return p
+
+
+def _irrational(k: Key) -> int | None:
+    """A generator whose square roots, or whose first powers for a cosine, are in the polynomial."""
+    for g in sorted(generators(m for m, _ in k), reverse=True):
+        exponents = {dict(m).get(g, 0) for m, _ in k}
+        if word_of(g) == "cos" and exponents <= {0, 1}:
+            return g
+        if (
+            word_of(g) == ""
+            and any(e % 1 for e in exponents)
+            and all(e % 1 in (0, HALF) for e in exponents)
+        ):
+            return g
+    return None
+
+
+def multiplied(p: Product, below: bool) -> Product:
+    """Polynomials of equal power multiplied out, those below the line alone or all of them.
+
+    They stay apart where that makes more terms than they have.
+    """
+    groups: dict[Rational, list[Key]] = {}
+    for k, e in p.powers.items():
+        if not isinstance(k, int) and (e < 0 or not below):
+            groups.setdefault(e, []).append(k)
+    found = Product(p.number, p.powers)
+    for e, keys in groups.items():
+        n = abs(int(e)) if e.denominator == 1 else 1
+        if len(keys) < 2 and n == abs(Fraction(e)) == 1:
+            continue
+        total: Polynomial = {UNIT: 1}
+        for k in keys:
+            total = reduced(times(total, raised(dict(k), n)))
+        if len(total) > sum(map(len, keys)):
+            continue
+        for k in keys:
+            del found.powers[k]
+        found = found.times(collected(total).power(e / Fraction(n)))
+    return found
+
+
+def raised_roots(p: Product) -> Product:
+    """The product with its roots above the line: 1/(u*sqrt(v)) is sqrt(v)/(u*v)."""
+    for k, e in list(p.powers.items()):
+        if entry_of(k)[0] == "root" and e < 0:
+            p = p.times(thawed(entry_of(k)[1]).power(e // 1))
+            p.put(k, -(e // 1))
+    return p
+
+
+def harmonic(p: Product) -> Product:
+    """The product with what is above the line as a sum of sines and cosines."""
+    top, rest = fraction(p)
+    return collected(reduced(harmonics(top))).times(rest)
+
+
+def one_denominator(p: Product) -> Product:
+    """The product over a single polynomial: 1/(x*(x**4 + 1)) is 1/(x**5 + x)."""
+    above = Product(p.number, {k: e for k, e in p.powers.items() if e > 0})
+    below: Polynomial = {UNIT: 1}
+    most = 0
+    for k, e in p.powers.items():
+        if e < 0:
+            below = reduced(times(below, as_polynomial(k, -e)))
+            most += 1 if isinstance(k, int) else len(k)
+    if not 1 < len(below) <= most:
+        raise TooLarge
+    above.powers[frozenset(below.items())] = -1
+    return above
+
+
+def shifted_roots(p: Product) -> Product:
+    """The product with whole powers of what is under a root joined to it: u/sqrt(u) is sqrt(u)."""
+    for k in list(p.powers):
+        if entry_of(k)[0] == "root":
+            for sign in (1, -1):
+                made = p.times(thawed(entry_of(k)[1]).power(-sign))
+                made.put(k, sign)
+                if len(made.powers) < len(p.powers):
+                    p = made
+    return p
+
+
+__all__ = ["Frozen", "Monomial", "Product", "by"]

@@ -1,0 +1,378 @@
+"""The shortest form of an elementwise expression among several readings of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+from gradcli.formulas.algebra import algebra as alg
+from gradcli.formulas.algebra.exact_check import Check, is_leaf
+from gradcli.formulas.algebra.exact_numbers import ONE, ZERO, Number
+from gradcli.formulas.algebra.expression_text import to_text
+from gradcli.formulas.algebra.expressions import Expression, is_call, order
+from gradcli.formulas.simplify.polynomials import (
+    Monomial,
+    Rational,
+    TooLarge,
+    budget,
+    by,
+    generators,
+    small,
+    times,
+)
+from gradcli.formulas.simplify.products import (
+    Product,
+    add,
+    applied,
+    cancelled,
+    conjugated,
+    exp,
+    factored,
+    fraction,
+    generator,
+    harmonic,
+    log,
+    multiplied,
+    one_denominator,
+    raised_roots,
+    reading,
+    shifted_roots,
+    terms_of,
+    word_of,
+)
+from gradcli.formulas.simplify.shortest_form import (
+    GROWING,
+    Writer,
+    cost,
+    decimals,
+    exponents,
+    numbers,
+    operations,
+)
+
+BUDGET = 8_000
+MOST_WRITTEN = 1_000  # pieces, over all readings; then no further one is tried
+SHORT = 1  # operations of an expression that is short enough
+HEAVIEST = 5_000  # heavier sums are only taken out of, which is linear
+MOST_TRIED = 3  # generators by whose powers a numerator is taken apart
+MOST_TERMS = 8  # of a numerator that is written term by term
+LARGE = (TooLarge, ZeroDivisionError, OverflowError)  # what ends a reading
+# How many times as long as the best a first form may be, of a reading that may lengthen.
+LONGER = {"exponentials": 1.3, "sums": 1.7}
+SINES = frozenset("sin cos tan".split())
+CIRCULAR = SINES | {"sinh", "cosh", "tanh"}
+EXPONENTIAL = frozenset("sinh cosh tanh sigmoid".split())
+Read = dict[Expression, Product]
+# (what differs from the plain reading, the functions without which it would be the plain one).
+READINGS: tuple[tuple[dict[str, Any], frozenset[str]], ...] = (
+    ({}, frozenset()),
+    ({"normal": True}, frozenset(["erf"])),
+    ({"squares": ("sin", "cosh")}, SINES),
+    ({"tangents": False, "multiples": False}, CIRCULAR),
+    ({"conjugates": True}, SINES | {"sqrt"}),
+    ({"exponentials": True}, EXPONENTIAL),
+    ({"sums": True}, frozenset(["sum"])),
+    ({"jumps": True}, frozenset(["sign"])),
+)
+PLAIN = {
+    "squares": ("cos", "cosh"),
+    "tangents": True,
+    "multiples": True,
+    "conjugates": False,
+    "exponentials": False,
+    "normal": False,
+    "sums": False,
+    "jumps": False,
+}
+# How arguments are read: as they are, for a derivative seldom takes an argument apart.
+INSIDE: dict[str, Any] = {**PLAIN, "squares": (), "tangents": False, "multiples": False}
+OPENED = frozenset("exp log abs sign".split())  # the functions whose arguments are factors as well
+
+
+def shortest(expression: Expression) -> Expression:
+    """The shortest form found that has the same values; the expression itself if there is none."""
+    return _shortest(expression, alg.signs.get())
+
+
+@lru_cache(2048)
+def _shortest(expression: Expression, assumed: frozenset[tuple[str, int]]) -> Expression:
+    least = operations(expression)
+    if least <= SHORT:
+        return expression
+    given, reading.signs = decimals(expression), dict(assumed)
+    found = {
+        c: cost(c, given) for c in candidates(expression, given) if c.shape == expression.shape
+    }
+    shorter = [c for c, n in found.items() if n < least]
+    if not _may_overflow(expression):
+        shorter = [c for c in shorter if not _may_overflow(c)]
+    shorter.sort(key=lambda c: (found[c], len(to_text(c))))
+    check = Check(expression, reading.signs)
+    best = next((c for c in shorter if check.accepts(c)), expression)
+    return shortest(best) if 2 * operations(best) < least else best  # then more readings are tried
+
+
+def _may_overflow(expression: Expression) -> bool:
+    """Whether it has a function that grows without bound, but for 1/cosh(u), which vanishes."""
+    nodes = order([expression], is_leaf)
+    powers = (power for n in nodes if n.op == "product" for power in alg.powers_of(n))
+    below = {b for b, e in powers if is_call(b, "cosh") and isinstance(e, Number) and e.negative}
+    return any(n.op == "call" and n.data[0] in GROWING and n not in below for n in nodes)
+
+
+def expanded(expression: Expression) -> Expression:
+    """The expression as a sum of products, by exact arithmetic; as it is where that is too much."""
+    nodes, within = _parts(expression)
+    if all(n.exact for node in {*nodes, *within} for n in numbers(node)):
+        writer = Writer(decimals(expression), True)
+        reading.clear()
+        with suppress(*LARGE):
+            _set(INSIDE)
+            inside = read(within, set(), {})
+            _set(INSIDE)
+            whole = read(nodes, set(), inside)[expression]
+            return alg.combine((writer.product(t), ONE) for t in terms_of(whole))
+    return expression
+
+
+def _parts(expression: Expression) -> tuple[list[Expression], list[Expression]]:
+    """(the parts of an expression that are read as factors, the arguments of functions in it)."""
+    nodes = order([alg.one, expression], _is_closed)
+    closed = [n for n in nodes if _is_closed(n) and not is_leaf(n)]
+    return nodes, order([alg.one, *(a for n in closed for a in n.args)], is_leaf)
+
+
+def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Expression]:
+    """Forms of the expression, of which the check has yet to say whether they are equal.
+
+    given: its decimals.
+    """
+    nodes, within = _parts(expression)
+    words = {n.data[0] for n in nodes if n.op == "call"}
+    if not all(n.exact for node in {*nodes, *within} for n in numbers(node)):
+        return
+    if any(e.integer is None for node in nodes for e in exponents(node)):
+        words.add("sqrt")
+    sums = (s for n in nodes for s in _powers(n) if s.op == "sum" and s.plain)
+    whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
+    if whole:
+        words.add("sum")
+    writer = Writer(given, _may_overflow(expression))
+    reading.clear()
+    try:
+        _set(INSIDE)
+        inside = read(within, set(), {})
+    except LARGE:
+        return
+    written, best = 0, operations(expression)
+    for changes, needed in READINGS:
+        if needed and not needed & words:
+            continue
+        written += writer.pieces
+        if written > MOST_WRITTEN:
+            return
+        _set({**PLAIN, **changes})
+        writer.begin()
+        long = best * max((LONGER.get(c, 0.0) for c in changes), default=0.0)
+        with suppress(*LARGE):
+            if CIRCULAR & words:
+                read(nodes, whole, inside)  # the first reading collects the multiples of angles
+            made = read(nodes[:-1], whole, inside)
+            for form in _forms(expression, made, inside, writer):
+                yield form
+                best = min(best, operations(form))
+                if 0 < long < operations(form):
+                    break
+                long = 0.0
+        if expression.weight > HEAVIEST:
+            return
+
+
+def _forms(
+    expression: Expression, made: Read, inside: Read, writer: Writer
+) -> Iterator[Expression]:
+    """The forms of the expression in one reading; made: of its parts."""
+    terms = _summands(expression, made)
+    new = writer.is_new(tuple(t.key for t in terms))
+    if new and len(terms) > 2:
+        yield _outside(terms, writer, _usual)
+    if expression.weight > HEAVIEST:
+        return
+    if new and terms:
+        yield _outside(terms, writer, _common)
+        for below in (True, False):
+            with suppress(TooLarge):
+                groups = _grouped(terms, below)
+                if 1 < len(groups) < len(terms):
+                    yield _outside(groups, writer, _common)
+                yield alg.combine((writer.product(g), ONE) for g in groups)
+            budget.left = BUDGET
+    yield from _written(_read(expression, made, inside), writer)
+
+
+def _summands(expression: Expression, made: Read) -> list[Product]:
+    """The terms of a sum, or of a product that has one for a factor; none of another expression."""
+    if expression.op != "product":
+        return [made[t].scaled(c.value) for t, c in _terms(expression)]
+    outer = Product(small(expression.data[0].value))
+    terms: list[Product] = []
+    for base, e in alg.powers_of(expression):
+        if e == ONE and base.op == "sum" and not terms:
+            terms = [made[t].scaled(c.value) for t, c in _terms(base)]
+        else:
+            outer = outer.times(_power(made[base], e, made))
+    return [outer.times(t) for t in terms]
+
+
+def _is_closed(node: Expression) -> bool:
+    """Whether it is a leaf, or a function whose argument is read as it is."""
+    return node.op == "call" and (node.data[0] not in OPENED or is_leaf(node))
+
+
+def _set(options: dict[str, Any]) -> None:
+    """Begin a reading."""
+    for option, value in options.items():
+        setattr(reading, option, value)
+    budget.left = BUDGET
+    reading.units, reading.beats = {}, {}
+
+
+def _powers(node: Expression) -> list[Expression]:
+    """The bases of powers in a product, and of denominators."""
+    if node.op != "product":
+        return []
+    return [b for b, e in zip(node.args, node.data[1], strict=True) if e != ONE]
+
+
+def _terms(total: Expression) -> list[tuple[Expression, Number]]:
+    """The (term, coefficient) pairs of a sum, the constant last; none of another expression."""
+    if total.op != "sum":
+        return []
+    coefficients, constant = total.data
+    found = [*zip(total.args, coefficients, strict=True), (alg.one, constant)]
+    return [(term, c) for term, c in found if c != ZERO]
+
+
+def _one_sign(total: Expression) -> Expression:
+    """A sum or its negative, the same one for both."""
+    _, coefficient = min(_terms(total), key=lambda x: (x[0] is alg.one, x[0].position))
+    return alg.negate(total) if coefficient.negative else total
+
+
+def read(nodes: list[Expression], whole: set[Expression], inside: Read) -> Read:
+    """The nodes, which are in topological order, as products.
+
+    whole: sums that may stay so. inside: the arguments of functions.
+    """
+    made: Read = {}
+    for node in nodes:
+        own = _one_sign(node) if reading.sums and node.op == "sum" else node
+        if own in whole and reading.sums:
+            made[node] = Product(1 if own is node else -1, {generator("atom", own): 1})
+        else:
+            made[node] = _read(node, made, inside)
+    return made
+
+
+def _grouped(terms: list[Product], below: bool) -> list[Product]:
+    """The terms, those with the same sums below the line, or above and below it, as one."""
+    groups: dict[Any, list[Product]] = {}
+    for t in terms:
+        sums = [
+            (k, e) for k, e in t.powers.items() if not isinstance(k, int) and (e < 0 or not below)
+        ]
+        own = min((k for k, _ in sums), default=0, key=hash) if below else frozenset(sums)
+        groups.setdefault(own, []).append(t)
+    return [add(g) for g in groups.values()]
+
+
+def _outside(
+    terms: list[Product], writer: Writer, power: Callable[[list[Rational]], Rational]
+) -> Expression:
+    """The terms over their shared factors, (u - v/w)/w; power: that of a factor from all its powers.
+
+    Of a cosine nothing is taken that would make a tangent of a sine.
+    """
+    keys = dict.fromkeys(k for t in terms for k in t.powers)
+    shared = {
+        k: (_common if word_of(k) in CIRCULAR else power)([t.powers.get(k, 0) for t in terms])
+        for k in keys
+    }
+    outer = Product(1, {k: e for k, e in shared.items() if e})
+    inner = alg.combine((writer.product(t.times(outer.power(-1))), ONE) for t in terms)
+    return alg.multiply(writer.product(outer), inner)
+
+
+def _common(powers: list[Rational]) -> Rational:
+    """What all numerators and all denominators share."""
+    return min(powers) if min(powers) > 0 else min(max(powers), 0)
+
+
+def _usual(powers: list[Rational]) -> Rational:
+    """The power in most terms: that of u*v*w is u*v*w*(1/u + 1/v + 1/w) for unit slopes."""
+    ((power, count),) = Counter(powers).most_common(1)
+    return power if 2 * count > len(powers) else 0
+
+
+def _read(node: Expression, made: Read, inside: Read) -> Product:
+    if node.op == "number":
+        return Product(small(node.data.value))
+    if node.op == "sum":
+        return add(made[t].scaled(c.value) for t, c in _terms(node))
+    if node.op == "product":
+        found = Product(small(node.data[0].value))
+        for base, e in zip(node.args, node.data[1], strict=True):
+            found = found.times(_power(made[base], e, made))
+        return found
+    if node.op == "call" and not is_leaf(node):
+        args = inside if inside and _is_closed(node) else made
+        return applied(node.data[0], [args[a] for a in node.args])
+    kind = "pi" if node.op == "name" and node.data == "pi" and node.position == -1 else "atom"
+    return Product(1, {generator(kind, node): 1})
+
+
+def _power(base: Product, e: Any, made: Read) -> Product:
+    if isinstance(e, Number):
+        found = base if e == ONE else base.power(small(e.value))
+        return conjugated(found) if reading.conjugates and e.value < 0 else found
+    return exp(made[e].times(log(base)))
+
+
+def _written(p: Product, writer: Writer) -> Iterator[Expression]:
+    """A product, and what becomes of it factored and multiplied out."""
+    if reading.conjugates:
+        p = conjugated(p)
+    if not writer.is_new(p.key):
+        return
+    yield writer.product(p)
+    for form in (
+        factored,
+        lambda p: shifted_roots(factored(p)),
+        lambda p: multiplied(raised_roots(factored(p)), True),
+        lambda p: multiplied(factored(p), False),
+        one_denominator,
+        harmonic,
+    ):
+        try:
+            made = form(p)
+            if writer.is_new(("form", made.key)):
+                budget.left = max(budget.left, BUDGET // 4)
+                yield writer.product(made)
+        except (TooLarge, ZeroDivisionError):
+            budget.left = max(budget.left, BUDGET // 4)
+    top, rest = fraction(p)
+    if 1 < len(top) <= MOST_TERMS:
+        yield alg.combine((writer.product(t), ONE) for t in terms_of(p))
+        for g in sorted(generators(top))[:MOST_TRIED] if rest.powers else ():
+            parts = [cancelled(rest, times(q, {_power_of(g, e): 1})) for e, q in by(top, g).items()]
+            yield alg.combine((writer.product(t), ONE) for t in parts)
+
+
+def _power_of(g: int, e: Rational) -> Monomial:
+    return ((g, e),) if e else ()
+
+
+__all__ = ["expanded", "shortest"]

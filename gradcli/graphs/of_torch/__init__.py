@@ -1,0 +1,1 @@
+"""The backward graph of a program of PyTorch's own."""

@@ -1,0 +1,69 @@
+"""The first NaN in a PyTorch program: the operation, its place, and its operands.
+
+PyTorch's anomaly mode only tells where the forward operation was; this tells the cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradcli.graphs import nonfinite, value_text
+from gradcli.graphs.of_torch.torch_tensors import node_of
+from gradcli.graphs.probes import Place
+from gradcli.graphs.remedies import input_remedy, remedy
+
+
+@dataclass(slots=True)
+class Found:
+    """An operation with finite operands whose result or gradient is not finite."""
+
+    message: str
+    place: Place | None
+    module: int  # the call; -1 outside of modules
+    inputs: dict[str, str] = field(default_factory=dict)
+    remedy: str = ""
+    computed: bool = False  # of finite operands
+    when: str = ""  # which step, which rows
+
+
+def in_forward(
+    name: str, result: Any, operands: list[tuple[str, Any]], place: Place | None, call: int
+) -> Found:
+    """An operation made NaN or infinity; operands: what it was called with, by name."""
+    wrong = nonfinite.wrong(result) or "nan"
+    told: dict[str, str] = {}
+    for label, tensor in operands:
+        known = value_text.stats_of(tensor)
+        told[label] = _range(known)
+        if known.bad and node_of(tensor) is None:
+            bad = nonfinite.wrong(known) or wrong
+            what = label if label.startswith("operand ") else f"the input {label}"
+            share = value_text.share(known.bad, known.size)
+            message = f"{what} has {bad} values ({known.bad:,} of {known.size:,}, {share})"
+            return Found(message, place, call, told, input_remedy(bad))
+    message = f"Function '{name}' computed {wrong} values in the forward pass."
+    finite = not any(value_text.stats_of(tensor).bad for _, tensor in operands)
+    return Found(message, place, call, told, remedy(name, result.dtype), finite)
+
+
+def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int) -> Found:
+    """A step of the backward pass sent NaN or infinity."""
+    output = next(k for k, grad in enumerate(sent) if grad is not None and grad.bad)
+    wrong = nonfinite.wrong(sent[output]) or "nan"
+    message = f"Function '{name}' returned {wrong} values in its {output}th output."
+    told = {}
+    for field_name in dir(type(node)):
+        if not field_name.startswith("_saved_"):
+            continue
+        raw = getattr(node, f"_raw{field_name}", None)
+        data = getattr(raw, "data", None)
+        if getattr(raw, "unpack_hook", None) is None and hasattr(data, "untyped_storage"):
+            told[field_name.removeprefix("_saved_")] = _range(value_text.stats_of(data))
+    return Found(message, place, call, told, remedy(name, sent[output].dtype))
+
+
+def _range(known: value_text.Stats) -> str:
+    if known.size == 1:
+        return f"{value_text.brief(known, 6)}  {known.dtype}"
+    return f"{value_text.shape_text(known.shape)} {known.dtype}, {value_text.range_text(known, 4)}"

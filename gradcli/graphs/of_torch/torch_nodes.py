@@ -1,0 +1,265 @@
+"""The nodes of PyTorch's own graphs, asked as ours are; torch is whatever its user has imported."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gradcli.engine.core.node import FREED
+from gradcli.graphs import value_text
+from gradcli.graphs.backward_steps import Step
+from gradcli.graphs.of_torch.module_calls import Calls
+from gradcli.graphs.of_torch.torch_notes import note_of
+from gradcli.graphs.of_torch.torch_pass import TorchRecorder
+from gradcli.graphs.of_torch.torch_tensors import dense_parts, is_torch_tensor, node_of, readable
+from gradcli.graphs.probes import Output, Place, Probe
+from gradcli.graphs.traversal import LAST, Walk
+
+AGAIN = "Trying to backward through the graph a second time"
+
+
+class TorchProbe(Probe):
+    """Asks nodes of PyTorch's. names: tensors' names by the address of their data."""
+
+    foreign = True
+
+    def __init__(self, calls: Calls, names: Mapping[str, Any]) -> None:
+        self.torch: Any = sys.modules["torch"]
+        self.calls = calls
+        self._fields: dict[type, list[str]] = {}
+        self._named: dict[int, str] = {}
+        self._parameters: set[int] = set()
+        for name, tensor in calls.parameters():
+            address = address_of(tensor)
+            if address:
+                self._named.setdefault(address, name)
+                self._parameters.add(self.identity(tensor))
+        for name, tensor in names.items():
+            if node_of(tensor) is None and address_of(tensor):
+                self._named.setdefault(address_of(tensor), name)
+        self._names = dict(names)
+
+    # -- what a node is --------------------------------------------------------------------------
+    def outputs(self, node: Any) -> list[Output]:
+        """Shapes, dtypes and devices, as the node expects gradients to have them."""
+        found = []
+        for meta in node._input_metadata:
+            try:
+                shape = tuple(int(n) for n in meta.shape)
+                found.append(Output(shape, value_text.dtype_name(meta.dtype), str(meta.device)))
+            except RuntimeError:  # nested tensors have no shape
+                found.append(Output(None, None))
+        return found
+
+    def place(self, node: Any) -> Place | None:
+        """The user's line, if the forward pass was watched."""
+        note = note_of(node)
+        return None if note is None else note.place
+
+    def module(self, node: Any) -> str | None:
+        """The path of the innermost module that made it."""
+        call = self.call(node)
+        return None if call < 0 else self.calls.path(call)
+
+    def call(self, node: Any) -> int:
+        """The call of a module that made it; -1 if none did."""
+        note = note_of(node)
+        return -1 if note is None or note.calls is not self.calls else note.call
+
+    def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
+        """The parameter's path, or the variable's name."""
+        return names.get(id(tensor)) or self._named.get(address_of(tensor))
+
+    # -- what it saved ---------------------------------------------------------------------------
+    def fields(self, node: Any) -> Iterator[tuple[str, Any]]:
+        """What the node saved; what a hook has packed (checkpointing) is left packed."""
+        for name in self._names_of_fields(node):
+            raw = getattr(node, f"_raw_saved_{name}", None)
+            if name == "tensors":  # of a custom Function
+                yield from self._custom(node, raw)
+                continue
+            if getattr(raw, "unpack_hook", None) is not None:
+                yield name, Unread("packed by a hook, as in checkpointing")
+                continue
+            yield name, self._read(node, f"_saved_{name}", raw)
+
+    def _names_of_fields(self, node: Any) -> list[str]:
+        kind = type(node)
+        if kind not in self._fields:
+            found = [a.removeprefix("_saved_") for a in dir(kind) if a.startswith("_saved_")]
+            if "_raw_saved_tensors" in dir(kind):
+                found.append("tensors")
+            self._fields[kind] = found
+        return self._fields[kind]
+
+    def _custom(self, node: Any, raws: Any) -> Iterator[tuple[str, Any]]:
+        try:
+            raws = node._raw_saved_tensors
+        except RuntimeError:
+            yield "saved_tensors", FREED
+            return
+        for k, raw in enumerate(raws or ()):
+            packed = raw.unpack_hook is not None
+            value = Unread("packed by a hook") if packed else raw.data
+            yield f"saved_tensors[{k}]", value
+
+    def _read(self, node: Any, field: str, raw: Any) -> Any:
+        try:
+            found = getattr(node, field)
+            hidden = is_torch_tensor(found) and not readable(found)
+            return Unread("inside vmap or grad, or without data") if hidden else found
+        except RuntimeError as error:
+            if str(error).startswith(AGAIN):
+                return FREED
+            data = getattr(raw, "data", None)
+            what = "written in place since" if "inplace" in str(error) else "not readable"
+            return Unread(what if data is None else f"{what}, {value_text.shape_text(data.shape)}")
+
+    def written(self, node: Any) -> Iterator[tuple[str, int, Any]]:
+        """What was written in place since the node saved it: its field, the version saved, the tensor."""
+        for name, value in self.fields(node):
+            if isinstance(value, Unread) and value.startswith("written in place"):
+                try:
+                    getattr(node, f"_saved_{name}")
+                except RuntimeError as error:
+                    then = re.search(r"expected version (\d+)", str(error))
+                    data = getattr(node, f"_raw_saved_{name}").data
+                    if then is not None and data is not None:
+                        yield name, int(then[1]), data
+
+    def kept(self, node: Any) -> tuple[list[Any], bool]:
+        """The tensors that the node keeps alive."""
+        found: list[Any] = []
+        freed = False
+        for name, value in self.fields(node):
+            if value is FREED:
+                freed = True
+            elif isinstance(value, Unread):
+                data = getattr(getattr(node, f"_raw_saved_{name}", None), "data", None)
+                found.append(data)
+            elif isinstance(value, tuple | list):
+                found += value
+            else:
+                found.append(value)
+        return [part for one in found if is_torch_tensor(one) for part in dense_parts(one)], freed
+
+    def identity(self, held: Any) -> Any:
+        """The storage: views of one are kept alive together."""
+        return held.untyped_storage().data_ptr() or id(held)
+
+    def nbytes(self, held: Any) -> int:
+        """The bytes of the storage."""
+        return int(held.untyped_storage().nbytes())
+
+    def is_parameter(self, held: Any) -> bool:
+        """Tell whether it is alive anyway, being a parameter."""
+        return self.identity(held) in self._parameters
+
+    # -- the whole graph -------------------------------------------------------------------------
+    def maker(self, tensor: Any) -> Any:
+        """The node that made a tensor, where PyTorch says it."""
+        return node_of(tensor)
+
+    def root_of(self, tensor: Any) -> Any:
+        """Where a tensor's gradient goes."""
+        if (node := node_of(tensor)) is not None or not tensor.requires_grad:
+            return node
+        return self.torch.autograd.graph.get_gradient_edge(tensor).node
+
+    def default_dtype(self) -> str:
+        """The dtype that goes without saying."""
+        return str(value_text.dtype_name(self.torch.get_default_dtype()))
+
+    def known_values(self, skeleton: Walk, watched: Any = None) -> dict[int, Any]:
+        """Leaves, and results as they were counted up when they were made."""
+        found: dict[int, Any] = {}
+        for i, node in enumerate(skeleton.nodes):
+            variable = getattr(node, "variable", None)
+            if variable is not None:
+                found[i] = variable
+            elif (note := note_of(node)) is not None and note.value is not None:
+                found[i] = note.value
+        return found
+
+    def order(self, skeleton: Walk) -> list[Any]:
+        """The order in which nodes run: by sequence number, leaves once all has arrived."""
+        inner = [n for n in skeleton.nodes if n._sequence_nr() < LAST]
+        inner.sort(key=lambda n: -n._sequence_nr())
+        waiting = list(skeleton.uses)
+        found = []
+        for node in inner or skeleton.nodes:
+            found.append(node)
+            for edge in skeleton.edges[skeleton.ids[node]]:
+                if edge is None:
+                    continue
+                waiting[edge[0]] -= 1
+                child = skeleton.nodes[edge[0]]
+                if not waiting[edge[0]] and child._sequence_nr() >= LAST:
+                    found.append(child)
+        return found
+
+    def capture(self, tensors: Any, seeds: Any, skeleton: Walk, check: bool = False) -> Any:
+        """Backpropagate with the graph retained, or read what the program's own pass has left."""
+        known = _recorded(skeleton)
+        if known is not None and seeds is None:
+            return known
+        recorder = TorchRecorder(tensors, check=check, skeleton=skeleton)
+        leaves = [n.variable for n in skeleton.nodes if hasattr(n, "variable")]
+        names = {type(node).__name__ for node in skeleton.nodes}
+        with recorder.listening():
+            if "CheckpointFunctionBackward" in names:
+                inner = [t for _, t in self.calls.parameters() if t.requires_grad and t.is_leaf]
+                self._all_the_way(tensors, seeds, list({id(t): t for t in leaves + inner}.values()))
+            else:
+                grads = self.torch.autograd.grad(
+                    tensors, leaves, seeds, retain_graph=True, allow_unused=True
+                )
+                recorder.arrived(leaves, grads)
+        return recorder
+
+    def _all_the_way(self, tensors: Any, seeds: Any, leaves: list[Any]) -> None:
+        """Reentrant checkpointing runs in `backward()` alone: the leaves' gradients are put back."""
+        before = [leaf.grad for leaf in leaves]
+        for leaf in leaves:
+            leaf.grad = None
+        try:
+            self.torch.autograd.backward(tensors, seeds, retain_graph=True)
+        finally:
+            for leaf, grad in zip(leaves, before, strict=True):
+                leaf.grad = grad
+
+
+class Unread(str):
+    """What a node saved and does not give out, in words."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"({str.__str__(self)})"
+
+
+def address_of(tensor: Any) -> int:
+    """Where a tensor's data lies; 0 where that is not known."""
+    try:
+        return int(tensor.data_ptr())
+    except (RuntimeError, AttributeError):  # sparse, fake and nested tensors have none
+        return 0
+
+
+def _recorded(skeleton: Walk) -> TorchRecorder | None:
+    """The steps of a pass that the program has run while it was watched."""
+    known = [(note_of(node), node) for node in skeleton.nodes]
+    turns = [(note.turn, node, note) for note, node in known if note is not None and note.turn]
+    root = skeleton.nodes[skeleton.roots[0]]
+    note = note_of(root)
+    if note is None or not note.turn:
+        return None
+    recorder = TorchRecorder((), skeleton=skeleton)
+    steps = recorder.passes[0].steps
+    for number, (_, node, one) in enumerate(sorted(turns, key=lambda t: t[0]), 1):
+        steps.append(Step(number, node, one.grads, one.sent or ()))
+        recorder.reached[node] = next((g for g in one.grads if g is not None), None)
+    recorder.look()
+    return recorder

@@ -1,0 +1,41 @@
+"""What is learnt of a node of PyTorch's, kept on the node itself so that nothing keeps its graph alive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcli.graphs.of_torch.module_calls import Calls
+from gradcli.graphs.probes import Place
+
+KEY = "gradcli"  # in `node.metadata`
+
+
+class Note:
+    """What is known of a node from the time when it was made, and from the backward pass."""
+
+    __slots__ = (
+        *("call", "calls", "file", "grads", "line", "order", "sent", "spent", "turn", "value"),
+        "__weakref__",
+    )
+
+    def __init__(
+        self, order: int, file: str | None, line: int, call: int, calls: Calls | None
+    ) -> None:
+        self.order, self.file, self.line = order, file, line
+        self.call, self.calls = call, calls  # which call, of those of this watch
+        self.value: Any = None  # Stats of the result
+        self.grads: Any = None  # Stats of the gradients that came, by output
+        self.sent: Any = None  # and of those that went out, by input
+        self.turn = 0
+        self.spent = False  # a backward pass has run that would have freed it
+
+    @property
+    def place(self) -> Place | None:
+        """The user's line."""
+        return Place.at(self.file, self.line)
+
+
+def note_of(node: Any) -> Note | None:
+    """What was learnt of a node; None if nobody watched."""
+    found = node.metadata.get(KEY)
+    return found if isinstance(found, Note) else None

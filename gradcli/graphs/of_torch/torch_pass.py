@@ -1,0 +1,119 @@
+"""A backward pass of PyTorch's, heard step by step through the hooks of its nodes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gradcli.graphs import nonfinite, value_text
+from gradcli.graphs.backward_steps import Pass, Step
+from gradcli.graphs.of_torch.torch_notes import KEY, Note, note_of
+from gradcli.graphs.of_torch.torch_tensors import node_of, readable
+from gradcli.graphs.traversal import Walk, walk
+
+
+class TorchRecorder:
+    """What a backward pass of PyTorch's does, step by step; gradients are counted up, not kept."""
+
+    _turn = 0
+
+    def __init__(
+        self,
+        tensors: Iterable[Any],
+        *,
+        check: bool = False,
+        skeleton: Walk | None = None,
+        heard: Callable[[Step], None] | None = None,
+        counted: Callable[[Any], Any] = value_text.stats_of,
+    ) -> None:
+        """heard: is called with every step that has run. counted: what is kept of a gradient."""
+        self.heard, self._stats = heard, counted
+        roots = [node for node in map(node_of, tensors) if node is not None]
+        self.skeleton = walk(dict.fromkeys(roots)) if skeleton is None else skeleton
+        self.passes = [Pass(roots[0] if roots else None, None)]
+        self.reached: dict[Any, Any] = {}
+        self.anomaly: tuple[Step, dict[str, str]] | None = None
+        self._open: dict[Any, Step] = {}
+        self._known: dict[int, tuple[weakref.ref[Any], int, Any]] = {}  # by id of a gradient
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps of the pass."""
+        return self.passes[0].steps
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear of every node that runs inside."""
+        handles = []
+        for node in self.skeleton.nodes:
+            handles.append(node.register_prehook(self._before(node)))
+            if not hasattr(node, "variable"):
+                handles.append(node.register_hook(self._after(node)))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _before(self, node: Any) -> Any:
+        def hook(grads: tuple[Any, ...]) -> None:
+            self._start(node, tuple(map(self._counted, grads)))
+
+        return hook
+
+    def _start(self, node: Any, grads: tuple[Any, ...]) -> None:
+        steps = self.steps
+        step = Step(len(steps) + 1, node, grads)
+        steps.append(step)
+        self._open[node] = step
+        self.reached[node] = next((grad for grad in grads if grad is not None), None)
+        note = note_of(node)
+        if note is None:
+            note = node.metadata[KEY] = Note(0, None, 0, -1, None)
+        TorchRecorder._turn += 1
+        note.grads, note.turn = grads, TorchRecorder._turn
+
+    def _after(self, node: Any) -> Any:
+        def hook(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> None:
+            step = self._open.get(node)
+            if step is None:
+                return
+            step.outgoing = tuple(map(self._counted, outgoing))
+            note = note_of(node)
+            if note is not None:
+                note.sent = step.outgoing
+            if self.heard is not None:
+                self.heard(step)
+
+        return hook
+
+    def arrived(self, leaves: list[Any], grads: Iterable[Any]) -> None:
+        """The leaves' gradients, where the pass did not run their own nodes."""
+        known = {id(n.variable): n for n in self.skeleton.nodes if hasattr(n, "variable")}
+        for leaf, grad in zip(leaves, grads, strict=True):
+            node = known[id(leaf)]
+            if grad is not None and node not in self.reached:
+                self._start(node, (self._counted(grad),))
+        self.look()
+
+    def _counted(self, grad: Any) -> Any:
+        """What is kept of a gradient; what one node sends often arrives at the next one as it is."""
+        if grad is None or not readable(grad):
+            return None
+        known = self._known.get(id(grad))
+        version: int = grad._version
+        if known is not None and known[0]() is grad and known[1] == version:
+            return known[2]
+        found = self._stats(grad)
+        self._known[id(grad)] = weakref.ref(grad), version, found
+        return found
+
+    def look(self) -> None:
+        """Find the first step that sends NaN or infinity."""
+        for step in self.steps:
+            place = nonfinite.first_place(step.outgoing)
+            if place is not None:
+                self.anomaly = step, {}
+                return

@@ -1,0 +1,436 @@
+"""Watching a program of PyTorch's: which line and which module made every node, and with what values.
+
+PyTorch is the user's; it is imported when watching begins. What is learnt of a node is kept on the node
+itself (`node.metadata`), so that watching keeps no graph alive.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import sys
+import sysconfig
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from importlib import import_module
+from types import FrameType, TracebackType
+from typing import Any
+
+from gradcli.graphs import nonfinite, value_text
+from gradcli.graphs.of_torch.module_calls import Calls
+from gradcli.graphs.of_torch.torch_anomaly import Found, in_backward, in_forward
+from gradcli.graphs.of_torch.torch_facts import Facts
+from gradcli.graphs.of_torch.torch_nodes import address_of
+from gradcli.graphs.of_torch.torch_notes import KEY, Note, note_of
+from gradcli.graphs.of_torch.torch_pass import TorchRecorder
+from gradcli.graphs.of_torch.torch_tensors import dense_parts, has_bad, has_nan, node_of, readable
+from gradcli.graphs.traversal import class_name, walk
+
+
+def _paths(*keys: str) -> tuple[str, ...]:
+    found = (path for key in keys if (path := sysconfig.get_paths().get(key)))
+    return tuple(dict.fromkeys(os.path.realpath(path) + os.sep for path in found))
+
+
+_STANDARD = _paths("stdlib", "platstdlib")
+_INSTALLED = _paths("purelib", "platlib")
+MASKS = ("MaskedFill", "Where", "Triu", "Tril")  # infinities of theirs are meant
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+__warningregistry__ = None  # warnings are remembered where `_warned` shows them, not here
+
+
+class Watch:
+    """A watched stretch of a program; `with Watch(...)` around the forward pass.
+
+    models: their parts are named by paths below them. values: what is kept of the result of every
+    operation, see `value_text`; None for nothing.
+    program: backward passes that run meanwhile keep their graphs, and where they began is remembered.
+    gradients: what reaches the nodes in them is counted up; norms: no more than the norm.
+    anomalies: the first NaN is found, and kept as `first` (`first_inf` for an infinity, which may be
+    meant). timed: the seconds of every operation are added up by module. lines: "own" are those of
+    the program, "library" those nearest to PyTorch.
+    """
+
+    def __init__(
+        self,
+        *models: Any,
+        values: Callable[[Any], Any] | None = value_text.stats_of,
+        program: bool = False,
+        gradients: bool = False,
+        norms: bool = False,
+        anomalies: bool = False,
+        timed: bool = False,
+        lines: str = "own",
+    ) -> None:
+        self.torch: Any = import_module("torch")
+        self.calls = Calls()
+        for model in models:
+            self.calls.add_root(model, "" if len(models) == 1 else None)
+        self.values, self.program, self.gradients = values, program, gradients or norms
+        self._counted = value_text.norm_of if norms and not gradients else value_text.stats_of
+        self.anomalies, self.timed = anomalies, timed
+        self._torch_path = os.path.realpath(self.torch.__path__[0]) + os.sep
+        self._own_lines = lines == "own"
+        self.first: Found | None = None
+        self.first_inf: Found | None = None
+        self.facts = Facts(self._where)
+        self.doing = ""  # the name of the function of PyTorch's that has just run
+        self._bare: dict[int, Found] = {}  # by the address of a result without a gradient
+        self.last: Any = None  # the tensor that a backward pass began at last
+        self.roots: dict[str, Any] = {}  # such tensors by the name that their function had for them
+        self._order = 0
+        self._in_pass = 0
+        self._undo = ExitStack()
+        self._user: dict[str, bool] = {}
+
+    # -- beginning and end -----------------------------------------------------------------------
+    def __enter__(self) -> Watch:
+        hooks = import_module("torch.nn.modules.module")
+        with ExitStack() as undo:  # undone at once, should one of these fail
+            undo.callback(hooks.register_module_forward_pre_hook(self._module_begins).remove)
+            ends = hooks.register_module_forward_hook(self._module_ends, always_call=True)
+            undo.callback(ends.remove)
+            undo.enter_context(_among_modes(_mode(self)))
+            function = self.torch.autograd.Function
+            apply = function.__dict__["apply"]
+            undo.callback(setattr, function, "apply", apply)
+            function.apply = classmethod(self._custom(apply))
+            undo.callback(setattr, warnings, "showwarning", warnings.showwarning)
+            warnings.showwarning = self._warned(warnings.showwarning)
+            if self.program:
+                for end in self.facts.hooks():
+                    undo.callback(end)
+                for name in ("backward", "grad"):
+                    before = getattr(self.torch.autograd, name)
+                    undo.callback(setattr, self.torch.autograd, name, before)
+                    setattr(self.torch.autograd, name, self._passing(before))
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._undo.close()
+
+    # -- modules ---------------------------------------------------------------------------------
+    def _module_begins(self, module: Any, inputs: Any) -> None:
+        if not self._in_pass:
+            self.calls.enter(module)
+
+    def _module_ends(self, module: Any, inputs: Any, output: Any) -> None:
+        if not self._in_pass:
+            self.calls.leave()
+
+    # -- operations ------------------------------------------------------------------------------
+    def _custom(self, apply: Any) -> Any:
+        @functools.wraps(apply)
+        def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            # Bound by hand: from PyTorch 2.14 on `apply` is a class method written in C, without `__func__`.
+            out = apply.__get__(None, cls)(*args, **kwargs)
+            self.made(out, sys._getframe(1), args)
+            return out
+
+        return watched
+
+    def made(self, out: Any, frame: FrameType | None, operands: tuple[Any, ...] = ()) -> None:
+        """Make notes for the nodes that a call has made."""
+        tensor = self.torch.Tensor
+        if isinstance(out, tensor):
+            self._note(out, frame, operands)
+        elif isinstance(out, tuple | list):
+            for one in out:
+                if isinstance(one, tensor):
+                    self._note(one, frame, operands)
+
+    def _note(self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...]) -> None:
+        node = node_of(tensor)
+        if node is None:
+            if self.anomalies and operands and tensor.is_floating_point() and readable(tensor):
+                self._bare_result(tensor, frame, operands)
+            return
+        notes = node.metadata
+        if KEY not in notes:
+            file, line = self._where(frame)
+            stack, call = [node], self.calls.current
+            while stack:  # composite functions make several: all that is new belongs to this call
+                new = stack.pop()
+                if new is None or hasattr(new, "variable"):
+                    continue
+                kept = new.metadata
+                if KEY not in kept:
+                    self._order += 1
+                    kept[KEY] = Note(self._order, file, line, call, self.calls)
+                    stack += [child for child, _ in new.next_functions]
+        if not readable(tensor):
+            return
+        if self.values is None:
+            self._glance(tensor, node, operands)
+        elif tensor.output_nr == 0 and notes[KEY].value is None:
+            notes[KEY].value = found = self.values(tensor)
+            if self.program and found.bad and self.first is None:
+                self._odd(node, found, operands)
+
+    def _glance(self, tensor: Any, node: Any, operands: tuple[Any, ...]) -> None:
+        """Look whether a result is finite, by its sum, and count it up if it is not."""
+        if self.first is not None or tensor._is_view() or not tensor.is_floating_point():
+            return
+        total = sum(part.detach().sum().item() for part in dense_parts(tensor))
+        if math.isinf(total) and class_name(node).startswith(MASKS):
+            return
+        if not math.isfinite(total) and (found := value_text.stats_of(tensor)).bad:
+            self._odd(node, found, operands)
+
+    def _odd(self, node: Any, result: Any, operands: tuple[Any, ...]) -> None:
+        """Keep the first result that is not finite."""
+        nan = nonfinite.wrong(result) == "nan"
+        if not nan and self.first_inf is not None:
+            return
+        name, note = class_name(node), node.metadata[KEY]
+        if not nan and name.startswith(MASKS):
+            return
+        given = [(f"operand {k + 1}", t) for k, t in enumerate(self._tensors(operands))]
+        named = [(self._called(t) or label, t) for label, t in given]
+        former = self.first_inf
+        found = in_forward(name, result, named, note.place, note.call)
+        found.when = self._when(result)
+        if nan and not found.computed and former is not None and former.computed:
+            former.when += (
+                f"; {note.place} makes NaN of it"  # 0 * log(0): the product is not to blame
+            )
+            found = former
+        bare = (self._bare.get(address_of(t)) for _, t in given if node_of(t) is None)
+        found = next((one for one in bare if one is not None), found)
+        if nan:
+            self.first = found
+        else:
+            self.first_inf = found
+
+    def _when(self, result: Any) -> str:
+        step = f" in step {self.facts.step + 1}"
+        place = nonfinite.place_of(result)
+        return f"{step}, first at row {place[0]}" if len(place) > 1 else step
+
+    def _bare_result(self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...]) -> None:
+        """Remember which operation without a gradient made a NaN, should a loss come to have it."""
+        if not has_nan(tensor):
+            return
+        given = list(self._tensors(operands))
+        known = next((f for t in given if (f := self._bare.get(address_of(t))) is not None), None)
+        if known is None and given and not any(map(has_nan, given)):
+            file, line = self._where(frame)
+            note = Note(0, file, line, self.calls.current, self.calls)
+            named = [(self._called(t) or f"operand {k + 1}", t) for k, t in enumerate(given)]
+            result = value_text.stats_of(tensor)
+            known = in_forward(self.doing.capitalize(), result, named, note.place, note.call)
+            known.message = f"{self.doing}, on what needs no gradient, computed nan values."
+        if known is not None:
+            self._bare[address_of(tensor)] = known
+
+    def _tensors(self, operands: Iterable[Any]) -> Iterator[Any]:
+        for one in operands:
+            if isinstance(one, self.torch.Tensor):
+                yield one
+            elif isinstance(one, tuple | list):
+                yield from self._tensors(one)
+
+    def _called(self, tensor: Any) -> str | None:
+        """The name of a parameter, or of a variable of the user's function."""
+        for number, module in enumerate(self.calls.roots):
+            for name, parameter in module.named_parameters():
+                if parameter is tensor:
+                    return ".".join(part for part in (self.calls.prefix(number), name) if part)
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if self._is_users(frame.f_code.co_filename):
+                for name, value in frame.f_locals.items():
+                    if value is tensor:
+                        return name
+            frame = frame.f_back
+        return None
+
+    def heard(self, step: Any) -> None:
+        """A step of a backward pass has run: keep the first that sends what is not finite."""
+        if self.first is not None:
+            return
+        came = any(grad is not None and grad.bad for grad in step.incoming)
+        sent = any(grad is not None and grad.bad for grad in step.outgoing)
+        if sent and not came:
+            note = step.node.metadata.get(KEY)
+            place, call = (None, -1) if note is None else (note.place, note.call)
+            self.first = in_backward(step.node, class_name(step.node), step.outgoing, place, call)
+            self.first.when = f" in the backward pass of step {self.facts.step}"
+
+    def _where(self, frame: FrameType | None) -> tuple[str | None, int]:
+        """The innermost line that is the user's (or, if asked for, that is not PyTorch's own)."""
+        found = self._users(frame)
+        return (None, 0) if found is None else (found.f_code.co_filename, found.f_lineno)
+
+    def _users(self, frame: FrameType | None) -> FrameType | None:
+        while frame is not None and not self._is_users(frame.f_code.co_filename):
+            frame = frame.f_back
+        return frame
+
+    def _warned(self, show: Any) -> Any:
+        """Show PyTorch's warnings about a call at the user's line; Python takes ours for the caller."""
+
+        def shown(message: Any, category: Any, file: str, *rest: Any, **kwargs: Any) -> None:
+            frame = self._users(sys._getframe(1)) if file == __file__ else None
+            if frame is None:
+                show(message, category, file, *rest, **kwargs)
+            else:
+                known, place = frame.f_globals, (frame.f_code.co_filename, frame.f_lineno)
+                registry = known.setdefault("__warningregistry__", {})
+                warnings.warn_explicit(message, category, *place, known["__name__"], registry)
+
+        return shown
+
+    def _is_users(self, file: str) -> bool:
+        found = self._user.get(file)
+        if found is None:
+            real = os.path.realpath(file)
+            installed = "site-packages" in real or real.startswith(_INSTALLED)
+            skipped = real.startswith((self._torch_path, _OURS)) or file.startswith("<frozen")
+            skipped |= self._own_lines if installed else real.startswith(_STANDARD)
+            found = self._user[file] = not skipped
+        return found
+
+    # -- backward passes of the program's own -----------------------------------------------------
+    def _passing(self, run: Any) -> Any:
+        """The function with its graph kept, and its gradients counted up on the way."""
+
+        @functools.wraps(run)
+        def watched(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.torch._C._functorch.peek_interpreter_stack() is not None:
+                return run(
+                    tensors, *args, **kwargs
+                )  # inside torch.func.grad, whose graphs are its own
+            roots = [tensors] if isinstance(tensors, self.torch.Tensor) else list(tensors)
+            self._remember(roots, sys._getframe(1))
+            place = 2 if run.__name__ == "grad" else 1  # of retain_graph among the rest
+            keeps = args[place] if len(args) > place else kwargs.get("retain_graph")
+            create = args[place + 1 :] or [kwargs.get("create_graph")]
+            whole = place == 1 and kwargs.get("inputs") is None
+            frees = whole and not (create[0] if keeps is None else keeps)
+            if len(args) > place:
+                args = (*args[:place], True, *args[place + 1 :])
+            else:
+                kwargs["retain_graph"] = True
+            self._in_pass += 1
+            try:
+                nodes = self.facts.begins(roots, frees, sys._getframe(1))
+                with self._listening(roots):
+                    found = run(tensors, *args, **kwargs)
+                if place == 1:
+                    self.facts.ended(nodes, frees)
+                    self._look_at_leaves(roots, nodes, args)
+                return found
+            finally:
+                self._in_pass -= 1
+
+        return watched
+
+    def _look_at_leaves(self, roots: list[Any], nodes: list[Any], seeds: tuple[Any, ...]) -> None:
+        """Find the step that made a NaN, should a gradient have one: the pass once more, heard."""
+        if self.first is not None or self.gradients:
+            return
+        leaves = [node.variable for node in nodes if hasattr(node, "variable")]
+        grads = [leaf.grad for leaf in leaves if leaf.grad is not None]
+        if not any(has_bad(grad) for grad in grads):
+            return
+        with TorchRecorder(roots, heard=self.heard).listening():
+            self.torch.autograd.grad(
+                roots, leaves, *seeds[:1], retain_graph=True, allow_unused=True
+            )
+
+    def _listening(self, roots: list[Any]) -> AbstractContextManager[Any]:
+        if self.timed:
+            return self._timing(walk(dict.fromkeys(filter(None, map(node_of, roots)))).nodes)
+        if not self.gradients:
+            return nullcontext()
+        return TorchRecorder(roots, heard=self.heard, counted=self._counted).listening()
+
+    @contextmanager
+    def _timing(self, nodes: list[Any]) -> Iterator[None]:
+        """Add up the seconds of the steps of a pass, by the call that made their nodes."""
+        begun: dict[Any, float] = {}
+        handles = []
+        for node in nodes:
+            if hasattr(node, "variable"):
+                continue
+            note = note_of(node)
+            call = -1 if note is None else note.call
+
+            def before(grads: Any, node: Any = node) -> None:
+                begun[node] = self.now()
+
+            def after(sent: Any, came: Any, node: Any = node, call: int = call) -> None:
+                self.calls.took(call, 1, self.now() - begun.get(node, self.now()))
+
+            handles += [node.register_prehook(before), node.register_hook(after)]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def now(self) -> float:
+        """Seconds, once a GPU has done what it was told to do."""
+        if self.torch.cuda.is_initialized():
+            self.torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def _remember(self, roots: list[Any], frame: FrameType | None) -> None:
+        self.last = roots[-1] if roots else None
+        frame = self._users(frame)
+        for name, value in {} if frame is None else frame.f_locals.items():
+            if any(value is root for root in roots):
+                self.roots[name] = value
+
+
+@contextmanager
+def _among_modes(mode: Any) -> Iterator[None]:
+    """The mode is active inside, and then it alone is gone: programs leave modes of their own."""
+    overrides: Any = import_module("torch.overrides")
+    torch_c: Any = sys.modules["torch"]._C
+    mode.__enter__()
+    try:
+        yield
+    finally:
+        above = []
+        while torch_c._len_torch_function_stack():
+            last = overrides._pop_mode()
+            if last is mode:
+                break
+            above.append(last)
+        for one in reversed(above):
+            overrides._push_mode(one)
+
+
+def _mode(watch: Watch) -> Any:
+    """PyTorch's own means of seeing every call of its functions."""
+    overrides: Any = import_module("torch.overrides")
+
+    class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if watch.timed:
+                begun = watch.now()
+                out = function(*args, **(kwargs or {}))
+                watch.calls.took(watch.calls.current, 0, watch.now() - begun)
+            else:
+                out = function(*args, **(kwargs or {}))
+            # An assignment to a part returns nothing, and gives its tensor a new node.
+            given = (*args, *kwargs.values()) if kwargs else args
+            frame = sys._getframe(1)
+            watch.doing = watch.facts.called(function, out, given, frame)
+            watch.made(args[0] if out is None and args else out, frame, given)
+            return out
+
+    return Mode()

@@ -1,5 +1,0 @@
-"""torch.linalg: names of the operator table."""
-
-from gradcli.registry.torch_namespaces import filled
-
-__getattr__, __dir__ = filled(__name__, "linalg")

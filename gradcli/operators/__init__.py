@@ -1,0 +1,1 @@
+"""The operators: their kernels, rules and facts."""

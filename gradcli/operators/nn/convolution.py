@@ -1,0 +1,710 @@
+"""Convolutions of one, two and three dimensions, transposed ones, and unfolding into columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.engine.registry.binder import Parser
+from gradcli.engine.registry.derivative_pairs import of_dimensions
+from gradcli.engine.registry.rule_helpers import (
+    dtype_of,
+    expect_alike,
+    implemented,
+    refuse_if,
+    total,
+)
+from gradcli.engine.registry.table import Array, function, primitive
+from gradcli.engine.system.dtypes import c_type, scalar_name
+from gradcli.operators.movement.strides import of_images
+
+FAMILY = "nn"
+
+Sizes = tuple[int, ...]  # of the dimensions of an image, or steps along them
+
+
+def several(value: Any, n: int) -> Sizes:
+    """One number for every dimension, or the numbers given."""
+    if isinstance(value, (tuple, list)):
+        return tuple(int(v) for v in value) * (n if len(value) == 1 else 1)
+    return (int(value),) * n
+
+
+# -- on arrays ------------------------------------------------------------------------------------
+class Windows(NamedTuple):
+    """Windows over the last dimensions of an image: their sizes, and how they lie on it."""
+
+    kernel: Sizes
+    dilation: Sizes
+    padding: Sizes
+    stride: Sizes
+
+    def outputs(self, size: Sizes) -> Sizes:
+        """How many there are along each dimension of an image of this size."""
+        return tuple(
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, k, d, p, s in zip(size, *self, strict=True)
+        )
+
+    def of(self, x: Array, outputs: Sizes | None = None) -> Array:
+        """All windows of a padded image, or so many of the first, as a view: (..., outputs, kernel)."""
+        n = len(self.kernel)
+        if outputs is None:
+            outputs = self._replace(padding=(0,) * n).outputs(x.shape[-n:])
+        apart, inside = (
+            tuple(a * b for a, b in zip(x.strides[-n:], by, strict=True))
+            for by in (self.stride, self.dilation)
+        )
+        shape, strides = x.shape[:-n] + outputs + self.kernel, x.strides[:-n] + apart + inside
+        return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+
+    def overlaid(self, parts: Array, size: Sizes, dtype: Any = None) -> Array:
+        """The image of this size that windows add up to: (..., kernel, outputs) of their elements."""
+        n = len(size)
+        outputs = parts.shape[-n:]
+        every = list(zip(size, outputs, *self, strict=True))
+        whole = (max((o - 1) * s + d * (k - 1) + 1, m + 2 * p) for m, o, k, d, p, s in every)
+        out: Array = np.zeros((*parts.shape[: -2 * n], *whole), dtype or parts.dtype)
+        for offset in product(*map(range, self.kernel)):
+            lies = (
+                slice(i * d, i * d + s * (o - 1) + 1, s)
+                for i, (_, o, _, d, _, s) in zip(offset, every, strict=True)
+            )
+            out[(..., *lies)] += parts[(..., *offset, *(slice(None),) * n)]
+        inner = (slice(p, p + m) for p, m in zip(self.padding, size, strict=True))
+        return np.ascontiguousarray(out[(..., *inner)])
+
+
+def padded(x: Array, padding: Sizes, value: Any = 0) -> Array:
+    """The last dimensions with a border on both sides."""
+    if not any(padding):
+        return x
+    widths = [(0, 0)] * (x.ndim - len(padding)) + [(p, p) for p in padding]
+    return np.pad(x, widths, constant_values=value)
+
+
+def _columns(view: Array, groups: int, n: int) -> Array:
+    """(groups, places, elements of a window) of windows: (batch, channels, *places, *window)."""
+    batch, channels, *rest = view.shape
+    parts = view.reshape(batch, groups, channels // groups, *rest)
+    order = (1, 0, *range(3, 3 + n), 2, *range(3 + n, 3 + 2 * n))
+    places, inner = batch * prod(rest[:n]), channels // groups * prod(rest[n:])
+    return parts.transpose(order).reshape(groups, places, inner)
+
+
+def _rows(g: Array, groups: int) -> Array:
+    """(groups, places, channels) of (batch, channels, *places)."""
+    batch, channels, *places = g.shape
+    parts = g.reshape(batch, groups, channels // groups, prod(places))
+    return parts.transpose(1, 0, 3, 2).reshape(groups, batch * prod(places), channels // groups)
+
+
+def _forward(x: Array, w: Array, how: Windows, groups: int) -> Array:
+    n = len(how.kernel)
+    view = how.of(padded(x, how.padding))
+    batch, outputs = x.shape[0], view.shape[2 : 2 + n]
+    kernels = w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
+    made = _columns(view, groups, n) @ kernels.swapaxes(1, 2)
+    made = made.reshape(groups, batch, prod(outputs), w.shape[0] // groups)
+    return made.transpose(1, 0, 3, 2).reshape(batch, w.shape[0], *outputs)
+
+
+def _input_gradient(g: Array, w: Array, size: Sizes, how: Windows, groups: int) -> Array:
+    """What the convolution's input receives: also the transposed convolution of g."""
+    n, per_in = len(how.kernel), w.shape[1]
+    batch, outputs = g.shape[0], g.shape[2:]
+    columns = _rows(g, groups) @ w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
+    columns = columns.reshape(groups, batch, *outputs, per_in, *how.kernel)
+    parts = columns.transpose(1, 0, 2 + n, *range(3 + n, 3 + 2 * n), *range(2, 2 + n))
+    return how.overlaid(parts, size).reshape(batch, groups * per_in, *size)
+
+
+def _weight_gradient(g: Array, x: Array, how: Windows, groups: int) -> Array:
+    view = how.of(padded(x, how.padding), g.shape[2:])
+    made = _rows(g, groups).swapaxes(1, 2) @ _columns(view, groups, len(how.kernel))
+    return made.reshape(g.shape[1], x.shape[1] // groups, *how.kernel)
+
+
+# -- the primitive --------------------------------------------------------------------------------
+def _gradients(
+    grad_output: Array,
+    input: Array,
+    weight: Array,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> tuple[Array, Array]:
+    how = Windows(weight.shape[2:], dilation, padding, stride)
+    if transposed:
+        g_input = _forward(grad_output, weight, how, groups)
+        g_input = g_input[(slice(None), slice(None), *map(slice, input.shape[2:]))]
+        return g_input, _weight_gradient(input, grad_output, how, groups)
+    g_input = _input_gradient(grad_output, weight, input.shape[2:], how, groups)
+    return g_input, _weight_gradient(grad_output, input, how, groups)
+
+
+def _double(
+    grads: Any,
+    grad_output: Any,
+    input: Any,
+    weight: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    mask: Any,
+) -> tuple[Any, Any, Any]:
+    """The convolution is bilinear, so its gradients' gradients are convolutions again."""
+    g_input, g_weight = grads
+    how = (stride, padding, dilation, transposed, output_padding, groups)
+    to_grad = to_input = to_weight = None
+    if g_input is not None:
+        if mask[0]:
+            to_grad = convolution(g_input, weight, None, *how)
+        if mask[2]:
+            to_weight = convolution_gradients(grad_output, g_input, weight, *how)[1]
+    if g_weight is not None:
+        if mask[0]:
+            part = convolution(input, g_weight, None, *how)
+            to_grad = part if to_grad is None else to_grad + part
+        if mask[1]:
+            to_input = convolution_gradients(grad_output, input, g_weight, *how)[0]
+    return to_grad, to_input, to_weight
+
+
+@primitive(
+    _gradients,
+    "ConvolutionBackwardBackward0",
+    outputs="grad_input grad_weight",
+    batching="convolution_slopes",
+    symbolic="slopes of a convolution",
+)
+class convolution_gradients:
+    grad_output__input__weight = _double
+
+
+@primitive("ConvolutionBackward0", batching="convolved", symbolic="a convolution")
+class convolution:
+    def forward(
+        input: Array,
+        weight: Array,
+        bias: Array | None,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        transposed: bool,
+        output_padding: Any,
+        groups: int,
+    ) -> Array:
+        how = Windows(weight.shape[2:], dilation, padding, stride)
+        if transposed:
+            size = tuple(
+                (n - 1) * s - 2 * p + d * (k - 1) + e + 1
+                for n, e, k, d, p, s in zip(input.shape[2:], output_padding, *how, strict=True)
+            )
+            out = _input_gradient(input, weight, size, how, groups)
+        else:
+            out = _forward(input, weight, how, groups)
+        if bias is not None:
+            out += bias.reshape(-1, *[1] * len(stride))
+        found = out if transposed else out.copy()  # its elements in order, as PyTorch's
+        if input.ndim == 4:
+            return of_images(found, input, weight)
+        if input.ndim == 3:
+            return of_images(*[x[:, :, None] for x in (found, weight)])[:, :, 0]
+        return found
+
+    def input__weight__bias(
+        g: Any,
+        input: Any,
+        weight: Any,
+        bias_sym_sizes_opt: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        transposed: bool,
+        output_padding: Any,
+        groups: int,
+        mask: Any,
+    ) -> tuple[Any, Any, Any]:
+        g_input = g_weight = g_bias = None
+        if mask[0] or mask[1]:
+            g_input, g_weight = convolution_gradients(
+                g, input, weight, stride, padding, dilation, transposed, output_padding, groups
+            )
+        if mask[2]:
+            g_bias = total(g, (0, *range(2, g.ndim)))
+        return (g_input if mask[0] else None), (g_weight if mask[1] else None), g_bias
+
+
+# -- functions ------------------------------------------------------------------------------------
+def _checked(
+    n: int,
+    name: str,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    groups: int,
+    transposed: bool,
+    steps: dict[str, Any],
+) -> tuple[bool, list[Sizes]]:
+    """(whether there is a batch dimension, the steps by name with one number for each dimension).
+
+    RuntimeError in PyTorch's words for operands and steps that do not fit.
+    """
+    if bias is not None and dtype_of(bias) != dtype_of(input):
+        a, b = (c_type(x) for x in (input, bias))
+        raise RuntimeError(f"Input type ({a}) and bias type ({b}) should be the same")
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
+            f"size: {list(input.shape)}"
+        )
+    refuse_if(weight.ndim < 3, "weight should have at least three dimensions")
+    refuse_if(groups <= 0, "non-positive groups is not supported")
+    expanded = [_expanded(word, v, n, weight.ndim - 2) for word, v in steps.items()]
+    _check_steps(dict(zip(steps, expanded, strict=True)))
+    _check_shapes(n, input, weight, bias, groups, transposed)
+    _check_dtypes(n, input, weight, transposed)
+    _check_kernel(n, weight, transposed)
+    return bool(input.ndim == n + 2), expanded
+
+
+def _expanded(name: str, value: Any, n: int, dims: int) -> Sizes:
+    """As `several`, for each dimension of the kernel; RuntimeError for another count."""
+    given = list(value) if isinstance(value, (tuple, list)) else [value] * n
+    if len(given) not in (1, dims):
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {dims} values to match the "
+            f"convolution dimensions, but got {name}={given}"
+        )
+    return several(given, dims)
+
+
+def _check_shapes(
+    n: int, input: Any, weight: Any, bias: Any, groups: int, transposed: bool
+) -> None:
+    shape, kernels = list(_batched_shape(input, n)), list(weight.shape)
+    if len(kernels) != n + 2:
+        raise RuntimeError(
+            f"Expected {len(kernels)}-dimensional input for {len(kernels)}-dimensional weight "
+            f"{kernels}, but got {n + 2}-dimensional input of size {shape} instead"
+        )
+    given = f"Given groups={groups}, expected weight to be"
+    if kernels[0] < groups:
+        raise RuntimeError(
+            f"{given} at least {groups} at dimension 0, but got weight of size {kernels} instead"
+        )
+    if kernels[0] % groups:
+        raise RuntimeError(
+            f"{given} divisible by {groups} at dimension 0, but got weight of size [{kernels}] instead"
+        )
+    word = "transposed=1" if transposed else f"groups={groups}"
+    wanted = kernels[0] if transposed else kernels[1] * groups
+    if wanted != shape[1]:
+        raise RuntimeError(
+            f"Given {word}, weight of size {kernels}, expected input{shape} to have {wanted} "
+            f"channels, but got {shape[1]} channels instead"
+        )
+    outputs = kernels[1] * groups if transposed else kernels[0]
+    if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
+        raise RuntimeError(
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {kernels}, expected bias to be "
+            f"1-dimensional with {outputs} elements, but got bias of size {list(bias.shape)} instead"
+        )
+
+
+def _check_kernel(n: int, weight: Any, transposed: bool) -> None:
+    """RuntimeError for a kernel of no elements; that of one dimension is one of two to PyTorch."""
+    if all(weight.shape[2:]) and (all(weight.shape) or not transposed):
+        return
+    if n < 3 and transposed and not weight.shape[1]:
+        shape = [*weight.shape[:2], *(1, *weight.shape[2:])[-2:]]
+        raise RuntimeError(f"non-empty 2D or 4D weight tensor expected, but got: {shape}")
+    if n == 3 and transposed:
+        raise RuntimeError(
+            "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x kernel_height x "
+            f"kernel_width) tensor expected for weight, but got: {list(weight.shape)}"
+        )
+    height, width = (1, *weight.shape[2:])[-2:]
+    sizes = f" kernel_height: {height} kernel_width: {width}"
+    if n == 3:
+        sizes = f": {' x '.join(map(str, weight.shape[2:]))} (TxHxW)"
+    raise RuntimeError(f"kernel size should be greater than zero, but got{sizes}")
+
+
+def _check_dtypes(n: int, input: Any, weight: Any, transposed: bool) -> None:
+    own, other = dtype_of(input), dtype_of(weight)
+    if own != other and own.kind == "c":
+        kinds = f"({_type(input)}) and weight type ({_type(weight)})"
+        raise RuntimeError(f"Input type {kinds} should be the same")
+    if transposed:
+        implemented(f"slow_conv_transpose{max(n, 2)}d_out_cpu", own, "efdlFD")
+    else:
+        implemented("slow_conv2d_cpu" if n < 3 else "compute_columns3d", own, "efdFDbBhHiIlL")
+    expect_alike(input, weight)
+
+
+def _type(x: Any) -> str:
+    name = scalar_name(x)
+    return f"CPU{name}Type" if dtype_of(x).kind in "bc" else f"torch.{name}Tensor"
+
+
+def _batched_shape(input: Any, n: int) -> Sizes:
+    shape = tuple(input.shape)
+    return shape if input.ndim == n + 2 else (1, *shape)
+
+
+def _check_same(n: int, weight: Any, groups: int, stride: Any, dilation: Any) -> None:
+    """What PyTorch asks of steps before it knows how much is padded."""
+    refuse_if(weight.ndim < 3, "weight should have at least three dimensions")
+    refuse_if(groups <= 0, "non-positive groups is not supported")
+    dims = weight.ndim - 2
+    for name, value in (("stride", stride), ("dilation", dilation)):
+        if isinstance(value, (tuple, list)) and len(value) not in (1, dims):
+            raise RuntimeError(f"{name} cannot broadcast to {dims} dimensions")
+    if any(s != 1 for s in several(stride, n)):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+
+
+def _same_padding(input: Any, weight: Any, dilation: Any) -> tuple[Any, Any]:
+    """(input, symmetric padding) so that the output is as large as the input."""
+    total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    left = tuple(t // 2 for t in total)
+    if all(t % 2 == 0 for t in total):
+        return input, left
+    from gradcli.operators.movement.joining import constant_pad_nd
+
+    extra: list[int] = []
+    for t in reversed(total):
+        extra += [0, t % 2]
+    # PyTorch pads the longer side first, then convolves with symmetric padding.
+    return constant_pad_nd(input, tuple(extra), 0), left
+
+
+def _check_sizes(input: Any, weight: Any, padding: Any, dilation: Any, n: int) -> None:
+    sizes = [s + 2 * p for s, p in zip(input.shape[-n:], padding, strict=True)]
+    kernel = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    if any(k > s for k, s in zip(kernel, sizes, strict=True)):
+        per = [" x ".join(map(str, x)) for x in (sizes, kernel)]
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({per[0]}). Kernel size: ({per[1]}). Kernel "
+            "size can't be greater than actual input size"
+        )
+
+
+def _complex(call: Any, input: Any, weight: Any, bias: Any) -> Any:
+    """Three real convolutions make a complex one, as PyTorch composes it."""
+    from gradcli.operators.primitives.arithmetic import mul_scalar
+
+    (x, y), (u, v) = (input.real, input.imag), (weight.real, weight.imag)
+    b, c = (None, None) if bias is None else (bias.real, bias.imag)
+    first = call(x, u, b)
+    second = call(y, v, None)
+    third = call(x + y, u + v, None if b is None else b + c)
+    return (first - second) + mul_scalar(third - first - second, 1j)
+
+
+def _check_steps(steps: dict[str, Sizes]) -> None:
+    for name, sizes in steps.items():
+        refuse_if(name == "stride" and min(sizes) <= 0, "non-positive stride is not supported")
+        refuse_if("padding" in name and min(sizes) < 0, "negative {} is not supported", name)
+
+
+def _check_filled(input: Any, n: int) -> None:
+    """RuntimeError for an image without elements; that of one dimension is one of two to PyTorch."""
+    batch, channels, *sizes = _batched_shape(input, n)
+    if batch and channels and not all(sizes):
+        shape = [batch, channels, *[1] * (n == 1), *sizes]
+        raise RuntimeError(
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {shape}"
+        )
+
+
+def _convolved(batched: bool, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
+    """The result for a batch, which is of one image unless `batched`; how: the primitive's options."""
+    if dtype_of(x).kind == "c":
+        out = _complex(lambda a, w, b: convolution(a, w, b, *how), x, weight, bias)
+    else:
+        out = convolution(x, weight, bias, *how)
+    return out if batched else out.squeeze(0)
+
+
+def _conv(
+    n: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Any:
+    if padding == "same":
+        _check_same(n, weight, groups, stride, dilation)
+    elif isinstance(padding, str) and padding != "valid":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    given = {
+        "stride": stride,
+        "padding": 0 if isinstance(padding, str) else padding,
+        "dilation": dilation,
+    }
+    batched, (steps, around, spread) = _checked(
+        n, f"conv{n}d", input, weight, bias, groups, False, given
+    )
+    x = input if batched else input.unsqueeze(0)
+    if padding == "same":
+        x, around = _same_padding(x, weight, spread)
+    if any(d <= 0 for d in spread):
+        # the sizes are said by what PyTorch computes with, that of one dimension as that of two
+        said = f", but got {[1] * (n == 1) + list(spread)}" if min(spread) == 0 else ""
+        raise RuntimeError("dilation should be greater than zero" + said)
+    _check_sizes(x, weight, around, spread, n)
+    _check_filled(input, n)
+    if not x.shape[1]:  # PyTorch makes no channels of none
+        weight, bias = weight[:0], None if bias is None else bias[:0]
+    return _convolved(batched, x, weight, bias, steps, around, spread, False, (0,) * n, groups)
+
+
+_NAMES = ("depth", "height", "width")  # of the dimensions of an image, as PyTorch says them
+
+
+def _conv_transpose(
+    n: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Any:
+    given = {
+        "stride": stride,
+        "padding": padding,
+        "dilation": dilation,
+        "output_padding": output_padding,
+    }
+    batched, (steps, around, spread, extra) = _checked(
+        n, f"conv_transpose{n}d", input, weight, bias, groups, True, given
+    )
+    if any(d <= 0 for d in spread):
+        sizes = spread if n > 1 else (1, *spread)
+        words = (
+            f"dilation_{name}: {d}" for name, d in zip(_NAMES[-len(sizes) :], sizes, strict=True)
+        )
+        said = "" if min(spread) < 0 else f", but got {', '.join(words)}"
+        raise RuntimeError("dilation should be greater than zero" + said)
+    for e, s, d in zip(extra, steps, spread, strict=True):
+        if e >= s and e >= d:
+            raise RuntimeError(
+                "output padding must be smaller than either stride or dilation, but got "
+                + _output_padding_words(extra, steps, spread)
+            )
+    _check_filled(input, n)
+    x = input if batched else input.unsqueeze(0)
+    return _convolved(batched, x, weight, bias, steps, around, spread, True, extra, groups)
+
+
+def _output_padding_words(extra: Any, steps: Any, spread: Any) -> str:
+    names = _NAMES[-max(len(extra), 2) :]
+    values = [(0, *extra), (1, *steps), (1, *spread)] if len(extra) == 1 else [extra, steps, spread]
+    kinds = ("output_padding", "stride", "dilation")
+    return " ".join(
+        f"{kind}_{name}: {v}"
+        for kind, group in zip(kinds, values, strict=True)
+        for name, v in zip(names, group, strict=True)
+    )
+
+
+_OPERANDS = "Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1"
+_KERNEL = {"size": ("5", "5,5", "5,5,5"), "kernel": ("2", "2,2", "2,2,2")}
+of_dimensions(
+    *(
+        f"conv{{n}}d({_OPERANDS}, {padding}, int[{{n}}] dilation=1, int groups=1)"
+        for padding in ("int[{n}] padding=0", "str padding='valid'")
+    ),
+    body=_conv,
+    doc="Cross-correlation of images of {n} dimension{s} with a kernel.",
+    aliases="conv{n}d",
+    primitives={2: convolution},
+    words=_KERNEL,
+    samples=[
+        "(randn(2,3,{size}), randn(4,3,{kernel}), randn(4))",
+        "(randn(2,3,{size}), randn(4,3,{kernel}), randn(4), stride=2, padding=1)",
+    ],
+)
+of_dimensions(
+    f"conv_transpose{{n}}d({_OPERANDS}, int[{{n}}] padding=0, int[{{n}}] output_padding=0, "
+    "int groups=1, int[{n}] dilation=1)",
+    body=_conv_transpose,
+    doc="The transpose of conv{n}d as a linear map.",
+    aliases="conv_transpose{n}d",
+    primitives={2: convolution},
+    words=_KERNEL,
+    samples=[
+        "(randn(2,3,{size}), randn(3,4,{kernel}), randn(4))",
+        "(randn(2,3,{size}), randn(3,4,{kernel}), randn(4), stride=2, padding=1)",
+    ],
+)
+
+
+# -- columns --------------------------------------------------------------------------------------
+def _columns_of(x: Array, how: Windows) -> Array:
+    view = np.moveaxis(
+        how.of(padded(x, how.padding)), (-2, -1), (-4, -3)
+    )  # channels, kernel, outputs
+    batch, channels = x.shape[:2]
+    return view.reshape(batch, channels * prod(how.kernel), prod(view.shape[-2:]))
+
+
+def _image_of(columns: Array, size: Sizes, how: Windows) -> Array:
+    channels = columns.shape[1] // prod(how.kernel)
+    parts = columns.reshape(columns.shape[0], channels, *how.kernel, *how.outputs(size))
+    return how.overlaid(parts, size)
+
+
+@primitive("Im2ColBackward0", "linear", batching="images 4")
+class im2col:
+    def forward(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+        implemented("im2col_out_cpu", self, "efdFD?")
+        images = self[None] if self.ndim == 3 else self
+        columns = _columns_of(images, Windows(kernel_size, dilation, padding, stride))
+        if prod(kernel_size) == 1:
+            columns = columns.copy()  # which were a view of the images
+        return columns[0] if self.ndim == 3 else columns
+
+    self = (
+        lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: (  # noqa: E501
+            col2im(
+                g,
+                (self_sym_argsize_minus_2, self_sym_argsize_minus_1),
+                kernel_size,
+                dilation,
+                padding,
+                stride,
+            )
+        )
+    )
+
+
+@primitive("Col2ImBackward0", "linear", batching="images 3")
+class col2im:
+    def forward(
+        self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+    ) -> Array:
+        implemented("col2im_out_cpu", self, "efdFD?")
+        how = Windows(kernel_size, dilation, padding, stride)
+        if self.ndim == 2:
+            return _image_of(self[None], output_size, how)[0]
+        return _image_of(self, output_size, how)
+
+    self = im2col
+
+
+@function(
+    "nn.functional.unfold(Tensor input, Any kernel_size, Any dilation=1, Any padding=0, "
+    "Any stride=1)|python -> im2col",
+    primitives=[im2col],
+    samples="(randn(2,3,4,4), (2,2))",
+)
+def unfold(input: Array, *how: Any) -> Any:
+    """The blocks of an image as columns."""
+    return _as_columns(input, *map(_pair, how))
+
+
+def _pair(value: Any) -> Any:
+    """As PyTorch's Python: a sequence, or one value twice."""
+    return tuple(value) if isinstance(value, Iterable) else (value, value)
+
+
+_HOW_NAMED = ("kernel_size", "dilation", "padding", "stride")
+
+
+def _check_how(*how: Any) -> None:
+    """Whether blocks of an image can be taken so: kernel size, dilation, padding and stride."""
+    named = ("kernel size", "kernel"), ("dilation",) * 2, ("padding", "pad"), ("stride",) * 2
+    for (what, short), (height, width) in zip(named, how, strict=True):
+        least, words = (0, "non-negative") if short == "pad" else (1, "greater than zero")
+        if min(height, width) < least:
+            raise RuntimeError(
+                f"{what} should be {words}, but got {short}_height: {height} {short}_width: {width}"
+            )
+
+
+def _check_pairs(**sizes: Any) -> None:
+    """Whether each has two numbers: the binder makes a pair of one int, and takes sequences as they are."""
+    for name, pair in sizes.items():
+        if len(pair) != 2:
+            raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(pair)}")
+
+
+def _as_columns_of(input: Any, *how: Any) -> Any:
+    _check_pairs(**dict(zip(_HOW_NAMED, how, strict=True)))
+    _check_how(*how)
+    if input.ndim not in (3, 4):
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(input.shape)}"
+        )
+    if min(Windows(*how).outputs(input.shape[-2:])) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size ({input.shape[-2]}, {input.shape[-1]}), kernel_size="
+            f"({how[0][0]}, {how[0][1]}), dilation=({how[1][0]}, {how[1][1]}), padding="
+            f"({how[2][0]}, {how[2][1]}), calculated shape of the array of sliding blocks as "
+            f"({', '.join(map(str, Windows(*how).outputs(input.shape[-2:])))}), but its components must be "
+            "at least one."
+        )
+    return im2col(input, *how)
+
+
+_HOW = "int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride)"
+_as_columns = Parser((f"im2col(Tensor input, {_HOW}",), _as_columns_of).function()
+
+
+@function(
+    "nn.functional.fold(Tensor input, Any output_size, Any kernel_size, Any dilation=1, Any padding=0, "
+    "Any stride=1)|python -> col2im",
+    primitives=[col2im],
+    samples="(randn(2,12,9), (4,4), (2,2))",
+)
+def fold(input: Array, *sizes: Any) -> Any:
+    """Columns summed into the image whose blocks they are."""
+    return _as_image(input, *map(_pair, sizes))
+
+
+def _as_image_of(input: Any, size: Any, *how: Any) -> Any:
+    _check_pairs(output_size=size, **dict(zip(_HOW_NAMED, how, strict=True)))
+    _check_how(*how)
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+            f"dimensions for input, but got: {list(input.shape)}"
+        )
+    if input.shape[-2] % prod(how[0]):
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+            f"got input.size(1)={input.shape[-2]} and kernel_size=({how[0][0]}, {how[0][1]})."
+        )
+    blocks = Windows(*how).outputs(size)
+    if input.shape[-1] != prod(blocks):
+        raise RuntimeError(
+            f"Given output_size=({size[0]}, {size[1]}), kernel_size=({how[0][0]}, {how[0][1]}), "
+            f"dilation=({how[1][0]}, {how[1][1]}), padding=({how[2][0]}, {how[2][1]}), stride=({how[3][0]}, "
+            f"{how[3][1]}), expected size of input's dimension 2 to match the calculated number of sliding "
+            f"blocks {blocks[0]} * {blocks[1]} = {prod(blocks)}, but got input.size(2)={input.shape[-1]}."
+        )
+    return col2im(input, size, *how)
+
+
+_as_image = Parser((f"col2im(Tensor input, int[2] output_size, {_HOW}",), _as_image_of).function()

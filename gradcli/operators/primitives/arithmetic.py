@@ -1,0 +1,778 @@
+"""Sums, products, quotients, powers, comparisons and logic, and Python's operators for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.core import basic_primitives, modes
+from gradcli.engine.core.basic_primitives import factor, is_one, meeting
+from gradcli.engine.core.primitive import VjpRules
+from gradcli.engine.core.promotion import BOOL_OPERAND, mismatch
+from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.registry.rule_helpers import (
+    MINUS_BOOL,
+    cast,
+    conj,
+    dtype_of,
+    is_complex,
+    refuse_if,
+    where,
+    zeros_like,
+)
+from gradcli.engine.registry.table import (
+    Array,
+    Primitive,
+    binary_method,
+    function,
+    is_operand,
+    operator,
+    primitive,
+    register,
+)
+from gradcli.engine.system import dtypes
+from gradcli.engine.system.array_memory import afresh
+from gradcli.engine.system.dtypes import scalar_name
+from gradcli.engine.system.threads import applied
+
+_PAIR = "(randn(3), randn(3)); (randn(3,1), randn(4)); (randn(()), randn(2,3))"
+_PAIRS = f"{_PAIR}; (randn(2,3), 2); (randn(0), randn(0)); (randn(1), randn(2,3))"
+
+
+# -- kernels --------------------------------------------------------------------------------------
+TWO_BOOLS = (
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+    "`logical_xor()` operator instead."
+)
+
+
+def _scaled(g: Any, alpha: Any) -> Any:
+    return g if alpha == 1 else g * alpha
+
+
+# -- primitives -----------------------------------------------------------------------------------
+add = register(
+    basic_primitives.add,
+    __name__,
+    inplace=True,
+    numpy=np.add,
+    samples=f"{_PAIRS}; (randn(3), randn(3), alpha=2)",
+    signature=(
+        "add(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
+        "add(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+    ),
+)
+
+
+@operator(
+    "SubBackward0",
+    "linear wide inplace numbers pointwise",
+    plain="-",
+    real={"other": "-g if alpha == 1 else -g * alpha"},
+    types="numbers",
+    refuses={"b": (RuntimeError, TWO_BOOLS)},
+    numpy=np.subtract,
+    aliases="subtract",
+    forms=(
+        "subtract(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+        "subtract(Tensor input, Scalar other, Scalar alpha=1)",
+    ),
+    samples=f"{_PAIRS}; (randn(3), randn(3), alpha=2)",
+    symbolic="minus",
+    signature=(
+        "sub(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
+        "sub(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+    ),
+)
+class sub:
+    """Difference, `input - alpha * other`."""
+
+    def forward(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+        if is_one(alpha):
+            return applied(np.subtract, self, other)
+        return self - factor(alpha, self.dtype) * other
+
+    self = lambda g: g
+    other = lambda g, alpha: _scaled(-g, alpha)
+
+
+# Not linear in the sense of `linearity`: the tangent does not follow by the same kernel.
+_SHIFT: Any = {"linearity": "elementwise", "types": "own", "analytic": True}
+
+
+@primitive("AddBackward1", **_SHIFT, scalar_of=add, symbolic="plus")
+class add_scalar:
+    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+        return meeting(self, other) + other * alpha
+
+    self = lambda g: g
+
+
+@primitive("SubBackward1", **_SHIFT, scalar_of=sub, symbolic="minus")
+class sub_scalar:
+    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+        return meeting(self, other) - other * alpha
+
+    self = lambda g: g
+
+
+@primitive("RsubBackward1", **_SHIFT, samples="2 - randn(3)", symbolic="other - alpha * self")
+class rsub_scalar:
+    def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+        bools = self.dtype.kind == "b", type(other) is bool
+        if any(bools):
+            raise RuntimeError(TWO_BOOLS if all(bools) else BOOL_OPERAND)
+        self = meeting(self, other)
+        wide = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
+        other = dtypes.constant(other, wide)
+        difference = other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
+        return difference.astype(self.dtype, copy=False)
+
+    self = lambda g, alpha: -_scaled(g, alpha)
+
+
+@primitive(
+    "RsubBackward0",
+    "linear wide pointwise",
+    types="numbers",
+    refuses={"b": (RuntimeError, TWO_BOOLS)},
+    symbolic="other - alpha * self",
+)
+class rsub_tensor:
+    def forward(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+        return other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
+
+    self = lambda g, alpha: -_scaled(g, alpha)
+    other = lambda g: g
+
+
+mul = register(
+    basic_primitives.mul,
+    __name__,
+    inplace=True,
+    aliases="multiply",
+    forms=(
+        "multiply(Tensor input, Tensor other, *, Tensor out=None)",
+        "multiply(Tensor input, Scalar other)",
+    ),
+    samples=_PAIRS,
+)
+mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
+
+
+@primitive(
+    np.divide,
+    "DivBackward0",
+    "elementwise wide float analytic",
+    real={"self": "g / other", "other": "-g * ((self / other) / other)"},
+    symbolic="self / other",
+)
+class div_true:
+    self = lambda g, other: g / conj(other)
+    other = lambda g, self, other: -g * conj((self / other) / other)
+
+
+@primitive("DivBackward1", "linear float pointwise", scalar_of=div_true, symbolic="self / other")
+class div_scalar:
+    # C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
+    forward = lambda self, other: self / other
+    self = lambda g, other: g / conj(other)
+
+
+@primitive(
+    "DivBackward2",
+    "wide common pointwise",
+    symbolic="floor_divide(self, other) if rounding_mode == 'floor' else trunc(self / other)",
+)
+class div_rounded:
+    def forward(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
+        check_divisor(self, other)
+        if self.dtype.kind in "bc":
+            raise dtypes.not_implemented(f"div_{rounding_mode}_cpu", self.dtype)
+        if rounding_mode == "floor":
+            return floor_divide.kernel(self, other)
+        if self.dtype.kind == "f":
+            return np.trunc(self / other)
+        quotient = np.floor_divide(self, other)
+        exact = quotient * other == self
+        return quotient + ((quotient < 0) & ~exact)
+
+    self = lambda g, other, rounding_mode: zeros_like(g)
+    other = lambda g, other, self, rounding_mode: zeros_like(g)
+
+
+@operator(
+    np.reciprocal,
+    "ReciprocalBackward0",
+    "elementwise inplace float analytic",
+    samples="(rand(2,3) + 0.5); (rand(()) + 0.5); (randn(0))",
+)
+class reciprocal:
+    """1 / input."""
+
+    self = lambda g, result: -g * conj(result * result)
+
+
+@operator(
+    "NegBackward0",
+    "linear inplace pointwise",
+    aliases="negative",
+    numpy=np.negative,
+    samples="(randn(2,3)); (randn(())); (randn(0))",
+    symbolic="-self",
+)
+class neg:
+    """Minus the elements."""
+
+    def forward(self: Array) -> Array:
+        refuse_if(self.dtype.kind == "b", MINUS_BOOL)
+        return -self
+
+    self = lambda g: -g
+
+
+# -- powers ---------------------------------------------------------------------------------------
+def _check_integer_power(base: Any, exponent: Any) -> None:
+    whole = isinstance(base, int) if _is_number(base) else base.dtype.kind in "biu"
+    if whole and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+def _pow(base: Any, exponent: Any) -> Any:
+    """Powers of arrays. As in C, integers to negative powers truncate, and overflow wraps around."""
+    try:
+        return base**exponent
+    except ValueError as error:
+        if "negative integer" not in str(error):
+            raise
+        unit = abs(base) == 1  # whose powers are its own, by the parity of the exponent
+        return where(
+            exponent >= 0, base ** np.maximum(exponent, 0), where(unit, base ** (exponent & 1), 0)
+        )
+
+
+@primitive(
+    "PowBackward0",
+    "elementwise analytic",
+    samples="pow(randn(2,3), 3); pow(rand(3) + 0.5, 0.5); pow(rand(()) + 0.5, -1)",
+    symbolic="self ** exponent",
+)
+class pow_number:
+    def forward(self: Array, exponent: Any) -> Array:
+        _check_integer_power(self, exponent)
+        if self.dtype.kind in "fc" and not isinstance(exponent, complex):
+            if exponent == 1:
+                return self * 1
+            if exponent == 2:
+                return self * self
+            if exponent == 0.5:
+                return np.sqrt(self)
+            if exponent == -1:
+                return 1 / self
+            if exponent == -0.5:
+                return 1 / np.sqrt(self)
+        self = meeting(self, exponent)
+        if self.dtype.kind == "b":
+            return self if exponent else np.ones_like(self)[()]
+        return _pow(self, dtypes.checked(exponent, self.dtype))
+
+    def self(g: Any, self: Any, exponent: Any) -> Any:
+        if exponent == 0:
+            return zeros_like(g)
+        if exponent == 0.5:  # 1/sqrt, which keeps the sign at -0
+            return g * conj(exponent * pow_number(self, -0.5))
+        return g * conj(exponent * self ** (exponent - 1))
+
+
+@primitive(
+    "PowBackward1",
+    "elementwise",
+    refuses={"b": "pow"},
+    samples="pow(rand(2,3) + 0.5, randn(3)); pow(rand(()) + 0.5, randn(2))",
+    symbolic="self ** exponent",
+)
+class pow_tensors:
+    forward = lambda self, exponent: _pow(self, exponent)
+    self = lambda g, self, exponent: np.where(
+        exponent == 0.0, 0.0, g * conj(exponent * self ** (exponent - 1))
+    )
+
+    def exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+        if is_complex(exponent):
+            still = (self == 0) & (
+                (exponent.real > 0) | ((exponent.real == 0) & (exponent.imag == 0))
+            )
+        else:
+            still = (self == 0) & (exponent >= 0)
+        if is_complex(result) and not is_complex(self):
+            self = self + 0j  # a negative base has a logarithm too
+        elif dtype_of(self) != dtype_of(result):
+            self = cast(self, dtype_of(result))
+        return g * conj(np.where(still, 0.0, result * np.log(self)))
+
+
+@primitive("PowBackward2", "elementwise", samples="pow(2, randn(3))", symbolic="self ** exponent")
+class pow_base:
+    def forward(self: Any, exponent: Array) -> Array:
+        exponent = meeting(exponent, self)
+        if self == 1 and not isinstance(self, bool):
+            return np.ones_like(exponent)[()]
+        if exponent.dtype.kind in "biu":
+            self = dtypes.constant(self, exponent.dtype)
+        return afresh(_pow(self, exponent), exponent)
+
+    def exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+        log: Any
+        if self == 0:
+            slope = result * float("-inf")
+            still = exponent.real >= 0 if is_complex(exponent) else exponent >= 0
+            return g * conj(np.where(still, 0.0, slope))
+        if isinstance(self, complex) or is_complex(g):
+            import cmath
+
+            log = cmath.log(self)
+        else:
+            log = math.log(self) if self > 0 else float("nan")
+        return g * conj(result * log)
+
+
+# -- division with remainder ----------------------------------------------------------------------
+def check_divisor(self: Any, other: Any) -> None:
+    """Raise RuntimeError, in PyTorch's words, if integers are divided by zero."""
+    if other.dtype.kind in "biu" and self.size and not other.all():
+        refusal = mismatch([tuple(x.shape) for x in (self, other)])
+        raise refusal or RuntimeError("ZeroDivisionError")
+
+
+@operator(
+    "NotImplemented",
+    "wide inplace numbers common pointwise",
+    refuses={"bc": "div_floor_cpu"},
+    samples="(tensor([7., -7.]), 2)",
+    symbolic="floor_divide(self, other)",
+    signature=(
+        "floor_divide(Tensor input, Tensor other, *, Tensor out=None)",
+        "floor_divide(Tensor input, Scalar other)",
+    ),
+)
+class floor_divide:
+    """Quotient rounded down."""
+
+    def forward(self: Array, other: Array) -> Array:
+        check_divisor(self, other)
+        quotient = self // other
+        if self.dtype.kind == "f":  # NumPy gives NaN where PyTorch divides by zero
+            return where(other == 0, self / other, quotient)
+        return quotient
+
+    self = lambda g: g
+    other = lambda g: g
+
+
+@primitive(
+    "RemainderBackward1",
+    "common pointwise",
+    refuses={"bc": "remainder_cpu"},
+    symbolic="remainder(self, other)",
+)
+class remainder_tensors:
+    def forward(self: Array, other: Array) -> Array:
+        check_divisor(self, other)
+        if other.dtype.kind != "f":
+            return self % other
+        # NumPy gives a remainder of 0 the sign of the divisor, PyTorch leaves fmod's.
+        rest = np.fmod(self, other)
+        return where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
+
+    self = lambda g: g
+    other = lambda g, self, other: -g * div_rounded(cast(self, dtype_of(g)), other, "floor")
+
+
+@primitive("RemainderBackward0", "pointwise", symbolic="remainder(self, other)")
+class remainder_number:
+    forward = lambda self, other: remainder_tensors.kernel(self, dtypes.constant(other, self.dtype))
+    self = lambda g: g
+
+
+@primitive("NotImplemented", "pointwise", symbolic="remainder(self, other)")
+class remainder_:
+    forward = lambda self, other: remainder_tensors.kernel(
+        dtypes.constant(self, other.dtype), other
+    )
+    other = lambda g: g
+
+
+# -- functions that choose a primitive ------------------------------------------------------------------
+def _either(name: str, other: str = "other", *, out: bool = True) -> tuple[str, str, str]:
+    """The signatures of a function of two tensors, or of a tensor and a number."""
+    to = ", *, Tensor out=None"
+    reflected = to if out else ""
+    return (
+        f"{name}(Tensor input, Tensor {other}{to})",
+        f"{name}(Scalar self, Tensor {other}{reflected})",
+        f"{name}(Tensor input, Scalar {other}{to})",
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex))
+
+
+@function(
+    "rsub(Tensor input, Tensor other, *, Scalar alpha=1)|function",
+    "rsub(Tensor input, Scalar other, Scalar alpha=1)|function",
+    primitives=[rsub_scalar, rsub_tensor],
+    samples="(randn(3), 2)",
+)
+def rsub(input: Array, other: Any, alpha: Any) -> Any:
+    """`other - alpha * input`."""
+    if _is_number(other):
+        if modes.current().rules:  # C++ subtracts from a tensor made of the number
+            return sub(_like(other, input), input, alpha=alpha)
+        return rsub_scalar.call(input, other, alpha)
+    return rsub_tensor.call(input, other, alpha)
+
+
+@function(
+    "div(Tensor input, Tensor other, *, Tensor out=None)|inplace",
+    "div(Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None)|inplace",
+    "div(Tensor input, Scalar other, *, str? rounding_mode)|inplace",
+    aliases="divide true_divide",
+    forms=(
+        "divide(Tensor input, Tensor other, *, Tensor out=None)",
+        "divide(Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None)",
+        "divide(Tensor input, Scalar other)",
+        "divide(Tensor input, Scalar other, *, str? rounding_mode)",
+        "true_divide(Tensor input, Tensor other, *, Tensor out=None)",
+        "true_divide(Tensor input, Scalar other)",
+    ),
+    numpy=np.divide,
+    samples=f"{_PAIRS}; (randn(3), 2, rounding_mode='floor')",
+)
+def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
+    """Quotient; rounding_mode "trunc" or "floor" rounds it."""
+    if rounding_mode is None:
+        return div_true(input, other)
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
+    return div_rounded(input, other, rounding_mode)
+
+
+@function(
+    *_either("pow", "exponent"),
+    inplace=True,
+    numpy=np.power,
+    samples="(randn(3), 2); (rand(3) + 0.5, randn(3)); (2, randn(3))",
+)
+def pow(input: Array, exponent: Any) -> Any:
+    """`input ** exponent`."""
+    if _is_number(exponent):
+        if not _is_number(input):
+            return pow_number(input, exponent)
+    elif _is_number(input):
+        if isinstance(input, bool) and dtype_of(exponent).kind == "b":
+            raise pow_tensors.unsupported_error(dtype_of(exponent))
+        return pow_base(input, exponent)
+    return pow_tensors(input, exponent)
+
+
+@function(
+    *_either("float_power", "exponent"),
+    primitives=[pow_number, pow_tensors],
+    samples="(rand(3) + 0.5, 2)",
+)
+def float_power(input: Any, exponent: Any) -> Any:
+    """`input ** exponent`, in double precision."""
+    if not _is_number(input):
+        input = input.to(dtypes.complex128 if is_complex(input) else dtypes.float64)
+    if _is_number(exponent):
+        exponent = exponent if isinstance(exponent, complex) else float(exponent)
+    else:
+        exponent = exponent.to(dtypes.complex128 if is_complex(exponent) else dtypes.float64)
+    return pow(input, exponent)
+
+
+@function(
+    "float_power_(Tensor input, Tensor exponent)|method",
+    "float_power_(Tensor input, Scalar exponent)|method",
+    primitives=[pow_number, pow_tensors],
+    samples=["(rand(3, dtype=float64) + 0.5).float_power_(2)"],
+)
+def float_power_(input: Any, exponent: Any) -> Any:
+    """In-place form of `float_power`, of tensors of double precision."""
+    whole = is_complex(input) or is_complex(exponent) or isinstance(exponent, complex)
+    result = dtypes.complex128 if whole else dtypes.float64
+    if input.dtype != result:
+        given, wanted = (scalar_name(d) for d in (input.dtype, result))
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {given} but the operation's result requires "
+            f"dtype {wanted}"
+        )
+    from gradcli.engine.core.views import inplace
+
+    return inplace(float_power, input, exponent)
+
+
+@function(
+    *_either("remainder", out=False),
+    inplace=True,
+    primitives=[remainder_number, remainder_tensors],
+    numpy=np.remainder,
+    samples="(randn(3), 2); (randn(3), rand(3) + 0.5)",
+)
+def remainder(input: Array, other: Any) -> Any:
+    """Python's modulus: has the sign of `other`."""
+    numbers = _is_number(input), _is_number(other)
+    if numbers == (False, True) and dtype_of(input).kind == "f" and not isinstance(other, complex):
+        return remainder_number(input, other)
+    if _is_number(input) and dtype_of(other).kind == "f" and not isinstance(input, complex):
+        return remainder_(input, other)
+    return remainder_tensors(input, other)
+
+
+@function("square(Tensor input, *, Tensor out=None)|inplace|numpy", samples="(randn(2,3))")
+def square(input: Array) -> Any:
+    """`input ** 2`."""
+    return pow_number(input, 2)
+
+
+# -- comparisons and logic ------------------------------------------------------------------------
+def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primitive:
+    body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
+    logical = name.startswith("logical")
+    zero = "zeros(3)" if logical else "0"
+    either = (
+        f"{name}(Tensor input, Tensor other, *, Tensor out=None)",
+        f"{name}(Tensor input, Scalar other, *, Tensor out=None)",
+    )
+    return operator(
+        ufunc,
+        types="common",
+        params="self other",
+        refuses={"c": f"{name}_cpu"} if name in ("lt", "le", "gt", "ge") else None,
+        numbers=not logical,
+        aliases=aliases,
+        symbolic=f"self {sign} other" if sign else "",
+        samples=(f"{name}(randn(3), {zero})", f"{name}(randn(3,1), randn(4))"),
+        signature=() if logical else either,
+    )(body)
+
+
+eq = _compare(np.equal, "eq", sign="==")
+ne = _compare(np.not_equal, "ne", "not_equal", "!=")
+lt = _compare(np.less, "lt", "less", "<")
+le = _compare(np.less_equal, "le", "less_equal", "<=")
+gt = _compare(np.greater, "gt", "greater", ">")
+ge = _compare(np.greater_equal, "ge", "greater_equal", ">=")
+logical_and = _compare(np.logical_and, "logical_and")
+logical_or = _compare(np.logical_or, "logical_or")
+logical_xor = _compare(np.logical_xor, "logical_xor")
+
+
+@operator(np.logical_not, "pointwise", params="self", samples="(tensor([0., 1.]))")
+class logical_not:
+    """True where zero."""
+
+
+def _bitwise(
+    ufunc: Any, name: str, doc: str, sample: str, refuses: dict[str, str], numpy: Any = None
+) -> Primitive:
+    def kernel(self: Array, other: Array) -> Array:
+        return ufunc(self, other)
+
+    return operator(
+        kernel,
+        batching="elementwise",
+        types="common",
+        refuses=refuses,
+        numbers=True,
+        inplace=True,
+        numpy=numpy,
+        samples=(f"{name}({sample})",),
+        signature=_either(name, out=False),
+    )(type(name, (), {"__doc__": doc, "__module__": __name__}))
+
+
+def _logic_of_bits(ufunc: Any, sign: str) -> Primitive:
+    name, sample = f"bitwise_{sign}", "tensor([True, False]), tensor([True, True])"
+    return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, {"fc": f"{name}_cpu"}, ufunc)
+
+
+def _shift(ufunc: Any, to: str) -> Primitive:
+    name, refuses = f"bitwise_{to}_shift", {"bfc": f"{to[0]}shift_cpu"}
+    return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses)
+
+
+bitwise_and = _logic_of_bits(np.bitwise_and, "and")
+bitwise_or = _logic_of_bits(np.bitwise_or, "or")
+bitwise_xor = _logic_of_bits(np.bitwise_xor, "xor")
+bitwise_left_shift = _shift(np.left_shift, "left")
+bitwise_right_shift = _shift(np.right_shift, "right")
+
+
+@operator(
+    "inplace pointwise",
+    refuses={"fc": "bitwise_not_cpu"},
+    numpy=np.invert,
+    samples="(tensor([True, False]))",
+)
+class bitwise_not:
+    """Bitwise not."""
+
+    def forward(self: Array) -> Array:
+        return ~self
+
+
+def _inverted(x: Tensor) -> Tensor:
+    """`~x`, whose errors in PyTorch differ from bitwise_not's."""
+    if x.array.dtype.kind in "fc":
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return bitwise_not.call(x)  # type: ignore[no-any-return]
+
+
+# -- dtypes of results ----------------------------------------------------------------------------
+@function(
+    "result_type(Tensor tensor, Tensor other)|function",
+    "result_type(Scalar scalar, Tensor tensor)|function",
+    "result_type(Tensor tensor, Scalar other)|function",
+    "result_type(Scalar scalar1, Scalar scalar2)|function",
+    samples="(tensor([1, 2]), 1.0)",
+)
+def result_type(**operands: Any) -> dtypes.dtype:
+    """The dtype that an operation on the two computes in."""
+    ranks = [
+        (o.array.dtype, 2 if o.array.ndim else 1)
+        if isinstance(o, Tensor)
+        else (dtypes.number_dtype(o), 0)
+        for o in operands.values()
+    ]
+    return dtypes.of(dtypes.result_type(ranks))
+
+
+@function("promote_types(ScalarType type1, ScalarType type2)|function", samples="(int32, float32)")
+def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
+    """The smallest dtype that holds both."""
+    return dtypes.of(dtypes.promote_types(type1.dtype, type2.dtype))
+
+
+@function("can_cast(ScalarType from_, ScalarType to)|function", samples="(int32, float32)")
+def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
+    """True where a result may be cast: not to a lower category."""
+    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    if from_.kind != "b" and to.kind == "b":
+        return False
+    if from_.kind == "i" and to.kind == "u":
+        return False
+    return order[from_.kind] <= order[to.kind]
+
+
+# -- Python's operators ---------------------------------------------------------------------------
+def _reflected(method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        return method(b, a)
+
+    return call
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        return function(a, b) if is_operand(b) else NotImplemented
+
+    return call
+
+
+def _rdiv(a: Any, b: Any) -> Any:
+    if not is_operand(b):
+        return NotImplemented
+    if isinstance(b, (np.ndarray, np.generic, Tensor)):
+        return div_true(b, a)
+    if modes.current().rules:
+        return div_true(_like(b, a), a)
+    return mul(reciprocal(a), b)
+
+
+def _like(number: Any, tensor: Any) -> Any:
+    """A 0-d tensor of a number in the other operand's dtype, as C++ makes it."""
+    return wrap(tensor.array.dtype.type(number)) if isinstance(tensor, Tensor) else number
+
+
+def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        from gradcli.engine.core.views import inplace
+
+        return inplace(function, a, b) if is_operand(b) else NotImplemented
+
+    return call
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    arrays = (Tensor, np.ndarray)
+    both = a.__class__ is Tensor is b.__class__
+    if not both and not all(isinstance(x, arrays) or hasattr(x, "__operator__") for x in (a, b)):
+        return NotImplemented
+    from gradcli.operators.primitives.matrix_products import by_rank, matmul
+
+    if both:
+        return by_rank(a, b)
+    return matmul(*(wrap(x) if isinstance(x, np.ndarray) else x for x in (a, b)))
+
+
+def _on_first_use(name: str, primitive: VjpRules, method: Callable[[Primitive], Any]) -> None:
+    """Set an operator's method that generates its code at the second call: one call is cheaper without."""
+
+    def first(*args: Any) -> Any:
+        setattr(Tensor, name, again)
+        return primitive.call_any(args, {}) if all(map(is_operand, args)) else NotImplemented
+
+    def again(*args: Any) -> Any:
+        compiled = method(primitive)
+        setattr(Tensor, name, compiled)
+        return compiled(*args)
+
+    setattr(Tensor, name, first)
+
+
+def _install() -> None:
+    """Set Python's operators on Tensor."""
+    rows = {"add": add, "radd": add, "mul": mul, "rmul": mul, "sub": sub, "truediv": div_true}
+    for name, own in rows.items():
+        _on_first_use(f"__{name}__", own, binary_method)
+    _on_first_use("__neg__", neg, lambda own: own.call)
+    setattr(Tensor, "__invert__", _inverted)
+    setattr(Tensor, "__rsub__", _guarded(rsub))
+    setattr(Tensor, "__rtruediv__", _rdiv)
+    for name, target in {"pow": pow, "mod": remainder, "floordiv": floor_divide}.items():
+        setattr(Tensor, f"__{name}__", _guarded(target))
+        setattr(Tensor, f"__r{name}__", _guarded(_reflected(target)))
+    bits = {
+        **{"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor},
+        **{"lshift": bitwise_left_shift, "rshift": bitwise_right_shift},
+    }
+    for name, own in bits.items():
+        setattr(Tensor, f"__{name}__", _guarded(own))
+        setattr(Tensor, f"__r{name}__", _guarded(_reflected(own)))
+    for own in (lt, le, gt, ge):
+        setattr(Tensor, f"__{own.name}__", _guarded(own))
+    setattr(Tensor, "__eq__", _guarded(eq))
+    setattr(Tensor, "__ne__", _guarded(ne))
+    setattr(Tensor, "__pos__", lambda t: t)
+    setattr(Tensor, "__abs__", lambda t: t.abs())
+    setattr(Tensor, "__matmul__", _matmul)
+    setattr(Tensor, "__rmatmul__", _reflected(_matmul))
+    augmented: dict[str, Any] = {
+        **{"iadd": add, "isub": sub, "imul": mul, "itruediv": div, "ipow": pow, "imod": remainder},
+        **{"ifloordiv": floor_divide, "iand": bitwise_and, "ior": bitwise_or, "ixor": bitwise_xor},
+        **{"ilshift": bitwise_left_shift, "irshift": bitwise_right_shift},
+    }
+    for name, target in augmented.items():
+        setattr(Tensor, f"__{name}__", _in_place(target))
+
+
+_install()

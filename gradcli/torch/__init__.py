@@ -1,0 +1,1 @@
+"""PyTorch's namespaces: names over what the other folders hold."""

@@ -1,0 +1,28 @@
+"""torch.func: derivatives of functions, as functions, and functions mapped over a dimension.
+
+They nest with each other. Gradients run on the engine's tape, tangents in forward mode; all rows or
+columns of a Jacobian, and all entries of `vmap`, run at once on batched arrays
+(`engine/core/batched_arrays.py`).
+"""
+
+from __future__ import annotations
+
+from gradcli.transforms.grad import grad, grad_and_value, value_and_grad
+from gradcli.transforms.hessian import hessian
+from gradcli.transforms.jacobian import jacfwd, jacrev
+from gradcli.transforms.jvp import jvp, linearize
+from gradcli.transforms.vjp import vjp
+from gradcli.transforms.vmap import vmap
+
+__all__ = [
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

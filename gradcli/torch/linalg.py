@@ -1,0 +1,5 @@
+"""torch.linalg: names of the operator table."""
+
+from gradcli.engine.registry.torch_namespaces import filled
+
+__getattr__, __dir__ = filled(__name__, "linalg")

@@ -1,0 +1,5 @@
+"""torch.random: names of the operator table."""
+
+from gradcli.engine.registry.torch_namespaces import filled
+
+__getattr__, __dir__ = filled(__name__, "random")

@@ -1,5 +1,0 @@
-"""torch.utils: activation checkpointing, and memory shared with other packages."""
-
-from gradcli.utils import checkpoint, dlpack
-
-__all__ = ["checkpoint", "dlpack"]

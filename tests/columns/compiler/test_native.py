@@ -1,0 +1,143 @@
+"""Native code: what C computes is what the tape computes, and what compiling leaves behind is nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.engine.system import c_compiler
+from tests.fuzz import native
+from tests.sweep import sweep
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+N = 40_001
+
+
+@pytest.fixture(autouse=True)
+def in_double_precision() -> Any:
+    before = gradcli.get_default_dtype()
+    gradcli.set_default_dtype(gradcli.float64)
+    yield
+    gradcli.set_default_dtype(before)
+
+
+def vector(dtype: str = "f8") -> Any:
+    return np.random.default_rng(0).standard_normal(N).astype(dtype)
+
+
+@pytest.mark.long
+@sweep("seed", range(60))
+@pytest.mark.parametrize("make", [native.flat, native.rows])
+def test_random_programs(make: Any, seed: int) -> None:
+    assert native.attempt(random.Random(seed), make) is None
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_arithmetic_has_the_tapes_bits(dtype: str) -> None:
+    text = "y = x*x/(1 + abs(x)); z = where(x > 0, y, -3*y).sqrt(); sum(maximum(y, x)) + sum(y)"
+    x = vector(dtype)
+    x[::97] = np.nan
+    value, grads = gradcli.compile(text, native=True).value_and_grad(x=x)
+    wanted, by_blocks = gradcli.compile(text).value_and_grad(x=x)
+    assert np.array_equal(value, wanted, equal_nan=True)
+    assert np.array_equal(grads["x"], by_blocks["x"], equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_tanh_is_within_three_units_in_the_last_place(dtype: str) -> None:
+    scales = np.repeat([1e-12, 1e-3, 0.1, 1.0, 10.0], N // 5)
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).smallest_subnormal, 20.5]
+    x = np.concatenate([vector()[: scales.size] * scales, special]).astype(dtype)
+    found, wanted = gradcli.compile("tanh(x)", native=True)(x=x), np.tanh(x.astype("g"))
+    off = np.abs(found - wanted)[:-7] / np.spacing(np.abs(wanted).astype(dtype))[:-7]
+    assert off.max() < 3
+    np.testing.assert_array_equal(found[-7:], np.tanh(x[-7:]))
+    assert (np.signbit(found[-6:]) == np.signbit(x[-6:])).all()
+
+
+def test_what_is_taken_of_rows_and_put_into_them_has_the_tapes_places() -> None:
+    g = np.random.default_rng(2)
+    x, t = g.standard_normal((403, 101)), gradcli.tensor(g.integers(0, 101, 403))
+
+    def loss(x: Any) -> Any:
+        entropy = gradcli.nn.functional.cross_entropy(x, t, reduction="none")
+        return (entropy * entropy).sum() + (x * 2 + 1).take_along_dim(t[:, None], 1).sum()
+
+    value, grads = gradcli.compile(loss, native=True).value_and_grad(x=x)
+    wanted, by_blocks = gradcli.compile(loss).value_and_grad(x=x)
+    np.testing.assert_allclose(value, wanted, rtol=1e-13)
+    np.testing.assert_allclose(grads["x"], by_blocks["x"], rtol=1e-12, atol=1e-14)
+
+
+def test_functions_of_the_c_library_are_as_near_as_they_promise() -> None:
+    x = vector()
+    compiled = gradcli.compile("sum(exp(-x**2)*sin(3*x))", native=True, threads=1)
+    value, grads = compiled.value_and_grad(x=x)
+    wanted = np.exp(-(x**2)) * np.sin(3 * x)
+    slope = np.exp(-(x**2)) * (3 * np.cos(3 * x) - 2 * x * np.sin(3 * x))
+    assert abs(value - wanted.sum()) < 1e-12 * np.abs(wanted).sum()
+    assert np.abs(grads["x"] - slope).max() < 1e-14
+    threaded = gradcli.compile("sum(exp(-x**2)*sin(3*x))", native=True, threads=3)
+    again, others = threaded.value_and_grad(x=x)
+    assert again == value
+    assert np.array_equal(others["x"], grads["x"])
+
+
+def test_an_index_out_of_bounds_has_pytorchs_words() -> None:
+    compiled = gradcli.compile("sum(x.gather(1, i).exp())", wrt="x", native=True)
+    x = vector()[:40_000].reshape(-1, 4)
+    inside = np.full((10_000, 1), 3)
+    assert np.isfinite(compiled.value_and_grad(x=x, i=inside)[0])
+    with pytest.raises(Exception, match="out of bounds"):
+        compiled.value_and_grad(x=x, i=inside + 1)
+
+
+def test_the_object_is_private_and_gone(monkeypatch: Any, tmp_path: Path) -> None:
+    seen: list[tuple[int, Path]] = []
+    compile = c_compiler._compile
+
+    def watched(source: str, folder: Path) -> Path:
+        seen.append((stat.S_IMODE(folder.stat().st_mode), folder))
+        return compile(source, folder)
+
+    monkeypatch.setattr(c_compiler, "_compile", watched)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gradcli.compile("sum(x*1.0625)", native=True)(x=vector())
+    assert [mode for mode, _ in seen] == [0o700]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_named_cache_keeps_the_object(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setenv("GRADCLI_CACHE", str(tmp_path / "kept"))
+    gradcli.compile("sum(x*1.125)", native=True)(x=vector())
+    (kept,) = (tmp_path / "kept").iterdir()
+    monkeypatch.setattr(c_compiler, "_compile", None)  # nothing is compiled again
+    monkeypatch.setattr(c_compiler, "_loaded", {})
+    value = gradcli.compile("sum(x*1.125)", native=True)(x=vector())
+    assert kept.suffix == ".so"
+    assert value == gradcli.compile("sum(x*1.125)")(x=vector())
+    os.chmod(tmp_path / "kept", 0o777)
+    with pytest.warns(UserWarning, match="others may write"):
+        gradcli.compile("sum(x*1.375)", native=True)(x=vector())
+
+
+def test_without_a_compiler_the_blocks_run_and_one_line_says_so(monkeypatch: Any) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O1")
+    with pytest.warns(UserWarning, match="no C compiler: 'no-such-compiler'.*blocks of NumPy"):
+        value = gradcli.compile("sum(x*1.1875)", native=True)(x=vector())
+    assert value == gradcli.compile("sum(x*1.1875)")(x=vector())
+
+
+def test_a_compiler_that_refuses_is_named(monkeypatch: Any) -> None:
+    monkeypatch.setenv("CC", "false")
+    with pytest.warns(UserWarning, match="false refuses"):
+        gradcli.compile("sum(x*1.3125)", native=True)(x=vector())

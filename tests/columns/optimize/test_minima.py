@@ -1,0 +1,180 @@
+"""Minima and roots against what is known, and against SciPy with finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from gradcli.columns.optimize.minima import Minimum, minimize
+from gradcli.columns.optimize.roots import all_roots, root
+from gradcli.columns.optimize.spaces import Compiled, Space
+from gradcli.engine.system import dtypes
+from gradcli.language import parse
+from gradcli.language.located_errors import LanguageError
+from tests.columns.optimize.unconstrained_functions import FUNCTIONS
+
+QUICK = {
+    "Rosenbrock",
+    "Meyer",
+    "Powell singular",
+    "Osborne 1",
+    "Watson",
+    "linear, rank 1",
+    "Chebyquad",
+}
+
+
+@pytest.fixture(autouse=True)
+def double() -> Iterator[None]:
+    before = dtypes.get_default_dtype()
+    dtypes.set_default_dtype(dtypes.float64)
+    with np.errstate(all="ignore"):
+        yield
+    dtypes.set_default_dtype(before)
+
+
+def compiled(source: str, start: Any) -> Compiled:
+    space = Space({"x": np.asarray(start, float)}, {})
+    return Compiled(space.scalar(parse(source)), space.size)
+
+
+def found(source: str, start: Any, low: float = -np.inf, **given: Any) -> Minimum:
+    space = Space({"x": np.asarray(start, float)}, {})
+    limits = np.full(space.size, low), np.full(space.size, np.inf)
+    constraints = space.relations(given.pop("subject", ()))
+    return minimize(
+        compiled(source, start), space.flat(), bounds=limits, constraints=constraints, **given
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.long) for n in FUNCTIONS]
+)
+def test_what_more_garbow_and_hillstrom_know(name: str) -> None:
+    """Its six digits, and what is missing to the minimum there is less than 1e-8 of it."""
+    source, start, known = FUNCTIONS[name]
+    made = found(source, start)
+    assert any(made.value == pytest.approx(k, rel=1e-5, abs=1e-8) for k in known)
+    assert made.converged and made.kind.startswith(("minimum", "flat"))
+    hessian = compiled(source, start).hessian(made.x)
+    missing = made.gradient @ np.linalg.pinv(hessian, rcond=1e-13) @ made.gradient / 2
+    assert abs(missing) <= 1e-8 * max(made.value, 1.0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_fewer_evaluations_than_finite_differences_by_the_number_of_variables(name: str) -> None:
+    """Until it is as low as SciPy's quasi-Newton method ends; it goes on from there."""
+    source, start, _ = FUNCTIONS[name]
+    value, ours = compiled(source, start), compiled(source, start)
+    theirs = optimize.minimize(lambda x: value.value_and_gradient(x)[0], start, method="BFGS")
+    seen: list[tuple[float, int]] = []
+    plain = ours.value_and_gradient
+
+    def noted(x: Any) -> Any:
+        made = plain(x)
+        seen.append((made[0], ours.evaluations))
+        return made
+
+    ours.value_and_gradient = noted  # type: ignore[method-assign]
+    free = np.full(len(start), np.inf)
+    minimize(ours, np.asarray(start, float), bounds=(-free, free))
+    low = theirs.fun + 1e-8 * max(1e-3, abs(theirs.fun))
+    assert theirs.nfev >= len(start) * min(count for made, count in seen if made <= low)
+
+
+KINDS = [
+    ("x[0]**2 + 3*x[1]**2", [1, 2], {}, [0, 0], "minimum"),
+    ("x[0]**2 - x[1]**2", [0, 0], {}, [0, 0], "saddle point"),
+    ("-x[0]**2", [0], {}, [0], "maximum"),
+    ("x[0]**4", [1], {}, [0], "minimum"),
+    ("(x[0] - 2)**2 + 0*x[1]", [1, 3], {}, [2], "flat: the Hessian is singular"),
+    ("x[0]**3", [1], {}, [0], "no minimum: it still falls in some direction"),
+    ("x[0]**3 + x[1]**2", [0, 0], {}, [0, 0], "no minimum: it still falls in some direction"),
+    ("x[0]*x[1]*(x[0] - x[1])", [0, 0], {}, [0, 0], "no minimum: it still falls in some direction"),
+    ("x[0]**3", [0], {"low": -1.0}, [0], "no minimum: it still falls in some direction"),
+    ("x[0]**3", [0.5], {"low": 0.0}, [0], "minimum"),
+    ("x[0]**4", [0], {}, [0], "flat: the Hessian is singular"),
+    ("x[0]**2 - 2*x[0]*x[1] + x[1]**2", [100, 300], {}, [], "flat: the Hessian is singular"),
+    ("x[0] + 2*x[1]", [1, 1], {"subject": ["x[0]**2 + x[1]**2 == 5"]}, [-1, -2], "minimum"),
+    ("x[0]**2 + x[1]**2", [1, 2], {"subject": ["x[0] + x[1] >= 1"]}, [0.5, 0.5], "minimum"),
+    ("x[0]**2 + x[1]**2", [1, 2], {"subject": ["x[0] + x[1] == 1"], "method": "trust-constr"},
+     [0.5, 0.5], "minimum"),
+    ("x[0] + 2*x[1]", [1, 1], {"subject": ["x[0]**2 + x[1]**2 == 5"], "method": "trust-constr"},
+     [-1, -2], "minimum"),
+    ("x[0] + 2*x[1]", [1, 1], {"subject": ["5 >= x[0]**2 + x[1]**2"], "method": "trust-constr"},
+     [-1, -2], "minimum"),
+    ("x[0]**2 + x[1]**2", [1, 2], {"subject": ["1 <= x[0]", "x[1] > 2; x[0] < 9"]}, [1, 2], "minimum"),
+    ("x[0]**2 + x[1]**2", [4, 5], {"low": 3.0}, [3, 3], "minimum"),
+    ("x[0]**2 + x[1]**2", [4, 5], {"low": 3.0, "method": "SLSQP"}, [3, 3], "minimum"),
+    ("sum((x - 1)**2) + 3", [5] * 300, {}, [1] * 300, "not known"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "start", "given", "at", "kind"), KINDS)
+def test_what_was_found(source: str, start: Any, given: Any, at: Any, kind: str) -> None:
+    made = found(source, start, **given)
+    wanted = np.array(at, float)
+    assert made.x[: len(wanted)] == pytest.approx(wanted, abs=2e-3 if "**4" in source else 1e-5)
+    assert made.kind == kind
+    assert made.converged is kind.startswith(("minimum", "flat", "not"))
+
+
+@pytest.mark.parametrize("source", ["x[0]", "-x[0]**2", "exp(x[0])", "sqrt(x[0])"])
+def test_what_has_no_minimum_says_so(source: str) -> None:
+    made = found(source, [1], limit=200)
+    assert not made.converged or made.value < 1e-8
+
+
+def system(source: str, start: Any) -> tuple[Compiled, Any]:
+    space = Space({"x": np.asarray(start, float)}, {})
+    return Compiled(space.differences(parse(source)), space.size), space.flat()
+
+
+ROOTS = [
+    ("cos(x) == x", 1.0, [0.7390851332151607]),
+    ("x[0] + x[1] == 3; x[0]*x[1] == 2", [0, 5], [1, 2]),
+    ("[x[0] + x[1], x[0]*x[1]] == [3, 2]", [0, 5], [1, 2]),
+    ("f = [x[0] - 1, x[1] - 2]; f == 0", [0, 0], [1, 2]),
+    ("x**2 == 0", 1.0, [0]),
+    ("x**3 == tensor([8., 27.])", [1, 1], [2, 3]),
+    ("exp(x) == 5", 1.0, [np.log(5)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "start", "at"), ROOTS)
+def test_roots(source: str, start: Any, at: list[float]) -> None:
+    made = root(*system(source, start))
+    assert made.converged
+    assert made.x == pytest.approx(np.array(at), rel=1e-12, abs=1e-6)
+
+
+@pytest.mark.parametrize("source", ["x**2 == -1", "exp(x) == 0", "abs(x) == -1", "x == x + 1"])
+def test_what_has_no_root_says_so(source: str) -> None:
+    for start in (0.0, 1.0):
+        assert not root(*system(source, start)).converged
+
+
+def test_as_many_equations_as_numbers() -> None:
+    with pytest.raises(LanguageError, match="1 equation for 2 unknown numbers"):
+        root(*system("x[0] == x[1]", [1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("source", "low", "high", "roots"),
+    [
+        ("tan(x) == x", 0, 10, [0, 4.493409457909064, 7.725251836937707]),
+        ("(x - 1)**2*(x - 2) == 0", 0.1, 3, [1, 2]),
+        ("sin(1/x) == 0", 0.05, 1, [1 / (k * np.pi) for k in range(6, 0, -1)]),
+        ("1/x == 0", -1, 1, []),
+        ("x**2 + 1 == 0", -1, 1, []),
+        ("x == 0", 0, 1, [0]),
+    ],
+)
+def test_all_roots(source: str, low: float, high: float, roots: list[float]) -> None:
+    made, _ = all_roots(system(source, 1.0)[0], low, high)
+    assert made == pytest.approx(roots, rel=1e-8, abs=1e-15)
