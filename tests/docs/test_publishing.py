@@ -29,7 +29,7 @@ def test_contributing_leads_somewhere() -> None:
     text = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
     paths = re.findall(r"\]\(([^)#:]+)\)", text)
     paths += re.findall(r"`((?:gradcli|tests|docs|grammars|\.ci)/?[\w./]*)`", text)
-    assert "docs/architecture.md" in paths and "gradcli/primitives" in paths
+    assert "docs/architecture.md" in paths and "gradcli/operators" in paths
     assert [path for path in paths if not (TOP / path).exists()] == []
 
 
