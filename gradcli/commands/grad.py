@@ -17,6 +17,7 @@ from gradcli.commands.declarations import (
     ANOMALY,
     ARRAYS,
     LARGE,
+    LIKE,
     SEED,
     UNCERTAINTY,
     VALUE,
@@ -24,6 +25,7 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
+from gradcli.commands.kink_notes import Kinks, Look, Others
 from gradcli.commands.request import Request, name_list
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     ),
     ANOMALY,
     Option("--trace", "Print a row for each step of the backward pass."),
+    LIKE,
     *(*UNCERTAINTY, *LARGE),
     examples=(
         'gradcli grad "2*dot(x,x)" --x 0,1,2,3',
@@ -101,7 +104,9 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         from gradcli.commands.hook_option import register_hooks, split_hooks
 
         hooks = split_hooks(request, options.hook)
-    planned, values = _evaluated(ctx, request, options)
+    like = Others(options.like)
+    with Look() as look:
+        planned, values = _evaluated(ctx, request, options)
     evaluation = planned.evaluation
     evaluation.tensor("gradient")
     if hooks:
@@ -116,6 +121,9 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
             {n: t.grad for n, t in [*_reached(evaluation).items(), *intermediates.items()]},
             ": --detect-anomaly says where it came from",
         )
+    kinks = Kinks(evaluation, look, gradient, always=bool(like), never=bool(hooks))
+    kinks.tell()
+    like.ask(kinks)
     lines = planned.lines if options.plan else None
     if request.style.form == "json":
         found = to_json(evaluation, intermediates, gradient, options.passes)
@@ -128,12 +136,12 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
             found["trace"] = trace.to_json()
         if lines is not None:
             found["plan"] = lines
-        output.write_json(found)
+        output.write_json({**found, **kinks.to_json(), **like.to_json()})
         return
     write_plan(lines, request.style)
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
-    _write(evaluation, intermediates, errors, options.value, bare)
+    _write(evaluation, intermediates, errors, options.value, bare, like)
 
 
 def _data(request: Request) -> list[str]:
@@ -237,6 +245,7 @@ def _write(
     errors: Uncertainties | None,
     show_value: bool,
     bare: bool,
+    like: Others,
 ) -> None:
     """The results, a line each: the value if asked for, the gradients of the leaves, and of what is kept."""
     style = evaluation.request.style
@@ -249,7 +258,8 @@ def _write(
     for name, tensor in [*_reached(evaluation).items(), *intermediates.items()]:
         if errors is None or name not in errors.hidden:
             results.append((f"{name}.grad", tensor.grad))
-    output.write_results(results, style)
+    output.write_results([*results, *like.plain(style)], style, like.beside(evaluation))
+    like.write_table(style)
 
 
 def to_json(

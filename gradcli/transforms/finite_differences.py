@@ -515,6 +515,20 @@ def _slope(
     return best, error if np.isfinite(best) else 0.0, found
 
 
+def slopes_beside(
+    value: Callable[[float], float], centre: float, size: float
+) -> tuple[float, Sides | None]:
+    """(the slope of a value by how far a number moves, its slopes to both sides if they differ).
+
+    size: that of the number. The slope is nan where neither side is inside of the domain.
+    """
+    scale = abs(centre) if np.isfinite(centre) else 0.0
+    slope, _, sides = _slope(value, centre, scale, size)
+    if np.isnan(slope):
+        slope, _ = _inside(value, centre, scale, size)
+    return slope, sides
+
+
 def _inside(
     value: Callable[[float], float], centre: float, scale: float, size: float
 ) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere
+from gradcli.engine.core.switch import Singular
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.rule_helpers import (
     cast,
@@ -355,6 +356,7 @@ def _without(s: Any, i: int) -> Any:
     "leading",
     outputs="result | LU pivots",
     symbolic="det[0]:",
+    switch=Singular("Q26"),
     full_rank=True,
 )
 class det_p:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.switch import Zeros
 from gradcli.engine.core.tensor import wrap_dim
 from gradcli.engine.registry.dimensions import integers, multiply_reduce, numpy_dtype
 from gradcli.engine.registry.named_results import results
@@ -131,7 +132,7 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     return resolve("stack")(slices, dim)
 
 
-@_scan(np.multiply, "cumprod", "; (tensor([2., 0., 3., 0.]), 0)")
+@_scan(np.multiply, "cumprod", "; (tensor([2., 0., 3., 0.]), 0)", switch=Zeros("Q16c[1]"))
 class cumprod:
     """The running product along a dimension."""
 

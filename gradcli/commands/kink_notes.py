@@ -1,0 +1,393 @@
+"""What a command says of points without a derivative, and what other systems have there (--like)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.command_errors import usage
+from gradcli.engine.core.switch import watching
+
+if TYPE_CHECKING:
+    from gradcli.commands.request_evaluation import Evaluation
+    from gradcli.transforms.kinks import Found, Side, Watched
+    from gradcli.transforms.other_systems import Like, System
+
+SOME = 3  # notes that are written; of more, how many there are
+FEW = 3  # numbers that are written out
+SMALL = 1 << 16  # elements of a run beyond which what is not finite is not looked into
+PORT = "jax"  # whose answer a note has besides PyTorch's
+
+
+class Look:
+    """Looks, while a program runs, whether any call lies on a switch: only then is there more to do.
+
+    met: one does. compiled: the calls ran on arrays without numbers, so it is not known.
+    """
+
+    __slots__ = ("compiled", "drawn", "met")
+
+    def __init__(self) -> None:
+        self.met = self.compiled = False
+        self.drawn: Any = None
+
+    def __enter__(self) -> Look:
+        random = sys.modules.get("gradcli.engine.core.random")
+        self.drawn = None if random is None else random.snapshot()
+        watching.append(self.see)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        watching.remove(self.see)
+
+    def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """One call of an operator that has a switch."""
+        if self.met:
+            return
+        import numpy as np
+
+        from gradcli.engine.core.switch import JUMP, KINK, MISSED, Call
+
+        first = results[0]
+        if not isinstance(first, (np.ndarray, np.generic)):
+            self.compiled = True
+        elif first.dtype.kind == "f":
+            call = Call(primitive, operands, results)
+            self.met = any(
+                p.kind in (KINK, JUMP, MISSED) and p.count(call) > 0 for p in primitive.switch
+            )
+
+
+class Note:
+    """One thing to say: a line of text, and the same as an object for --json."""
+
+    __slots__ = ("json", "text")
+
+    def __init__(self, text: str, json: dict[str, Any]) -> None:
+        self.text, self.json = text, json
+
+
+class Kinks:
+    """What there is to say of one evaluation, and what another system has for it.
+
+    seed: the cotangent of --seed. always: whether the run is watched, whatever it met. never: that it is
+    not, for gradients are what a hook made of them.
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        look: Look,
+        seed: Any = None,
+        always: bool = False,
+        never: bool = False,
+    ) -> None:
+        self.evaluation, self.request = evaluation, evaluation.request
+        self.look, self.seed = look, seed
+        self.watched: Watched | None = None
+        self.notes: list[Note] = []
+        wrong = any(
+            t.grad is not None and not output.is_finite(t.grad.array)
+            for t in evaluation.leaves.values()
+        )
+        if never:
+            return
+        if always or wrong or look.met or (look.compiled and self._meets()):
+            self.watched = self._watched()
+            if self.watched is not None:
+                self.notes = notes(self.watched, self.request.source)
+
+    def arrays(self) -> dict[str, Any] | None:
+        """The variables as they were when the program began; None if it wrote into them."""
+        variables = self.evaluation.variables
+        if any(t.version_number() for t in variables.values()):
+            return None
+        return {n: t.array for n, t in variables.items()}
+
+    def _function(self) -> Callable[..., Any]:
+        from gradcli.transforms.verdicts import function_of
+
+        if self.look.drawn is not None:
+            from gradcli.engine.core import random
+
+            random.rewind(self.look.drawn)
+        return function_of(self.request.program, self.request.loaded)
+
+    def _meets(self) -> bool:
+        """Whether a call lies on a switch, found by running the program once more, without a tape."""
+        from gradcli.engine.core import modes
+        from gradcli.engine.core.tensor import wrap
+
+        arrays = self.arrays()
+        if arrays is None:
+            return False
+        look = Look()
+        with look, modes.no_grad():
+            self._function()(**{n: wrap(a) for n, a in arrays.items()})
+        return look.met
+
+    def _watched(self) -> Watched | None:
+        from gradcli.transforms.kinks import ERRORS, Watched
+
+        arrays = self.arrays()
+        leaves = self.evaluation.leaves
+        if arrays is None or not set(leaves) <= set(arrays):
+            return None
+        seed = None if self.seed is None else self.seed.array
+        try:
+            return Watched(self._function(), arrays, list(leaves), seed)
+        except ERRORS:  # it has run once, and does not run again
+            return None
+
+    def to_json(self) -> dict[str, Any]:
+        """The key `kinks`, if there is anything to say."""
+        return {"kinks": [note.json for note in self.notes]} if self.notes else {}
+
+    def tell(self) -> None:
+        """Write the notes."""
+        for note in self.notes[:SOME]:
+            output.note(note.text)
+        if len(self.notes) > SOME:
+            output.note(f"and {len(self.notes) - SOME} more such places: --json has them all")
+
+
+# -- notes ----------------------------------------------------------------------------------------
+Place = tuple[str, tuple[int, int] | None]
+
+
+def notes(watched: Watched, source: str) -> list[Note]:
+    """What is to be said of a run, a note a place in the source."""
+    found = watched.findings()
+    if not found:
+        return []
+    from gradcli.transforms.other_systems import like, system
+
+    port = system(PORT)
+    assert port is not None
+    theirs = like(watched, port)
+    by_place: dict[tuple[Place | None, str], dict[str, list[Side]]] = {}
+    for one in found:
+        for side in one.sides:
+            crossing = side.crossing
+            place = None if crossing is None else (crossing.name, crossing.span)
+            kind = "smooth" if side.exists else "jump" if side.jump else "kink"
+            by_place.setdefault((place, kind), {}).setdefault(one.name, []).append(side)
+    sizes = {one.name: one for one in found}
+    return [
+        _note(place, kind, sides, sizes, source, theirs)
+        for (place, kind), sides in by_place.items()
+    ]
+
+
+def _note(
+    place: Place | None,
+    kind: str,
+    by: Mapping[str, list[Side]],
+    found: Mapping[str, Found],
+    source: str,
+    theirs: Like,
+) -> Note:
+    where = _where(place, source)
+    counts = {}
+    for name, sides in by.items():
+        whole = found[name]
+        counts[name] = whole.count if len(sides) == len(whole.sides) else len(sides)
+    subjects = " and ".join(
+        _subject(name, sides, counts[name], found[name].size) for name, sides in by.items()
+    )
+    many = len(by) > 1 or any(c > 1 for c in counts.values())
+    every = [side for sides in by.values() for side in sides]
+    taken = _takes(every, by, theirs)
+    if kind == "smooth":
+        verb = "have derivatives" if many else "has a derivative"
+        slopes = _spread([s.right for s in every])
+        of = where.removeprefix(" of ")
+        text = f"{subjects} {verb} here, {slopes}, though {of} has none; {taken}"
+    elif kind == "jump":
+        text = f"{subjects} {'are' if many else 'is'} at a jump{where}: {taken}"
+    else:
+        left, right = (_spread([getattr(s, at) for s in every]) for at in ("left", "right"))
+        verb = "are" if many else "is"
+        text = f"{subjects} {verb} at a kink{where}: slopes {left} and {right}; {taken}"
+    made = {
+        "kind": kind,
+        "operation": None if place is None else place[0],
+        "span": None if place is None or place[1] is None else list(place[1]),
+        "source": None if place is None or place[1] is None else source[slice(*place[1])],
+        "wrt": {
+            name: {
+                "count": counts[name],
+                "size": found[name].size,
+                "elements": [
+                    {
+                        "index": list(s.index),
+                        "left": output.to_json(s.left),
+                        "right": output.to_json(s.right),
+                        "grad": output.to_json(s.taken),
+                    }
+                    for s in sides
+                ],
+            }
+            for name, sides in by.items()
+        },
+        "text": text,
+    }
+    return Note(text, made)
+
+
+def _where(place: Place | None, source: str) -> str:
+    if place is None:
+        return ""
+    name, span = place
+    if span is None:
+        return f" of {name}"
+    piece = source[slice(*span)]
+    head = piece.partition("(")[0]
+    if piece.endswith(")") and head.replace(".", "_").isidentifier():
+        name = head.rpartition(".")[2]
+    return f' of {name} in "{" ".join(piece.split())}"'
+
+
+def _subject(name: str, sides: list[Side], count: int, size: int) -> str:
+    if count > 1:
+        return f"{count} of {size} elements of {name}"
+    index = sides[0].index
+    return f"{name}[{', '.join(map(str, index))}]" if index else name
+
+
+def _takes(every: list[Side], by: Mapping[str, list[Side]], theirs: Like) -> str:
+    """What PyTorch takes there, and JAX where that is something else."""
+    import numpy as np
+
+    text = f"PyTorch takes {_spread([s.taken for s in every])}"
+    if not theirs.known:
+        return text
+    other = [float(theirs.grads[n][s.index]) for n, sides in by.items() for s in sides]
+    if np.allclose(other, [s.taken for s in every], rtol=1e-9, atol=0, equal_nan=True):
+        return text
+    return f"{text} ({theirs.system.name} {_spread(other)})"
+
+
+def _spread(values: Sequence[float]) -> str:
+    """One number for all, those of a few elements, or the least and the largest."""
+    texts = [f"{v + 0.0:.6g}" for v in values]
+    if len(set(texts)) == 1:
+        return texts[0]
+    if len(texts) <= FEW:
+        return " and ".join(texts)
+    return f"{min(values):.6g} to {max(values):.6g}"
+
+
+# -- other systems --------------------------------------------------------------------------------
+class Others:
+    """What --like asks for: the gradients as another system has them, or as all have them.
+
+    Raises LanguageError for a system that is not known.
+    """
+
+    def __init__(self, word: str | None) -> None:
+        self.systems: list[System] = []
+        self.found: list[Like] = []
+        self.all = word is not None and word.strip().lower() == "all"
+        if word is None:
+            return
+        from gradcli.transforms.other_systems import system, systems
+
+        one = system(word)
+        if one is None and not self.all:
+            known = ", ".join(s.id for s in systems())
+            raise usage(f"--like: no system is called {word!r}", hint=f"all, or one of {known}")
+        self.systems = systems() if one is None else [one]
+
+    def __bool__(self) -> bool:
+        return bool(self.systems)
+
+    def ask(self, kinks: Kinks, order: int = 1) -> None:
+        """Find the gradients of an evaluation."""
+        if not self.systems:
+            return
+        from gradcli.transforms.other_systems import Like, like, recorded, recorded_gradients
+
+        leaves, arrays = kinks.evaluation.leaves, kinks.arrays()
+        asked = None
+        if arrays is not None and kinks.seed is None:
+            asked = recorded(kinks.request.program, arrays, order)
+        for one in self.systems:
+            if asked is not None and one.id in asked.answers:
+                made = recorded_gradients(asked, one, leaves)
+                if made.known and None in made.grads.values() and kinks.watched is not None:
+                    rest = like(kinks.watched, one).grads
+                    made.grads = {n: rest[n] if g is None else g for n, g in made.grads.items()}
+            elif kinks.watched is None or order > 1:
+                made = Like(one, dict.fromkeys(leaves))
+            else:
+                made = like(kinks.watched, one)
+            self.found.append(made)
+
+    def beside(self, evaluation: Evaluation) -> dict[str | None, str]:
+        """What stands behind each gradient: the other system's, if it is known and is another."""
+        if self.all or not self.found:
+            return {}
+        (found,) = self.found
+        title, style = found.system.title, evaluation.request.style
+        made: dict[str | None, str] = {}
+        for name, tensor in evaluation.leaves.items():
+            theirs = found.grads.get(name)
+            if theirs is None:
+                text = f"{title}: {found.reason()}"
+            elif _equal(tensor.grad, theirs):
+                text = f"the same in {title}"
+            else:
+                text = f"{title}: {output.to_text(theirs, style)}"
+            made[f"{name}.grad"] = f"   ({text})"
+        return made
+
+    def plain(self, style: Any) -> list[tuple[str | None, Any]]:
+        """With --plain, a line more for each gradient that is known."""
+        if style.form != "plain":
+            return []
+        return [
+            (f"{name}.grad.{one.system.id}", theirs)
+            for one in self.found
+            for name, theirs in one.grads.items()
+            if theirs is not None
+        ]
+
+    def write_table(self, style: Any) -> None:
+        """All systems, grouped by their answers."""
+        if not self.all or style.form != "text":
+            return
+        groups: dict[str, list[str]] = {}
+        reasons: dict[str, list[str]] = {}
+        for one in self.found:
+            if None in one.grads.values():
+                reasons.setdefault(one.reason(), []).append(one.system.title)
+            else:
+                parts = [f"{n}.grad = {output.to_text(g, style)}" for n, g in one.grads.items()]
+                groups.setdefault(", ".join(parts), []).append(one.system.title)
+        rows = [*groups.items(), *reasons.items()]
+        room = max(len(key) for key, _ in rows)
+        output.write("\n".join(f"{key:<{room}}  {', '.join(names)}" for key, names in rows))
+
+    def to_json(self) -> dict[str, Any]:
+        """The key `like`: an object, or with `all` one for each system."""
+        if not self.found:
+            return {}
+        objects = [_object(one) for one in self.found]
+        return {"like": objects if self.all else objects[0]}
+
+
+def _equal(own: Any, theirs: Any) -> bool:
+    import numpy as np
+
+    mine = None if own is None else own.array
+    return mine is not None and bool(np.allclose(mine, theirs, rtol=1e-9, atol=0, equal_nan=True))
+
+
+def _object(found: Like) -> dict[str, Any]:
+    """One system's answer; `recorded` is true where this very program was run there."""
+    wrt = {n: {"grad": None if g is None else output.to_json(g)} for n, g in found.grads.items()}
+    made: dict[str, Any] = {"system": found.system.label, "wrt": wrt, "recorded": found.recorded}
+    return made | ({"reason": found.reason()} if None in found.grads.values() else {})
