@@ -120,7 +120,7 @@ def test_every_remedy_can_be_written() -> None:
 
 
 def _error_of(row: tuple[Any, ...]) -> errors.EngineError:
-    with pytest.raises(Exception) as raised:  # noqa: PT011
+    with pytest.raises(Exception) as raised:
         row[0]()
     assert isinstance(raised.value, errors.EngineError)
     return raised.value
