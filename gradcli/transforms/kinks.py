@@ -17,10 +17,9 @@ from gradcli.engine.core import modes
 from gradcli.engine.core.backward_pass import gradients as pull
 from gradcli.engine.core.batched_arrays import is_batched
 from gradcli.engine.core.node import Port
-from gradcli.engine.core.promotion import OPERATION_ERRORS
 from gradcli.engine.core.switch import JUMP, KINK, MISSED, SMOOTH, Call, Point
 from gradcli.engine.core.tensor import Tensor, edge, wrap
-from gradcli.language.located_errors import LanguageError
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms import forward_mode, forward_state
 from gradcli.transforms.finite_differences import outputs_of, slopes_beside
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core.batched_arrays import anywhere
-from gradcli.engine.core.switch import Singular
+from gradcli.engine.core.switch import MISSED, Call, Draw, Point, Theirs
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.rule_helpers import (
     cast,
@@ -349,6 +349,48 @@ def _without(s: Any, i: int) -> Any:
         if k != i:
             out = s[..., k] * out
     return out if s.shape[-1] > 1 else s[..., 0] * 0 + 1
+
+
+class Singular(Point):
+    """Where a determinant is 0: its gradient is the cofactors, which rules that divide by it miss."""
+
+    __slots__ = ()
+
+    def __init__(self, asked: Any = "") -> None:
+        super().__init__(None, asked=asked, kind=MISSED)
+
+    def count(self, call: Call) -> Any:
+        return np.count_nonzero(call.results[0] == 0)
+
+    def mask(self, call: Call) -> Any:
+        return np.equal(call.results[0], 0)
+
+    def touched(self, call: Call) -> dict[str, Any]:
+        shape = np.shape(call["A"])
+        return {"A": np.broadcast_to(self.mask(call)[..., None, None], shape)}
+
+    def spread(self, call: Call, g: Any, name: str, own: Any, draw: Draw) -> Any:
+        return own
+
+    def pulled(self, call: Call, g: Any, name: str, own: Any, theirs: Theirs) -> Any:
+        scale = np.asarray(g)[..., None, None]
+        return np.where(self.touched(call)["A"], scale * _cofactors(np.asarray(call["A"])), own)
+
+
+def _cofactors(matrix: Any) -> Any:
+    """The cofactors of square matrices, whatever their rank: of each element the signed minor."""
+    n = matrix.shape[-1]
+    found = np.empty(matrix.shape, matrix.dtype)
+    for i in range(n):
+        rows = np.delete(matrix, i, -2)
+        for j in range(n):
+            minor = np.delete(rows, j, -1)
+            found[..., i, j] = (-1) ** (i + j) * (_determinant(minor) if n > 1 else 1.0)
+    return found
+
+
+def _determinant(matrix: Any) -> Any:
+    return det_p.kernel(matrix)[0]
 
 
 @primitive(
