@@ -96,7 +96,8 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         from gradcli.commands.higher_orders import write_higher
 
         others = [option for option in _of_one_tape(options) if option != "--order"]
-        write_higher(ctx, request, options.order, options.seed, options.value, others)
+        like = Others(options.like)
+        write_higher(ctx, request, options.order, options.seed, options.value, others, like)
         return
     names, every = _names_to_retain(request, options.retain)
     hooks = []
@@ -123,7 +124,7 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         )
     kinks = Kinks(evaluation, look, gradient, always=bool(like), never=bool(hooks))
     kinks.tell()
-    like.ask(kinks)
+    kinks.ask(like)
     lines = planned.lines if options.plan else None
     if request.style.form == "json":
         found = to_json(evaluation, intermediates, gradient, options.passes)
@@ -250,6 +251,7 @@ def _write(
     """The results, a line each: the value if asked for, the gradients of the leaves, and of what is kept."""
     style = evaluation.request.style
     results: list[tuple[str | None, Any]] = []
+    grads = {n: t.grad for n, t in evaluation.leaves.items()}
     if errors is not None:
         results.extend(errors.results(style))
         results[0] = (None if bare else "value", results[0][1])
@@ -258,7 +260,7 @@ def _write(
     for name, tensor in [*_reached(evaluation).items(), *intermediates.items()]:
         if errors is None or name not in errors.hidden:
             results.append((f"{name}.grad", tensor.grad))
-    output.write_results([*results, *like.plain(style)], style, like.beside(evaluation))
+    output.write_results([*results, *like.plain(style)], style, like.beside(grads, style))
     like.write_table(style)
 
 

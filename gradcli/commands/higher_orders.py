@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output
 from gradcli.commands.backward_passes import cotangent_of
 from gradcli.commands.command_errors import usage
+from gradcli.commands.kink_notes import Kinks, Look, Others
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import evaluate
 from gradcli.language.located_errors import OPERATION_ERRORS
@@ -32,15 +33,17 @@ def write_higher(
     seed: str | None,
     show_value: bool,
     others: Iterable[str],
+    like: Others,
 ) -> None:
     """Differentiate N times by each variable, and print the last gradients.
 
     From the second time on the gradient is summed up first, so elementwise functions give their
-    elementwise derivatives. others: what else was given, of a single backward pass.
+    elementwise derivatives. others: what else was given, of a single backward pass. like: what --like asks.
     """
     for option in others:
         raise usage("--order goes with --seed and --value only", hint=f"leave out {option}")
-    evaluation = evaluate(ctx, request)
+    with Look() as look:
+        evaluation = evaluate(ctx, request)
     value = evaluation.tensor("gradient")
     gradient = cotangent_of(evaluation, seed)
     from gradcli.transforms.higher_orders import gradients
@@ -50,6 +53,9 @@ def write_higher(
     except OPERATION_ERRORS as error:
         raise evaluation.error_for(error) from error
     note_of_sums([n for n, t in evaluation.leaves.items() if t.shape])
+    kinks = Kinks(evaluation, look, gradient, order=order, always=bool(like))
+    kinks.tell()
+    kinks.ask(like)
     precision = request.style.precision
     if request.style.form == "json":
         grads = {n: output.described(g, precision, "grad") for n, g in found.items()}
@@ -61,8 +67,13 @@ def write_higher(
                 "order": order,
                 "wrt": grads,
                 "grads": grads,  # the name of 0.1.0
+                **kinks.to_json(),
+                **like.to_json(),
             }
         )
         return
     results: list[tuple[str | None, Any]] = [("value", value)] if show_value else []
-    output.write_results([*results, *((f"{n}.grad", g) for n, g in found.items())], request.style)
+    results += [(f"{n}.grad", g) for n, g in found.items()]
+    style = request.style
+    output.write_results([*results, *like.plain(style)], style, like.beside(found, style))
+    like.write_table(style)

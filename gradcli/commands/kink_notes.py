@@ -11,13 +11,15 @@ from gradcli.commands.command_errors import usage
 from gradcli.engine.core.switch import watching
 
 if TYPE_CHECKING:
+    from gradcli.commands.output import Style
+    from gradcli.commands.request import Request
     from gradcli.commands.request_evaluation import Evaluation
+    from gradcli.language.program import Program
     from gradcli.transforms.kinks import Found, Side, Watched
     from gradcli.transforms.other_systems import Like, System
 
 SOME = 3  # notes that are written; of more, how many there are
 FEW = 3  # numbers that are written out
-SMALL = 1 << 16  # elements of a run beyond which what is not finite is not looked into
 PORT = "jax"  # whose answer a note has besides PyTorch's
 
 
@@ -72,7 +74,8 @@ class Note:
 class Kinks:
     """What there is to say of one evaluation, and what another system has for it.
 
-    seed: the cotangent of --seed. always: whether the run is watched, whatever it met. never: that it is
+    seed: the cotangent of --seed. rows, order: of a Jacobian, of higher derivatives. always: whether the run
+    is watched, whatever it met. never: that it is
     not, for gradients are what a hook made of them.
     """
 
@@ -83,9 +86,11 @@ class Kinks:
         seed: Any = None,
         always: bool = False,
         never: bool = False,
+        order: int = 1,
+        rows: bool = False,
     ) -> None:
         self.evaluation, self.request = evaluation, evaluation.request
-        self.look, self.seed = look, seed
+        self.look, self.seed, self.order, self.rows = look, seed, order, rows
         self.watched: Watched | None = None
         self.notes: list[Note] = []
         wrong = any(
@@ -97,7 +102,9 @@ class Kinks:
         if always or wrong or look.met or (look.compiled and self._meets()):
             self.watched = self._watched()
             if self.watched is not None:
-                self.notes = notes(self.watched, self.request.source)
+                self.notes = notes(self.watched, self.request.source, order)
+                if order == 1 and not rows:
+                    self.notes += explanations(self.watched, self.request, self.notes, wrong)
 
     def arrays(self) -> dict[str, Any] | None:
         """The variables as they were when the program began; None if it wrote into them."""
@@ -129,21 +136,31 @@ class Kinks:
         return look.met
 
     def _watched(self) -> Watched | None:
-        from gradcli.transforms.kinks import ERRORS, Watched
+        from gradcli.transforms.kinks import ERRORS, Watched, derivative_of
 
         arrays = self.arrays()
         leaves = self.evaluation.leaves
         if arrays is None or not set(leaves) <= set(arrays):
             return None
         seed = None if self.seed is None else self.seed.array
+        function = self._function()
+        if self.order > 1:
+            function = derivative_of(function, list(leaves))
+        rows = self.rows or self.order > 1
         try:
-            return Watched(self._function(), arrays, list(leaves), seed)
+            return Watched(function, arrays, list(leaves), seed, rows)
         except ERRORS:  # it has run once, and does not run again
             return None
 
     def to_json(self) -> dict[str, Any]:
         """The key `kinks`, if there is anything to say."""
         return {"kinks": [note.json for note in self.notes]} if self.notes else {}
+
+    def ask(self, like: Others) -> None:
+        """Have another system's gradients found."""
+        arrays = None if self.seed is not None else self.arrays()
+        leaves = list(self.evaluation.leaves)
+        like.ask(self.request.program, arrays, leaves, self.watched, self.order)
 
     def tell(self) -> None:
         """Write the notes."""
@@ -157,8 +174,34 @@ class Kinks:
 Place = tuple[str, tuple[int, int] | None]
 
 
-def notes(watched: Watched, source: str) -> list[Note]:
-    """What is to be said of a run, a note a place in the source."""
+def explanations(
+    watched: Watched, request: Request, before: Sequence[Note], wrong: bool
+) -> list[Note]:
+    """What is to be said of gradients that are not finite, or that a rule misses."""
+    from gradcli.transforms.kinks import SMALL
+    from gradcli.transforms.limits import explained
+
+    if watched.work > SMALL and wrong:
+        return []
+    kinked = {name for note in before for name in note.json["wrt"]}
+    source = request.source
+    found = []
+    for one in explained(watched, request.program, request.loaded, kinked):
+        wrt = {n: {"grad": output.to_json(g)} for n, g in one.grads.items()}
+        json = {
+            "kind": "limit",
+            "operation": None,
+            "span": None if one.span is None else list(one.span),
+            "source": None if one.span is None else source[slice(*one.span)],
+            "wrt": wrt,
+            "text": one.text,
+        }
+        found.append(Note(one.text, json))
+    return found
+
+
+def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
+    """What is to be said of a run, a note a place in the source. order: of the derivative."""
     found = watched.findings()
     if not found:
         return []
@@ -166,7 +209,7 @@ def notes(watched: Watched, source: str) -> list[Note]:
 
     port = system(PORT)
     assert port is not None
-    theirs = like(watched, port)
+    theirs = None if watched.rows else like(watched, port)
     by_place: dict[tuple[Place | None, str], dict[str, list[Side]]] = {}
     for one in found:
         for side in one.sides:
@@ -176,7 +219,7 @@ def notes(watched: Watched, source: str) -> list[Note]:
             by_place.setdefault((place, kind), {}).setdefault(one.name, []).append(side)
     sizes = {one.name: one for one in found}
     return [
-        _note(place, kind, sides, sizes, source, theirs)
+        _note(place, kind, sides, sizes, source, theirs, order)
         for (place, kind), sides in by_place.items()
     ]
 
@@ -187,9 +230,10 @@ def _note(
     by: Mapping[str, list[Side]],
     found: Mapping[str, Found],
     source: str,
-    theirs: Like,
+    theirs: Like | None,
+    order: int,
 ) -> Note:
-    where = _where(place, source)
+    where = " of the gradient" if order > 1 else _where(place, source)
     counts = {}
     for name, sides in by.items():
         whole = found[name]
@@ -203,14 +247,13 @@ def _note(
     if kind == "smooth":
         verb = "have derivatives" if many else "has a derivative"
         slopes = _spread([s.right for s in every])
-        of = where.removeprefix(" of ")
-        text = f"{subjects} {verb} here, {slopes}, though {of} has none; {taken}"
+        though = f", though {where.removeprefix(' of ')} has none" if where else ""
+        text = f"{subjects} {verb} here, {slopes}{though}; {taken}"
     elif kind == "jump":
-        text = f"{subjects} {'are' if many else 'is'} at a jump{where}: {taken}"
+        text = f"{subjects} {'are' if many else 'is'} at a jump{where}: {_slopes(every)}; {taken}"
     else:
-        left, right = (_spread([getattr(s, at) for s in every]) for at in ("left", "right"))
         verb = "are" if many else "is"
-        text = f"{subjects} {verb} at a kink{where}: slopes {left} and {right}; {taken}"
+        text = f"{subjects} {verb} at a kink{where}: {_slopes(every)}; {taken}"
     made = {
         "kind": kind,
         "operation": None if place is None else place[0],
@@ -237,6 +280,15 @@ def _note(
     return Note(text, made)
 
 
+def _slopes(every: Sequence[Side]) -> str:
+    left, right = (_spread([getattr(s, at) for s in every]) for at in ("left", "right"))
+    if left == right and every[0].jump:
+        return f"slope {left} to both sides"
+    if all(len(text.split()) == 1 for text in (left, right)):
+        return f"slopes {left} and {right}"
+    return f"slopes {left} to the left, {right} to the right"
+
+
 def _where(place: Place | None, source: str) -> str:
     if place is None:
         return ""
@@ -257,12 +309,12 @@ def _subject(name: str, sides: list[Side], count: int, size: int) -> str:
     return f"{name}[{', '.join(map(str, index))}]" if index else name
 
 
-def _takes(every: list[Side], by: Mapping[str, list[Side]], theirs: Like) -> str:
+def _takes(every: list[Side], by: Mapping[str, list[Side]], theirs: Like | None) -> str:
     """What PyTorch takes there, and JAX where that is something else."""
     import numpy as np
 
     text = f"PyTorch takes {_spread([s.taken for s in every])}"
-    if not theirs.known:
+    if theirs is None or not theirs.known:
         return text
     other = [float(theirs.grads[n][s.index]) for n, sides in by.items() for s in sides]
     if np.allclose(other, [s.taken for s in every], rtol=1e-9, atol=0, equal_nan=True):
@@ -304,47 +356,61 @@ class Others:
     def __bool__(self) -> bool:
         return bool(self.systems)
 
-    def ask(self, kinks: Kinks, order: int = 1) -> None:
-        """Find the gradients of an evaluation."""
+    def ask(
+        self,
+        program: Program,
+        arrays: Mapping[str, Any] | None,
+        wanted: Sequence[str],
+        watched: Watched | None,
+        order: int = 1,
+    ) -> None:
+        """Find the gradients of a program by the wanted variables.
+
+        arrays: the point, where its recorded answers may be those; None: they are of another cotangent.
+        """
         if not self.systems:
             return
         from gradcli.transforms.other_systems import Like, like, recorded, recorded_gradients
 
-        leaves, arrays = kinks.evaluation.leaves, kinks.arrays()
-        asked = None
-        if arrays is not None and kinks.seed is None:
-            asked = recorded(kinks.request.program, arrays, order)
+        asked = None if arrays is None else recorded(program, arrays, order)
         for one in self.systems:
             if asked is not None and one.id in asked.answers:
-                made = recorded_gradients(asked, one, leaves)
-                if made.known and None in made.grads.values() and kinks.watched is not None:
-                    rest = like(kinks.watched, one).grads
+                assert arrays is not None
+                made = recorded_gradients(asked, one, {n: arrays[n] for n in wanted})
+                if made.known and any(g is None for g in made.grads.values()) and watched:
+                    rest = like(watched, one).grads
                     made.grads = {n: rest[n] if g is None else g for n, g in made.grads.items()}
-            elif kinks.watched is None or order > 1:
-                made = Like(one, dict.fromkeys(leaves))
+            elif watched is None or order > 1:
+                made = Like(one, dict.fromkeys(wanted))
             else:
-                made = like(kinks.watched, one)
+                made = like(watched, one)
             self.found.append(made)
 
-    def beside(self, evaluation: Evaluation) -> dict[str | None, str]:
-        """What stands behind each gradient: the other system's, if it is known and is another."""
+    def beside(self, grads: Mapping[str, Any], style: Style) -> dict[str | None, str]:
+        """What stands behind each of our gradients: the other system's, if that is another."""
         if self.all or not self.found:
             return {}
         (found,) = self.found
-        title, style = found.system.title, evaluation.request.style
+        title = found.system.title
         made: dict[str | None, str] = {}
-        for name, tensor in evaluation.leaves.items():
+        for name, own in grads.items():
             theirs = found.grads.get(name)
             if theirs is None:
                 text = f"{title}: {found.reason()}"
-            elif _equal(tensor.grad, theirs):
+            elif _equal(own, theirs):
                 text = f"the same in {title}"
             else:
                 text = f"{title}: {output.to_text(theirs, style)}"
             made[f"{name}.grad"] = f"   ({text})"
         return made
 
-    def plain(self, style: Any) -> list[tuple[str | None, Any]]:
+    def write_beside(self, grads: Mapping[str, Any], style: Style) -> None:
+        """A line for each gradient, with the other system's beside ours, or the table of all."""
+        results = [(f"{name}.grad", own) for name, own in grads.items()]
+        output.write_results(results, style, self.beside(grads, style))
+        self.write_table(style)
+
+    def plain(self, style: Style) -> list[tuple[str | None, Any]]:
         """With --plain, a line more for each gradient that is known."""
         if style.form != "plain":
             return []
@@ -355,14 +421,14 @@ class Others:
             if theirs is not None
         ]
 
-    def write_table(self, style: Any) -> None:
+    def write_table(self, style: Style) -> None:
         """All systems, grouped by their answers."""
         if not self.all or style.form != "text":
             return
         groups: dict[str, list[str]] = {}
         reasons: dict[str, list[str]] = {}
         for one in self.found:
-            if None in one.grads.values():
+            if any(g is None for g in one.grads.values()):
                 reasons.setdefault(one.reason(), []).append(one.system.title)
             else:
                 parts = [f"{n}.grad = {output.to_text(g, style)}" for n, g in one.grads.items()]
@@ -382,7 +448,7 @@ class Others:
 def _equal(own: Any, theirs: Any) -> bool:
     import numpy as np
 
-    mine = None if own is None else own.array
+    mine = own if own is None else getattr(own, "array", own)
     return mine is not None and bool(np.allclose(mine, theirs, rtol=1e-9, atol=0, equal_nan=True))
 
 
@@ -390,4 +456,5 @@ def _object(found: Like) -> dict[str, Any]:
     """One system's answer; `recorded` is true where this very program was run there."""
     wrt = {n: {"grad": None if g is None else output.to_json(g)} for n, g in found.grads.items()}
     made: dict[str, Any] = {"system": found.system.label, "wrt": wrt, "recorded": found.recorded}
-    return made | ({"reason": found.reason()} if None in found.grads.values() else {})
+    unknown = any(g is None for g in found.grads.values())
+    return made | ({"reason": found.reason()} if unknown else {})

@@ -17,17 +17,19 @@ from gradcli.engine.core import modes
 from gradcli.engine.core.backward_pass import gradients as pull
 from gradcli.engine.core.batched_arrays import is_batched
 from gradcli.engine.core.node import Port
-from gradcli.engine.core.switch import JUMP, KINK, MISSED, SMOOTH, Call, Point
+from gradcli.engine.core.switch import CHOICE, JUMP, KINK, MISSED, SMOOTH, Call, Point
 from gradcli.engine.core.tensor import Tensor, edge, wrap
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms import forward_mode, forward_state
-from gradcli.transforms.finite_differences import outputs_of, slopes_beside
+from gradcli.transforms.finite_differences import outputs_of, slopes_at_edge, slopes_beside
 
 Function = Callable[..., Any]
 
 MOST = 64  # elements of a variable that are looked at one by one
 WORK = 1 << 22  # elements that may be computed for it
 FEWEST = 2
+FEW = 4  # of which some are not finite
+SMALL = 1 << 16  # elements of a run beyond which what is not finite is not looked into
 SAME = 1e-9  # how far apart two slopes are that are the same, relative to their size
 NOTED = frozenset(
     [KINK, JUMP, MISSED]
@@ -99,6 +101,7 @@ class Watched:
 
     function: takes tensors by name. arrays: its point. wrt: the variables. cotangent: what the gradient
     starts from, an array of the value's shape; None: 1, or random numbers where there are several values.
+    rows: whether each value has slopes of its own, as in a Jacobian; those that differ most are told.
     """
 
     def __init__(
@@ -107,8 +110,10 @@ class Watched:
         arrays: Mapping[str, Any],
         wrt: Sequence[str],
         cotangent: Any = None,
+        rows: bool = False,
     ) -> None:
         self.function, self.arrays, self.wrt = function, dict(arrays), list(wrt)
+        self.seed, self.rows = cotangent, rows
         self.crossings: list[Crossing] = []
         self.work = 0
         self.leaves = {n: wrap(np.array(arrays[n]), requires_grad=True) for n in wrt}
@@ -195,9 +200,9 @@ class Watched:
 
         def rule(crossing: Crossing, name: str, g: Any, own: Any) -> Any:
             point = crossing.point
+            crossing.reached = crossing.reached | (_fits(g, crossing) != 0)
             if point.kind not in (KINK, JUMP):
                 return own
-            crossing.reached = crossing.reached | (_fits(g, crossing) != 0)
             return point.spread(crossing.call, g, name, own, lambda s: rng.uniform(0.2, 0.8, s))
 
         one, two = self.gradients(rule), self.gradients(rule)
@@ -222,10 +227,13 @@ class Watched:
         leaves = {n: wrap(np.array(t.array), requires_grad=True) for n, t in self.leaves.items()}
         rest = {n: wrap(np.array(a)) for n, a in self.arrays.items() if n not in leaves}
         moved: list[int] = []
-        number = 0
+        number, chooses = 0, False  # whether a comparison may come out otherwise
 
         def met(call: Call, points: list[Point], moves: list[bool]) -> None:
-            nonlocal number
+            nonlocal number, chooses
+            if points[0].kind == CHOICE:
+                chooses = True
+                return
             for move in moves:
                 if move:
                     moved.append(number)
@@ -238,18 +246,20 @@ class Watched:
                 every = outputs_of(self.function(**rest, **leaves))
                 wanted = [o for o in every if o.requires_grad and o.array.dtype.kind == "f"]
                 pushed = [forward_mode.unpack_dual(o).tangent for o in wanted]
-            if level.refused:
-                return None, None
+            if level.refused or chooses:
+                return None, self._named(moved)
         except ERRORS:
             return None, None
         slopes = [
             np.zeros(o.shape) if t is None else np.asarray(t.array)
             for o, t in zip(wanted, pushed, strict=True)
         ]
-        named = [
-            c for k in moved if k < len(self.crossings) and np.any((c := self.crossings[k]).reached)
-        ]
-        return slopes, named[0] if named else None
+        return slopes, self._named(moved)
+
+    def _named(self, moved: list[int]) -> Crossing | None:
+        """The first of the crossings that a gradient comes back to."""
+        known = [self.crossings[k] for k in moved if k < len(self.crossings)]
+        return next((c for c in known if np.any(c.reached)), None)
 
     def value_along(self, name: str, index: tuple[int, ...]) -> Callable[[float], float]:
         """The value, by how far an element is moved; nan where the program does not run."""
@@ -276,13 +286,45 @@ class Watched:
 
     def side(self, name: str, index: tuple[int, ...]) -> Side | None:
         """The slopes to both sides of an element; None where nothing is to be said."""
-        taken = float(self.grads[name][index])
         right, crossing = self.towards(name, index, 1.0)
         left, other = self.towards(name, index, -1.0)
-        crossing = crossing or other
+        starts, grads = self.cotangents, self.grads
+        if self.rows:
+            self.cotangents = self._row(left, right, index)
+            self.grads = self.gradients()
+        try:
+            return self._side(name, index, left, right, crossing or other)
+        finally:
+            self.cotangents, self.grads = starts, grads
+
+    def _row(self, left: Any, right: Any, index: tuple[int, ...]) -> list[Any]:
+        """The cotangents of the one value whose slopes to both sides differ most."""
+        sizes = [o.array.size for o in self.outputs]
+        best = 0
+        if left is not None and right is not None:
+            gaps = [np.abs(a + b).ravel() for a, b in zip(left, right, strict=True)]
+            best = int(np.nanargmax(np.nan_to_num(np.concatenate(gaps), nan=np.inf)))
+        elif self.outputs[0].shape == np.shape(self.arrays[self.wrt[0]]):
+            best = int(np.ravel_multi_index(index, self.outputs[0].shape)) if index else 0
+        unit = np.zeros(sum(sizes))
+        unit[best] = 1
+        parts = np.split(unit, np.cumsum(sizes)[:-1])
+        return [
+            p.reshape(o.shape).astype(o.array.dtype)[()]
+            for p, o in zip(parts, self.outputs, strict=True)
+        ]
+
+    def _side(
+        self, name: str, index: tuple[int, ...], left: Any, right: Any, crossing: Crossing | None
+    ) -> Side | None:
+        taken = float(self.grads[name][index])
         pair = None if left is None or right is None else self._pair(left, right)
         if pair is not None and np.isfinite(pair).all():
             made = Side(index, -pair[0], pair[1], False, taken, crossing)
+        elif not np.isfinite(taken):
+            size = float(np.abs(self.arrays[name][index]))
+            slopes = slopes_at_edge(self.value_along(name, index), size)
+            made = Side(index, *slopes, False, taken, crossing)
         else:
             along = self.value_along(name, index)
             centre = along(0.0)
@@ -292,9 +334,9 @@ class Watched:
                 made = Side(index, slope, slope, False, taken, crossing)
             else:
                 made = Side(index, sides.left, sides.right, sides.jump, taken, crossing)
-        if made.exists and _same(made.right, taken):
-            return None
-        return made
+        if np.isfinite(taken):
+            return None if made.exists and _same(made.right, taken) else made
+        return made if np.isfinite(made.left) and np.isfinite(made.right) else None
 
     def _pair(self, left: list[Any], right: list[Any]) -> tuple[float, float]:
         """The slopes of the value to the left (moving there) and to the right."""
@@ -310,11 +352,14 @@ class Watched:
             return []
         found = []
         for name, apart in self.undecided().items():
-            doubtful = apart & np.isfinite(self.grads[name])
+            finite = np.isfinite(self.grads[name])
+            doubtful = (apart & finite) | (~finite if self.work <= SMALL else False)
             if not doubtful.any():
                 continue
             places = np.argwhere(doubtful)
             most = max(FEWEST, min(MOST, WORK // max(self.work, 1)))
+            if not finite.all():
+                most = min(most, FEW)
             chosen = places[:most]
             sides = [s for i in chosen if (s := self.side(name, tuple(map(int, i)))) is not None]
             if sides:
@@ -353,10 +398,13 @@ class _Sided(forward_mode.Push):
         super().__call__(primitive, values, outputs)
         switch = getattr(primitive, "switch", None)
         first = outputs[0] if outputs else None
-        if switch is None or not isinstance(first, Tensor) or first.array.dtype.kind != "f":
+        if switch is None or not isinstance(first, Tensor) or first.array.dtype.kind not in "fb":
             return
         call = Call(primitive, primitive.arrays(list(values)), [o.array for o in outputs])
         points = [p for p in switch if p.count(call) > 0]
+        if points and first.array.dtype.kind == "b":
+            self.met(call, points, [True])
+            return
         if not points:
             return
         tangents = {}
@@ -398,3 +446,19 @@ class _sided_level(forward_mode.taped_level):
     def __enter__(self) -> Any:
         super().__enter__()
         return self
+
+
+def derivative_of(function: Function, wrt: Sequence[str]) -> Function:
+    """The gradients of a function of one value, as a function that can be differentiated again."""
+
+    def gradients(**tensors: Any) -> list[Any]:
+        own = {n: tensors[n] if tensors[n].requires_grad else tensors[n].detach() for n in wrt}
+        own = {n: t.requires_grad_() for n, t in own.items()}
+        (value,) = outputs_of(function(**{**tensors, **own}))
+        if not value.requires_grad:
+            return []
+        start = wrap(np.ones(value.shape, value.array.dtype)[()])
+        found = pull((value,), list(own.values()), (start,), True, True, allow_unused=True)
+        return [g for g in found if g is not None]
+
+    return gradients

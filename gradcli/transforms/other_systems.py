@@ -255,6 +255,6 @@ def recorded_gradients(asked: Question, which: System, leaves: Mapping[str, Any]
     parts = [numbers] if len(asked.asks) == 1 else numbers
     for name, part in zip(asked.asks, parts, strict=True):
         if name in found.grads:
-            leaf = leaves[name]
-            found.grads[name] = np.broadcast_to(np.asarray(part, leaf.array.dtype), leaf.shape)[()]
+            own = leaves[name]
+            found.grads[name] = np.broadcast_to(np.asarray(part, own.dtype), own.shape)[()]
     return found

@@ -24,6 +24,7 @@ KINK = "kink"  # the slopes to the two sides differ
 JUMP = "jump"  # the value does
 EDGE = "edge"  # the slope is infinite, or the domain ends
 SMOOTH = "smooth"  # there is a derivative, which the rules of some systems miss
+CHOICE = "choice"  # a comparison, behind which a program may do something else
 MISSED = "missed"  # there is a derivative, which our rule misses, as PyTorch's does
 Draw = Callable[[tuple[int, ...]], Any]  # random numbers of a shape
 
@@ -119,6 +120,12 @@ class Point:
         slope = theirs.number
         with np.errstate(all="ignore"):
             return np.where(mask, np.broadcast_to(g, mask.shape) * slope, own)
+
+    truth = ""  # what the true gradient is called, where ours is another
+
+    def true(self, call: Call, g: Any, own: Any) -> Any:
+        """The gradient of the argument that there is, where ours is another."""
+        return own
 
     def questions(self, call: Call) -> dict[str, str]:
         """By argument, the recorded question about it, as "Q9[1]"."""

@@ -12,7 +12,7 @@ from gradcli.engine.core import basic_primitives, modes
 from gradcli.engine.core.basic_primitives import factor, is_one, meeting
 from gradcli.engine.core.primitive import VjpRules
 from gradcli.engine.core.promotion import BOOL_OPERAND, mismatch
-from gradcli.engine.core.switch import SMOOTH, Point, Several, edge, jump
+from gradcli.engine.core.switch import CHOICE, SMOOTH, Point, Several, edge, jump
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry.rule_helpers import (
     MINUS_BOOL,
@@ -575,6 +575,9 @@ def square(input: Array) -> Any:
 
 
 # -- comparisons and logic ------------------------------------------------------------------------
+_EQUAL = Point(lambda self, other: self == other, kind=CHOICE)
+
+
 def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primitive:
     body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
     logical = name.startswith("logical")
@@ -591,6 +594,7 @@ def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Primit
         numbers=not logical,
         aliases=aliases,
         symbolic=f"self {sign} other" if sign else "",
+        switch=None if logical else _EQUAL,
         samples=(f"{name}(randn(3), {zero})", f"{name}(randn(3,1), randn(4))"),
         signature=() if logical else either,
     )(body)

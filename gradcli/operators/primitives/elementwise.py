@@ -399,6 +399,7 @@ class relu:
     "ThresholdBackwardBackward0",
     "pointwise saves_all",
     symbolic="where(self > threshold, grad_output, 0)",
+    switch=jump(lambda self, threshold: self == threshold),
 )
 class threshold_backward:
     def forward(grad_output: Array, self: Array, threshold: Any) -> Array:
