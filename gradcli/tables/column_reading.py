@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from gradcli.tables import delimited
-from gradcli.tables.columns import Tell, is_pattern, own, select, words
+from gradcli.tables.columns import Tell, is_pattern, own, places, select, words
 from gradcli.tables.delimited import Dialect, Row
 from gradcli.tables.named_columns import (
     ArrayTable,
@@ -121,12 +121,12 @@ class Reader:
     def _selected(self, tables: Sequence[Table], wanted: str) -> tuple[list[list[int]], bool]:
         """The columns of each table that a text means, which have the same names in all of them."""
         first = tables[0]
-        found = select(first.name, first.names, wanted, self.tell)
-        names = [first.names[i] for i in found.columns]
+        found = select(first.name, first.names, wanted, self.tell, first.width)
+        names = [_titles(first)[i] for i in found.columns]
         columns = [found.columns]
         for table in tables[1:]:
-            columns.append(select(table.name, table.names, wanted, self.tell).columns)
-            if [table.names[i] for i in columns[-1]] != names:
+            columns.append(select(table.name, table.names, wanted, self.tell, table.width).columns)
+            if [_titles(table)[i] for i in columns[-1]] != names:
                 raise other_columns(table.name, table.names, first.names)
         return columns, found.is_matrix
 
@@ -136,6 +136,14 @@ class Reader:
         keys = folder_keys(pattern, paths)
         tables = [self._table(path, wanted) for path in paths]
         return [KeyedTable(t, keys[p]) if keys else t for p, t in zip(paths, tables, strict=True)]
+
+    def columns(
+        self, tables: Sequence[Table], names: Sequence[str], wanted: Sequence[int]
+    ) -> dict[str, Array]:
+        """Columns of tables that follow each other, by name."""
+        cells = chosen(tables, [list(wanted)] * len(tables), self.missing)
+        found = zip(wanted, cells, strict=True)
+        return {names[i]: without_spread(one, names[i]) for i, one in found}
 
     # -- one file --------------------------------------------------------------------------------
     def _content(self, path: str) -> Any:
@@ -192,6 +200,11 @@ class Reader:
         cells = chosen(tables, columns, self.missing)
         found = cells[0] if len(cells) == 1 else side_by_side(cells)
         return found if len(found.numbers) != 1 else found.taken(0)
+
+
+def _titles(table: Table) -> list[str]:
+    """What the columns are called: by their places, where they have no names."""
+    return table.names or places(table.width)
 
 
 def _is_table(content: Any) -> bool:

@@ -130,9 +130,10 @@ def _joined(rows: Iterator[Row], at: int, width: int) -> Iterator[Row]:
 
 
 def _rows(lines: Sequence[str], dialect: Dialect, first: int) -> Iterator[Row]:
-    separator, remarks, cuts = dialect.separator, dialect.remarks, dialect.cuts
+    separator, cuts = dialect.separator, dialect.cuts
+    others, hashes = dialect.remarks.replace("#", ""), "#" in dialect.remarks
     for number, line in enumerate(lines, first):
-        if remarks:
+        if (hashes and "#" in line) or (others and line.lstrip()[:1] in others):
             line = without_remark(line, dialect)
         if cuts:
             if line and not line.isspace():
@@ -254,7 +255,7 @@ def plain(
         width -= 1
     elif not named and below and all(len(r) == width - 1 for r in below) and not head[-1]:
         width -= 1
-    dialect.width, dialect.remarks = width, remarks
+    dialect.width, dialect.remarks = width, "#"
     if named:
         dialect.names = head[:width]
         if not below and asked is None:

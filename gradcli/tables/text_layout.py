@@ -312,7 +312,7 @@ def _one_or_two(
     if one is None or two is None or best not in (one, two):
         return best
     names = [header(lines, r.first, s, r.kinds, d) for r, s, d in (one, two)]
-    if names[0] and not names[1] and "," not in lines[names[0][-1][0]]:
+    if names[0] and not names[1] and not names[0][-1][2] and "," not in lines[names[0][-1][0]]:
         return one
     if names[1]:
         return two
@@ -330,8 +330,6 @@ def _one_or_two(
             f"`{body[0]}`: two columns, or one with decimal commas?",
             "--separator , reads two columns, --decimal , one",
         )
-    elif len(body) > 1:
-        out.notes.append(f"`{body[0]}` is two numbers (--decimal , reads it as one)")
     return two
 
 
