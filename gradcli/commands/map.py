@@ -103,7 +103,11 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     set_up(ctx, request)
     form = form_of(request, options.format, path)
     with reading_table(table):
-        parts = None if options.workers is None and options.cluster is None else Parts(table, request.tables)
+        parts = (
+            None
+            if options.workers is None and options.cluster is None
+            else Parts(table, request.tables)
+        )
         stream = Stream(table, sys.stdin, request.tables)
         asked = Asked(request, stream, options)
         asked.propagate(options.uncertainty, options.covariance, options.budget)
@@ -240,7 +244,9 @@ class Asked:
             close = did_you_mean(suggest(name, self.names))
             hint = f"{close or f'give --{name} VALUE'} (its columns are: {listed(self.names)})"
             if self.names == places(len(self.names)):
-                hint = f"its columns have no names: --names gives them, --columns {name}=1 takes one"
+                hint = (
+                    f"its columns have no names: --names gives them, --columns {name}=1 takes one"
+                )
         program = self.request.program
         span = where_read(program, name)
         raise usage(message, hint=hint, source=program.source, span=span, kind="name")
@@ -457,7 +463,7 @@ def bound_columns(table: str, names: Sequence[str], items: Iterable[str]) -> dic
             )
         if name in found:
             raise usage(f"--columns: {name} is bound twice")
-        found[name] = select(table, names, wanted, output.note)
+        found[name] = select(table, names, wanted, output.note, len(names))
     return found
 
 

@@ -312,6 +312,12 @@ def _mathematics(text: str, found: Split, command: Command) -> str:
     return read.written
 
 
+def _how_read(params: dict[str, Any]) -> dict[str, Any]:
+    """The options of tables that are given."""
+    found = {o.name: params.pop(o.name, None) for o in READING}
+    return {name: value for name, value in found.items() if value not in (None, (), False)}
+
+
 def _reading_of(found: Split) -> Any:
     """How a table is read whose names are wanted before click has read the options; it says nothing."""
     from gradcli.commands.table_reading import reading_of
@@ -521,7 +527,7 @@ def _request(
         loaded=loaded,
         style=style,
         missing=params.pop("missing"),
-        how_read={o.name: params.pop(o.name) for o in READING if o.name in params},
+        how_read=_how_read(params),
         native=bool(params.pop("native", False)),
         open_variables=open_variables,
         shapes=shapes,

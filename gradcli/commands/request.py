@@ -82,7 +82,6 @@ class Request:
         """The text of the expression."""
         return self.program.source
 
-
     @property
     def tables(self) -> Tables:
         """How the tables of the command line are read, and what was found in them."""

@@ -43,7 +43,10 @@ def how_of(given: Mapping[str, Any]) -> How:
             facts[name] = int(value)
         else:
             facts[name] = value
-    for name, said in (("separator", "one character, tab, blank or fixed"), ("thousands", "one character")):
+    for name, said in (
+        ("separator", "one character, tab, blank or fixed"),
+        ("thousands", "one character"),
+    ):
         text = facts.get(name)
         if text is not None and len(text) != 1 and text not in _SEPARATORS:
             raise TableError(f"--{name} wants {said}, not {text!r}")

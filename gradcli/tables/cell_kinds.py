@@ -14,8 +14,12 @@ _SIGN = "[-+\u2212]?"
 # Of Fortran too: D and Q for E, and no letter at all before three digits (1.5-103).
 _EXPONENT = "(?:[eEdDqQ][-+\u2212]?9+|[-+]999)?"
 _NUMBERS = {
-    ".": re.compile(rf"{_SIGN}(?:9+\.?9*|\.9+|9{{1,3}}(?:[,' \xa0\u202f]999)+(?:\.9*)?){_EXPONENT}"),
-    ",": re.compile(rf"{_SIGN}(?:9+(?:,9+)?|,9+|9{{1,3}}(?:[.' \xa0\u202f]999)+(?:,9+)?){_EXPONENT}"),
+    ".": re.compile(
+        rf"{_SIGN}(?:9+\.?9*|\.9+|9{{1,3}}(?:[,' \xa0\u202f]999)+(?:\.9*)?){_EXPONENT}"
+    ),
+    ",": re.compile(
+        rf"{_SIGN}(?:9+(?:,9+)?|,9+|9{{1,3}}(?:[.' \xa0\u202f]999)+(?:,9+)?){_EXPONENT}"
+    ),
 }
 # What instruments write where there is no number: OL, OVLD, ****, ---, 1.#INF.
 _NO_NUMBER = re.compile(
@@ -30,8 +34,9 @@ _DATE = (
 _TIME = re.compile(rf"(?:{_DATE}(?:(?:T|,? +){_CLOCK})?|{_CLOCK})(?:Z| ?[-+]99:?99)?", re.I)
 _BASE = (
     "(?:[pnu\u00b5\u03bcmcdhkMGT]?(?:s|sec|m|g|A|V|W|Hz|K|N|J|Pa|bar|\u03a9|[oO]hms?|C|F|H|T|[lL]|eV"
-    "|mol|rad|dBm?|lx|lm)|min|hr?|d|deg ?[CF]?|\u00b0[CF]?|%|pp[mb]|rpm|counts?|a\\.?u\\.?|psi|Torr"
-    "|in|ft|\u00c5|TS|RN|[Vv]olts?|[Aa]mperes?|[Ss]econds?|arb\\.? ?u(?:nits?|\\.)?)(?:\\^?-?[1-4]|[\u00b2\u00b3])?"
+    "|mol|rad|dBm?|lx|lm)|min|hr?|d|[Dd]eg ?[CF]?|\u00b0[CF]?|%|pp[mb]|rpm|counts?|a\\.?u\\.?|psi|Torr"
+    "|in|ft|\u00c5|TS|RN|[Vv]olts?|[Aa]mperes?|[Ss]econds?"
+    "|arb\\.? ?u(?:nits?|\\.)?)(?:\\^?-?[1-4]|[\u00b2\u00b3])?"
 )
 _UNIT = re.compile(
     rf"[\[(<].{{0,12}}[\])>]|{_BASE}(?: ?[/*\u00b7. ] ?{_BASE})*|1|1/{_BASE}|-+|none|"
@@ -72,9 +77,7 @@ def is_process(cell: str) -> bool:
 
 
 _GROUPS = re.compile(r"[-+]?\d{1,3}(?:[,.' \xa0\u202f]\d{3})+(?:[.,]\d*)?(?:[eE][-+]?\d+)?")
-_FORTRAN = re.compile(
-    r"([-+]?(?:\d+\.?\d*|\.\d+))[dDqQ]([-+]?\d+)|([-+]?\d*\.\d+)([-+]\d{3})"
-)
+_FORTRAN = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))[dDqQ]([-+]?\d+)|([-+]?\d*\.\d+)([-+]\d{3})")
 
 
 def as_python(cell: str, decimal: str = ".", thousands: str = "") -> str:

@@ -50,7 +50,7 @@ def select(
     is_matrix = len(asked) > 1
     for word, is_quoted in asked:
         if is_quoted or word in names or not is_pattern(word):
-            found.append(column(name, names, word, None if is_quoted else tell))
+            found.append(column(name, names, word, None if is_quoted else tell, width > 0))
             continue
         is_matrix = True
         matches = [i for i in own(names, len(names)) if fnmatchcase(names[i], word)]
@@ -63,15 +63,18 @@ def select(
     return Selection(found, is_matrix)
 
 
-def column(name: str, names: Sequence[str], word: str, tell: Tell | None = None) -> int:
+def column(
+    name: str, names: Sequence[str], word: str, tell: Tell | None = None, by_place: bool = False
+) -> int:
     """The column of that heading; or the only one whose heading is the word and a unit: `L [m]`, `L/m`.
 
-    tell: takes the remark that it is read so; without it no heading is.
+    tell: takes the remark that it is read so; without it no heading is. by_place: `2` and `$2` are
+    the second.
     """
     if word in names:
         _check_single(name, names, word)
         return names.index(word)
-    if tell is not None and (match := _PLACE.fullmatch(word)):
+    if by_place and tell is not None and (match := _PLACE.fullmatch(word)):
         place = int(match[1]) - 1
         if not 0 <= place < len(names):
             raise TableError(f"{name} has no column {word}", hint=f"it has {len(names)}")

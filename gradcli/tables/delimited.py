@@ -116,7 +116,11 @@ def rows_of(lines: Sequence[str], dialect: Dialect, name: str, first: int = 1) -
     """Each line that is a row: its number, its fields without blanks and quotes around them."""
     if (before := dialect.first_row - first) > 0:
         lines, first = lines[before:], first + before
-    found = _quoted_rows(lines, dialect, name, first) if dialect.quoted else _rows(lines, dialect, first)
+    found = (
+        _quoted_rows(lines, dialect, name, first)
+        if dialect.quoted
+        else _rows(lines, dialect, first)
+    )
     if dialect.joined is None:
         return found
     return _joined(found, dialect.joined, dialect.width)
@@ -143,7 +147,15 @@ def _rows(lines: Sequence[str], dialect: Dialect, first: int) -> Iterator[Row]:
             if fields := spread.together(line).split():
                 yield number, fields
         elif line and not line.isspace():
+            if separator == "|":
+                line = bars_off(line)
             yield number, [field.strip() for field in line.split(separator)]
+
+
+def bars_off(line: str) -> str:
+    """A line without the bars at its ends: `| 1 | 2 |`."""
+    bare = line.strip()
+    return bare[1:].removesuffix("|") if bare[:1] == "|" else line
 
 
 def without_remark(line: str, dialect: Dialect) -> str:
@@ -159,9 +171,7 @@ def without_remark(line: str, dialect: Dialect) -> str:
     return _REMARK.sub("", line) if "#" in line and "#" in dialect.remarks else line
 
 
-def _quoted_rows(
-    lines: Sequence[str], dialect: Dialect, name: str, first: int
-) -> Iterator[Row]:
+def _quoted_rows(lines: Sequence[str], dialect: Dialect, name: str, first: int) -> Iterator[Row]:
     import csv
 
     def without_remarks() -> Iterator[str]:
@@ -202,7 +212,9 @@ def hashed(lines: Sequence[str]) -> bool:
     mark = max(marks, key=head.count)
     count = head.count(mark)
     if head[0] == "#":
-        return head.lstrip("#").lstrip()[:1] == mark and any(x.count(mark) == count for x in some[1:])
+        return head.lstrip("#").lstrip()[:1] == mark and any(
+            x.count(mark) == count for x in some[1:]
+        )
     begun = [line for line in some[1:] if line[0] == "#" and line.count(mark) == count]
     others = [line for line in some[1:] if line[0] != "#" and line.count(mark) == count]
     return bool(begun) and not any(is_number(line.split(mark)[0]) for line in others)

@@ -155,7 +155,7 @@ class CellTable(Table):
         return Cells(found)
 
     def _slowly(self, column: int) -> Cells:
-        """Cell by cell: complex numbers, uncertainties, times, cells without a value, and what is no number."""
+        """Cell by cell: complex numbers, uncertainties, times, empty cells, and what is no number."""
         import numpy as np
 
         cells, written = self._plain(column), self.columns[column]
@@ -264,6 +264,8 @@ class _Cell:
                 raise ValueError(cell)
             return number, error
         if self.decimal == "," and "." in written and self.thousands != ".":
+            if self.clock is not None:
+                return self.clock.number(cell), None
             raise ValueError(cell)  # a point may stand between thousands
         if "_" in cell or not cell.isascii():
             cell = as_python(cell)
@@ -300,7 +302,9 @@ def _advice(cell: Any) -> str | None:
     return None
 
 
-_NO_VALUE = re.compile(r"ol|ovld|ovrflw|overload|overflow|over|err(?:or)?|[-*?]+|none|bad|invalid", re.I)
+_NO_VALUE = re.compile(
+    r"ol|ovld|ovrflw|overload|overflow|over|err(?:or)?|[-*?]+|none|bad|invalid", re.I
+)
 
 
 class ArrayTable(Table):

@@ -75,7 +75,9 @@ class Reading:
         if column not in self.origins:
             shown = first
             if self.how.time_origin not in (None, "first"):
-                shown = "1970-01-01" if self.how.time_origin == "epoch" else str(self.how.time_origin)
+                shown = (
+                    "1970-01-01" if self.how.time_origin == "epoch" else str(self.how.time_origin)
+                )
                 order = "ymd"
             try:
                 self.origins[column] = nanoseconds(shown, order), shown
@@ -83,9 +85,16 @@ class Reading:
                 if shown == first:
                     return 0, "midnight"
                 raise TableError(
-                    f"--time-origin: {shown!r} is no time", hint="as in --time-origin 2026-01-31T12:00"
+                    f"--time-origin: {shown!r} is no time",
+                    hint="as in --time-origin 2026-01-31T12:00",
                 ) from None
         return self.origins[column]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both read alike."""
+        return isinstance(other, Reading) and self.how == other.how
+
+    __hash__ = object.__hash__
 
     def note(self, name: str, words: str) -> None:
         """Say what was decided about a file."""

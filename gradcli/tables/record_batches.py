@@ -193,7 +193,10 @@ class Stream:
 
     def _delimited(self, file: Opened) -> Iterator[Table]:
         dialect: Dialect | None = None
-        waiting, start = "", 1  # text of which it is not told yet whether it holds rows, and its first line
+        waiting, start = (
+            "",
+            1,
+        )  # text of which it is not told yet whether it holds rows, and its first line
         blocks = None if self.reading.how.block is None else Blocks(self.reading.how.block)
         for number, text in self._lines(file):
             if blocks is not None:

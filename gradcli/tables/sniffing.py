@@ -1,4 +1,4 @@
-"""How the lines of a text are cut into cells: as it stands where header and rows are plain, else by its layout."""
+"""How lines are cut into cells: as they stand where header and rows are plain, else by the text's layout."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gradcli.tables.table_errors import TableError, counted
 Asked = Callable[[list[str]], bool] | None
 LETTERS = 1 << 16  # of a text that are looked at
 FOOTER = 20  # lines at the end that may be none of the table
+SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?', re.I)  # how Excel says what separates
 _NUMBER_COMMA = re.compile(r"[-+]?\d*,\d+")
 
 
@@ -29,7 +30,7 @@ def sniff(
     head = _head(lines)
     found: Dialect | None = None
     error: TableError | None = None
-    if not reading.how.says_lines:
+    if not reading.how.says_lines and not SEPARATOR_LINE.fullmatch(head[0] if head else ""):
         try:
             found, rows = delimited.plain(head, name, told, asked)
         except TableError as one:
@@ -41,7 +42,7 @@ def sniff(
     if not enough:
         return None
     laid = _by_layout(head, name, told, reading)
-    if laid is not None and not (laid.names is None and found is not None and found.names):
+    if laid is not None:
         try:
             return _settled(laid, head, name, reading)
         except TableError as other:  # a quote that does not end
@@ -87,15 +88,17 @@ def _is_plain(dialect: Dialect, rows: Sequence[list[str]]) -> bool:
             k == "n" and not delimited.is_number(c) for c, k in zip(row, found, strict=False)
         ):
             return False
-        if dialect.separator != "," or dialect.quoted:
-            if any("," in c and _NUMBER_COMMA.fullmatch(c) for c in row):
-                return False
+        commas = dialect.separator != "," or dialect.quoted
+        if commas and any("," in c and _NUMBER_COMMA.fullmatch(c) for c in row):
+            return False
     # A line of words alone above rows of numbers: units, or the true header below a preamble.
     half = len(kinds) // 2
     numeric = [sum(k[c] == "n" for k in kinds[half:]) * 2 > len(kinds) - half for c in range(width)]
-    for found in kinds:
-        if "n" not in found and "t" not in found and "w" in found:
+    for row, found in zip(below, kinds, strict=True):
+        if "n" not in found and "t" not in found:
             if any(k == "w" and n for k, n in zip(found, numeric, strict=False)):
+                return False
+            if all(re.fullmatch(r"[-=:+]{2,}", cell) for cell in row):  # a ruler below the names
                 return False
     return True
 
@@ -191,25 +194,34 @@ def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Re
     """Say which lines are remarks that have as many cells as rows; and of data sets below each other."""
     mark = dialect.separator
     blank, rows, twice = 0, 0, False
-    for number, line in enumerate(lines[max(dialect.first_row - 1, 0) :], max(dialect.first_row, 1)):
+    for number, line in enumerate(
+        lines[max(dialect.first_row - 1, 0) :], max(dialect.first_row, 1)
+    ):
         bare = line.strip()
         if not bare:
             blank += 1
             continue
-        if bare[0] == "#" and "#" in dialect.remarks and mark and bare.count(mark) == dialect.width - 1:
-            if not delimited.without_remark(line, dialect).strip():
-                shown = bare if len(bare) < 40 else bare[:37] + "…"
-                reading.note(name, f"line {number} is a remark ({shown})")
-                break
+        if (
+            bare[0] == "#"
+            and "#" in dialect.remarks
+            and mark
+            and bare.count(mark) == dialect.width - 1
+            and not delimited.without_remark(line, dialect).strip()
+        ):
+            shown = bare if len(bare) < 40 else bare[:37] + "…"
+            reading.note(name, f"line {number} is a remark ({shown})")
+            break
         twice = twice or (blank >= 2 and rows > 0)
         blank, rows = 0, rows + 1
     if twice and reading.how.block is None:
-        reading.note(name, "data sets with blank lines between them are one table (--block N takes one)")
+        reading.note(
+            name, "data sets with blank lines between them are one table (--block N takes one)"
+        )
 
 
 # -- below the table ------------------------------------------------------------------------------
 def footer_begins(lines: Sequence[str], dialect: Dialect, how: How) -> int:
-    """The place of the first line below the table, which are no rows: `End of data`, a sum; or their count."""
+    """The place of the first line below the table, which is no row: `End of data`; else their count."""
     end = len(lines)
     while end and not lines[end - 1].strip():
         end -= 1
@@ -247,7 +259,9 @@ def tell_footer(lines: Sequence[str], number: int, name: str, reading: Reading) 
     at, text = there[0]
     shown = text if len(text) < 40 else text[:37] + "…"
     reading.keep(name, {"footer_line": at})
-    reading.note(name, f"{counted(len(there), 'line')} below the table left out, from line {at} ({shown})")
+    reading.note(
+        name, f"{counted(len(there), 'line')} below the table left out, from line {at} ({shown})"
+    )
 
 
 class Blocks:

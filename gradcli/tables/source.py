@@ -146,8 +146,6 @@ class Opened:
         """The text of blocks of bytes, in UTF-8 or as a mark at its start or --encoding says; Latin-1, and it
         is said, where all before the first byte that is not UTF-8 is ASCII. What is no text is refused where
         it begins."""
-        import codecs
-
         told = self.reading.how.encoding
         decoder: codecs.IncrementalDecoder | None = None
         before, is_ascii = 0, True
@@ -184,7 +182,8 @@ def _decoder(encoding: str, name: str) -> codecs.IncrementalDecoder:
         return codecs.getincrementaldecoder(encoding)()
     except LookupError:
         raise TableError(
-            f"{name}: there is no encoding {encoding!r}", hint="as in --encoding latin-1, cp1252, utf-16"
+            f"{name}: there is no encoding {encoding!r}",
+            hint="as in --encoding latin-1, cp1252, utf-16",
         ) from None
 
 
@@ -196,9 +195,7 @@ def kind_of(path: str) -> tuple[str, bool]:
     return ENDINGS.get(ending, ""), False
 
 
-def opened(
-    path: str, stdin: IO[Any] | None = None, reading: Reading | None = None
-) -> Opened:
+def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = None) -> Opened:
     """Open a file or standard input, unpack it, and look what it is. Raises TableError and OSError."""
     begin = None if path in STANDARD_INPUT else stamp(path)
     if path in STANDARD_INPUT:

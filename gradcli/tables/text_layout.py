@@ -1,8 +1,8 @@
 """Where the table begins in a text, and what its lines are: told by the lines' looks before a number is read.
 
 The rows are found first: the longest run of lines with the same number of cells of the same kinds. Everything
-else is told by where it stands: names and units right above them, what is left above is preamble. What has two
-readings is a question, whose answer is an option.
+else is told by where it stands: names and units right above them, what is left above is preamble. What has
+two readings is a question, whose answer is an option.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import gradcli.engine.system.spread as spread
 from gradcli.tables.cell_kinds import is_process, is_unit, kind, shape
-from gradcli.tables.delimited import is_misread
+from gradcli.tables.delimited import bars_off, is_misread
 from gradcli.tables.reading_options import How
 from gradcli.tables.table_errors import TableError, counted
 
@@ -25,11 +25,14 @@ _ENOUGH = 20  # rows
 _JUDGED = 300  # rows whose cells are looked at
 _NAMED = {"tab": "\t", "\\t": "\t", "blank": " ", "blanks": " ", "space": " "}
 _LABEL = re.compile(r"(?i)(?:columns?|fields?|names?|variables?|header|data|legend)\s*[:=]\s*")
+_BANNER = re.compile(r"[>=*_~-]{4,}|[<]{4,}")  # >>>>>Begin Spectral Data<<<<<
 _WITH_UNIT = re.compile(r"[^\s(\[]\S*(?:\s+[(\[][^)\]]*[)\]])?")
 _INLINE = re.compile(r"(?<=\S)[ \t]+#(?![,;|\t]|N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!).*")
 _HEADER_LINES = 5  # names, units, and what Origin and loggers write below them
 
-Block = list[tuple[int, list[str], str]]  # lines of a header: where, its cells, the sign before them
+Block = list[
+    tuple[int, list[str], str]
+]  # lines of a header: where, its cells, the sign before them
 
 
 class Run(NamedTuple):
@@ -81,10 +84,9 @@ def split(line: str, separator: str) -> list[str]:
         return [cell.strip() for cell in cells if cell or separator != " "]
     if separator == " ":
         return spread.together(line).split()
-    cells = [cell.strip() for cell in line.split(separator)]
-    if separator != "|":
-        return cells
-    return cells[not cells[0] : len(cells) - (not cells[-1] and len(cells) > 1)]  # | a | b |
+    return [
+        cell.strip() for cell in (bars_off(line) if separator == "|" else line).split(separator)
+    ]
 
 
 @functools.lru_cache(8192)
@@ -134,7 +136,9 @@ def _run_from(shapes: Sequence[str], start: int, separator: str, decimal: str) -
         found = kinds_of(shapes[at], separator, decimal)
         if found and (found in known or (columns and _alike(found, columns))):
             if found not in known and "m" in columns:  # it began with missing cells
-                columns = "".join(b if a == "m" else a for a, b in zip(columns, found, strict=False))
+                columns = "".join(
+                    b if a == "m" else a for a, b in zip(columns, found, strict=False)
+                )
                 known = set()
             known.add(found)
             rows, last, odd = rows + 1, at, []
@@ -142,7 +146,7 @@ def _run_from(shapes: Sequence[str], start: int, separator: str, decimal: str) -
             pass
         elif found and not columns:
             columns, rows, first, last, known = found, 1, at, at, {found}
-        elif found and (rows > 1 or "w" not in columns) and len(odd) < 3:
+        elif found and (rows > 1 or "w" not in columns) and len(odd) < 3 and columns.strip("wm"):
             odd.append(at)
         elif found:
             break
@@ -154,10 +158,15 @@ def _run_from(shapes: Sequence[str], start: int, separator: str, decimal: str) -
 
 
 # -- what stands above them -----------------------------------------------------------------------
-def as_names(text: str, separator: str, count: int) -> list[str] | None:
-    """The cells of a header, also where it is not parted as the rows are: `Time (s)  U (V)` over blanks."""
-    tries = [split(text, separator), _WITH_UNIT.findall(text)]
-    if count > 1:
+def as_names(text: str, separator: str, count: int, exactly: bool = False) -> list[str] | None:
+    """The cells of a header, also where it is not parted as the rows are: `Time (s)  U (V)` over blanks.
+
+    exactly: only where it is.
+    """
+    tries = [split(text, separator)]
+    if separator == " " or not exactly:
+        tries.append(_WITH_UNIT.findall(text))
+    if count > 1 and not exactly:
         tries.append(re.split(r"\t+| {2,}", text))
         tries += [split(text, other) for other in "\t;|,"]
         tries += [text.split()] * (separator != " ")
@@ -175,23 +184,38 @@ def header(lines: Sequence[str], first: int, separator: str, columns: str, decim
     """The lines right above the rows with as many cells as there are columns.
 
     Remarks of another length are passed over: the last one with as many words as columns has the names.
+    Between names and rows there may be remarks of an instrument: a line of comments, of one cell (`Step
+    Information: …`), a ruler.
     """
+    exactly = _header(lines, first, separator, columns, decimal, True)
+    return exactly or _header(lines, first, separator, columns, decimal, False)
+
+
+def _header(
+    lines: Sequence[str], first: int, separator: str, columns: str, decimal: str, exactly: bool
+) -> Block:
     block: Block = []
-    gap, count = False, len(columns)
+    gap, count, passed = False, len(columns), 0
     for at in range(first - 1, -1, -1):
-        bare = lines[at].strip()
+        line = lines[at]
+        bare = line.strip(" \r") if separator == "\t" else line.strip()
         if not kinds_of(shape(bare), separator, decimal):  # blank, or a ruler
-            if block and not bare and not _all_units(block[0][1]):
+            if block and not bare.strip() and not _all_units(block[0][1]):
                 break
-            gap |= not bare
+            gap |= not bare.strip()
             continue
         sign = bare[0] if bare[0] in SIGNS and bare[0] != separator else ""
-        cells = _header_cells(bare, sign, separator, count)
-        if cells is not None and count > 1 and not cells[0] and not block:
+        cells = None if sign == "@" else _header_cells(bare, sign, separator, count, exactly)
+        if cells is not None and count > 1 and not cells[0] and sign and not block:
             cells[0] = sign  # a column that is called #
         good = cells is not None and _is_header(cells, columns, decimal)
         if block and (not good or bool(sign) != bool(block[0][2])):
             break
+        if not good and not sign and not block and exactly and passed < 2 and count > 1:
+            kinds = kinds_of(shape(bare), separator, decimal)
+            if len(kinds) == 1 or (cells is not None and "n" not in kinds and "t" not in kinds):
+                passed += 1
+                continue
         if len(block) == _HEADER_LINES or (not good and not sign):
             break
         if good and cells is not None:
@@ -201,12 +225,16 @@ def header(lines: Sequence[str], first: int, separator: str, columns: str, decim
     return [] if lone else block
 
 
-def _header_cells(bare: str, sign: str, separator: str, count: int) -> list[str] | None:
+def _header_cells(
+    bare: str, sign: str, separator: str, count: int, exactly: bool
+) -> list[str] | None:
     """The names in a line, without the sign and the word (`Columns:`) that may stand before them."""
+    if _BANNER.search(bare):
+        return None
     inside = bare.lstrip(sign + " \t") if sign else bare
     label = _LABEL.match(inside)
-    cells = as_names(inside[label.end() :] if label else inside, separator, count)
-    if cells is None and sign and label is None and (separator != " " or count > 2):
+    cells = as_names(inside[label.end() :] if label else inside, separator, count, exactly)
+    if cells is None and sign and label is None and separator != " ":
         found = split(bare, separator)  # a first column that is called #
         cells = found if len(found) == count else None
     return cells
@@ -232,7 +260,8 @@ def _is_header(cells: list[str], columns: str, decimal: str) -> bool:
     other = "," if decimal == "." else "."
     if any(kind(shape(c), other) == "n" != kind(shape(c), decimal) for c in cells):
         return False
-    named = found.count("m") <= count / 2
+    filled = sum(map(bool, cells[1:]))
+    named = found.count("m") <= count / 2 and (count == 1 or filled > (count - 1) / 2)
     return named or all(map(is_process, cells)) or all(map(is_unit, cells))
 
 
@@ -289,7 +318,9 @@ def _begin(how: How) -> int:
     return max(how.skip_lines, named - 1)
 
 
-def _separators(how: How, declared: re.Match[str] | None, kind_of_file: str, text: str) -> list[str]:
+def _separators(
+    how: How, declared: re.Match[str] | None, kind_of_file: str, text: str
+) -> list[str]:
     if how.separator is not None:
         return [_NAMED.get(how.separator, how.separator)]
     if declared:
@@ -343,13 +374,25 @@ _GROUPED = re.compile(r"[-+]?\d{1,3}(?:([,.'\xa0\u202f ])\d{3})(?:\1\d{3})*(?:([
 
 
 def _is_broken_row(lines: Sequence[str], run: Run, separator: str, decimal: str) -> bool:
-    """Whether the line right above the rows has a row's cells, and no names: `1.O` above `2`."""
+    """Whether the line right above the rows is one of them, with a fault: `1.O` above `2`.
+
+    It has as many cells, with digits in them, and is none of several keys with their values.
+    """
     above = lines[run.first - 1].strip() if run.first else ""
-    if not above or (above[0] in SIGNS and above[0] != separator):
+    if not re.search(r"\d", above) or (above[0] in SIGNS and above[0] != separator):
         return False
-    if len(split(above, separator)) != len(run.kinds):
+    cells = split(above, separator)
+    if len(cells) != len(run.kinds):
         return False
+    if kind(shape(cells[0]), decimal) == "w" and not is_misread(cells[0]) and run.first > 2:
+        before = [split(line, separator) for line in lines[: run.first - 1] if line.strip()]
+        if sum(kind(shape(row[0]), decimal) == "w" for row in before[-2:]) == 2:
+            return False
     return not header(lines, run.first, separator, run.kinds, decimal)
+
+
+_PLACES = re.compile(r"[-+]?(\d*)([,.])(\d+)(?:[eE][-+]?\d+)?")
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:([,.'\xa0\u202f ])\d{3})(?:\1\d{3})*(?:([,.])\d*)?")
 
 
 def _decimal_sign(rows: Sequence[str], out: Layout, how: How) -> None:
@@ -370,7 +413,7 @@ def _decimal_sign(rows: Sequence[str], out: Layout, how: How) -> None:
                 points = cell
         elif places and places[2] == ",":
             if len(places[3]) == 3 and places[1].strip("0") and len(places[1]) < 4:
-                unsure = cell
+                unsure = unsure or cell
             else:
                 commas = cell
         elif places:
@@ -392,17 +435,20 @@ def _decimal_sign(rows: Sequence[str], out: Layout, how: How) -> None:
 
 def _describe(lines: list[str], run: Run, out: Layout, how: How) -> None:
     """Names, units, preamble, remarks: into the layout."""
-    separator, decimal = out.separator, out.decimal
-    block = _block(lines, run, out, how)
+    grace = _grace_names(lines[: run.first], out.width)
+    block = [] if grace else _block(lines, run, out, how)
     names_at = _names_place(block, out)
     if block:
-        line, cells, sign = block[names_at]
+        line, cells, _ = block[names_at]
         out.names, out.names_line = list(cells), line + 1
         if names_at > 0 and len(set(cells)) < len(cells):  # `run 1,,run 2,` over `x,y,x,y`
             groups = block[names_at - 1][1]
             filled = [next((g for g in groups[k::-1] if g), "") for k in range(len(cells))]
             out.names = [f"{g} {c}".strip() for g, c in zip(filled, cells, strict=True)]
             out.names_line = line + 1
+    if grace:
+        out.names = grace
+        out.notes.append(f"names by the lines that begin with @ ({', '.join(grace)})")
     if how.names:
         _check_count(len(how.names), out.width, "--names")
         out.names = list(how.names)
@@ -471,7 +517,11 @@ def _block(lines: list[str], run: Run, out: Layout, how: How) -> Block:
         block = _uneven_header(lines, run, out)
     if isinstance(how.units, int):
         block = [one for one in block if one[0] + 1 != how.units]
-        cells = as_names(lines[how.units - 1], separator, out.width) if how.units <= len(lines) else None
+        cells = (
+            as_names(lines[how.units - 1], separator, out.width)
+            if how.units <= len(lines)
+            else None
+        )
         if cells is None:
             raise TableError(f"--units {how.units}: that line has no {out.width} cells")
         out.units_line, out.units = how.units, cells
@@ -494,10 +544,10 @@ def _given_header(lines: list[str], run: Run, out: Layout, how: How) -> Block:
             f"--header {how.header}: the rows begin in line {run.first + 1}",
             hint="--header none where no line has names; --skip-lines N leaves out the first N",
         )
-    cells = _header_cells(line, sign, out.separator, out.width)
+    cells = _header_cells(line, sign, out.separator, out.width, False)
     if cells is None:
         _drop_trailing(out, [])
-        cells = _header_cells(line, sign, out.separator, out.width)
+        cells = _header_cells(line, sign, out.separator, out.width, False)
     if cells is None:
         found = len(split(line, out.separator))
         _check_count(found, out.width, f"--header {how.header}: line {how.header}")
@@ -510,7 +560,9 @@ def _uneven_header(lines: list[str], run: Run, out: Layout) -> Block:
     """A count of names that is off by one has three usual reasons."""
     separator, decimal, columns = out.separator, out.decimal, out.kinds
     above = next((x for x in reversed(lines[: run.first]) if re.search("[^\\W\\d]", x)), "")
-    plain = separator != " " or '"' in above or above[:2] == "  "  # no prose with a lucky count of words
+    plain = (
+        separator != " " or '"' in above or above[:2] == "  "
+    )  # no prose with a lucky count of words
     tries = (
         (columns.replace("tt", "t", 1), separator == " " and "tt" in columns, "joined"),
         (columns[1:], len(columns) > 2 and plain, "row_names"),
@@ -542,7 +594,7 @@ def _uneven_header(lines: list[str], run: Run, out: Layout) -> Block:
         if cells is not None and out.question is None:
             out.question = (
                 f"`{bare}` has {half} names, and the rows {2 * half} cells: are the commas decimal ones?",
-                "write the decimals with points, or another separator; --header none reads the cells as they are",
+                "write the decimals with points; --header none reads the cells as they are",
             )
     return []
 
@@ -555,9 +607,23 @@ def _names_place(block: Block, out: Layout) -> int:
         line, cells, _ = block[units]
         out.units_line, out.units = line + 1, [cell.strip("[]()<> ") for cell in cells]
     at = units - 1 if units else len(block) - 1  # right above their units, or else lowest …
-    while at > 0 and all(map(is_process, block[at][1])):
-        at -= 1  # … but above Avg, Min, Max
+    while at > 0 and (
+        all(map(is_process, block[at][1])) or _numbers(block[at][1]) > _numbers(block[at - 1][1])
+    ):
+        at -= 1  # … but above Avg, Min, Max, and above what has numbers in it
     return max(at, 0)
+
+
+def _numbers(cells: Sequence[str]) -> int:
+    return sum(kind(shape(cell), ".") == "n" for cell in cells)
+
+
+def _grace_names(lines: Sequence[str], count: int) -> list[str] | None:
+    """The names that a file of Grace (xvg) says with @: the label of the axis, and a legend a column."""
+    text = "\n".join(line for line in lines if line.lstrip()[:1] == "@")
+    axis = re.search(r'xaxis\s+label\s+"(.*)"', text)
+    names = re.findall(r'\bs\d+\s+legend\s+"(.*)"', text)
+    return [axis[1], *names] if axis and len(names) == count - 1 else None
 
 
 def _remarks(lines: list[str], run: Run, out: Layout, how: How) -> str:
@@ -569,7 +635,9 @@ def _remarks(lines: list[str], run: Run, out: Layout, how: How) -> str:
         bare = line.lstrip()
         if bare and bare[0] in SIGNS and bare[0] != out.separator:
             inside = run.first <= k <= run.last
-            if not (inside and _alike(kinds_of(shape(line), out.separator, out.decimal), run.kinds)):
+            if not (
+                inside and _alike(kinds_of(shape(line), out.separator, out.decimal), run.kinds)
+            ):
                 found.add(bare[0])
     return "".join(sorted(found))
 

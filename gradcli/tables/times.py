@@ -25,7 +25,7 @@ _CELL = (
 
 
 class Clock:
-    """How the times of a column are numbers. unit: of the numbers. origin: in nanoseconds, what they count from.
+    """How the times of a column are numbers. unit: of the numbers. origin: what they count from, in ns.
 
     order: of day, month and year where the year is not first; "" where two are possible.
     """
@@ -107,7 +107,9 @@ def _year(text: str) -> int:
     return int(text) if len(text) == 4 else int(text) + (2000 if int(text) < 69 else 1900)
 
 
-def clock_of(column: str, cells: Iterable[str], order: str | None, unit: str | None) -> Clock | None:
+def clock_of(
+    column: str, cells: Iterable[str], order: str | None, unit: str | None
+) -> Clock | None:
     """The clock of a column whose cells begin like these; None where they are no times."""
     found: list[re.Match[str]] = []
     texts = [cell for cell in cells if cell]
