@@ -67,7 +67,7 @@ class TorchRecorder:
         def hook(grads: tuple[Any, ...]) -> None:
             try:
                 self._start(node, tuple(map(self._counted, grads)))
-            except Exception as error:
+            except Exception as error:  # of ours: the program goes on
                 self._went_wrong(error)
 
         return hook
@@ -93,7 +93,7 @@ class TorchRecorder:
         def hook(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> None:
             try:
                 self._end(node, outgoing)
-            except Exception as error:
+            except Exception as error:  # of ours: the program goes on
                 self._went_wrong(error)
 
         return hook

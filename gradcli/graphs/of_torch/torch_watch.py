@@ -58,7 +58,7 @@ def _quietly(look: Any) -> Any:
     def quiet(self: Watch, *args: Any, **kwargs: Any) -> Any:
         try:
             return look(self, *args, **kwargs)
-        except Exception as error:
+        except Exception as error:  # of ours: the program goes on
             self.failed(error)
 
     return quiet
@@ -490,7 +490,7 @@ class Watch:
         """The nodes of a pass. Raises RuntimeError where the program runs one a second time."""
         try:
             return self.facts.begins(roots, frees, frame)
-        except Exception as error:
+        except Exception as error:  # of ours: the program goes on
             if str(error) == SECOND_TIME:
                 raise
             self.failed(error)
@@ -524,7 +524,7 @@ class Watch:
                         roots, heard=self.heard, counted=self._counted, failed=self.failed
                     )
                     stack.enter_context(recorder.listening())
-            except Exception as error:
+            except Exception as error:  # of ours: the program goes on
                 self.failed(error)
             yield
 
