@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
@@ -13,6 +14,9 @@ from gradcli.commands.request_evaluation import (
     read_value,
 )
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
+
+if TYPE_CHECKING:
+    from gradcli.commands.kink_notes import Kinks, Others
 
 
 def cotangent_of(evaluation: Evaluation, text: str | None) -> Any:
@@ -111,4 +115,80 @@ def retained(evaluation: Evaluation, names: list[str], every: bool) -> dict[str,
         except OPERATION_ERRORS as error:
             raise evaluation.error_for(error, f"{name} does not depend on a variable") from error
         found[name] = tensor
+    return found
+
+
+# -- points without a derivative ----------------------------------------------------------------
+class Look:
+    """Looks, while a program runs, whether any call lies on a switch: only then is there more to do.
+
+    met: one does. compiled: the calls ran on arrays without numbers, so it is not known.
+    """
+
+    __slots__ = ("compiled", "drawn", "met")
+
+    def __init__(self) -> None:
+        self.met = self.compiled = False
+        self.drawn: Any = None
+
+    def __enter__(self) -> Look:
+        random = sys.modules.get("gradcli.engine.core.random")
+        self.drawn = None if random is None else random.snapshot()
+        from gradcli.engine.core.switch import watching
+
+        watching.append(self.see)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        from gradcli.engine.core.switch import watching
+
+        watching.remove(self.see)
+
+    def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """One call of an operator that has a switch."""
+        if self.met:
+            return
+        import numpy as np
+
+        from gradcli.engine.core.switch import JUMP, KINK, MISSED, Call
+
+        first = results[0]
+        if not isinstance(first, (np.ndarray, np.generic)):
+            self.compiled = True
+        elif first.dtype.kind == "f":
+            call = Call(primitive, operands, results)
+            self.met = any(
+                p.kind in (KINK, JUMP, MISSED) and p.count(call) > 0 for p in primitive.switch
+            )
+
+
+def is_wrong(evaluation: Evaluation) -> bool:
+    """Whether a gradient is not finite."""
+    grads = [t.grad for t in evaluation.leaves.values()]
+    return any(g is not None and not output.is_finite(g.array) for g in grads)
+
+
+def kinks_of(
+    evaluation: Evaluation,
+    look: Look,
+    seed: Any = None,
+    *,
+    like: Others | None = None,
+    hooked: bool = False,
+    order: int = 1,
+    rows: bool = False,
+) -> Kinks | None:
+    """What there is to say of points without a derivative; None for nothing, at no cost.
+
+    seed: the cotangent of --seed. like: asks what other systems have. hooked: whether gradients are what a
+    hook made of them. order, rows: of higher derivatives, of a Jacobian.
+    """
+    if hooked or not (like or look.met or look.compiled or is_wrong(evaluation)):
+        return None
+    from gradcli.commands.kink_notes import Kinks
+
+    found = Kinks(evaluation, look, seed, order, rows)
+    found.tell()
+    if like:
+        found.ask(like)
     return found

@@ -12,7 +12,6 @@ from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import BY_ROWS, LIKE, OPEN, Option, Options, declare
 from gradcli.commands.diff import FORMULA
-from gradcli.commands.kink_notes import Note, Others, explanations, notes
 from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import apart
@@ -21,6 +20,7 @@ from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 if TYPE_CHECKING:
     import click
 
+    from gradcli.commands.kink_notes import Note, Others
     from gradcli.transforms.finite_differences import Checked
     from gradcli.transforms.tolerances import Comparison
     from gradcli.transforms.verdicts import Verdict
@@ -72,7 +72,11 @@ def command(ctx: click.Context, request: Request, options: Options) -> None:
             "--order and --jacobian are of a formula: --against EXPR2",
             hint="--second-order checks second derivatives against numerical ones",
         )
-    like = Others(options.like)
+    like = None
+    if options.like is not None:
+        from gradcli.commands.kink_notes import Others
+
+        like = Others(options.like)
     if like and against is not None:
         raise usage("--like does not go with --against", hint="leave out one of them")
     points, wanted = chosen(ctx, request, options)
@@ -139,7 +143,8 @@ def _report(
     else:
         output.write("\n".join(_lines(request, reports, points)))
         if like:
-            like.write_beside({n: c.analytical for n, c in reports[0].by.items()}, request.style)
+            own = {n: c.analytical for n, c in reports[0].by.items()}
+            like.write([(f"{n}.grad", g) for n, g in own.items()], own, request.style)
     if not ok:
         ctx.exit(1)
 
@@ -162,6 +167,8 @@ def _notes(request: Request, report: Verdict) -> list[Note]:
     """What grad would say of the point."""
     if report.watched is None:
         return []
+    from gradcli.commands.kink_notes import explanations, notes
+
     wrong = any(not c.ok for c in report.by.values())
     found = notes(report.watched, request.source)
     return found + (explanations(report.watched, request, found, wrong) if wrong else [])

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import backward, cotangent_of, note_not_finite, retained
+from gradcli.commands.backward_passes import (
+    Look,
+    backward,
+    cotangent_of,
+    kinks_of,
+    note_not_finite,
+    retained,
+)
 from gradcli.commands.compiled_evaluation import (
     Planned,
     evaluate_planned,
@@ -25,11 +32,11 @@ from gradcli.commands.declarations import (
     Options,
     declare,
 )
-from gradcli.commands.kink_notes import Kinks, Look, Others
 from gradcli.commands.request import Request, name_list
 
 if TYPE_CHECKING:
     from gradcli.commands.inspected import Values
+    from gradcli.commands.kink_notes import Others
     from gradcli.commands.request_evaluation import Evaluation
     from gradcli.commands.uncertainty import Uncertainties
     from gradcli.engine.system.process import AnyContext
@@ -96,7 +103,7 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         from gradcli.commands.higher_orders import write_higher
 
         others = [option for option in _of_one_tape(options) if option != "--order"]
-        like = Others(options.like)
+        like = _others(options)
         write_higher(ctx, request, options.order, options.seed, options.value, others, like)
         return
     names, every = _names_to_retain(request, options.retain)
@@ -105,7 +112,7 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
         from gradcli.commands.hook_option import register_hooks, split_hooks
 
         hooks = split_hooks(request, options.hook)
-    like = Others(options.like)
+    like = _others(options)
     with Look() as look:
         planned, values = _evaluated(ctx, request, options)
     evaluation = planned.evaluation
@@ -117,14 +124,13 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
     trace = None if planned.differentiated else _passed(evaluation, gradient, options, values)
     if errors is not None:
         errors.propagate(evaluation)
+    kinks = kinks_of(evaluation, look, gradient, like=like, hooked=bool(hooks))
     if not options.detect_anomaly:
+        limits = f"{kinks.limits}; " if kinks and kinks.limits else ": "
         note_not_finite(
             {n: t.grad for n, t in [*_reached(evaluation).items(), *intermediates.items()]},
-            ": --detect-anomaly says where it came from",
+            f"{limits}--detect-anomaly says where it came from",
         )
-    kinks = Kinks(evaluation, look, gradient, always=bool(like), never=bool(hooks))
-    kinks.tell()
-    kinks.ask(like)
     lines = planned.lines if options.plan else None
     if request.style.form == "json":
         found = to_json(evaluation, intermediates, gradient, options.passes)
@@ -137,12 +143,21 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
             found["trace"] = trace.to_json()
         if lines is not None:
             found["plan"] = lines
-        output.write_json({**found, **kinks.to_json(), **like.to_json()})
+        found |= {**(kinks.to_json() if kinks else {}), **(like.to_json() if like else {})}
+        output.write_json(found)
         return
     write_plan(lines, request.style)
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
     _write(evaluation, intermediates, errors, options.value, bare, like)
+
+
+def _others(options: Options) -> Others | None:
+    if options.like is None:
+        return None
+    from gradcli.commands.kink_notes import Others
+
+    return Others(options.like)
 
 
 def _data(request: Request) -> list[str]:
@@ -246,7 +261,7 @@ def _write(
     errors: Uncertainties | None,
     show_value: bool,
     bare: bool,
-    like: Others,
+    like: Others | None,
 ) -> None:
     """The results, a line each: the value if asked for, the gradients of the leaves, and of what is kept."""
     style = evaluation.request.style
@@ -260,8 +275,10 @@ def _write(
     for name, tensor in [*_reached(evaluation).items(), *intermediates.items()]:
         if errors is None or name not in errors.hidden:
             results.append((f"{name}.grad", tensor.grad))
-    output.write_results([*results, *like.plain(style)], style, like.beside(grads, style))
-    like.write_table(style)
+    if like is None:
+        output.write_results(results, style)
+    else:
+        like.write(results, grads, style)
 
 
 def to_json(

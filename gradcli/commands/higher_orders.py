@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import cotangent_of
+from gradcli.commands.backward_passes import Look, cotangent_of, kinks_of
 from gradcli.commands.command_errors import usage
-from gradcli.commands.kink_notes import Kinks, Look, Others
 from gradcli.commands.request import Request
 from gradcli.commands.request_evaluation import evaluate
 from gradcli.language.located_errors import OPERATION_ERRORS
 
 if TYPE_CHECKING:
+    from gradcli.commands.kink_notes import Others
     from gradcli.engine.system.process import AnyContext
 
 
@@ -33,7 +33,7 @@ def write_higher(
     seed: str | None,
     show_value: bool,
     others: Iterable[str],
-    like: Others,
+    like: Others | None,
 ) -> None:
     """Differentiate N times by each variable, and print the last gradients.
 
@@ -53,9 +53,7 @@ def write_higher(
     except OPERATION_ERRORS as error:
         raise evaluation.error_for(error) from error
     note_of_sums([n for n, t in evaluation.leaves.items() if t.shape])
-    kinks = Kinks(evaluation, look, gradient, order=order, always=bool(like))
-    kinks.tell()
-    kinks.ask(like)
+    kinks = kinks_of(evaluation, look, gradient, like=like, order=order)
     precision = request.style.precision
     if request.style.form == "json":
         grads = {n: output.described(g, precision, "grad") for n, g in found.items()}
@@ -67,13 +65,14 @@ def write_higher(
                 "order": order,
                 "wrt": grads,
                 "grads": grads,  # the name of 0.1.0
-                **kinks.to_json(),
-                **like.to_json(),
+                **(kinks.to_json() if kinks else {}),
+                **(like.to_json() if like else {}),
             }
         )
         return
     results: list[tuple[str | None, Any]] = [("value", value)] if show_value else []
     results += [(f"{n}.grad", g) for n, g in found.items()]
-    style = request.style
-    output.write_results([*results, *like.plain(style)], style, like.beside(found, style))
-    like.write_table(style)
+    if like is None:
+        output.write_results(results, request.style)
+    else:
+        like.write(results, found, request.style)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
+from gradcli.commands.backward_passes import Look, is_wrong
 from gradcli.commands.command_errors import usage
-from gradcli.engine.core.switch import watching
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
@@ -23,45 +22,6 @@ FEW = 3  # numbers that are written out
 PORT = "jax"  # whose answer a note has besides PyTorch's
 
 
-class Look:
-    """Looks, while a program runs, whether any call lies on a switch: only then is there more to do.
-
-    met: one does. compiled: the calls ran on arrays without numbers, so it is not known.
-    """
-
-    __slots__ = ("compiled", "drawn", "met")
-
-    def __init__(self) -> None:
-        self.met = self.compiled = False
-        self.drawn: Any = None
-
-    def __enter__(self) -> Look:
-        random = sys.modules.get("gradcli.engine.core.random")
-        self.drawn = None if random is None else random.snapshot()
-        watching.append(self.see)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        watching.remove(self.see)
-
-    def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
-        """One call of an operator that has a switch."""
-        if self.met:
-            return
-        import numpy as np
-
-        from gradcli.engine.core.switch import JUMP, KINK, MISSED, Call
-
-        first = results[0]
-        if not isinstance(first, (np.ndarray, np.generic)):
-            self.compiled = True
-        elif first.dtype.kind == "f":
-            call = Call(primitive, operands, results)
-            self.met = any(
-                p.kind in (KINK, JUMP, MISSED) and p.count(call) > 0 for p in primitive.switch
-            )
-
-
 class Note:
     """One thing to say: a line of text, and the same as an object for --json."""
 
@@ -70,13 +30,16 @@ class Note:
     def __init__(self, text: str, json: dict[str, Any]) -> None:
         self.text, self.json = text, json
 
+    @property
+    def is_limit(self) -> bool:
+        """Whether it says no more than what a gradient goes to."""
+        return self.json["kind"] == "limit" and not self.json["wrt"]
+
 
 class Kinks:
     """What there is to say of one evaluation, and what another system has for it.
 
-    seed: the cotangent of --seed. rows, order: of a Jacobian, of higher derivatives. always: whether the run
-    is watched, whatever it met. never: that it is
-    not, for gradients are what a hook made of them.
+    seed: the cotangent of --seed. rows, order: of a Jacobian, of higher derivatives.
     """
 
     def __init__(
@@ -84,8 +47,6 @@ class Kinks:
         evaluation: Evaluation,
         look: Look,
         seed: Any = None,
-        always: bool = False,
-        never: bool = False,
         order: int = 1,
         rows: bool = False,
     ) -> None:
@@ -93,18 +54,14 @@ class Kinks:
         self.look, self.seed, self.order, self.rows = look, seed, order, rows
         self.watched: Watched | None = None
         self.notes: list[Note] = []
-        wrong = any(
-            t.grad is not None and not output.is_finite(t.grad.array)
-            for t in evaluation.leaves.values()
-        )
-        if never:
+        if look.compiled and not look.met and not self._meets() and not is_wrong(evaluation):
             return
-        if always or wrong or look.met or (look.compiled and self._meets()):
-            self.watched = self._watched()
-            if self.watched is not None:
-                self.notes = notes(self.watched, self.request.source, order)
-                if order == 1 and not rows:
-                    self.notes += explanations(self.watched, self.request, self.notes, wrong)
+        self.watched = self._watched()
+        if self.watched is not None:
+            self.notes = notes(self.watched, self.request.source, order)
+            if order == 1 and not rows:
+                wrong = is_wrong(evaluation)
+                self.notes += explanations(self.watched, self.request, self.notes, wrong)
 
     def arrays(self) -> dict[str, Any] | None:
         """The variables as they were when the program began; None if it wrote into them."""
@@ -163,11 +120,17 @@ class Kinks:
         like.ask(self.request.program, arrays, leaves, self.watched, self.order)
 
     def tell(self) -> None:
-        """Write the notes."""
-        for note in self.notes[:SOME]:
+        """Write the notes, but for limits, which belong to the note that a gradient is not finite."""
+        told = [note for note in self.notes if not note.is_limit]
+        for note in told[:SOME]:
             output.note(note.text)
-        if len(self.notes) > SOME:
-            output.note(f"and {len(self.notes) - SOME} more such places: --json has them all")
+        if len(told) > SOME:
+            output.note(f"and {len(told) - SOME} more such places: --json has them all")
+
+    @property
+    def limits(self) -> str:
+        """The limits of gradients that are not finite."""
+        return "".join(f": {note.text}" for note in self.notes if note.is_limit)
 
 
 # -- notes ----------------------------------------------------------------------------------------
@@ -404,10 +367,11 @@ class Others:
             made[f"{name}.grad"] = f"   ({text})"
         return made
 
-    def write_beside(self, grads: Mapping[str, Any], style: Style) -> None:
-        """A line for each gradient, with the other system's beside ours, or the table of all."""
-        results = [(f"{name}.grad", own) for name, own in grads.items()]
-        output.write_results(results, style, self.beside(grads, style))
+    def write(
+        self, results: Sequence[tuple[str | None, Any]], grads: Mapping[str, Any], style: Style
+    ) -> None:
+        """The results of a command, with another system's gradients beside ours, or a table of all."""
+        output.write_results([*results, *self.plain(style)], style, self.beside(grads, style))
         self.write_table(style)
 
     def plain(self, style: Style) -> list[tuple[str | None, Any]]:

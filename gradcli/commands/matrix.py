@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output, request_evaluation
+from gradcli.commands.backward_passes import Look, kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import ARRAYS, BY_ROWS, VALUE, Option, Options, declare
-from gradcli.commands.kink_notes import Kinks, Look
 from gradcli.commands.plots import FORMATS
 from gradcli.commands.progress import Bar
 from gradcli.commands.request_evaluation import (
@@ -187,12 +187,11 @@ class _Run:
         """The results as text or plain lines, or as an object with these keys."""
         request = self.evaluation.request
         precision = request.style.precision
-        kinks = Kinks(self.evaluation, self.look, order=self.order, rows=True)
-        kinks.tell()
+        kinks = kinks_of(self.evaluation, self.look, order=self.order, rows=True)
         if request.style.form == "json":
             found = {"expression": request.source, **output.described(self.value, precision)}
             found |= {n: _to_json(v, precision) for n, v in keys.items()}
-            output.write_json(found | kinks.to_json())
+            output.write_json(found | (kinks.to_json() if kinks else {}))
         elif request.style.form in FORMATS:
             from gradcli.commands.array_output import draw_matrices
 
