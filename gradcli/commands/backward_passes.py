@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request_evaluation import (
     Evaluation,
+    Look,
     cannot_require_grad,
     read_value,
 )
@@ -119,55 +119,6 @@ def retained(evaluation: Evaluation, names: list[str], every: bool) -> dict[str,
 
 
 # -- points without a derivative ----------------------------------------------------------------
-class Look:
-    """Looks, while a program runs, whether any call lies on a switch: only then is there more to do.
-
-    met: one does. compiled: the calls ran on arrays without numbers, so it is not known.
-    """
-
-    __slots__ = ("compiled", "drawn", "met")
-
-    def __init__(self) -> None:
-        self.met = self.compiled = False
-        self.drawn: Any = None
-
-    def __enter__(self) -> Look:
-        random = sys.modules.get("gradcli.engine.core.random")
-        self.drawn = None if random is None else random.snapshot()
-        from gradcli.engine.core.switch import watching
-
-        watching.append(self.see)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        from gradcli.engine.core.switch import watching
-
-        watching.remove(self.see)
-
-    def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
-        """One call of an operator that has a switch."""
-        if self.met:
-            return
-        import numpy as np
-
-        from gradcli.engine.core.switch import JUMP, KINK, MISSED, Call
-
-        first = results[0]
-        if not isinstance(first, (np.ndarray, np.generic)):
-            self.compiled = True
-        elif first.dtype.kind == "f":
-            call = Call(primitive, operands, results)
-            self.met = any(
-                p.kind in (KINK, JUMP, MISSED) and p.count(call) > 0 for p in primitive.switch
-            )
-
-
-def is_wrong(evaluation: Evaluation) -> bool:
-    """Whether a gradient is not finite."""
-    grads = [t.grad for t in evaluation.leaves.values()]
-    return any(g is not None and not output.is_finite(g.array) for g in grads)
-
-
 def kinks_of(
     evaluation: Evaluation,
     look: Look,
@@ -183,7 +134,7 @@ def kinks_of(
     seed: the cotangent of --seed. like: asks what other systems have. hooked: whether gradients are what a
     hook made of them. order, rows: of higher derivatives, of a Jacobian.
     """
-    if hooked or not (like or look.met or look.compiled or is_wrong(evaluation)):
+    if hooked or not (like or look.met or look.compiled or evaluation.is_wrong):
         return None
     from gradcli.commands.kink_notes import Kinks
 

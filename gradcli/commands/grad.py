@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.backward_passes import (
-    Look,
     backward,
     cotangent_of,
     kinks_of,
@@ -33,6 +32,7 @@ from gradcli.commands.declarations import (
     declare,
 )
 from gradcli.commands.request import Request, name_list
+from gradcli.commands.request_evaluation import Look
 
 if TYPE_CHECKING:
     from gradcli.commands.inspected import Values

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import Look, cotangent_of, kinks_of
+from gradcli.commands.backward_passes import cotangent_of, kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import Request
-from gradcli.commands.request_evaluation import evaluate
+from gradcli.commands.request_evaluation import Look, evaluate
 from gradcli.language.located_errors import OPERATION_ERRORS
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import Look, is_wrong
 from gradcli.commands.command_errors import usage
+from gradcli.commands.request_evaluation import Look
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
@@ -54,13 +54,13 @@ class Kinks:
         self.look, self.seed, self.order, self.rows = look, seed, order, rows
         self.watched: Watched | None = None
         self.notes: list[Note] = []
-        if look.compiled and not look.met and not self._meets() and not is_wrong(evaluation):
+        if look.compiled and not look.met and not self._meets() and not evaluation.is_wrong:
             return
         self.watched = self._watched()
         if self.watched is not None:
             self.notes = notes(self.watched, self.request.source, order)
             if order == 1 and not rows:
-                wrong = is_wrong(evaluation)
+                wrong = evaluation.is_wrong
                 self.notes += explanations(self.watched, self.request, self.notes, wrong)
 
     def arrays(self) -> dict[str, Any] | None:

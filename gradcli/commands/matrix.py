@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output, request_evaluation
-from gradcli.commands.backward_passes import Look, kinks_of
+from gradcli.commands.backward_passes import kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
 from gradcli.commands.declarations import ARRAYS, BY_ROWS, VALUE, Option, Options, declare
 from gradcli.commands.plots import FORMATS
 from gradcli.commands.progress import Bar
 from gradcli.commands.request_evaluation import (
+    Look,
     cannot_require_grad,
     read_value,
     read_variables,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,14 @@ class Evaluation:
         return found
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether a gradient of a leaf is not finite."""
+        from gradcli.commands.output import is_finite
+
+        grads = [t.grad for t in self.leaves.values()]
+        return any(g is not None and not is_finite(g.array) for g in grads)
+
+    @property
     def span(self) -> tuple[int, int] | None:
         """Where the source has the expression whose value it is."""
         return self.request.program.value_span
@@ -66,6 +74,49 @@ class Evaluation:
         from gradcli.language.runtime_errors import no_tensor
 
         raise no_tensor(self.request.program, self.value, purpose)
+
+
+class Look:
+    """Looks, while a program runs, whether any call lies on a switch: only then is there more to do.
+
+    met: one does. compiled: the calls ran on arrays without numbers, so it is not known.
+    """
+
+    __slots__ = ("compiled", "drawn", "met")
+
+    def __init__(self) -> None:
+        self.met = self.compiled = False
+        self.drawn: Any = None
+
+    def __enter__(self) -> Look:
+        random = sys.modules.get("gradcli.engine.core.random")
+        self.drawn = None if random is None else random.snapshot()
+        from gradcli.engine.core.switch import watching
+
+        watching.append(self.see)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        from gradcli.engine.core.switch import watching
+
+        watching.remove(self.see)
+
+    def see(self, primitive: Any, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """One call of an operator that has a switch."""
+        if self.met:
+            return
+        import numpy as np
+
+        from gradcli.engine.core.switch import JUMP, KINK, MISSED, Call
+
+        first = results[0]
+        if not isinstance(first, (np.ndarray, np.generic)):
+            self.compiled = True
+        elif first.dtype.kind == "f":
+            call = Call(primitive, operands, results)
+            self.met = any(
+                p.kind in (KINK, JUMP, MISSED) and p.count(call) > 0 for p in primitive.switch
+            )
 
 
 def evaluate(ctx: AnyContext, request: Request) -> Evaluation:
