@@ -60,9 +60,9 @@ class Text:
 class Reader:
     """The files of one command line, each read once.
 
-    stdin: what `-` reads. missing: error, nan or skip (see `tables.chosen`). references: every `FILE:COLUMNS`
-    that will be asked for, so that `skip` leaves the same rows out of all columns of a file. tell: takes
-    remarks about how names of columns are read (see `columns.column`).
+    stdin: what `-` reads. missing: error, nan or skip (see `named_columns.chosen`). references: every
+    `FILE:COLUMNS` that will be asked for, so that `skip` leaves the same rows out of all columns of a
+    file. tell: takes remarks about how names of columns are read (see `columns.column`).
     """
 
     def __init__(
@@ -257,7 +257,7 @@ def _read_json(text: str, name: str, kind: str) -> Any:
 
 
 def text_table(text: Text, asked: Any) -> Table:
-    """The cells of a text. `asked`: see delimited.sniff."""
+    """The cells of a text. asked: see `delimited.sniff`."""
     dialect = delimited.sniff(text.lines, text.name, text.kind, asked)
     if (found := _numbers_only(text, dialect)) is not None:
         return found
