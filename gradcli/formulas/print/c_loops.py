@@ -482,7 +482,7 @@ def to_c(found: Derivatives) -> str:
     word = found.kind.lower()
     names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
     short = "grad" if word in ("gradient", "derivative") else word
-    results = [f"{key.replace('.', '_')}_{short}" for key in found.by]
+    results = [f"{'_'.join(re.findall(r'[A-Za-z0-9]+', key))}_{short}" for key in found.by]
     shapes = {n: np.shape(v) for n, v in found.variables.items()}
     read = [node for node in order(roots) if node.op == "name" and node.data in names]
     shapes |= {node.data: node.shape for node in read}  # derived in other sizes, perhaps
@@ -502,7 +502,7 @@ def to_c(found: Derivatives) -> str:
             loops.kept(part)
     outs = [f"double {word}[{len(results)}]"] if in_one else []
     for k, (key, name, root) in enumerate(zip(found.by, results, roots[1:], strict=True)):
-        shape = shapes[key] if key in shapes and short == "grad" else root.shape
+        shape = shapes[key] if found.kind == "gradient" else root.shape
         if shape:
             outs.append(f"double {name}{loops.sizes_of(shape)}")
             loops.fill(name, shape, root)

@@ -1,4 +1,4 @@
-"""Expressions as LaTeX."""
+"""Expressions as LaTeX, in the notation of matrices; `latex_elements` has what that cannot say."""
 
 from __future__ import annotations
 
@@ -109,6 +109,12 @@ def size(text: str) -> str:
     return f"{'N' if rest == 'numel()' else 'n'}_{{{symbol(word)}{index}}}"
 
 
+def sizes_in(text: str) -> str:
+    """A size that is a number or a product of sizes."""
+    shown = re.sub(r"\w+\.(?:shape\[\d+\]|numel\(\))", lambda found: size(found[0]), text)
+    return shown.replace("*", " ")
+
+
 class LatexPrinter(Printer):
     """Prints expressions as LaTeX."""
 
@@ -143,11 +149,15 @@ class LatexPrinter(Printer):
     def fraction(self, above: list[Piece], below: list[Piece], arrays: list[bool]) -> Piece:
         if not below and len(above) == 1:
             return above[0]
-        top = above[0][0] if len(above) == 1 else _product(above, arrays) or "1"
+        top = above[0][0] if len(above) == 1 else self.product(above, arrays) or "1"
         if not below:
             return top, PRODUCT
-        bottom = below[0][0] if len(below) == 1 else _product(below, [])
+        bottom = below[0][0] if len(below) == 1 else product_text(below, [])
         return rf"\frac{{{top}}}{{{bottom}}}", FRACTION
+
+    def product(self, pieces: list[Piece], arrays: list[bool]) -> str:
+        """Factors side by side."""
+        return product_text(pieces, arrays)
 
     def power(self, base: Expression, exponent: Any) -> Piece:
         own = self.of(base)
@@ -254,7 +264,7 @@ class LatexPrinter(Printer):
 
 TOP = r"^{\top}"
 DIFFERENTIALS = 10**6  # the position of the names of differentials: dx, dy and so on
-_LETTERS = "ijklmnop"  # of dimensions
+LETTERS = "ijklmnop"  # of dimensions
 FRACTION = POWER - 1  # a factor as it stands, but closed under an exponent
 _POWERED = frozenset("sin cos tan sinh cosh tanh log".split())
 
@@ -271,7 +281,7 @@ def _option(key: str, value: Any) -> str:
     return word if word and value is True else f"{word}={shown}" if word else shown
 
 
-def _product(pieces: list[Piece], arrays: list[bool]) -> str:
+def product_text(pieces: list[Piece], arrays: list[bool]) -> str:
     r"""Factors side by side, with `\odot` between arrays, which multiply elementwise."""
     text, before = "", False
     for i, piece in enumerate(pieces):
@@ -311,7 +321,7 @@ def _sum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     if not node.data[1] and ndim in (1, 2) and (norm := _norm(self, own)):
         return norm, POWER
     if ndim > 2:
-        letters = _LETTERS[:ndim]
+        letters = LETTERS[:ndim]
         kept = "".join(k for d, k in enumerate(letters) if d not in dims)
         summed = ", ".join(letters[d] for d in dims)
         text = rf"\sum_{{{summed}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}"
@@ -367,13 +377,13 @@ def _along(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     dims = next((v for k, v in options if k in ("", "dim")), None)
     index = ""
     if ndim > 1 and dims is not None:
-        index = f"_{{{', '.join(_LETTERS[d] for d in axes_of(dims, ndim))}}}"
+        index = f"_{{{', '.join(LETTERS[d] for d in axes_of(dims, ndim))}}}"
     shown = FUNCTIONS.get(word) or rf"\operatorname{{{word.rpartition('.')[2]}}}"
     return rf"{shown}{index}\left({args[0][0]}\right)", POWER if " " in shown else ATOM
 
 
 def _prod(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    letters = _LETTERS[: len(node.args[0].shape)]
+    letters = LETTERS[: len(node.args[0].shape)]
     if node.data[1] or not letters:
         return _along(self, args, node)
     return rf"\prod_{{{', '.join(letters)}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}", SUM + 1
@@ -403,6 +413,15 @@ def _expanded(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     if before[-1] == 1:
         return rf"{self.factor(node.args[0])} \mathbf{{1}}{TOP}", PRODUCT
     return rf"\mathbf{{1}} {self.transposed(args[0])}", PRODUCT
+
+
+def _reshaped(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """An array in another shape; with a dimension of one element more or less it is the same."""
+    before = node.args[0].shape
+    if [n for n in before if n != 1] == [n for n in node.shape if n != 1]:
+        return args[0]
+    sizes = r" \times ".join(sizes_in(str(n)) for n in node.shape)
+    return rf"\operatorname{{reshape}}_{{{sizes}}}\left({args[0][0]}\right)", ATOM
 
 
 def _one_hot(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -469,10 +488,10 @@ def _permute(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     order = node.data[1][0][1]
     if turns_matrices(order):
         return self.transposed(args[0]), POWER
-    placed = dict(zip(order, _LETTERS, strict=False))
+    placed = dict(zip(order, LETTERS, strict=False))
     inner = "".join(placed[d] for d in range(len(order)))
     return (
-        rf"\left[{{{wrapped(args[0], ATOM)}}}_{{{inner}}}\right]_{{{_LETTERS[: len(order)]}}}",
+        rf"\left[{{{wrapped(args[0], ATOM)}}}_{{{inner}}}\right]_{{{LETTERS[: len(order)]}}}",
         ATOM,
     )
 
@@ -512,7 +531,8 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "exp": _exponential,
     "linalg.inv": lambda self, args, node: self.inverse(args[0]),
     **dict.fromkeys(("expand", "expand_as"), _expanded),
-    **dict.fromkeys(("contiguous", "reshape"), lambda self, args, node: args[0]),
+    "contiguous": lambda self, args, node: args[0],
+    "reshape": _reshaped,
     "full_like": lambda self, args, node: args[1],
 }
 
@@ -525,9 +545,4 @@ def derivative_of(words: Sequence[str], of: str = "f") -> str:
     return rf"\frac{{\partial{order} {of}}}{{{below}}}"
 
 
-def to_latex(expression: Expression) -> str:
-    """The expression as LaTeX."""
-    return LatexPrinter().text(expression)
-
-
-__all__ = ["derivative_of", "symbol", "to_latex"]
+__all__ = ["LatexPrinter", "derivative_of", "symbol"]
