@@ -8,9 +8,7 @@ from gradcli.graphs.pictures import Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
 
 # Inside a quoted label Graphviz still reads entities: d["&lt;"] is d["<"].
-_ESCAPES = str.maketrans(
-    {"\\": "\\\\", '"': '\\"', "&": "&amp;", "\n": " ", "\r": " ", "\0": " "}
-)
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "&": "&amp;", "\n": " ", "\r": " ", "\0": " "})
 
 
 # Bounds on the network simplex method that gives nodes their ranks and places, in steps a node. Without
