@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.registry import samples
-from tests.symbolic.test_formulas import ROWS, derivative, values
 
 import gradcli
 from gradcli import language
@@ -24,6 +22,8 @@ from gradcli.formulas.derive.differentiate import differentiate
 from gradcli.formulas.derive.shape_inference import infer
 from gradcli.formulas.lift.lifting import NoExpression
 from gradcli.formulas.print.latex_elements import to_latex
+from tests.engine.registry import samples
+from tests.formulas.test_formulas import ROWS, derivative, values
 from tests.sweep import sweep
 
 SYMPY = json.loads((Path(__file__).parent / "sympy.json").read_text())
@@ -163,7 +163,7 @@ def agree(source: str, tensors: dict[str, Any], rtol: float = 1e-9) -> None:
     leaves = {n: t.clone().requires_grad_() for n, t in samples.floating(tensors).items()}
     program = language.parse(source)
     value = language.run(program, {**tensors, **leaves}).value
-    grads = gradcli.torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
+    grads = gradcli.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
     arrays = {n: t.detach().numpy() for n, t in tensors.items()}
     found = differentiate(program, arrays, list(leaves))
     for (name, leaf), g in zip(leaves.items(), grads, strict=True):
@@ -381,7 +381,7 @@ def test_runs(source: str, shapes: dict[str, tuple[int, ...]], order: int) -> No
             slope = None
             if value.requires_grad:
                 options = {"create_graph": True, "allow_unused": True}
-                (slope,) = gradcli.torch.autograd.grad(value.sum(), [leaves[name]], **options)
+                (slope,) = gradcli.autograd.grad(value.sum(), [leaves[name]], **options)
             value = gradcli.zeros_like(leaves[name]) if slope is None else slope
         text = to_text(found.by[name])
         plain = {n: t.detach() for n, t in leaves.items()}

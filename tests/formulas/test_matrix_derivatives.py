@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.symbolic.measure import letters, operations
 
 import gradcli
 from gradcli import language
@@ -23,6 +22,7 @@ from gradcli.formulas.ask.matrix_derivatives import way
 from gradcli.formulas.ask.proof import proved
 from gradcli.formulas.derive.differentiate import differentiate
 from gradcli.formulas.print.latex_elements import to_latex
+from tests.formulas.measure import letters, operations
 from tests.sweep import sweep
 
 MATRICES = Path(__file__).parent / "matrix_derivatives.tsv"

@@ -23,7 +23,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from tests.registry import samples
 
 import gradcli
 from gradcli import language
@@ -41,6 +40,7 @@ from gradcli.formulas.print.latex_elements import to_latex
 from gradcli.formulas.print.sharing import size_of
 from gradcli.transforms import traced_matrices
 from tests import fuzz
+from tests.engine.registry import samples
 from tests.fuzz import TooLong, cases, limited, ran_out
 from tests.fuzz.composing import STATEMENTS, Maker, Shape, any_shape
 
@@ -549,9 +549,9 @@ def _forward_over_reverse(case: Case, vectors: dict[str, Any]) -> dict[str, Any]
     def value(*given: Any) -> Any:
         return case.run({**case.tensors(), **dict(zip(wrt, given, strict=True))})
 
-    gradient = gradcli.torch.func.grad(value, argnums=tuple(range(len(wrt))))
+    gradient = gradcli.func.grad(value, argnums=tuple(range(len(wrt))))
     tensors = case.tensors()
-    _, found = gradcli.torch.func.jvp(
+    _, found = gradcli.func.jvp(
         gradient, tuple(tensors[n] for n in wrt), tuple(vectors[n] for n in wrt)
     )
     return {n: f.detach().numpy() for n, f in zip(wrt, found, strict=True)}
@@ -614,10 +614,8 @@ def _vmapped(case: Case, expected: dict[str, Any]) -> None:
     def total(*given: Any) -> Any:
         return value(*given).sum()
 
-    found = gradcli.torch.func.vmap(value)(*together)
-    slopes = gradcli.torch.func.vmap(gradcli.torch.func.grad(total, tuple(range(len(wrt)))))(
-        *together
-    )
+    found = gradcli.func.vmap(value)(*together)
+    slopes = gradcli.func.vmap(gradcli.func.grad(total, tuple(range(len(wrt)))))(*together)
     for k, place in enumerate(places):
         same(
             found[k].detach().numpy(),
@@ -646,14 +644,14 @@ def _mapped_twice(case: Case, expected: dict[str, Any]) -> None:
     while len(places) < 6:
         places.append(_moved(places[-1]))
     value, every, _ = _function(case)
-    slope = gradcli.torch.func.grad(_function(case, True)[0], every)
+    slope = gradcli.func.grad(_function(case, True)[0], every)
     stacked = [np.stack([p.values[n] for p in places]) for n in case.wrt]
     together = [gradcli.tensor(s.reshape(2, 3, *s.shape[1:])) for s in stacked]
-    found = gradcli.torch.func.vmap(gradcli.torch.func.vmap(value))(*together)
-    slopes = gradcli.torch.func.vmap(gradcli.torch.func.vmap(slope))(*together)
+    found = gradcli.func.vmap(gradcli.func.vmap(value))(*together)
+    slopes = gradcli.func.vmap(gradcli.func.vmap(slope))(*together)
     last = [gradcli.tensor(np.moveaxis(s, 0, -1).copy()) for s in stacked]
     by_layout = any(w in case.source for w in ("as_strided", "view_as", ".view("))  # as in PyTorch
-    turned = None if by_layout else gradcli.torch.func.vmap(slope, -1, -1)(*last)
+    turned = None if by_layout else gradcli.func.vmap(slope, -1, -1)(*last)
     for k, place in enumerate(places):
         i, j = divmod(k, 3)
         own = tape(place)
@@ -672,16 +670,16 @@ def _functions(case: Case, expected: dict[str, Any]) -> None:
     value, every, at = _function(case)
     found = traced_matrices.jacobian(case.program, case.tensors(), case.wrt)
     sparse = traced_matrices.sparse_jacobian(case.program, case.tensors(), case.wrt)
-    output, pull = gradcli.torch.func.vjp(value, *at)
+    output, pull = gradcli.func.vjp(value, *at)
     seed = np.random.default_rng(3).uniform(-1, 1, tuple(output.shape))
     pulled = pull(gradcli.tensor(seed))
     ways = {
-        "jacrev": gradcli.torch.func.jacrev(value, every)(*at),
-        "by rows": gradcli.torch.autograd.functional.jacobian(value, at),
-        "vectorized": gradcli.torch.autograd.functional.jacobian(value, at, vectorize=True),
+        "jacrev": gradcli.func.jacrev(value, every)(*at),
+        "by rows": gradcli.autograd.functional.jacobian(value, at),
+        "vectorized": gradcli.autograd.functional.jacobian(value, at, vectorize=True),
     }
     if not _own_ways(case):
-        ways["jacfwd"] = gradcli.torch.func.jacfwd(value, every)(*at)
+        ways["jacfwd"] = gradcli.func.jacfwd(value, every)(*at)
     for k, n in enumerate(case.wrt):
         whole = np.asarray(found.by[n])
         same(pulled[k].numpy(), np.tensordot(seed, whole, axes=seed.ndim), f"vjp by {n}")
@@ -702,12 +700,12 @@ def _twice(case: Case, expected: dict[str, Any]) -> None:
     found = traced_matrices.hessian(source.program, source.tensors(), source.wrt)
     if not all(np.isfinite(b).all() for m in found.values() for b in m.by.values()):
         return
-    forward, reverse = gradcli.torch.func.jacfwd, gradcli.torch.func.jacrev
+    forward, reverse = gradcli.func.jacfwd, gradcli.func.jacrev
     ways = {
         "forward over reverse": forward(reverse(value, every), every)(*at),
         "reverse over forward": reverse(forward(value, every), every)(*at),
         "reverse over reverse": reverse(reverse(value, every), every)(*at),
-        "functional.hessian": gradcli.torch.autograd.functional.hessian(value, at),
+        "functional.hessian": gradcli.autograd.functional.hessian(value, at),
     }
     for i, a in enumerate(source.wrt):
         for j, b in enumerate(source.wrt):
@@ -718,11 +716,11 @@ def _twice(case: Case, expected: dict[str, Any]) -> None:
     products = traced_matrices.hvp(source.program, source.tensors(), vectors)
 
     def pushed(*given: Any) -> Any:
-        return gradcli.torch.func.jvp(value, given, along)[1]
+        return gradcli.func.jvp(value, given, along)[1]
 
     twice = sum(float((products[n].numpy() * vectors[n].numpy()).sum()) for n in source.wrt)
-    same(gradcli.torch.func.jvp(pushed, at, along)[1].numpy(), twice, "forward over forward")
-    for n, g in zip(source.wrt, gradcli.torch.func.grad(pushed, every)(*at), strict=True):
+    same(gradcli.func.jvp(pushed, at, along)[1].numpy(), twice, "forward over forward")
+    for n, g in zip(source.wrt, gradcli.func.grad(pushed, every)(*at), strict=True):
         same(g.numpy(), products[n].numpy(), f"grad of jvp by {n}")
 
 
@@ -751,7 +749,7 @@ def _repeated(case: Case, word: str, order: int) -> Any:
     for _ in range(order):
         slope = None
         if found.requires_grad:
-            (slope,) = gradcli.torch.autograd.grad(
+            (slope,) = gradcli.autograd.grad(
                 found.sum(), [leaves[word]], create_graph=True, allow_unused=True
             )
         found = gradcli.zeros_like(leaves[word]) if slope is None else slope
@@ -1002,12 +1000,12 @@ def _differentiated_twice(case: Case) -> None:
     value = case.run(leaves)
     slopes: list[Any] = []
     if value.requires_grad:
-        found = gradcli.torch.autograd.grad(
+        found = gradcli.autograd.grad(
             value.sum(), [leaves[n] for n in case.wrt], create_graph=True, allow_unused=True
         )
         slopes = [s.sum() for s in found if s is not None and s.requires_grad]
     if slopes:
-        gradcli.torch.autograd.grad(
+        gradcli.autograd.grad(
             sum(slopes[1:], slopes[0]),
             [leaves[n] for n in case.wrt],
             create_graph=True,
