@@ -165,6 +165,7 @@ class Graph:
         """
         from gradcli.graphs.pictures import Options, Picture
 
+        self.note = None
         chosen = Options(**{"title": self.source, **self._usual(options)})
         describer = self.describer_of(forward=chosen.forward)
         return Picture(
