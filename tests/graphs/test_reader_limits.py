@@ -51,14 +51,13 @@ def test_mermaid_gets_what_it_draws(
 
 def test_the_depth_that_is_left_is_the_greatest_that_fits() -> None:
     """Characters count as edges do: with saved tensors fewer levels fit."""
-    program = COMB.format(n=62)
-    done = run("graph", program, *POINT, "--format", "mermaid", "--saved", "--values")
+    program = COMB.format(n=62).replace("U", "frequency_of_the_wave")
+    point = ("--x", "0.1", "--frequency_of_the_wave", "0.3", "--format", "mermaid")
+    done = run("graph", program, *point, "--saved", "--values")
     found = re.search(r"50,000 characters at most.* the first (\d+) levels", done.stderr)
     assert found, done.stderr
-    more = run(
-        *("graph", program, *POINT, "--format", "mermaid", "--saved", "--values"),
-        *("--depth", str(int(found[1]) + 1)),
-    )
+    deeper = ("--depth", str(int(found[1]) + 1))
+    more = run("graph", program, *point, "--saved", "--values", *deeper)
     assert len(done.stdout) <= 50_000 < len(more.stdout)
 
 

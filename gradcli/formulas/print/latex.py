@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from gradcli.engine.system.greek import COMMANDS, LATIN
 from gradcli.formulas.algebra.algebra import HALF, is_truth, zero
 from gradcli.formulas.algebra.array_algebra import axes_of, place_of
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
@@ -16,7 +17,6 @@ from gradcli.formulas.algebra.expression_text import (
     COMPARE,
     POWER,
     PRODUCT,
-    REMAINDER,
     SUM,
     Piece,
     Printer,
@@ -48,6 +48,7 @@ NOTATIONS: dict[str, tuple[str, int, int]] = {
     "hypot": (r"\sqrt{{{0}^{{2}} + {1}^{{2}}}}", ATOM, POWER),
     "abs": (r"\left| {0} \right|", 0, ATOM),
     "floor": (r"\left\lfloor {0} \right\rfloor", 0, ATOM),
+    "floor_divide": (r"\left\lfloor \frac{{{0}}}{{{1}}} \right\rfloor", 0, ATOM),
     "ceil": (r"\left\lceil {0} \right\rceil", 0, ATOM),
     "xlogy": (r"{0} \log\left({1}\right)", PRODUCT, PRODUCT),
     "logaddexp": (r"\log\left(e^{{{0}}} + e^{{{1}}}\right)", 0, ATOM),
@@ -85,20 +86,33 @@ def symbol(word: str) -> str:
 
 
 def _plain(word: str) -> str:
-    match = re.fullmatch(r"([A-Za-z]+)_?(\w*)", word)
+    match = re.fullmatch(r"([^\W\d_]+)_?(\w*)", word)
     if "[" in word:  # an element
         head, _, index = word.rstrip("]").partition("[")
         return f"{{{symbol(head)}}}_{{{index}}}"
     if match is None:
         return rf"\mathrm{{{word}}}".replace("_", r"\_")
     head, tail = match.groups()
-    shown = rf"\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
-    tail = tail.replace("_", r"\_")
-    if tail in GREEK:
-        tail = rf"\{tail}"
-    elif len(tail) > 2 and not tail.isdigit():
-        tail = rf"\mathrm{{{tail}}}"
-    return f"{shown}_{{{tail}}}" if tail else shown
+    shown = _letters(head) if head in GREEK or len(head) == 1 else rf"\mathrm{{{_letters(head)}}}"
+    below = _letters(tail).replace("_", r"\_")
+    if len(tail) > 2 and not tail.isdigit() and tail not in GREEK:
+        below = rf"\mathrm{{{below}}}"
+    return f"{shown}_{{{below}}}" if tail else shown
+
+
+def _letters(word: str) -> str:
+    """A word, its Greek letters as commands, and others that TeX has no letter for as text."""
+    if word in GREEK:
+        return rf"\{word}"
+    if word.isascii():
+        return word
+    found = re.sub(
+        r"[^\x00-\x7f]",
+        lambda letter: rf"\{COMMANDS[letter[0]]} " if letter[0] in COMMANDS
+        else LATIN.get(letter[0]) or rf"\text{{{letter[0]}}}",
+        word,
+    )  # fmt: skip
+    return found.rstrip()
 
 
 def size(text: str) -> str:
@@ -113,6 +127,18 @@ def sizes_in(text: str) -> str:
     """A size that is a number or a product of sizes."""
     shown = re.sub(r"\w+\.(?:shape\[\d+\]|numel\(\))", lambda found: size(found[0]), text)
     return shown.replace("*", " ")
+
+
+MOST_COLUMNS = 10  # of amsmath's matrices, unless a document sets MaxMatrixCols
+
+
+def matrix_text(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of entries in parentheses."""
+    body = r" \\ ".join(map(" & ".join, rows))
+    columns = max(map(len, rows), default=0)
+    if columns <= MOST_COLUMNS:
+        return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}"
+    return rf"\left(\begin{{array}}{{{'c' * columns}}}{body}\end{{array}}\right)"
 
 
 class LatexPrinter(Printer):
@@ -140,8 +166,7 @@ class LatexPrinter(Printer):
 
     def make_array(self, node: Expression) -> Piece:
         rows = node.data if node.data.ndim == 2 else node.data.reshape(1, -1)
-        body = r" \\ ".join(" & ".join(f"{v:g}" for v in row) for row in rows.tolist())
-        return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
+        return matrix_text([[f"{v:g}" for v in row] for row in rows.tolist()]), ATOM
 
     def make_sum(self, node: Expression) -> Piece:
         return super().make_sum(node)[0], SUM
@@ -192,8 +217,10 @@ class LatexPrinter(Printer):
         args = [self.of(a) for a in node.args]
         if function in INFIX:
             precedence, least = COMPARE, COMPARE + 1
-            if function == "remainder":
-                precedence, least = REMAINDER, PRODUCT + 1
+            if (
+                function == "remainder"
+            ):  # in parentheses beside anything: `x \bmod y + x` reads twice
+                precedence, least = SUM, PRODUCT + 1
             a, b = (wrapped(x, least) for x in args)
             return rf"{a} {INFIX[function]} {b}", precedence
         if function in NOTATIONS:
@@ -441,8 +468,8 @@ def _padded(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     if len(node.shape) != 1 or options.get("step") or not is_call(node.args[0], "zeros"):
         return self.call(node.data[0], args, node.data[1])
     zeros = [r"\mathbf{0}"]
-    body = r" \\ ".join(zeros * ("start" in options) + [args[1][0]] + zeros * ("end" in options))
-    return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
+    rows = zeros * ("start" in options) + [args[1][0]] + zeros * ("end" in options)
+    return matrix_text([[row] for row in rows]), ATOM
 
 
 def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -468,8 +495,7 @@ def _stack(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     lists = list(map(_items, _items(node) or [])) if matrix else [[i] for i in _items(node) or []]
     if len(node.shape) > 2 or node.data[1] or not lists or None in lists:
         return self.call(node.data[0], args, node.data[1])
-    body = r" \\ ".join(" & ".join(map(self.entry, row or [])) for row in lists)
-    return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
+    return matrix_text([list(map(self.entry, row or [])) for row in lists]), ATOM
 
 
 def _einsum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
