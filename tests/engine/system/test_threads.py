@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gradcli.autograd import forward_ad
 
 import gradcli
 import gradcli as torch
 from gradcli.engine.system import locks
+from gradcli.torch.autograd import forward_ad
 
 THREADS, PASSES = 8, 25
 
