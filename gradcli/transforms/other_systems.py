@@ -1,7 +1,8 @@
 """What other systems take where there is no derivative: recorded answers, and gradients by their rules.
 
-Questions were put to each system, and what it answered was recorded (`recorded_answers`). An operator's declaration
-names the questions about its switch; a system's rule there is ours with the recorded answer in its place.
+Questions were put to each system, and its answers recorded (`recorded_answers`). An operator's
+declaration names the questions about its switch; a system's rule there is ours with the recorded answer in
+its place.
 """
 
 from __future__ import annotations

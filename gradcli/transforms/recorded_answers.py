@@ -1,7 +1,8 @@
 """Derivatives where there is none, as other systems answered when they were asked.
 
-The data beside this file has the systems with their versions, where their rules are written, and what changed between releases;
-and the questions, each a program at a point, with the answer of every system that has such a function.
+The data beside this file has the systems with their versions, where their rules are written, and what
+changed between releases; and the questions, each a program at a point, with the answer of every system that
+has such a function.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ EXPLAINED = {
     "Q15b": "x.grad has the limit -inf: -special.entr(x)",
     "Q20": "-inf is the limit of x.grad from the left",
     "Q20b": "inf is the limit of x.grad from the left",
-    "Q21": "x.grad is taken to be 0, y.grad is taken to be 0: norm(stack([x, y]))",
+    "Q21": "x.grad becomes 0, y.grad becomes 0: norm(stack([x, y]))",
     "Q26": "PyTorch's rule for det gives 0 here; the cofactors are [[4, -2], [-2, 1]]",
     "Q28": "inf is the limit of x.grad from the right",
     "Q29": "x.grad is 1: softplus(x)",
