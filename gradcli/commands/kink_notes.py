@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.commands.request_evaluation import Look
+from gradcli.commands.request_evaluation import Look, drawn
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from gradcli.commands.request_evaluation import Evaluation
     from gradcli.language.program import Program
     from gradcli.transforms.kinks import Found, Side, Watched
-    from gradcli.transforms.other_systems import Like, System
+    from gradcli.transforms.other_systems import Like
+    from gradcli.transforms.recorded_answers import System
 
 SOME = 3  # notes that are written; of more, how many there are
 FEW = 3  # numbers that are written out
@@ -64,19 +65,21 @@ class Kinks:
                 self.notes += explanations(self.watched, self.request, self.notes, wrong)
 
     def arrays(self) -> dict[str, Any] | None:
-        """The variables as they were when the program began; None if it wrote into them."""
+        """The variables as they were when the program began; None if it cannot begin again."""
         variables = self.evaluation.variables
         if any(t.version_number() for t in variables.values()):
+            return None
+        if self.evaluation.drawn is None and drawn() is not None:
             return None
         return {n: t.array for n, t in variables.items()}
 
     def _function(self) -> Callable[..., Any]:
         from gradcli.transforms.verdicts import function_of
 
-        if self.look.drawn is not None:
+        if self.evaluation.drawn is not None:
             from gradcli.engine.core import random
 
-            random.rewind(self.look.drawn)
+            random.rewind(self.evaluation.drawn)
         return function_of(self.request.program, self.request.loaded)
 
     def _meets(self) -> bool:
@@ -168,7 +171,8 @@ def notes(watched: Watched, source: str, order: int = 1) -> list[Note]:
     found = watched.findings()
     if not found:
         return []
-    from gradcli.transforms.other_systems import like, system
+    from gradcli.transforms.other_systems import like
+    from gradcli.transforms.recorded_answers import system
 
     port = system(PORT)
     assert port is not None
@@ -308,7 +312,7 @@ class Others:
         self.all = word is not None and word.strip().lower() == "all"
         if word is None:
             return
-        from gradcli.transforms.other_systems import system, systems
+        from gradcli.transforms.recorded_answers import system, systems
 
         one = system(word)
         if one is None and not self.all:
@@ -335,9 +339,9 @@ class Others:
             return
         from gradcli.transforms.other_systems import Like, like, recorded, recorded_gradients
 
-        asked = None if arrays is None else recorded(program, arrays, order)
+        asked = [] if arrays is None else recorded(program, arrays, order)
         for one in self.systems:
-            if asked is not None and one.id in asked.answers:
+            if any(one.id in q.answers for q in asked):
                 assert arrays is not None
                 made = recorded_gradients(asked, one, {n: arrays[n] for n in wanted})
                 if made.known and any(g is None for g in made.grads.values()) and watched:

@@ -38,6 +38,7 @@ class Evaluation:
     ) -> None:
         self.request, self.variables, self.value = request, variables, value
         self.names, self.integers = names, integers
+        self.drawn: Any = None  # the random numbers before the program ran
 
     @property
     def leaves(self) -> dict[str, Any]:
@@ -82,15 +83,12 @@ class Look:
     met: one does. compiled: the calls ran on arrays without numbers, so it is not known.
     """
 
-    __slots__ = ("compiled", "drawn", "met")
+    __slots__ = ("compiled", "met")
 
     def __init__(self) -> None:
         self.met = self.compiled = False
-        self.drawn: Any = None
 
     def __enter__(self) -> Look:
-        random = sys.modules.get("gradcli.engine.core.random")
-        self.drawn = None if random is None else random.snapshot()
         from gradcli.engine.core.switch import watching
 
         watching.append(self.see)
@@ -146,13 +144,22 @@ def apart(request: Request) -> AbstractContextManager[Any]:
     return redirect_stdout(sys.stderr) if request.style.form == "json" else nullcontext()
 
 
+def drawn() -> Any:
+    """What random numbers come next, if any have been asked for."""
+    random = sys.modules.get("gradcli.engine.core.random")
+    return None if random is None else random.snapshot()
+
+
 def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = ()) -> Evaluation:
     """Run the program on these variables."""
     from gradcli import language
 
+    before = drawn()
     with apart(request):
         result = language.run(request.program, {**request.loaded, **variables})
-    return Evaluation(request, variables, result.value, result.names, list(integers))
+    found = Evaluation(request, variables, result.value, result.names, list(integers))
+    found.drawn = before
+    return found
 
 
 def set_up(ctx: AnyContext, request: Request) -> None:

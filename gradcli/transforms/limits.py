@@ -234,7 +234,7 @@ def _what(grads: Mapping[str, Any], true: Mapping[str, bool]) -> str:
     """What other gradients are: the derivatives, their limits, or what is taken where there is none."""
     told = []
     for name, grad in grads.items():
-        verb = "is" if true[name] else "is taken to be"
+        verb = "is" if true[name] else "becomes"
         if not np.isfinite(grad).all():
             verb = "has the limit"
         texts = {_shown(v) for v in np.ravel(grad)}
@@ -281,10 +281,14 @@ def _agrees(watched: Watched, function: Callable[..., Any]) -> bool:
 # -- powers of negative numbers -------------------------------------------------------------------
 def _whole_number(watched: Watched, wrong: Sequence[str]) -> Explained | None:
     """A whole number, as y in x**y of a negative x, by which there is no slope, and none may be wanted."""
-    at_edge = any(c.point.kind == EDGE for c in watched.crossings)
-    for name in wrong if at_edge else ():
-        others = [n for n in watched.wrt if n != name]
-        if not others or np.any(watched.arrays[name] % 1):
+    seconds = [
+        c.call[c.call.arguments[1]]
+        for c in watched.crossings
+        if c.point.kind == EDGE and len(c.call.arguments) > 1
+    ]
+    for name in wrong:
+        others, value = [n for n in watched.wrt if n != name], watched.arrays[name]
+        if not others or np.any(value % 1) or not any(np.array_equal(value, s) for s in seconds):
             continue
         again = Watched(watched.function, watched.arrays, others, watched.seed)
         if all(np.isfinite(g).all() for g in again.grads.values()):

@@ -1,17 +1,14 @@
 """What other systems take where there is no derivative: recorded answers, and gradients by their rules.
 
-`kinks.json` has questions that were put to each system, with what it answered. An operator's declaration
-names the questions about its switch; a system's rule there is ours with the recorded answer in its place.
+Questions were put to each system, and its answers recorded (`recorded_answers`). An operator's
+declaration names the questions about its switch; a system's rule there is ours with the recorded answer in
+its place.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,132 +16,16 @@ from gradcli.engine.core.switch import JUMP, KINK, MISSED, Theirs, part_of
 from gradcli.language import parse
 from gradcli.language.program import Program
 from gradcli.transforms.kinks import Crossing, Watched
-
-OURS = "torch-2.13"  # whose rules gradcli has
-DATA = Path(__file__).with_name("kinks.json")
-
-
-class System(NamedTuple):
-    """One system, as it was run. id: what --like takes. label: with its whole version and platform."""
-
-    id: str
-    label: str
-    name: str
-    version: str
-    source: str
-    rules: str
-    versions_run: str
-    changed: str
-
-    @property
-    def title(self) -> str:
-        """Its name with as much of the version as tells releases apart."""
-        parts = self.version.split(".")
-        return f"{self.name} {'.'.join(parts[:3] if parts[:2] == ['0', '0'] else parts[:2])}"
-
-
-class Question(NamedTuple):
-    """A program at a point, and what each system answers by id.
-
-    asks: the variables whose gradients the answer lists, in order; `value` for the value.
-    """
-
-    id: str
-    text: str
-    program: str
-    point: Mapping[str, str]
-    asks: Sequence[str]
-    order: int
-    answers: Mapping[str, str]
-
-
-@cache
-def _data() -> tuple[dict[str, System], dict[str, Question]]:
-    found = json.loads(DATA.read_text(encoding="utf-8"))
-    systems = [System(**s) for s in found["systems"]]
-    questions = [
-        Question(
-            *(q["id"], q["question"], q["program"], q["point"]),
-            *(q["asks"], q.get("order", 1), q["answers"]),
-        )
-        for q in found["questions"]
-    ]
-    return {s.id: s for s in systems}, {q.id: q for q in questions}
-
-
-def systems() -> list[System]:
-    """All systems that were run."""
-    return list(_data()[0].values())
-
-
-def questions() -> list[Question]:
-    """All questions that were put to them."""
-    return list(_data()[1].values())
-
-
-def question(text: str) -> Question:
-    """The question of a text as "Q9[1]"."""
-    return _data()[1][text.partition("[")[0]]
-
-
-def system(word: str) -> System | None:
-    """The system that a word means: its id, its name, or its name and version; the newest of several."""
-    wanted = word.strip().lower().replace(" ", "-").replace("pytorch", "torch")
-    known = _data()[0]
-    if wanted in known:
-        return known[wanted]
-    for one in reversed(list(known.values())):
-        name = "torch" if one.name == "PyTorch" else re.sub(r"-[\d.]+$", "", one.id)
-        if wanted in (name, one.label.split()[0]):
-            return one
-        bare, _, version = wanted.rpartition("-")
-        if bare == name and version and f"{one.version}.".startswith(f"{version}."):
-            return one
-    return None
-
-
-NUMBER = r"(?:-?(?:inf|nan|\d+(?:\.\d*)?(?:e[-+]?\d+)?))"
-NUMBERS = re.compile(rf"[\[\], ]*{NUMBER}(?:[\[\], ]+{NUMBER})*[\[\] ]*")
-
-
-def number_of(answer: str) -> Any:
-    """An answer as a number or nested lists of them; None if it is neither.
-
-    Where two are recorded it is the usual one: with rewrites, for an array.
-    """
-    text = answer.partition("for an array: ")[2] or answer
-    text = re.sub(r" \(.*", "", text.partition(";")[0])
-    if not NUMBERS.fullmatch(text):
-        return None
-    return json.loads(
-        re.sub(
-            r"-?\b(?:inf|nan)\b", lambda m: _JSON[m[0].removeprefix("-")].join(_sign(m[0])), text
-        )
-    )
-
-
-_JSON = {"inf": "Infinity", "nan": "NaN"}
-
-
-def _sign(word: str) -> tuple[str, str]:
-    return ("-" if word == "-inf" else "", "")
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two answers are the same numbers, NaN included."""
-    if a is None or b is None or np.shape(a) != np.shape(b):
-        return False
-    return bool(np.allclose(a, b, rtol=1e-8, atol=1e-12, equal_nan=True))
-
-
-def values_at(asked: Question) -> dict[str, Any]:
-    """The point of a question, as lists of numbers."""
-    made = {n: json.loads(f"[{t}]" if t[:1] != "[" else t) for n, t in _finite(asked).items()}
-    return {n: v if len(v) > 1 or "[" in asked.point[n] else v[0] for n, v in made.items()}
-
-
-def _finite(asked: Question) -> dict[str, str]:
-    return {n: t.replace("inf", "Infinity") for n, t in asked.point.items()}
+from gradcli.transforms.recorded_answers import (
+    OURS,
+    Question,
+    System,
+    number_of,
+    question,
+    questions,
+    same,
+    values_at,
+)
 
 
 def rule_of(which: System, asked: str) -> Theirs | str | None:
@@ -218,14 +99,17 @@ def like(watched: Watched, which: System) -> Like:
     return found
 
 
-def recorded(program: Program, values: Mapping[str, Any], order: int) -> Question | None:
-    """The question that is this very program at this very point, whatever its layout."""
+def recorded(program: Program, values: Mapping[str, Any], order: int) -> list[Question]:
+    """The questions that are this very program at this very point, whatever its layout."""
     shape = _shape(program)
-    for one in questions():
-        alike = one.order == order and one.point.keys() == values.keys()
-        if alike and _is_at(one, values) and _shape(parse(one.program)) == shape:
-            return one
-    return None
+    return [
+        one
+        for one in questions()
+        if one.order == order
+        and one.point.keys() == values.keys()
+        and _is_at(one, values)
+        and _shape(parse(one.program)) == shape
+    ]
 
 
 def _is_at(asked: Question, values: Mapping[str, Any]) -> bool:
@@ -240,21 +124,22 @@ def _shape(program: Program) -> Any:
     return [(kind, repr(meaning), count) for kind, meaning, count, _ in program.walk()]
 
 
-def recorded_gradients(asked: Question, which: System, leaves: Mapping[str, Any]) -> Like:
-    """What a system answered to a question, by variable."""
-    found = Like(which, dict.fromkeys(leaves))
+def recorded_gradients(asked: Sequence[Question], which: System, values: Mapping[str, Any]) -> Like:
+    """What a system answered to questions about one program, by variable. values: those of the variables."""
+    found = Like(which, dict.fromkeys(values))
     found.recorded = True
-    answer = asked.answers[which.id]
-    numbers = number_of(answer)
-    if numbers is None:
-        if answer.startswith("-"):
+    for one in asked:
+        answer = one.answers.get(which.id, "-")
+        numbers = number_of(answer)
+        if numbers is None and answer.startswith("-"):
             found.unknown = ["it, which it does not have,"]
+        elif numbers is None:
+            found.words[one.id] = answer
         else:
-            found.words = {asked.program: answer}
-        return found
-    parts = [numbers] if len(asked.asks) == 1 else numbers
-    for name, part in zip(asked.asks, parts, strict=True):
-        if name in found.grads:
-            own = leaves[name]
-            found.grads[name] = np.broadcast_to(np.asarray(part, own.dtype), own.shape)[()]
+            parts = [numbers] if len(one.asks) == 1 else numbers
+            for name, part in zip(one.asks, parts, strict=True):
+                if name in values:
+                    own = values[name]
+                    part = np.asarray(part, own.dtype)
+                    found.grads[name] = np.broadcast_to(part, own.shape)[()]
     return found

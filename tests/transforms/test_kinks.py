@@ -10,7 +10,7 @@ import pytest
 from gradcli import language
 from gradcli.engine.registry import table
 from gradcli.engine.system import dtypes
-from gradcli.transforms import kinks, other_systems
+from gradcli.transforms import kinks, other_systems, recorded_answers
 from gradcli.transforms.verdicts import function_of
 
 
@@ -119,16 +119,16 @@ def test_many_elements_are_counted_and_few_are_looked_at() -> None:
 
 
 # -- other systems --------------------------------------------------------------------------------
-RUN = [q for q in other_systems.questions() if q.order == 1 and q.program != "cbrt(x)"]
+RUN = [q for q in recorded_answers.questions() if q.order == 1 and q.program != "cbrt(x)"]
 # The answers that no rule of one operator gives: a system rewrites the program, or drops what is 0.
 WHOLE = {"Q10", "Q14", "Q15", "Q18", "Q18b", "Q25", "Q27b", "Q29", "Q29d", "Q30", "K18", "K19"}
 
 
 @pytest.mark.parametrize("asked", RUN, ids=[q.id for q in RUN])
-def test_rules_give_what_each_system_answers(asked: other_systems.Question) -> None:
+def test_rules_give_what_each_system_answers(asked: recorded_answers.Question) -> None:
     run = watched(asked.program, **asked.point)
-    for which in other_systems.systems():
-        answer = other_systems.number_of(asked.answers.get(which.id, "-"))
+    for which in recorded_answers.systems():
+        answer = recorded_answers.number_of(asked.answers.get(which.id, "-"))
         found = other_systems.like(run, which)
         if answer is None or not found.known:
             continue
@@ -136,12 +136,12 @@ def test_rules_give_what_each_system_answers(asked: other_systems.Question) -> N
         got = np.asarray(made[0] if len(made) == 1 else made)
         answer = np.broadcast_to(answer, got.shape) if np.ndim(answer) == 0 else np.asarray(answer)
         if asked.id not in WHOLE or (which.id == "jax" and asked.id != "K18"):
-            assert other_systems.same(got, answer), (which.id, got, answer)
+            assert recorded_answers.same(got, answer), (which.id, got, answer)
 
 
 def test_every_question_that_a_switch_asks_is_recorded() -> None:
     table.load()
-    known = {q.id for q in other_systems.questions()}
+    known = {q.id for q in recorded_answers.questions()}
     texts = set()
     for primitive in table.PRIMITIVES:
         for point in primitive.switch or ():
@@ -161,7 +161,7 @@ def test_every_question_that_a_switch_asks_is_recorded() -> None:
     ],
 )  # fmt: skip
 def test_systems_by_their_names(word: str, wanted: str | None) -> None:
-    found = other_systems.system(word)
+    found = recorded_answers.system(word)
     assert (found and found.id) == wanted
 
 
@@ -177,5 +177,5 @@ def test_systems_by_their_names(word: str, wanted: str | None) -> None:
     ],
 )  # fmt: skip
 def test_answers_as_numbers(text: str, wanted: Any) -> None:
-    found = other_systems.number_of(text)
-    assert found is None if wanted is None else other_systems.same(found, wanted)
+    found = recorded_answers.number_of(text)
+    assert found is None if wanted is None else recorded_answers.same(found, wanted)
