@@ -7,11 +7,12 @@ yields findings. A new kind is a new function in `CHECKS`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradcli.graphs import flow_findings, value_text
+from gradcli.graphs import flow_findings, missing_gradients, training_findings, value_text
+from gradcli.graphs.findings import MOST_NAMES, Finding
 from gradcli.graphs.gradient_flow import Flow
 from gradcli.graphs.labels import plural
 from gradcli.graphs.of_torch.torch_facts import SECOND_TIME, Facts
@@ -19,73 +20,31 @@ from gradcli.graphs.probes import Place
 from gradcli.graphs.styles import ASCII, UNICODE, Line, fold
 from gradcli.graphs.traversal import class_name
 
-MOST_NAMES = 4
 DEAD = 0.9  # of the units of an activation, zero for the whole batch
 FEWEST_ROWS = 4
 WORTH_TELLING = 1 << 20  # bytes
 
-CUTS = {
-    "no_grad": ("runs under no_grad", "take it out of torch.no_grad(): nothing inside is recorded"),
-    "detach": ("detach() ends the graph", "leave out detach() where the gradient is to pass"),
-    "data": (".data ends the graph", "use the tensor itself, without .data"),
-    "tensor": ("torch.tensor(…) copies numbers", "torch.stack or torch.cat of the tensors themselves"),
-    "numpy": ("NumPy records no graph", "compute it with PyTorch's functions"),
-    "item": ("item() makes a number", "compute with the tensor itself; item() is for printing"),
-    "tolist": ("tolist() makes numbers", "compute with the tensor itself"),
-}  # fmt: skip
 NO_SCALAR = "implicitly created only for scalar"
-WHOLE = "whole numbers have no gradient: compute in floating point (for argmax: softmax, or gumbel_softmax)"
+NO_GRAPH = "does not require grad and does not"
+# PyTorch's words -> what helps. Of several versions where they word it differently.
 ERRORS = {
     "modified by an inplace operation": "write into a copy: clone() first, or the operation that returns a "
     "new tensor",
     "leaf Variable that requires grad": "write under torch.no_grad(), or into a clone()",
-    SECOND_TIME[
-        :40
-    ]: "detach() what is carried over from step to step, or add the losses up and call "
+    SECOND_TIME[:40]: "detach() what is carried over from step to step, or add the losses up and call "
     "backward() once",
     NO_SCALAR: "backward() of a number: loss.mean() or loss.sum()",
-    "does not require grad and does not": "nothing that requires grad leads to it: see the lines that "
-    "end the graph",
-}
-
-
-@dataclass(slots=True)
-class Finding:
-    """Something that is wrong, or worth knowing: its kind, what it is, where, and what to do."""
-
-    kind: str
-    text: str
-    place: Place | None = None
-    advice: str = ""
-    fault: bool = True
-
-    def lines(self, arrow: str = "→") -> list[Line]:
-        """The finding, its line of code, and the advice."""
-        where = "" if self.place is None else f"{self.place}  "
-        told: list[Line] = [
-            [
-                ("! ", "bad") if self.fault else ("  ", "note"),
-                (f"{where}{self.text}".replace("→", arrow), "value"),
-            ]
-        ]
-        if self.place is not None and self.place.code:
-            told.append([(f"    {self.place.code}", "function")])
-        return [*told, [(f"  {self.advice}", "note")]] if self.advice else told
-
-    def to_json(self) -> dict[str, Any]:
-        """{"kind", "text", "file", "line", "code", "advice"}."""
-        file, line, code = self.place or (None, None, None)
-        return {
-            **{
-                "kind": self.kind,
-                "fault": self.fault,
-                "text": self.text,
-                "file": file,
-                "line": line,
-                "code": code,
-            },
-            "advice": self.advice,
-        }
+    NO_GRAPH: "nothing that requires grad leads to it: see the lines that end the graph",
+    "object has no attribute 'backward'": "keep the loss a tensor: item() and float() are for printing",
+    "expected target dtype to be Long": "classes are whole numbers: labels.long()",
+    "expected scalar type Long": "classes are whole numbers: labels.long()",
+    "for argument #2 'target'": "classes are whole numbers: labels.long()",
+    '"nll_loss_out_frame" not implemented': "classes are whole numbers: labels.long()",
+    "can't be cast to the desired output type": "targets have the dtype of predictions: labels.float()",
+    "Found dtype Double but expected Float": "targets have the dtype of predictions: labels.float()",
+    "Found dtype Float but expected Double": "targets have the dtype of predictions: labels.double()",
+    "0D or 1D target tensor expected": "a class is one number a row: labels.squeeze(1)",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -134,6 +93,9 @@ def _ended(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findi
     known = _known_error(error)
     if known is None and not len(graph.skeleton):
         return
+    cut = NO_GRAPH in error or "'backward'" in error
+    if cut and any(one.fault for one in missing_gradients.cut_off(graph, facts, error)):
+        return  # which says it better
     at, _, said = error.partition(": ")
     file, _, line = at.rpartition(":")
     if not line.isdecimal():
@@ -147,6 +109,9 @@ def _ended(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Findi
         fault = place is not None  # or nobody has asked for a gradient
         place = place or graph.probe.place(graph.skeleton.nodes[at_root])
         text = f"{label} has the shape {shape}: {text}"
+    if facts is not None and known is not None and (refused := facts.training.refused) is not None:
+        given = ", ".join(f"{name} {what}".strip() for name, what in refused[1])
+        text += f"; {refused[0]} was given {given}" if given else ""
     yield Finding("error", text, place, known or "", fault)
 
 
@@ -171,54 +136,6 @@ def _written(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Fin
             )
             yield Finding("in place", text, place, ERRORS["modified by an inplace operation"])
             return
-
-
-# -- parameters without a gradient ----------------------------------------------------------------
-def _cut_off(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
-    if facts is None or graph.calls is None:
-        return
-    if error is not None and not facts.step and _known_error(error) is None:
-        return  # it ended before there was a loss
-    leaves = {id(n.variable) for n in graph.skeleton.nodes if hasattr(n, "variable")}
-    missing = {
-        name: p
-        for name, p in graph.calls.called_parameters()
-        if p.requires_grad and p.is_leaf and id(p) not in leaves | facts.trained
-    }
-    grouped: dict[tuple[str, Place | None], list[str]] = {}
-    cuts = sorted(facts.cuts.values(), key=lambda cut: cut.kind == "no_grad")
-    for name, p in missing.items():
-        cut = next((one for one in cuts if id(p) in one.leaves), None)
-        born = Place.at(*facts.born.get(id(p), (None, 0)))
-        key = ("", born) if cut is None else (cut.kind, cut.place)
-        grouped.setdefault(key, []).append(name)
-    for (kind, place), names in grouped.items():
-        how, advice = (
-            "no operation that leads to the loss uses it",
-            ("call it in forward and let the loss depend on it, or take it out of the model"),
-        )
-        if kind in CUTS:
-            how, advice = CUTS[kind]
-        elif kind:
-            how, advice = f"{kind.removeprefix('whole numbers of ')}() ends the graph", WHOLE
-        text = f"{plural(len(names), 'parameter')} without a gradient ({_some(names)}): {how}"
-        yield Finding("no gradient", text, place, advice)
-
-
-def _not_optimized(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Finding]:
-    """Parameters that have a gradient, and that no optimizer steps though others are stepped."""
-    if facts is None or not facts.optimized or error is not None:  # or its step was still to come
-        return
-    found: dict[Place | None, list[str]] = {}
-    for i, node in enumerate(graph.skeleton.nodes):
-        leaf = getattr(node, "variable", None)
-        if leaf is not None and id(leaf) in facts.born and id(leaf) not in facts.optimized:
-            born = Place.at(*facts.born[id(leaf)])
-            found.setdefault(born, []).append(graph.describer.label(i) or "unnamed")
-    for place, names in found.items():
-        text = f"{plural(len(names), 'parameter')} that no optimizer steps ({_some(names)})"
-        advice = "register the module (nn.ModuleList, not a list), and give its parameters to the optimizer"
-        yield Finding("not optimized", text, place, advice)
 
 
 # -- NaN and infinity -----------------------------------------------------------------------------
@@ -327,15 +244,11 @@ def _checkpointing(modules: Any) -> str | None:
     return f"torch.utils.checkpoint around each of {parts[0].path} … {parts[-1].path} frees up to {size}"
 
 
-def _some(names: Iterable[str]) -> str:
-    """The first few of many names."""
-    known = list(names)
-    more = len(known) - MOST_NAMES
-    return ", ".join(known[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
 Check = Callable[[Any, Facts | None, str | None], Iterator[Finding]]
 # In order of weight.
 CHECKS: tuple[Check, ...] = (
-    *(_ended, _written, _cut_off, _not_finite, _flow, _dead, _not_optimized, _leaks, _kept),
+    *(_ended, _written, missing_gradients.cut_off, missing_gradients.no_leaf, _not_finite),
+    *(training_findings.steps, training_findings.modes, training_findings.losses),
+    *(_flow, _dead, training_findings.learning_rate, missing_gradients.not_optimized),
+    *(_leaks, _kept),
 )

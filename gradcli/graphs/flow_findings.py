@@ -24,6 +24,10 @@ STEEPEST = (
     "sigmoid divides by 4 or more in every layer, whatever the weights are: relu with kaiming_normal_ "
     "weights, or a residual connection"
 )
+STEPS = ("Round", "Floor", "Ceil", "Trunc", "Sign")  # their slope is 0 everywhere
+STRAIGHT = (
+    "its slope is 0 everywhere: pass the gradient by it, x + (f(x) - x).detach(), or a soft version"
+)
 SINGULAR = (
     "Div",
     "Reciprocal",
@@ -219,7 +223,10 @@ def single_nodes(flow: Flow, *, proved: bool) -> Iterator[Told]:
         before, after = (value_text.number(one.norm, 3) for one in (came, sent))
         measured = f"; {slope.words}" if slope is not None else ""
         words = f"|grad| {change} ({before} → {after}){measured}"
-        yield Told(i, name, words, came.norm, sent.norm, change_remedy(name, vanishes=vanishes))
+        remedy = (
+            STRAIGHT if _stem(name).title() in STEPS else change_remedy(name, vanishes=vanishes)
+        )
+        yield Told(i, name, words, came.norm, sent.norm, remedy)
 
 
 def _factor(before: float, after: float) -> str:
@@ -229,6 +236,8 @@ def _factor(before: float, after: float) -> str:
 
 def _is_proved(flow: Flow, i: int, name: str, slope: Slope | None, sent: Any) -> bool:
     stem = name.partition("Backward")[0]
+    if stem in STEPS:
+        return sent.norm == 0
     if slope is None:
         return stem in SINGULAR and sent.norm > flow.came[i].norm
     if stem == "Relu" or slope.most > FLAT * slope.possible:

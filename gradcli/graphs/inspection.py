@@ -62,6 +62,11 @@ class Graph:
         self._forward: Describer | None = None
 
     @property
+    def kept_names(self) -> Mapping[str, Any] | None:
+        """The tensors that the program has names for."""
+        return self._kept
+
+    @property
     def records(self) -> list[Record]:
         """Every node described, in order of first visit, depth first."""
         if self._records is None:
