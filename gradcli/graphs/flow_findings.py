@@ -237,9 +237,9 @@ def _factor(before: float, after: float) -> str:
 def _is_proved(flow: Flow, i: int, name: str, slope: Slope | None, sent: Any) -> bool:
     stem = name.partition("Backward")[0]
     if stem in STEPS:
-        return sent.norm == 0
+        return bool(sent.norm == 0)
     if slope is None:
-        return stem in SINGULAR and sent.norm > flow.came[i].norm
+        return stem in SINGULAR and bool(sent.norm > flow.came[i].norm)
     if stem == "Relu" or slope.most > FLAT * slope.possible:
         return False  # dead units are told of all batches
     if flow.depth(i) == 0:  # no parameter after it: a prediction, which may be certain and right

@@ -40,6 +40,7 @@ class Graph:
         """calls: the modules' calls that made the nodes (`gradcli.graphs.of_torch.module_calls.Calls`)."""
         self.probe, self.calls = probe, calls
         self.tensors, self.source = tensors, source
+        self.kept_names = names  # the tensors that the program has names for
         self.names = {id(tensor): name for name, tensor in (names or {}).items()}
         named = []  # before PyTorch 2.13 a node is another object each time that it is asked for
         for name, tensor in (names or {}).items():  # as it is now: a write in place made a new node
@@ -62,11 +63,6 @@ class Graph:
         self._records: list[Record] | None = None
         self._modules: Modules | None = None
         self._forward: Describer | None = None
-
-    @property
-    def kept_names(self) -> Mapping[str, Any] | None:
-        """The tensors that the program has names for."""
-        return self._kept
 
     @property
     def records(self) -> list[Record]:

@@ -169,7 +169,8 @@ def no_leaf(graph: Any, facts: Facts | None, error: str | None) -> Iterator[Find
         return
     for one in facts.training.unread:
         name = one.name or "a tensor"
-        yield _no_leaf(name, "its .grad is None where it is read", Place.at(*one.where))
+        read = Place.at(*one.where)
+        yield _no_leaf(name, f"its .grad is None where {read} reads it", one.made or read)
     if facts.training.unread:
         return
     known = known_leaves(graph, facts)
@@ -249,12 +250,12 @@ def _unstepped(
         measured += f", 0 of {plural(steps, 'step')} changed it"
     if why.startswith("attribute "):
         names = [why.removeprefix("attribute ")]
-        how = "it is registered nowhere, for the module holds the result of an operation on it"
+        how = "registered nowhere, for the module holds the result of an operation on it"
         advice = (
             "keep the Parameter itself, self.w = nn.Parameter(…), and compute with it in forward"
         )
     elif why == "late":
-        how = "it was made after the optimizer"
+        how = "made after the optimizer"
         lost = _left_behind(graph, facts)
         how += (
             f", whose {plural(lost, 'parameter')} of before have no gradient any more"
@@ -265,10 +266,10 @@ def _unstepped(
             "make the optimizer after the last change of the model, or optimizer.add_param_group"
         )
     elif why == "alone":
-        how = "it is no module's"
+        how = "in no module"
         advice = "give it to the optimizer too: [*model.parameters(), it]"
     else:
-        how = "the optimizer was not given it"
+        how = "not given to it"
         advice = "register the module (nn.ModuleList, not a list), and give its parameters to the optimizer"
     text = (
         f"{plural(len(ids), 'parameter')} that no optimizer steps ({some(names)}{measured}): {how}"

@@ -607,7 +607,7 @@ def _mode(watch: Watch) -> Any:
             begun = watch.now() if watch.timed else 0.0
             try:
                 out = function(*args, **(kwargs or {}))
-            except Exception:
+            except Exception:  # of the user's call, which goes on to the user
                 watch.facts.training.failed(function, args, sys._getframe(1))
                 raise
             if watch.timed:

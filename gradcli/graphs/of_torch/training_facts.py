@@ -14,7 +14,8 @@ from importlib import import_module
 from types import FrameType
 from typing import Any
 
-from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, readable
+from gradcli.graphs.of_torch.torch_notes import note_of
+from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of, readable
 
 Where = tuple[str | None, int]
 LOOKED_AT = 3  # parameters of an optimizer, to know whether it has been zeroed
@@ -86,6 +87,7 @@ class Unread:
 
     name: str | None
     where: Where
+    made: Any  # the Place that made it, if it is known
 
 
 class Training:
@@ -293,8 +295,8 @@ class Training:
         count: dict[str, int] = {}
         for part in module.modules():
             kind = type(part).__name__
-            drops = "Dropout" in kind and getattr(part, "p", 0)
-            if drops or ("BatchNorm" in kind and getattr(part, "track_running_stats", False)):
+            drops = "Dropout" in kind and getattr(part, "p", 0.0) != 0
+            if drops or ("BatchNorm" in kind and bool(getattr(part, "track_running_stats", False))):
                 count[kind] = count.get(kind, 0) + 1
         words = ", ".join(f"{n} {kind}" for kind, n in count.items())
         self.modes[key] = found = Mode(weakref.ref(module), words) if count else None
@@ -328,7 +330,9 @@ class Training:
         ):
             where = self._where(frame)
             if where[0] is not None and where not in [one.where for one in self.unread]:
-                self.unread.append(Unread(name_in(frame, tensor, where[0]), where))
+                note = note_of(node_of(tensor))
+                made = None if note is None else note.place
+                self.unread.append(Unread(name_in(frame, tensor, where[0]), where, made))
 
     def failed(self, function: Any, given: Iterable[Any], frame: FrameType | None) -> None:
         """A function has refused its arguments: remember their names, dtypes and shapes."""

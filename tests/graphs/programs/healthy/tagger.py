@@ -1,4 +1,4 @@
-"""A tagger of words: gated cells in two directions, computed anew in the backward pass; padding is ignored."""
+"""A tagger of words: gated cells in two directions, computed anew; padding is ignored."""
 
 import torch
 import torch.nn.functional as F
