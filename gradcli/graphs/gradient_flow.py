@@ -66,7 +66,7 @@ class Flow:
         ids = self.skeleton.ids
         self.came: dict[int, Stats] = {}
         self.sent: dict[int, list[Stats | None]] = {}
-        for step in graph.recorder.steps:
+        for step in () if graph.recorder is None else graph.recorder.steps:
             i = ids.get(step.node)
             known = [value_text.stats_of(g) for g in step.incoming if g is not None]
             if i is None or not known:
