@@ -57,7 +57,18 @@ def element(writer: Writer, node: Node) -> Value | None:
             return _delta(writer, found, node)
         if node.base in EPSILONS and len(found) == 3:
             return _permuted(Value(_LEVI_CIVITA), [i.letter for i in found])
-    return _at(writer, node, found)
+    value = _at(writer, node, found)
+    twice = sorted(
+        x for x in letters
+        if writer.einstein and [i.letter for i in found].count(x) > 1
+        and x not in writer.scope and x not in writer.free
+    )  # fmt: skip
+    if not twice:
+        return value
+    writer.say(f"{', '.join(twice)} {'is' if len(twice) == 1 else 'are'} summed")
+    if len(found) == 2 and not value.rank:
+        return Value(f"trace({node.base})")
+    return reduced("sum", value, twice)
 
 
 def _at(writer: Writer, node: Node, found: tuple[Index, ...]) -> Value:
@@ -321,8 +332,8 @@ def series(writer: Writer, node: Node) -> Value:
     if (counted := _counted(writer, node)) is not None:
         return counted
     outer = dict(writer.scope)
-    conditional = [n for n in binder.names if n in outer]
-    own = tuple(n for n in binder.names if n not in outer)
+    conditional = [n for n in binder.names if binder.relation and n in outer]
+    own = tuple(n for n in binder.names if n not in conditional)  # which hide those outside
     if len(own) == 2 and binder.relation and own[0] > own[1]:  # \sum_{j \ne i}
         writer.say(f"the sum is over {own[0]}, for each {own[1]}")
         conditional, own = [own[1]], own[:1]
@@ -339,7 +350,7 @@ def series(writer: Writer, node: Node) -> Value:
             part = _merged(writer, part)
             assert part.binder is not None
             names = part.binder.names
-            if part.binder.relation or not names or set(names) & {*axes, *outer}:
+            if part.binder.relation or not names or set(names) & {*axes}:
                 break
             if not _depends(part, own):  # \sum_i \sum_j x_j, of which nothing depends on i
                 break

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from math import comb, factorial
 
-from gradcli.language import math_calculus, math_series, names
+from gradcli.language import math_series, names
 from gradcli.language.foreign_names import FUNCTIONS, bare, called, is_function, known_as
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_indices import Axis, Indices, Known
@@ -113,9 +113,15 @@ class Writer:
             raise self.error("nothing binds the index here", node.token, "as \\sum_i does")
         if name == "e" and "e" not in self.own:
             return Value("torch.e" if self.loose else "e")
-        if name == "I" and name not in self.own and self.vectors is not None and self.loose:
+        if name == "I" and name not in self.own and self.loose and self.of_matrices():
             return Value("I", ATOM, 2)
         return self.sized(name)
+
+    def of_matrices(self) -> bool:
+        """Whether the text is of matrices, so that I is the identity."""
+        if self.vectors is not None:
+            return True
+        return any(found and len(found.shape) == 2 for found in map(self.known, sorted(self.own)))
 
     def sized(self, name: str) -> Value:
         """A name with its shape."""
@@ -340,7 +346,10 @@ class Writer:
             self.say(
                 f"{one} ⊗ {two} is the matrix of all products; in one row it is kron({one}, {two})"
             )
-            return Value(f"outer({one}, {two})", ATOM, 2)
+            sizes = left.sizes + right.sizes
+            return Value(
+                f"outer({one}, {two})", ATOM, 2, False, (), sizes if len(sizes) == 2 else ()
+            )
         return Value(f"kron({one}, {two})", ATOM, max(left.rank, right.rank))
 
     # -- powers --------------------------------------------------------------------------------------
@@ -674,9 +683,12 @@ class Writer:
         """A derivative that is a part of a text: that of a function at the variable."""
         variables = node.text.split()
         inner = node.only.only if node.only.kind == "group" else node.only
-        found = math_calculus.by_limit(self, inner, variables[-1])
-        if found is not None:
-            return self.differentiated(found, variables[:-1])
+        if inner.kind == "integral":
+            from gradcli.language import math_calculus
+
+            found = math_calculus.by_limit(self, inner, variables[-1])
+            if found is not None:
+                return self.differentiated(found, variables[:-1])
         return self.differentiated(self.value(node.only), variables)
 
     def differentiated(self, body: Value, variables: list[str]) -> Value:
@@ -701,9 +713,13 @@ class Writer:
         raise self.error("∇ of a formula is a command", node.token, hint)
 
     def integral(self, node: Node) -> Value:
+        from gradcli.language import math_calculus
+
         return math_calculus.integral(self, node)
 
     def limit(self, node: Node) -> Value:
+        from gradcli.language import math_calculus
+
         return math_calculus.limit(self, node)
 
     def series(self, node: Node) -> Value:

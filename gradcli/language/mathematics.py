@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gradcli.language.located_errors import LanguageError
-from gradcli.language.math_calculus import is_linear_in_integrals
 from gradcli.language.math_indices import Known, indices, shapes_by_index
 from gradcli.language.math_parser import Parser
 from gradcli.language.math_tree import Node, nodes
@@ -137,14 +136,28 @@ def _read_with(
                 parser.remarks.append(f"its {operator}")
     places = indices(roots, own, known)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
-    if wrt is not None and len(by) < 2 and len(roots) == 1 and is_linear_in_integrals(roots[0]):
-        found_integral = next((n for n in nodes(roots[0]) if n.kind == "integral"), None)
-        upper = found_integral.parts[-1] if found_integral is not None else None
-        if upper is not None:
-            writer.by = (by[0] if by else wrt) or (upper.text if upper.kind == "name" else "")
-            by = by or ((writer.by,) if writer.by and not wrt else ())
+    if wrt is not None and len(by) < 2 and len(roots) == 1:
+        writer.by = by[0] if by else wrt
+        if (limit := _limit_of(roots[0])) is not None:
+            writer.by = writer.by or limit
+            by = by or ((limit,) if limit and not wrt else ())
+        else:
+            writer.by = ""
     texts = [writer.statement(p) if isinstance(p, Node) else p.text for p in parts]
     text = "".join(f"{t} " if t == ";" else t for t in texts).strip()
     shapes = dict.fromkeys(sorted(writer.numbers), ()) | shapes_by_index(roots, places, own)
     remarks = tuple(dict.fromkeys(parser.remarks + writer.remarks))
     return Mathematics(text, remarks, by, operator, shapes)
+
+
+def _limit_of(root: Node) -> str | None:
+    """The variable of the upper limit of a text that is a sum of integrals and other terms, "" where that
+    is no variable; None of other texts."""
+    found = next((node for node in nodes(root) if node.kind == "integral"), None)
+    if found is None:
+        return None
+    from gradcli.language.math_calculus import is_linear_in_integrals
+
+    if not is_linear_in_integrals(root):
+        return None
+    return found.parts[-1].text if found.parts[-1].kind == "name" else ""
