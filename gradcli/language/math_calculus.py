@@ -285,14 +285,8 @@ def limit(writer: Writer, node: Node) -> Value:
     shown, at = bare(writer.value(body).text), writer.value(there).text
     hint = f'gradcli taylor "{shown}" --{node.text} {at} shows how it goes on there'
     if "inf" in at:
-        name = node.text
-        inverse = writer.value(replaced(body, name, _inverse(there, name))).text
-        hint = f'with 1/{name} for {name}: gradcli taylor "{bare(inverse)}" --{name} 0'
+        hint = f"gradcli eval with a large {node.text} shows where it goes"
     raise writer.error("a limit is not computed", node.token, hint)
-
-
-def _inverse(like: Node, name: str) -> Node:
-    return _node("product", like, "frac", _number(like, 1), _node("name", like, name))
 
 
 def is_linear_in_integrals(node: Node) -> bool:

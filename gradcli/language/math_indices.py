@@ -140,7 +140,10 @@ def indices(
         if before == (len(letters), len(tensors)):
             break
     lengths, offsets = _extents(places, tensors, letters, known)
-    return Indices(letters, tensors, bound, lengths, offsets, _first(all_nodes, offsets))
+    first = _first(all_nodes, offsets)
+    if any(i == Index("", 0) for node, found in places if node.base in tensors for i in found):
+        first = 0
+    return Indices(letters, tensors, bound, lengths, offsets, first)
 
 
 def _extents(

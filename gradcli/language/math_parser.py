@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from itertools import pairwise
 
-from gradcli.language import names
+from gradcli.language import math_notations, names
 from gradcli.language.foreign_names import (
     CONSTANTS,
     FUNCTIONS,
@@ -23,30 +22,36 @@ from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_symbols import (
     ACCENTS,
     BARE,
-    CASES,
     INVERSES,
-    MATRICES,
-    OTHERWISE,
     RELATIONS,
     SHY,
 )
-from gradcli.language.math_tree import Binder, Node
+from gradcli.language.math_tree import Node
 from gradcli.language.notation import Token, fraction, is_derivative, is_greek, is_matrix
 from gradcli.language.tokens import KEYWORDS
 
 # Letters that, called, are functions that nobody has to define.
-_UNKNOWN = frozenset((*"fghFGHφσ", "phi", "sigma"))
+_UNKNOWN = frozenset((*"fghFGHφ", "phi"))
+# Letters for functions, as they are printed here.
+_PRINTED = {"psi": "digamma", "ψ": "digamma", "sigma": "sigmoid", "σ": "sigmoid"}
 _BESIDE = frozenset(("+", "-", "*", "·", "×", "/", "**", "⊙"))
 _SYMBOLS = frozenset(("hbar", "ell"))  # which LaTeX has beside the Greek letters
-_SERIES = {"sum": "sum", "prod": "prod", "max": "amax", "min": "amin", "sup": "amax", "inf": "amin"}
+_SERIES = {
+    "argmax": "argmax",
+    "argmin": "argmin",
+    "sum": "sum",
+    "prod": "prod",
+    "max": "amax",
+    "min": "amin",
+    "sup": "amax",
+    "inf": "amin",
+}
 _PRODUCTS = ("*", "·", "×", "⊙", "⊘", "⊗", "/", "@", "%", "//")
 _NOT_READ = {
     "nabla": 'gradcli diff "EXPR" differentiates; of a field: --operator grad, div, curl or laplacian',
-    "begin": "write cases as A if CONDITION else B, a matrix as [[1, 2], [3, 4]]",
     "mathbb": "an expectation is mean(x)",
 }
 _DEFINITION = r"\s*([^\W\d]\w*(?:_\\\w+|_\{\w+\})?)\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
-_DIFFERENTIAL = r"[d∂](?:([^\W\d_])|)"
 
 
 class Parser:
@@ -266,7 +271,7 @@ class Parser:
                     continue
                 value = Node("product", token, token.text, (value, factor))
                 quotient = token.text == "/"
-            elif token.kind == "name" and token.text in ("mod", "bmod") and value:
+            elif token.kind in ("name", "command") and token.text in ("mod", "bmod"):
                 self.take()
                 value = Node("product", token, "%", (value, self.signed()))
             elif self.begins_operand():
@@ -317,19 +322,29 @@ class Parser:
             return (
                 token.text not in KEYWORDS
                 and token.text not in ("of", "mod", "bmod", "percent")
-                and not (self.differentials and self.differentials[-1] and _is_differential(token))
+                and not (
+                    self.differentials
+                    and self.differentials[-1]
+                    and math_notations.is_differential(token)
+                )
             )
         if token.kind == "sign":
             if token.text in ("|", "‖"):
                 return self.bars[-1:] != token.text
             opens = token.text in ("(", "[", "{", "⟨", "⌊", "⌈")
             return opens or fraction(token.text) is not None
-        return token.kind in ("number", "command", "string") and token.text not in ("end",)
+        ends = ("end", "mod", "bmod")
+        return token.kind in ("number", "command", "string") and token.text not in ends
 
     def power(self) -> Node:
         """A value with its exponents."""
         token = self.next
-        if token.text == "e" and token.kind == "name" and "e" not in self.own:
+        if (
+            token.text == "e"
+            and token.kind == "name"
+            and "e" not in self.own
+            and self.peek(1).text != "_"
+        ):
             self.take()
             return self.raised(Node("name", token, "e"))
         return self.raised(self.postfix())
@@ -463,8 +478,12 @@ class Parser:
         if token.kind == "name" and token.text in KEYWORDS and token.text != "if":
             raise self.error(f"a value is missing before `{token.text}`")
         if token.kind == "name":
-            if self.differentials and not self.differentials[-1] and _is_differential(token):
-                return self.differential()
+            if (
+                self.differentials
+                and not self.differentials[-1]
+                and math_notations.is_differential(token)
+            ):
+                return math_notations.differential(self)
             return self.named()
         if token.kind == "command":
             return self.command()
@@ -586,29 +605,32 @@ class Parser:
         token = self.take()
         text = token.text
         if text == "frac":
-            if (found := self.derivative(token)) is not None:
+            if (found := math_notations.derivative(self, token)) is not None:
                 return found
             above, below = self.argument(), self.argument()
             return Node("product", token, "frac", (above, below))
         if text == "sqrt":
             return self.root()
-        if text in _SERIES and (text in ("sum", "prod") or self.binds()):
-            return self.series(token, _SERIES[text])
+        if text == "arg" and self.next.text in ("max", "min"):
+            text = f"arg{self.take().text}"
+            if not math_notations.binds(self):
+                return self.function(text, token)
+        if text in _SERIES and (text in ("sum", "prod") or math_notations.binds(self)):
+            return math_notations.series(self, token, _SERIES[text])
         if text == "int":
-            return self.integral(token)
+            return math_notations.integral(self, token)
         if text == "lim":
-            return self.limit(token)
-        if text == "partial" and (found := self.partial(token)) is not None:
+            return math_notations.limit(self, token)
+        if text == "partial" and (found := math_notations.partial(self, token)) is not None:
             return found
         if text == "nabla":
-            return self.nabla(token)
+            return math_notations.nabla(self, token)
         if text == "begin":
-            return self.environment(token)
+            return math_notations.environment(self, token)
         if text == "binom":
             return Node("call", token, "binom", (self.argument(), self.argument()))
         if text == "overline":
-            self.remarks.append("the bar is the conjugate; the mean of x is mean(x)")
-            return Node("call", token, "conj", (self.argument(),))
+            return Node("bar", token, "", (self.argument(),))
         if text == "bar":
             return self.barred(token)
         if text in ACCENTS:
@@ -656,370 +678,12 @@ class Parser:
         inner = self.group() if self.next.text == "{" else self.postfix()
         return Node("root", token, "", (inner, *degree))
 
-    # -- derivatives, integrals, limits --------------------------------------------------------------
-    def derivative(self, token: Token) -> Node | None:
-        r"""`\frac{d}{dx} x^2`, `\frac{\partial^2 f}{\partial x \partial y}` behind a `\frac`, or None."""
-        start = self.at
-        if "d" in self.own or self.next.text != "{":
-            return None
-        self.take()
-        order, inner, closed = 1, None, False
-        first = self.next
-        if first.text == "partial" or (
-            first.kind == "name" and re.fullmatch(r"[d∂]\w?", first.text)
-        ):
-            self.take()
-            if self.accept("**"):
-                power = self.group() if self.next.text == "{" else self.primary()
-                if power.kind == "number":
-                    order = int(power.text)
-            if len(first.text) == 2:  # df
-                self.tokens.insert(
-                    self.at, first._replace(text=first.text[1:], start=first.start + 1)
-                )
-            if self.next.text != "}":
-                try:
-                    inner = self.sum()
-                except LanguageError:
-                    inner = None
-            closed = self.accept("}")
-        variables = self.below(first) if closed and self.next.text == "{" else ()
-        if not variables or len(variables) != order:
-            self.at = start
-            self.restore(first)
-            return None
-        if inner is None:
-            if not (self.begins_operand() or self.next.text in ("-", "+")):
-                raise self.error("what is differentiated is missing", token)
-            inner = self.product()
-            if self.next.text in ("+", "-"):
-                self.remarks.append(
-                    "the derivative ends before the sum; write ( ) around all of it"
-                )
-        elif inner.kind == "name" and inner.text not in self.own:
-            raise self.no_function(inner.text, token)
-        return Node("derivative", token, " ".join(variables), (inner,))
-
-    def restore(self, first: Token) -> None:
-        """Undo the split of `df` after a start that was no derivative."""
-        for i, (one, two) in enumerate(pairwise(self.tokens)):
-            if one is first and len(first.text) == 2 and two.start == first.start + 1:
-                del self.tokens[i + 1]
-                return
-
-    def below(self, first: Token) -> tuple[str, ...]:
-        r"""The variables of `{dx^2}`, `{\partial x \partial y}`; () where there are none."""
-        self.expect("{")
-        variables: list[str] = []
-        while self.next.kind != "end" and not self.accept("}"):
-            token = self.take()
-            if token.text in ("d", "partial", "∂") and self.next.kind in ("name", "command"):
-                name = self.take().text
-            elif token.kind == "name" and re.fullmatch(r"d\w", token.text):
-                name = token.text[1:]
-            else:
-                return ()
-            if self.next.text == "_" or "_" in name:
-                return ()
-            count = 1
-            if self.accept("**"):
-                power = self.group() if self.next.text == "{" else self.primary()
-                count = int(power.text) if power.kind == "number" else 0
-            elif self.next.kind == "power":
-                count = int(self.superscript().text)
-            variables += [name] * count
-        return tuple(variables)
-
-    def no_function(self, name: str, token: Token) -> LanguageError:
-        return self.error(
-            "a derivative is a command", token,
-            f'gradcli diff "EXPR" --wrt x; or with what {name} is: \\frac{{d}}{{dx}} (EXPR)',
-        )  # fmt: skip
-
-    def linear_derivative(self, token: Token) -> Node | None:
-        """`d/dx x^2` and `∂/∂x x^2`, whose d is read already."""
-        if self.next.text != "/":
-            return None
-        after = self.peek(1)
-        if after.text == "partial" and self.peek(2).kind in ("name", "command"):
-            name, length = self.peek(2).text, 3
-        elif after.kind == "name" and re.fullmatch(r"d\w", after.text):
-            name, length = after.text[1:], 2
-        else:
-            return None
-        self.at += length
-        if not (self.begins_operand() or self.next.text in ("-", "+")):
-            raise self.error("what is differentiated is missing", token)
-        inner = self.product()
-        if self.next.text in ("+", "-"):
-            self.remarks.append("the derivative ends before the sum; write ( ) around all of it")
-        return Node("derivative", token, name, (inner,))
-
-    def partial(self, token: Token) -> Node | None:
-        r"""`\partial/\partial x f`, `\partial_x f`."""
-        if (found := self.linear_derivative(token)) is not None:
-            return found
-        if self.next.text == "_":
-            inner = self.subscript()[0]
-            if inner.kind == "name" and (self.begins_operand()):
-                return Node("derivative", token, inner.text, (self.product(),))
-        raise self.error(
-            "a derivative is a command", token,
-            'gradcli diff "EXPR" --wrt x; or \\frac{\\partial}{\\partial x} (EXPR)',
-        )  # fmt: skip
-
-    def nabla(self, token: Token) -> Node:
-        r"""`\nabla f`, `\nabla_x f`, `\nabla \cdot F`, `\nabla \times F`, `\nabla^2 f`."""
-        operator, wrt = "grad", self.subscript()
-        if self.accept("·"):
-            operator = "div"
-        elif self.accept("×"):
-            operator = "curl"
-        elif self.accept("**") or self.next.kind == "power":
-            power = self.superscript() if self.next.kind == "power" else self.exponent()
-            if power.text != "2":
-                raise self.error("∇ has no other power than ∇^2, the Laplacian", token)
-            operator = "laplacian"
-        if not self.begins_operand():
-            raise self.error("what ∇ is of is missing", token)
-        inner = self.product()
-        name = wrt[0].text if wrt else ""
-        return Node("nabla", token, operator, (inner,), name)
-
-    def differential(self) -> Node:
-        """The dx of an integral, as a factor of 1."""
-        token = self.take()
-        name = token.text[1:]
-        if not name:
-            following = self.take()
-            if following.kind not in ("name", "command"):
-                raise self.error("the variable of the integral is missing", following)
-            name = following.text
-        self.differentials[-1] = name
-        return Node("number", token, "1", (), "differential")
-
-    def integral(self, token: Token) -> Node:
-        r"""`\int_0^x \sin t dt`."""
-        low: tuple[Node, ...] = ()
-        high: tuple[Node, ...] = ()
-        for _ in range(2):
-            if self.next.text == "_" and self.next.kind == "sign":
-                self.take()
-                low = (self.raised_limit(),)
-            elif self.accept("**"):
-                high = (self.raised_limit(),)
-            elif self.next.kind == "power":
-                high = (self.superscript(),)
-        self.differentials.append("")
-        body = self.sum()
-        if not self.differentials[-1] and _is_differential(self.next):
-            self.differential()
-        name = self.differentials.pop()
-        if not name:
-            raise self.error("the variable of this integral is missing", token, "as in \\int x dx")
-        return Node("integral", token, name, (body, *low, *high))
-
-    def raised_limit(self) -> Node:
-        r"""A limit of a sum or an integral: `{…}`, or one letter or number, that has no index: `^b_a`."""
-        token = self.next
-        if token.text == "-" or token.kind not in ("name", "number", "command"):
-            return self.signed() if token.text == "-" else self.argument()
-        if token.kind == "number":
-            self.take()
-            return Node("number", token, token.text)
-        if token.kind == "command":
-            return self.primary()
-        head, underline, rest = token.text.partition("_")
-        if underline and token.text not in self.own:
-            middle = token.start + len(head)
-            self.tokens[self.at : self.at + 1] = [
-                token._replace(text=head, end=middle),
-                Token("sign", "_", False, middle, middle + 1),
-                Token("name", rest, False, middle + 1, token.end),
-            ]
-        token = self.take()
-        if token.text in CONSTANTS and token.text not in self.own:
-            return Node("raw", token, CONSTANTS[token.text])
-        return Node("name", token, token.text)
-
-    def limit(self, token: Token) -> Node:
-        r"""`\lim_{x \to 0} \frac{\sin x}{x}`."""
-        if self.next.text != "_":
-            raise self.error("the point of this limit is missing", token, "as in \\lim_{x \\to 0}")
-        self.take()
-        self.expect("{")
-        variable = self.take()
-        self.expect("→")
-        point = self.sum_of_point()
-        self.expect("}")
-        name = variable.text
-        return Node("limit", token, name, (self.product(), point))
-
-    def sum_of_point(self) -> Node:
-        """`0`, `0^+`, `\\infty`."""
-        token = self.next
-        minus = self.sign()
-        value = self.postfix()
-        side = ""
-        if self.accept("**"):
-            braced = self.accept("{")
-            if self.next.text in ("+", "-"):
-                side = self.take().text
-            if braced:
-                self.expect("}")
-        value = Node("neg", token, "", (value,)) if minus else value
-        return value if not side else Node("side", token, side, (value,))
-
-    # -- environments --------------------------------------------------------------------------------
-    def environment(self, token: Token) -> Node:
-        r"""`\begin{pmatrix} a & b \\ c & d \end{pmatrix}`, `\begin{cases} x & x > 0 \\ … \end{cases}`."""
-        self.expect("{")
-        name = self.take().text
-        if self.accept("*"):
-            name += "*"
-        self.expect("}")
-        if name not in MATRICES and name not in CASES:
-            raise self.error(f"`\\begin{{{name}}}` is no notation that is read here", token,
-                             _NOT_READ["begin"])  # fmt: skip
-        if name == "array" and self.next.text == "{":
-            self.closing()
-        rows: list[list[Node]] = [[]]
-        bars, self.bars = self.bars, ""
-        while self.next.text != "end":
-            if self.next.kind == "end":
-                raise self.error(f"`\\end{{{name}}}` is missing", token)
-            if self.accept("\\\\"):
-                rows.append([])
-            elif self.accept("&", "\n") or (name in CASES and self.accept(",", ";")):
-                continue
-            elif name in CASES and self.next.text in ("if", "for", "when", "falls", *OTHERWISE):
-                word = self.take()
-                if word.text in OTHERWISE:
-                    rows[-1].append(Node("raw", word, "otherwise"))
-            else:
-                rows[-1].append(self.logical())
-        self.take()
-        self.closing()
-        self.bars = bars
-        rows = [row for row in rows if row]
-        return self.cases(token, rows) if name in CASES else self.matrix(token, name, rows)
-
-    def matrix(self, token: Token, name: str, rows: list[list[Node]]) -> Node:
-        if len({len(row) for row in rows}) != 1:
-            raise self.error("the rows of this matrix have different lengths", token)
-        cells = tuple(cell for row in rows for cell in row)
-        found = Node("matrix", token, str(len(rows[0])), cells)
-        if name in ("vmatrix", "Vmatrix"):
-            return Node("call", token, "det", (found,))
-        return found
-
-    def cases(self, token: Token, rows: list[list[Node]]) -> Node:
-        parts: list[Node] = []
-        for i, row in enumerate(rows):
-            if len(row) == 1 and i == len(rows) - 1 > 0:
-                row.append(Node("raw", token, "otherwise"))
-            if len(row) != 2:
-                raise self.error("a case has a value and a condition: x & x > 0 \\\\", token)
-            parts += row
-        return Node("cases", token, "", tuple(parts))
-
-    # -- sums over indices ---------------------------------------------------------------------------
-    def binds(self) -> bool:
-        r"""Whether a subscript follows that binds indices: `\max_i`, `\max_{1 \le i \le n}`."""
-        return self.next.text == "_" and self.next.kind == "sign"
-
-    def series(self, token: Token, kind: str) -> Node:
-        r"""`\sum_i x_i y_i`, `\sum_{k=1}^{10} k^2`, `\sum_{i<j}`, `\sum^{3}_{k=1}`, `\max_i`."""
-        binder = Binder(())
-        high: Node | None = None
-        for _ in range(2):
-            if self.next.text == "_" and self.next.kind == "sign":
-                self.take()
-                binder = self.binder(token)
-            elif self.next.kind == "power":
-                high = self.superscript()
-            elif self.accept("**"):
-                high = self.raised_limit()
-        if high is not None:
-            binder = binder._replace(high=high)
-        body = self.product()
-        return Node("series", token, kind, (body,), "", binder)
-
-    def binder(self, token: Token) -> Binder:
-        """What stands below a sum."""
-        if not self.accept("{"):
-            name = self.take()
-            if not name.text.isidentifier():
-                raise self.error("the index of a sum is one letter", token)
-            return Binder((name.text,))
-        if self.next.kind == "number":  # 1 \le i < j \le n
-            low = self.sum()
-            if not self.accept("<=", "<"):
-                raise self.error("the index of a sum is one letter", token)
-            strict = self.tokens[self.at - 1].text == "<"
-            low = (
-                Node("sum", low.token, "++", (low, Node("number", low.token, "1")))
-                if strict
-                else low
-            )
-            return self.chain(token, low)
-        return self.chain(token, None)
-
-    def chain(self, token: Token, low: Node | None) -> Binder:
-        """`i`, `i, j`, `ij`, `i = 1`, `i, j = 1`, `i < j \\le n`, up to the brace."""
-        found: list[str] = []
-        relation, high = "", None
-        while True:
-            name = self.take()
-            text = name.text
-            if not text.isidentifier() or name.kind not in ("name", "command"):
-                raise self.error("the index of a sum is one letter", token)
-            found += [*text] if 1 < len(text) <= 3 and text.isascii() and text.islower() else [text]
-            sign = self.take().text
-            if sign == "}":
-                break
-            if sign == "∈":
-                raise self.error(
-                    "a sum over a set is not read", name, "write its elements as a vector"
-                )
-            if sign == "=":
-                low = self.sum()
-                self.expect("}")
-                break
-            if sign == ",":
-                continue
-            if sign not in ("<", "<=", "!=", ">", ">="):
-                raise self.error("the index of a sum is one letter", token)
-            rest = "".join(t.text for t in self.tokens[self.at : self.at + 2])
-            if sign in ("<", "<=") and not re.fullmatch(r"[a-z](?:[<}]|<=|!=)", rest):
-                high = self.limit_of(sign)
-                break
-            if sign in ("<", "<=") and low is not None and self.peek(1).text == "}":
-                high = self.limit_of(sign)
-                if len(found) < 2 and high.kind == "name" and not relation:
-                    break
-                break
-            if relation and relation != sign:
-                raise self.error("one sum has one relation between its indices", token)
-            relation = sign
-        if len(set(found)) != len(found):
-            raise self.error("an index stands here twice", token)
-        return Binder(tuple(found), relation, low, high)
-
-    def limit_of(self, sign: str) -> Node:
-        """The upper limit of `i \\le n`, `i < n`."""
-        high = self.sum()
-        self.expect("}")
-        if sign == "<":
-            high = Node("sum", high.token, "+-", (high, Node("number", high.token, "1")))
-        return high
-
     # -- names and functions -------------------------------------------------------------------------
     def named(self) -> Node:
         """A variable, a constant, or a function with its argument."""
         token = self.take()
         by_d = token.text in ("d", "∂") and "d" not in self.own
-        if by_d and (found := self.linear_derivative(token)) is not None:
+        if by_d and (found := math_notations.linear_derivative(self, token)) is not None:
             return found
         series = re.fullmatch(r"(sum|prod|max|min)_([^\W_]+)", token.text)
         if series and token.text not in self.own and not self.takes_argument(token.text):
@@ -1032,11 +696,12 @@ class Parser:
             ]
             return self.command()
         if (
-            token.text in ("sum", "prod", "max", "min")
+            token.text in _SERIES
+            and token.text not in ("sup", "inf")
             and token.text not in self.own
-            and self.binds()
+            and math_notations.binds(self)
         ):
-            return self.series(token, _SERIES[token.text])
+            return math_notations.series(self, token, _SERIES[token.text])
         node = self.name_of(token)
         name = node.text
         based = re.fullmatch(r"log_(\w+)", name)
@@ -1045,6 +710,10 @@ class Parser:
             if based[1].isdigit():
                 base = Node("number", token, based[1])
             return self.function("log", token, (base,))
+        ordered = re.fullmatch(r"polygamma_(\d+)", name)
+        if ordered and name not in self.own and self.next.text == "(":
+            order = Node("number", token, ordered[1])
+            return Node("call", token, "polygamma", (order, *self.arguments()))
         if name not in self.own and name in CONSTANTS:
             return Node("raw", token, CONSTANTS[name])
         primes = 0
@@ -1147,8 +816,8 @@ class Parser:
             return self.loose and self.begins_operand() and following.text != "["
         short = name.rpartition(".")[2]
         known = is_function(name) or short in FUNCTIONS or known_as(name)
-        if name == "digamma" or (name in ("psi", "ψ") and following.text == "("):
-            return True
+        if name in _PRINTED and following.text == "(" and not following.blank:
+            return self.loose
         return following.text in ("(", "{") and bool(known) and not names.is_namespace(name)
 
     def is_called(self, name: str, token: Token) -> bool:
@@ -1187,7 +856,7 @@ class Parser:
     def look_twice(self, name: str, token: Token) -> None:
         """Say what several letters are; ask for `sinx`, `Wx` and `cumsum x`; refuse the dy of `dy/dx`."""
         if name[0] == "d" and self.next.text == "/" and re.fullmatch(r"d\w", self.peek(1).text):
-            raise self.no_function(name[1:] or "y", token)
+            raise math_notations.no_function(self, name[1:] or "y", token)
         if name in self.own or not (name.isascii() and name.isalpha()):
             return
         for function in ("sin", "cos", "tan", "exp", "log", "ln", "sqrt"):
@@ -1253,9 +922,11 @@ class Parser:
             if name not in INVERSES:
                 raise self.error(f"{name}^-1 is 1/{name}, or the inverse function?", token)
             name, power = f"a{name}", None
-        text = "digamma" if name in ("psi", "ψ") else name
+        text = _PRINTED.get(name, name)
+        if text == "sigmoid" != name:
+            self.remarks.append(f"{name} is the sigmoid")
         call = Node("call", token, text + "." * each, (*arguments, *base), "base" * bool(base))
-        return call if power is None else Node("power", raised, "", (call, power))
+        return call if power is None else Node("power", raised, "⊙", (call, power))
 
     def bare_argument(self) -> Node:
         """`2x` of `sin 2x cos x`: all that stands close together, up to a function, a bracket or a sign."""
@@ -1267,7 +938,7 @@ class Parser:
         value = self.power()
         while self.begins_operand() and self.next.text not in ("(", "[", "|", "‖", "⟨", "⌊", "⌈"):
             following = self.next
-            if self.differentials and _is_differential(following):
+            if self.differentials and math_notations.is_differential(following):
                 break
             if (following.text in BARE and following.text not in self.own) or (
                 following.kind == "command" and not is_greek(following.text)
@@ -1275,8 +946,3 @@ class Parser:
                 break
             value = Node("product", following, "", (value, self.power()))
         return value
-
-
-def _is_differential(token: Token) -> bool:
-    """Whether a token is the dx of an integral."""
-    return token.kind == "name" and re.fullmatch(r"d[^\W\d_]?", token.text) is not None

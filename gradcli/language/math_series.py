@@ -23,11 +23,13 @@ from gradcli.language.math_values import (
     multiplied,
     reduced,
     transposed,
+    turned,
     union,
 )
 
 if TYPE_CHECKING:
     from gradcli.language.math_writer import Writer
+    from gradcli.language.notation import Token
 
 _FLIPPED = {">": "<", ">=": "<="}
 _LEVI_CIVITA = (
@@ -47,6 +49,9 @@ def element(writer: Writer, node: Node) -> Value | None:
     letters = {i.letter for i in found if i.letter}
     tensors, known = writer.indices.tensors, writer.known(node.base)
     if not letters:
+        digits = node.parts[0].text if len(node.parts) == 1 else ""
+        if known is not None and len(digits) == len(known.shape) > 1:  # A_{12}
+            found = tuple(Index("", int(digit)) for digit in digits)
         if known is None or not known.shape or node.base not in writer.own:
             return None if node.base not in tensors else _at(writer, node, found)
         return _at(writer, node, found)
@@ -89,6 +94,8 @@ def _at(writer: Writer, node: Node, found: tuple[Index, ...]) -> Value:
         while parts and parts[-1] == ":":
             parts.pop()
         text = f"{node.base}[{', '.join(parts)}]" if parts else node.base
+        if parts and not any(i.letter for i in found):
+            writer.say(f"{node.text or node.base} is {text}")
         value = _permuted(Value(text), [i.letter for i in found if i.letter], rank)
     return value._replace(rank=rank, sizes=sizes)
 
@@ -203,7 +210,7 @@ def place(writer: Writer, node: Node) -> Value:
 
 
 # -- products --------------------------------------------------------------------------------------
-def product(writer: Writer, left: Value, sign: str, right: Value, token: object) -> Value:
+def product(writer: Writer, left: Value, sign: str, right: Value, token: Token) -> Value:
     """The product of values of which one depends on indices."""
     if not (left.rank and right.rank):
         values, axes, rank = aligned([left, right])
@@ -211,23 +218,37 @@ def product(writer: Writer, left: Value, sign: str, right: Value, token: object)
         larger = left if left.rank else right
         text = f"{first.at(PRODUCT)}*{second.at(2)}"
         return Value(text, PRODUCT, rank, larger.row, axes, larger.sizes)
-    if left.rank == right.rank == 1 and (left.row != right.row or sign == "·"):
+    vectors = left.rank == right.rank == 1
+    if vectors and left.row == right.row and sign != "·":
+        raise writer.error(
+            f"a {left.shape} times a {right.shape} is not a product", token,
+            "transpose one of them: x^T y, or x y^T; for each element x .* y",
+        )  # fmt: skip
+    if vectors and (left.row or sign == "·"):
         (first, second), axes, _ = aligned([left, right])
         if not left.axes or not right.axes:
             matrix, vector = (left, right) if left.axes else (right, left)
             return Value(f"{matrix.at(3)}@{vector.at(3)}", PRODUCT, 0, False, axes)
         return Value(f"sum({first.at(PRODUCT)}*{second.at(2)}, -1)", ATOM, 0, False, axes)
-    own = {"matrix": "YZ", "row": "Y", "column": "Y"}
-    inner = "Z" if left.rank == 2 else "Y"
-    one = own[left.shape][: left.rank] if left.rank == 2 else inner
-    two = inner + "X" if right.rank == 2 else inner
+    if right.rank == 2 and not right.axes and left.row:
+        return Value(
+            f"{left.at(PRODUCT)}@{right.at(3)}", PRODUCT, 1, True, left.axes, right.sizes[1:]
+        )
+    if left.rank == 2 and not left.axes and right.rank == 1 and not right.row:
+        text = f"{right.at(PRODUCT)}@{turned(left.at(ATOM))}"
+        return Value(text, PRODUCT, 1, False, right.axes, left.sizes[:1])
+    # The letters of dimensions besides those of the indices: of a product, the inner one twice.
+    one = "YZ" if left.rank == 2 else "Z"
+    two = {"matrix": "ZX", "row": "X", "column": "Z"}[right.shape]
+    if vectors:
+        one, two = "Y", "X"  # a column times a row
     axes = union([left, right])
-    out = "".join(c for c in one + two if c != inner)
+    out = "".join(c for c in one + two if c != "Z")
     text = (
         f'einsum("{"".join(left.axes)}{one},{"".join(right.axes)}{two}->{"".join(axes)}{out}", '
         f"{left.text}, {right.text})"
     )
-    return Value(text, ATOM, len(out), left.rank == 1, axes)
+    return Value(text, ATOM, len(out), left.rank == 1 and not vectors, axes)
 
 
 def norm(writer: Writer, inner: Value, order: str, node: Node) -> Value:
@@ -236,8 +257,8 @@ def norm(writer: Writer, inner: Value, order: str, node: Node) -> Value:
         return Value(f"abs({inner.text})", ATOM, 0, False, inner.axes)
     if order.startswith("=") or inner.rank > 1:
         raise writer.error("this norm of many vectors is not read", node.token)
-    order = "" if order == "2" else f"{order}, "
-    text = f"linalg.norm({inner.text}, {order}{'' if order else 'dim='}-1)"
+    along = "dim=-1" if order in ("", "2") else f"{order}, -1"
+    text = f"linalg.norm({inner.text}, {along})"
     return Value(text, ATOM, 0, False, inner.axes)
 
 
@@ -361,6 +382,31 @@ def series(writer: Writer, node: Node) -> Value:
         return _summed(writer, node, tuple(axes))
     finally:
         writer.scope = outer
+
+
+def check_ends(writer: Writer, node: Node) -> None:
+    r"""Ask about `\sum_i x_i + y_i`: a sum ends before a sign, and its index goes on."""
+    for k, term in enumerate(node.parts[:-1]):
+        last = term
+        while last.kind in ("product", "neg") and last.text != "frac":
+            last = last.parts[-1]
+        if last.kind != "series" or last.binder is None:
+            continue
+        for name in last.binder.names:
+            after = next((p for p in node.parts[k + 1 :] if name in _free(p)), None)
+            if after is not None and name not in (*writer.scope, *writer.own):
+                raise writer.asks(
+                    f"this sum over {name} ends before a sign, behind which {name} stands again", last.token,
+                    "write brackets: around all that is summed, or around the sum",
+                )  # fmt: skip
+
+
+def _free(node: Node) -> set[str]:
+    """The letters of a tree that are indices or names, and that no sum in it binds."""
+    if node.kind == "name":
+        return {node.text, *(i.letter for i in subscripts(node))}
+    found = set().union(*map(_free, node.parts)) if node.parts else set()
+    return found - set(node.binder.names) if node.binder is not None else found
 
 
 def _merged(writer: Writer, node: Node) -> Node:
@@ -516,6 +562,8 @@ def _counted(writer: Writer, node: Node) -> Value | None:
         return None
     if node.text in ("amax", "amin"):
         return writer.value(node.only)
+    if node.text in ("argmax", "argmin"):
+        return None
     low, high = writer.value(binder.low), writer.value(binder.high)
     if low.text.isdigit() and high.text.isdigit():
         count = str(max(int(high.text) - int(low.text) + 1, 0))
@@ -539,12 +587,27 @@ def _summed(writer: Writer, node: Node, names: tuple[str, ...]) -> Value:
     missing = [n for n in names if n not in value.axes]
     if value.rank and value.axes and not missing:
         return reduced(node.text, value, names)
+    if node.text in ("argmax", "argmin"):
+        return _place_of(writer, node, value, names)
     result = reduced(node.text, value, names)
     for name in missing:
         result = _repeated(writer, node, result, name)
     if not missing:
         _say_what(writer, node, names)
     return result
+
+
+def _place_of(writer: Writer, node: Node, value: Value, names: tuple[str, ...]) -> Value:
+    """The number of the largest or smallest element, counted as the indices are."""
+    axis = writer.scope[names[0]]
+    first = writer.indices.first if axis.low is None else axis.low
+    if len(names) > 1 or names[0] not in value.axes:
+        raise writer.error("this is of one index", node.token)
+    found = reduced(node.text, value, names)
+    if not first:
+        return found
+    writer.say(f"elements are counted from {writer.indices.first}")
+    return found.like(f"{found.text} + {first}", SUM)
 
 
 def _repeated(writer: Writer, node: Node, value: Value, name: str) -> Value:

@@ -68,6 +68,9 @@ NUMBERS = frozenset(
     """tr Tr trace det logdet sum mean dot norm prod linalg.norm median std var max min amax amin argmax
     argmin linalg.det linalg.trace len vdot inner""".split()
 )
+# Functions along a dimension, and the last one as their argument.
+ALONG = {**dict.fromkeys(("softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logsumexp"), "-1"),
+         "flip": "(-1,)"}  # fmt: skip
 # What is a matrix, or a vector, where the argument is one or the other.
 SWAPS = frozenset(("diag", "diagonal", "diag_embed"))
 # Matrices have these functions besides the one of each element: exp(A) is asked.

@@ -9,7 +9,7 @@ Kinds of nodes, with their parts:
 | sum | terms | a sign for each term: "+-" |
 | product | left, right | the sign: "", "*", "·", "×", "⊙", "⊗", "@", "/", "//", "%" |
 | power | base, exponent | "⊙" where it is element by element |
-| neg, transpose, factorial, degrees, percent, group, abs, floor, ceil | one | |
+| neg, transpose, bar, factorial, degrees, percent, group, abs, floor, ceil | one | |
 | norm | inner, order | |
 | inner | left, right | |
 | call | arguments | the function, with a dot behind it where it takes each element (`exp.(A)`) |

@@ -103,7 +103,15 @@ def reduced(kind: str, value: Value, over: Iterable[str]) -> Value:
     left = tuple(axis for i, axis in enumerate(value.axes) if i not in dims)
     after = Value("", ATOM, value.rank, value.row, left, value.sizes)
     if not left and not value.rank:
-        return after.like(f"{kind}({value.text})", ATOM)
+        inner = value.text
+        if (
+            kind == "sum"
+            and inner.startswith("sum(")
+            and inner.endswith(", -1)")
+            and _is_one_call(inner)
+        ):
+            inner = inner[4:-5]
+        return after.like(f"{kind}({inner})", ATOM)
     if kind == "prod":
         text = value.text
         for dim in reversed(dims):
@@ -111,6 +119,16 @@ def reduced(kind: str, value: Value, over: Iterable[str]) -> Value:
         return after.like(text, ATOM)
     where = str(dims[0]) if len(dims) == 1 else f"({', '.join(map(str, dims))})"
     return after.like(f"{kind}({value.text}, {where})", ATOM)
+
+
+def _is_one_call(text: str) -> bool:
+    """Whether the first bracket of a text ends with it."""
+    depth = 0
+    for i, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == ")" and not depth:
+            return i == len(text) - 1
+    return False
 
 
 # -- sums of products ------------------------------------------------------------------------------

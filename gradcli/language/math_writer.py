@@ -15,7 +15,7 @@ from gradcli.language import math_series, names
 from gradcli.language.foreign_names import FUNCTIONS, bare, called, is_function, known_as
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.math_indices import Axis, Indices, Known
-from gradcli.language.math_symbols import MATRIX_VALUED, NUMBERS, OF_MATRICES, RENAMED, SWAPS
+from gradcli.language.math_symbols import ALONG, MATRIX_VALUED, NUMBERS, OF_MATRICES, RENAMED, SWAPS
 from gradcli.language.math_tree import Node
 from gradcli.language.math_values import (
     ATOM,
@@ -55,6 +55,7 @@ class Writer:
         self.source, self.own, self.vectors, self.known = source, own, vectors, known
         self.indices, self.loose, self.elementwise = found, loose, elementwise
         self.einstein = loose and not found.bound
+        self.limits: set[str] = set()  # the names that limit sums, which are numbers
         self.free: tuple[str, ...] = ()  # those that the left side of an equation has
         self.scope: dict[str, Axis] = {}
         self.by = ""  # the variable of a text that is only differentiated, once
@@ -77,6 +78,13 @@ class Writer:
     # -- statements ----------------------------------------------------------------------------------
     def statement(self, node: Node) -> str:
         """A statement as a line of the language."""
+        text = self.line(node)
+        if "\0" in text:
+            raise self.error("the size of the vector of ones is not known", node.token,
+                             "write ones(3), or 1^T x for a sum")  # fmt: skip
+        return text
+
+    def line(self, node: Node) -> str:
         if node.kind == "define":
             self.own.add(node.text)
             return f"{node.text} = lambda {node.base}: {self.whole(node.only).text}"
@@ -96,6 +104,13 @@ class Writer:
         """The text of any node."""
         return _WRITERS[node.kind](self, node)
 
+    def plain(self, node: Node) -> Value:
+        """The text of a node that stands where no element can."""
+        found = self.value(node)
+        if found.axes and self.scope.keys() & set(found.axes):
+            raise self.error("an element of a sum is not read here", node.token)
+        return found
+
     # -- atoms ---------------------------------------------------------------------------------------
     def raw(self, node: Node) -> Value:
         return Value(node.text)
@@ -111,11 +126,24 @@ class Writer:
             return found
         if not name:
             raise self.error("nothing binds the index here", node.token, "as \\sum_i does")
+        if name[:2] == "n_" and name not in self.own and (size := self.size(name[2:])) is not None:
+            self.say(f"{name} is len({name[2:]})")
+            return Value(size)
         if name == "e" and "e" not in self.own:
             return Value("torch.e" if self.loose else "e")
         if name == "I" and name not in self.own and self.loose and self.of_matrices():
             return Value("I", ATOM, 2)
         return self.sized(name)
+
+    def bar(self, node: Node) -> Value:
+        """The conjugate of a number, the mean of a vector."""
+        inner = self.value(node.only)
+        plain = bare(inner.text)
+        if inner.rank and not inner.axes:
+            self.say(f"the bar is the mean; the conjugate of {plain} is conj({plain})")
+            return Value(f"mean({plain})")
+        self.say("the bar is the conjugate; the mean of x is mean(x)")
+        return inner.like(f"conj({plain})", ATOM)
 
     def of_matrices(self) -> bool:
         """Whether the text is of matrices, so that I is the identity."""
@@ -123,12 +151,19 @@ class Writer:
             return True
         return any(found and len(found.shape) == 2 for found in map(self.known, sorted(self.own)))
 
+    def size(self, name: str) -> str | None:
+        """The number of the elements of a vector that has a value."""
+        known = self.known(name)
+        if known is None or len(known.shape) != 1 or name not in self.own:
+            return None
+        return str(known.shape[0])
+
     def sized(self, name: str) -> Value:
         """A name with its shape."""
         if (value := self.known(name)) is not None:
             rank = len(value.shape)
             return Value(name, ATOM, rank, False, (), tuple(map(str, value.shape)))
-        if self.vectors is None or (name in self.own and not self.loose):
+        if self.vectors is None or name in self.limits or (name in self.own and not self.loose):
             return Value(name)
         if name in self.vectors:
             return Value(name, ATOM, 1, False, (), (f"len({name})",))
@@ -146,12 +181,25 @@ class Writer:
 
     # -- sums and signs ------------------------------------------------------------------------------
     def sum(self, node: Node) -> Value:
+        math_series.check_ends(self, node)
         terms = [self.value(part) for part in node.parts]
         terms = self.identities(terms)
+        if any(t.rank and not t.text.endswith("\0") for t in terms):  # ones beside a vector
+            terms = [t.like(t.text[:-1], ATOM) if t.text.endswith("\0") else t for t in terms]
         return self.added(terms, node)
 
     def added(self, terms: list[Value], node: Node) -> Value:
         values, axes, rank = aligned(terms)
+        matrix = next((t for t in terms if t.rank == 2 and not t.axes), None)
+        if (
+            matrix is not None
+            and self.loose
+            and any(not t.rank and not t.axes and re.fullmatch(r"[\w.]+", t.text) for t in terms)
+        ):
+            plain = bare(matrix.text)
+            self.say(
+                f"a number is added to each element of {plain}; the identity is eye({plain}.shape[0])"
+            )
         text = values[0].text if values[0].level >= SUM else values[0].at(SUM)
         for sign, term in zip(node.text[1:], values[1:], strict=True):
             text += f" {sign} {term.at(PRODUCT)}"
@@ -185,6 +233,9 @@ class Writer:
         left, right = (self.value(part) for part in node.parts)
         if left.text.endswith("\0") or right.text.endswith("\0"):
             return self.with_ones(left, right, node)
+        for one, other in ((left, right), (right, left)):
+            if self.is_identity(one) and other.rank and node.text in ("", "·", "*", "@"):
+                return other
         left, right = self.guessed(left, right, node)
         return self.multiplied(left, node.text, right, node.token)
 
@@ -203,8 +254,8 @@ class Writer:
                 right = right._replace(rank=rank)
         elif (
             node.text == "" and left.rank == right.rank == 0 and not self.own & {left.text, right.text}
-            and self.loose and _is_latin(left.text) and is_matrix(left.text)
-            and self.is_open(left) and self.is_open(right) and _is_latin(right.text)
+            and self.loose and is_matrix(left.text) and right.text.isascii()
+            and self.is_open(left) and self.is_open(right)
         ):  # fmt: skip
             shapes = f"--shape {left.text}=m,n --shape {right.text}={'n,k' if is_matrix(right.text) else 'n'}"
             self.say(f"{left.text} and {right.text} are numbers; for a matrix say {shapes}")
@@ -213,6 +264,9 @@ class Writer:
     def is_open(self, value: Value) -> bool:
         """Whether a value is a letter of which nobody knows the shape."""
         return value.text.isidentifier() and self.known(value.text) is None and not value.axes
+
+    def is_identity(self, value: Value) -> bool:
+        return value.text == "I" and value.rank == 2 and "I" not in self.own
 
     def with_ones(self, left: Value, right: Value, node: Node) -> Value:
         r"""A product with `\mathbf{1}`: `\mathbf{1}^T x` is a sum."""
@@ -320,7 +374,7 @@ class Writer:
         if left.rank > 2 or right.rank > 2:
             return self.of_elements(left, "*", right)
         if self.vectors is None and left.rank == right.rank == 1 and not (left.row or right.row):
-            one, two = bare(left.text), bare(right.text)
+            one, two = left.at(SIGN), right.at(SIGN)
             if sign != "*":
                 self.say(f"{one}*{two} is of each element; the scalar product is {one} · {two}")
             return self.of_elements(left, "*", right)
@@ -358,7 +412,10 @@ class Writer:
         if base.kind == "name" and base.text == "e" and "e" not in self.own:
             return self.exponential(exponent, node)
         lower, upper = self.value(base), self.value(exponent)
-        if lower.rank == 2 and node.text != "⊙" and not lower.axes:
+        each = node.text == "⊙"
+        if each and base.kind == "call" and lower.text.startswith("linalg.") and lower.rank == 2:
+            each = False
+        if lower.rank == 2 and not each and not lower.axes:
             found = self.matrix_power(lower, upper, node)
             if found is not None:
                 return found
@@ -396,8 +453,12 @@ class Writer:
                 raise self.error("only a square matrix has an inverse", node.token,
                                  f"linalg.pinv({bare(base.text)})", "shape")  # fmt: skip
             return shape.like(f"linalg.inv({bare(base.text)})", ATOM)
-        if exponent.text.endswith("+"):
-            return shape.like(f"linalg.pinv({bare(base.text)})", ATOM)
+        raised = node.parts[1]
+        if raised.kind == "neg" and raised.only.text == "T" and "T" not in self.own:
+            inverse = Value(
+                f"linalg.inv({bare(base.text)}).T", ATOM, 2, False, (), base.sizes[::-1]
+            )
+            return inverse
         if base.square is False:
             self.say(f"{bare(base.text)} is not square: each element is raised")
             return None
@@ -539,11 +600,15 @@ class Writer:
         if alone and name not in self.own:
             texts = [bare(texts[0])]
         name = self.function_name(name)
+        if name in ALONG and len(values) == 1 and self.loose and not axes:
+            if plain[0].rank == 2:
+                self.say(f"{name} goes along the last dimension")
+            texts.append(ALONG[name])
         if name == "vec":
             return Value(
                 f"flatten({plain[0].at(ATOM)}.T)" if plain[0].rank == 2 else texts[0], ATOM, 1
             )
-        if name == "binom" and (exact := _binomial(*texts)) is not None:
+        if name == "binom" and len(texts) == 2 and (exact := _binomial(*texts)) is not None:
             return Value(exact, ATOM if exact.isdigit() else PRODUCT, 0, False, axes)
         written = called(name, texts, self.own, elementwise=self.elementwise)
         level = ATOM if is_call(written) else PRODUCT  # another function's formula
@@ -580,16 +645,19 @@ class Writer:
         return name
 
     def apply(self, node: Node) -> Value:
-        function, *arguments = (self.value(part).text for part in node.parts)
-        return Value(f"{function}({', '.join(arguments)})")
+        function, *arguments = (self.value(part) for part in node.parts)
+        arguments, axes, _ = aligned(arguments)
+        return Value(
+            f"{function.text}({', '.join(a.text for a in arguments)})", ATOM, 0, False, axes
+        )
 
     def prime(self, node: Node) -> Value:
-        count, listed = int(node.base), ", ".join(self.value(part).text for part in node.parts)
+        count, listed = int(node.base), ", ".join(self.plain(part).text for part in node.parts)
         return Value("func.grad(" * count + node.text + ")" * count + f"({listed})")
 
     def attribute(self, node: Node) -> Value:
         """`x.name` or `x.name(…)`; a function of that name that is no method is called on x."""
-        owner, *arguments = (self.value(part) for part in node.parts)
+        owner, *arguments = map(self.plain, node.parts)
         if not node.base:
             return self.attribute_shape(owner, node.text)
         from gradcli.engine.registry import table
@@ -612,19 +680,19 @@ class Writer:
 
     # -- the rest ------------------------------------------------------------------------------------
     def subscript(self, node: Node) -> Value:
-        return Value(f"{self.value(node.only).at(ATOM)}{node.text}")
+        return Value(f"{self.plain(node.only).at(ATOM)}{node.text}")
 
     def keyword(self, node: Node) -> Value:
-        return weak(f"{node.text}={self.value(node.only).text}")
+        return weak(f"{node.text}={self.plain(node.only).text}")
 
     def function(self, node: Node) -> Value:
-        return weak(f"{node.text}: {self.value(node.only).text}")
+        return weak(f"{node.text}: {self.plain(node.only).text}")
 
     def values(self, node: Node) -> Value:
         return weak(", ".join(self.value(part).text for part in node.parts))
 
     def choice(self, node: Node) -> Value:
-        first, condition, other = (self.value(part).text for part in node.parts)
+        first, condition, other = (self.plain(part).text for part in node.parts)
         return weak(f"{first} if {condition} else {other}")
 
     def logical(self, node: Node) -> Value:
@@ -660,10 +728,10 @@ class Writer:
         return Value(text, ATOM, rank, False, axes)
 
     def several(self, node: Node) -> Value:
-        return Value(f"[{', '.join(self.value(part).text for part in node.parts)}]")
+        return Value(f"[{', '.join(self.plain(part).text for part in node.parts)}]")
 
     def matrix(self, node: Node) -> Value:
-        cells = [self.value(part).text for part in node.parts]
+        cells = [self.plain(part).text for part in node.parts]
         width = int(node.text)
         rows = [cells[i : i + width] for i in range(0, len(cells), width)]
         numbers = all(re.fullmatch(_NUMBER, cell) for cell in cells)
@@ -778,15 +846,12 @@ def _binomial(n: str, k: str) -> str | None:
     return "*".join(above) + (f"/{below}" if below > 1 else "")
 
 
-def _is_latin(name: str) -> bool:
-    return len(name) == 1 and name.isascii() and name.isalpha()
-
-
 _WRITERS: Mapping[str, Callable[[Writer, Node], Value]] = {
     "number": Writer.raw, "string": Writer.raw, "raw": Writer.raw, "fraction": Writer.fraction,
     "ones": Writer.ones, "name": Writer.name, "group": Writer.group, "sum": Writer.sum, "neg": Writer.neg,
     "product": Writer.product, "power": Writer.power, "root": Writer.root,
-    "transpose": Writer.transpose, "factorial": Writer.factorial, "degrees": Writer.degrees,
+    "transpose": Writer.transpose, "bar": Writer.bar, "factorial": Writer.factorial,
+    "degrees": Writer.degrees,
     "percent": Writer.percent, "abs": Writer.abs, "norm": Writer.norm, "inner": Writer.inner,
     "call": Writer.call, "apply": Writer.apply, "prime": Writer.prime,
     "attribute": Writer.attribute, "subscript": Writer.subscript, "keyword": Writer.keyword,

@@ -67,7 +67,7 @@ def read_mathematics(
     except RecursionError:
         raise LanguageError("this nests too deeply for --math", source=source) from None
     if not parses(found.written):  # the language says best what is wrong
-        return None
+        return None if parses(source) or not found.remarks else found
     if "".join(found.written.split()) == "".join(source.split()) and not found.remarks:
         return None
     return found
@@ -136,6 +136,9 @@ def _read_with(
                 parser.remarks.append(f"its {operator}")
     places = indices(roots, own, known)
     writer = Writer(source, own, vectors, known, places, loose=loose, elementwise=elementwise)
+    binders = [node.binder for root in roots for node in nodes(root) if node.binder is not None]
+    ends = [limit for binder in binders for limit in (binder.low, binder.high) if limit is not None]
+    writer.limits = {node.text for limit in ends for node in nodes(limit) if node.kind == "name"}
     if wrt is not None and len(by) < 2 and len(roots) == 1:
         writer.by = by[0] if by else wrt
         if (limit := _limit_of(roots[0])) is not None:

@@ -26,6 +26,9 @@ _TOKEN = (
 )
 
 
+_SIZES = r"\\(?:(?:left|right)\.|left|right|[bB]igg?[lrm]?|middle)\s*"
+
+
 class Token(NamedTuple):
     """kind: number, string, name, power (raised digits), command, transpose, sign, or end. font: the
     command that sets it, as `mathbf`."""
@@ -41,7 +44,7 @@ class Token(NamedTuple):
 def tokens(source: str, own: Container[str], double: str = "‖") -> list[Token]:
     """The tokens of a text. own: names that mean what they are. double: `||` as one of `‖`, `|`, "or"."""
     text = re.sub(r"^(\s*)(\$+)([^$]+)(\$+)\s*$", _without_dollars, source.rstrip())
-    found = _in_one_font([_token(match) for match in re.finditer(_TOKEN, text)])
+    found = _in_one_font(_unbraced([_token(match) for match in re.finditer(_TOKEN, text)]))
     if double != "‖":
         found = [part for t in found for part in _bars(t, double, text)]
     return _with_transposes(found, own)
@@ -151,7 +154,30 @@ def _token(match: re.Match[str]) -> Token:
     if text != match[kind]:  # another way to write it
         kind = "command" if text.isalpha() else "sign"
         kind = "name" if text in WORDS else kind
-    return Token(kind, text, bool(match["blank"]), match.end("blank"), match.end())
+    blank = re.sub(_SIZES, "", match["blank"])  # of f\left(x\right) there is none
+    return Token(kind, text, bool(blank), match.end("blank"), match.end())
+
+
+def _unbraced(found: list[Token]) -> list[Token]:
+    """The tokens with x for the `{x}` of `{x}_{i}`."""
+    parts: list[Token] = []
+    i = 0
+    while i < len(found):
+        texts = [t.text for t in found[i : i + 4]]
+        before = parts[-1] if parts else None
+        follows = before is not None and (before.kind == "command" or before.text in ("**", "_"))
+        if (
+            texts[:1] == ["{"]
+            and texts[2:] == ["}", "_"]
+            and not follows
+            and found[i + 1].kind == "name"
+        ):
+            parts.append(found[i + 1])
+            i += 3
+        else:
+            parts.append(found[i])
+            i += 1
+    return parts
 
 
 def _in_one_font(found: list[Token]) -> list[Token]:
@@ -187,13 +213,18 @@ def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
     r"""The tokens with one for each of `'`, `ᵀ`, `^T`, `^{\top}`."""
     texts = ["", *[t.text for t in found]]
     exponents = {i for i, t in enumerate(texts) if t == "**" or (t == "{" and texts[i - 1] == "**")}
+    limits = _upper_limits(texts)
     named = "T" in own or any(t == "T" and i - 1 not in exponents for i, t in enumerate(texts))
     parts: list[Token] = []
     i = 0
     while i < len(found):
         token, following = found[i], texts[i + 2 : i + 5]
         i += 1
-        if i > 1 and (token.text == "ᵀ" or (token.text == "'" and not is_derivative(found, i - 1))):
+        if i in limits:
+            pass
+        elif i > 1 and (
+            token.text == "ᵀ" or (token.text == "'" and not is_derivative(found, i - 1))
+        ):
             token = token._replace(kind="transpose")
         elif token.text == "**" and not named and following[:1] == ["T"]:
             token = token._replace(kind="transpose", text="ᵀ", end=found[i].end)
@@ -211,6 +242,19 @@ def _with_transposes(found: list[Token], own: Container[str]) -> list[Token]:
             token = token._replace(kind="transpose", text="ᵀ", end=rest.start + 1)
         parts.append(token)
     return parts
+
+
+def _upper_limits(texts: list[str]) -> set[int]:
+    r"""Where a `^` begins the upper limit of a sum, and no power: that of `\sum_{t=1}^T`."""
+    found = set()
+    for i, text in enumerate(texts):
+        if text not in ("sum", "prod", "int") or texts[i + 1 : i + 2] not in (["_"], ["**"]):
+            continue
+        end = i + 2
+        if texts[i + 2 : i + 3] == ["{"]:
+            end = next((k for k in range(i, len(texts)) if texts[k] == "}"), len(texts))
+        found |= {k for k in (i + 1, end + 1) if texts[k : k + 1] == ["**"]}
+    return found
 
 
 def _letters(token: Token, own: Container[str], known: bool = False) -> list[Token]:

@@ -81,7 +81,9 @@ class Indices:
             sign = self.random.choice("+-")
             both = self.spread(left, right)
             value = both[0] + both[1] if sign == "+" else both[0] - both[1]
-            return Indexed(f"({left.text} {sign} {self.operand(right)})", value, both[2])
+            return Indexed(
+                f"({self.closed(left).text} {sign} {self.operand(right)})", value, both[2]
+            )
         if kind == "function":
             inner = self.expression(depth - 1)
             text, function = self.random.choice(FUNCTIONS)
@@ -303,6 +305,40 @@ def rows(random: Random) -> tuple[str, np.ndarray, dict[str, np.ndarray]]:
     return text, np.asarray(found), {"x": x, "y": y, "n": np.asarray(float(LENGTH))}
 
 
+RECORDS: tuple[tuple[str, Callable[..., np.ndarray]], ...] = (
+    # of x_i, a row of a matrix, for each i
+    (r"\sum_i w^T x_i", lambda x, y, w, a: sum(w @ r for r in x)),
+    (r"\sum_i y_i w^T x_i", lambda x, y, w, a: sum(t * (w @ r) for t, r in zip(y, x, strict=True))),
+    (r"\sum_i (y_i - w^T x_i)^2",
+     lambda x, y, w, a: sum((t - w @ r) ** 2 for t, r in zip(y, x, strict=True))),
+    (r"\sum_i x_i x_i^T", lambda x, y, w, a: sum(np.outer(r, r) for r in x)),
+    (r"\sum_i y_i (x_i - w) (x_i - w)^T",
+     lambda x, y, w, a: sum(t * np.outer(r - w, r - w) for t, r in zip(y, x, strict=True))),
+    (r"\sum_i x_i^T a x_i", lambda x, y, w, a: sum(r @ a @ r for r in x)),
+    (r"\sum_i a x_i", lambda x, y, w, a: sum(a @ r for r in x)),
+    (r"\sum_i \|a x_i - w\|^2", lambda x, y, w, a: sum((a @ r - w) @ (a @ r - w) for r in x)),
+    (r"\sum_i \|x_i\|_1", lambda x, y, w, a: sum(np.abs(r).sum() for r in x)),
+    (r"\sum_i y_i x_i", lambda x, y, w, a: sum(t * r for t, r in zip(y, x, strict=True))),
+    (r"\sum_i \log(1 + e^{-y_i w^T x_i})",
+     lambda x, y, w, a: sum(np.log(1 + np.exp(-t * (w @ r))) for t, r in zip(y, x, strict=True))),
+    (r"\sum_i x_i \cdot w", lambda x, y, w, a: sum(r @ w for r in x)),
+    (r"\sum_{i<j} \|x_i - x_j\|", lambda x, y, w, a: sum(
+        np.linalg.norm(x[i] - x[j]) for i in range(len(x)) for j in range(i + 1, len(x)))),
+    (r"\sum_i \sum_j y_i y_j x_i^T x_j", lambda x, y, w, a: sum(
+        s * t * (p @ q) for s, p in zip(y, x, strict=True) for t, q in zip(y, x, strict=True))),
+    (r"x_i^T w", lambda x, y, w, a: x @ w), ("a x_i", lambda x, y, w, a: x @ a.T),
+    (r"x_i^T a x_j", lambda x, y, w, a: x @ a @ x.T),
+)  # fmt: skip
+
+
+def records(random: Random) -> tuple[str, np.ndarray, dict[str, np.ndarray]]:
+    """Formulas of the rows of a matrix, added up one by one."""
+    source = np.random.default_rng(8)
+    x, y, w, a = (source.uniform(-1, 1, s) for s in ((4, 3), (4,), (3,), (3, 3)))
+    text, value = random.choice(RECORDS)
+    return text, np.asarray(value(x, y, w, a)), {"x": x, "y": y, "w": w, "a": a}
+
+
 SPECIAL: tuple[tuple[str, str], ...] = (
     (r"\sum_{ij} \delta_{ij} x_i y_j", "i,i->"), (r"\sum_j \delta_{ij} x_j", "i->i"),
     (r"\sum_{jk} \epsilon_{ijk} x_j y_k", "cross"), (r"\epsilon_{ijk} x_j y_k", "cross"),
@@ -360,7 +396,7 @@ def case(random: Random) -> str | None:
     """One formula of any kind."""
     kind = random.random()
     if kind < 0.3:
-        return failure(*random.choice((pairs, rows, special))(random))
+        return failure(*random.choice((pairs, rows, special, records))(random))
     if kind < 0.6:
         made = Matrices(random)
         formula = made.formula()
