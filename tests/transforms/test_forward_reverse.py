@@ -11,7 +11,7 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.autograd import forward_ad
+from gradcli.torch.autograd import forward_ad
 from gradcli.transforms import traced_matrices
 from tests.engine.registry import samples
 from tests.sweep import sweep

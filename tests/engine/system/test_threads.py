@@ -12,8 +12,8 @@ import pytest
 
 import gradcli
 import gradcli as torch
-from gradcli.autograd import forward_ad
 from gradcli.engine.system import locks
+from gradcli.torch.autograd import forward_ad
 
 THREADS, PASSES = 8, 25
 
