@@ -48,7 +48,7 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    return lambda x: np.fromiter(map(function, x.tolist()), float, x.size)
+    return lambda x: np.reshape([function(v) for v in np.ravel(x).tolist()], np.shape(x))
 
 
 _erfc = _each(math.erfc)
@@ -228,7 +228,7 @@ def _product(node: Expression, known: Mapping[Expression, Any]) -> Any:
             below = below * _power(own, -e)
         else:
             above = above * _power(own, e)
-    return above if type(below) is float and below == 1.0 else above / below
+    return above if type(below) is float and below == 1.0 else np.divide(above, below)
 
 
 def _power(base: Any, e: Number) -> Any:

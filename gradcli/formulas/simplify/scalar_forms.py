@@ -171,7 +171,7 @@ def candidates(expression: Expression, given: frozenset[Number]) -> Iterator[Exp
         return
     if any(e.integer is None for node in nodes for e in exponents(node)):
         words.add("sqrt")
-    if "erfc" in words:
+    if {"erfc"} <= words:
         words.add("erf")
     sums = (s for n in nodes for s in _powers(n) if s.op == "sum" and s.plain)
     whole = {_one_sign(s) for s in sums if not any(n.op == "sum" for n in order(s.args))}
