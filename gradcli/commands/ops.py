@@ -132,6 +132,7 @@ def summary(entry: Function) -> dict[str, Any]:
 
 def details(entry: Function) -> dict[str, Any]:
     """One function as JSON, whole."""
+    from gradcli.engine.registry.version_facts import facts_of
     from gradcli.graphs.vjp_text import rules_of
 
     rows = [
@@ -145,6 +146,7 @@ def details(entry: Function) -> dict[str, Any]:
         "inplace": entry.inplace,
         "rows": rows,
         "example": example(entry),
+        "versions": [fact._asdict() for fact in facts_of((entry.name, *entry.aliases))],
     }
 
 
@@ -236,6 +238,7 @@ def _unknown(name: str) -> Exception:
 
 def _lines(found: dict[str, Any], colour: bool) -> list[str]:
     """What a person reads about a function: one fact a line, none empty."""
+    from gradcli.engine.registry.version_facts import Fact
 
     def line(key: str, text: str) -> str:
         label = f"{key:<12}"
@@ -266,4 +269,5 @@ def _lines(found: dict[str, Any], colour: bool) -> list[str]:
         ]
     if found["example"]:
         lines.append(line("example", found["example"]))
+    lines += [line("by version", str(Fact(**fact))) for fact in found["versions"]]
     return lines

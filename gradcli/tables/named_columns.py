@@ -293,6 +293,10 @@ def _advice(cell: Any) -> str | None:
     if isinstance(cell, str) and re.fullmatch(r"[-+]?\d{1,3}(?:[,' ]\d{3})+(?:\.\d*)?", cell):
         mark = next(letter for letter in cell if letter in ",' ")
         return f'--thousands "{mark}" reads it'
+    if isinstance(cell, str) and re.fullmatch(
+        r"\(?[-+.\deE]+(?:dB)?,[-+.\deE]+(?:\s*\xb0)?\)?", cell
+    ):
+        return "export real and imaginary part, or amplitude and phase, as columns of their own"
     if isinstance(cell, str) and spread.is_asymmetric(cell):
         return spread.ASYMMETRIC
     if isinstance(cell, str) and spread.unit_hint(cell):

@@ -189,7 +189,9 @@ def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
 def _saves(node: Any) -> bool:
     names = (name for name in dir(type(node)) if name.startswith("_raw_saved_"))
     raws = (getattr(node, name, None) for name in names)
-    return any(getattr(raw, "data", None) is not None for raw in raws)
+    return any(
+        getattr(raw, "data", raw) is not None for raw in raws
+    )  # not told before PyTorch 2.10
 
 
 def _is_upkeep(frame: FrameType | None, users: str) -> bool:
