@@ -127,7 +127,7 @@ LEFT_OUT = {
     "nn.Linear(2, 3)": "gradcli has no modules",
     "nn.ReLU()(x)": "gradcli has no modules",
     "nn.CrossEntropyLoss()": "gradcli has no modules",
-    "torch.optim.SGD([x], 0.1)": "gradcli has no optimisers",
+    "torch.optim.SGD([x], 0.1)": "programs have no optimisers",
     "{1, 2}": "use a list",
 }
 
