@@ -200,6 +200,9 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor
 
 
-_OLD = ("uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "xavier_normal")
-for _name in (*_OLD, "kaiming_uniform", "kaiming_normal", "orthogonal", "sparse"):
-    globals()[_name] = globals()[f"{_name}_"]  # names that PyTorch keeps from before
+# Names that PyTorch keeps from before.
+_OLD = (
+    "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal"
+)
+for _name in f"{_OLD} orthogonal sparse".split():
+    globals()[_name] = globals()[f"{_name}_"]
