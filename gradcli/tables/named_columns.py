@@ -46,6 +46,11 @@ class Table:
 
     __slots__ = ("bad", "name", "names", "rows", "start", "width")
 
+    @property
+    def index(self) -> list[str]:
+        """Columns that number the rows, which pandas writes beside those of a frame."""
+        return []
+
     def __init__(
         self, name: str, names: Sequence[str], rows: int, width: int, start: int = 0
     ) -> None:
