@@ -40,6 +40,7 @@ loss.backward()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ALL, ("--norms",), ("--time",), ("--detect-anomaly",)])
 def test_a_pass_within_the_pass_is_not_the_programs(
     options: tuple[str, ...], tmp_path: Path
@@ -51,11 +52,13 @@ def test_a_pass_within_the_pass_is_not_the_programs(
         assert "CheckpointFunctionBackward h" in done.stdout
 
 
+@pytest.mark.long
 def test_what_only_the_pass_within_trains_is_known(tmp_path: Path) -> None:
     done = graph(tmp_path, REENTRANT, "--diagnose")
     assert done.exit_code == 0 and "a.weight" not in done.stdout, done.stdout
 
 
+@pytest.mark.long
 def test_a_nan_behind_a_reentrant_checkpoint_ends_nothing(tmp_path: Path) -> None:
     program = REENTRANT.replace("torch.tanh(a(t))", "torch.sqrt(a(t) * 0)")
     done = graph(tmp_path, program)
@@ -72,12 +75,14 @@ loss.backward()
 """
 
 
+@pytest.mark.long
 def test_zeros_of_forward_mode_are_zeros_without_memory(tmp_path: Path) -> None:
     done = graph(tmp_path, JVP, *ALL)
     assert done.exit_code == 0, done.stderr
     assert "[[0], [0], [0], [0]]  (4, 1) 0 B" in done.stdout
 
 
+@pytest.mark.long
 def test_nodes_made_inside_a_transform_have_the_line_and_the_module_that_made_them(
     tmp_path: Path,
 ) -> None:
