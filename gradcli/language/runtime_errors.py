@@ -282,11 +282,12 @@ def _unknown_hint(word: str, visible: Mapping[str, Any], called: bool) -> str | 
 _LEFT_OUT = (
     (
         r"module 'torch\.nn' has no attribute '[A-Z]",
-        "gradcli has no modules: write the function of nn.functional, as in linear(x, w, b), relu(x)",
+        "programs have no modules: write the function of nn.functional, as in linear(x, w, b); "
+        "in Python, gradcli.nn has them",
     ),
     (
         r"module 'torch' has no attribute 'optim'",
-        "gradcli has no optimisers: with no_grad(): w -= 0.1*w.grad",
+        "programs have no optimisers: with no_grad(): w -= 0.1*w.grad; in Python, gradcli.optim has them",
     ),
     (r"attribute '(?:mps|xpu)'", "gradcli computes on the CPU"),
     (
