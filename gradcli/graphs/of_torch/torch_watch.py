@@ -221,7 +221,7 @@ class Watch:
             # Bound by hand: from PyTorch 2.14 on `apply` is a class method written in C, without `__func__`.
             begun = self.clock()
             out = apply.__get__(None, cls)(*args, **kwargs)
-            self.made(out, sys._getframe(1), args, begun)
+            self.made(out, sys._getframe(1), (*args, *kwargs.values()), begun)
             return out
 
         return watched
