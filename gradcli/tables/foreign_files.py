@@ -372,8 +372,8 @@ def in_zip(source: Any) -> str:
 
     try:
         names = zipfile.ZipFile(source).namelist()
-    except (zipfile.BadZipFile, OSError, ValueError):
-        return "npz"  # which says what is wrong with it
+    except Exception:  # of whatever class: who reads it says what is wrong with it
+        return "npz"
     finally:
         if not isinstance(source, str):
             source.seek(0)
