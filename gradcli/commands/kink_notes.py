@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -121,6 +121,20 @@ class Kinks:
         arrays = None if self.seed is not None else self.arrays()
         leaves = list(self.evaluation.leaves)
         like.ask(self.request.program, arrays, leaves, self.watched, self.order)
+
+    def of_nodes(self, nodes: Iterable[Any]) -> dict[Any, str]:
+        """ "kink" or "jump", by the nodes of another run of the program that are at one."""
+        kinds = {
+            tuple(note.json["span"]): note.json["kind"]
+            for note in self.notes
+            if note.json["span"] and note.json["kind"] in ("kink", "jump")
+        }
+        found = {}
+        for node in nodes:
+            primitive = getattr(node, "_primitive", None)
+            if getattr(primitive, "switch", None) is not None and node.span in kinds:
+                found[node] = kinds[node.span]
+        return found
 
     def tell(self) -> None:
         """Write the notes, but for limits, which belong to the note that a gradient is not finite."""
