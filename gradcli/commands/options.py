@@ -530,7 +530,9 @@ def _request(
         free = [n for n in names if n not in texts]
         covariances = take_from_fit(path, read_text(path), free, texts, options, uncertainties)
         shown = [n for n in names if n in shown or n in texts]
-    wrt = name_list(params.pop("wrt"), "--wrt", shown)
+    alone = name_list(params["wrt"], "--wrt", None) if declaration.open_variables else None
+    alone = alone if alone and not shown else []  # a constant differentiated by what is not in it
+    wrt = name_list(params.pop("wrt"), "--wrt", shown or alone)
     session = ctx.obj if ctx.obj is not None else SessionNames({})
     tensors = {n: t for n, t in session.tensors.items() if n in shown and n not in texts}
     texts |= {n: f"{n} of this session" for n in tensors}
@@ -563,7 +565,7 @@ def _request(
         missing=params.pop("missing"),
         how_read=_how_read(params),
         native=bool(params.pop("native", False)),
-        open_variables=open_variables,
+        open_variables=[*open_variables, *alone],
         shapes=shapes,
         uncertainties=uncertainties,
         covariances=covariances,
