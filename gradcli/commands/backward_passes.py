@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request_evaluation import (
     Evaluation,
+    Look,
     cannot_require_grad,
     read_value,
 )
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
+
+if TYPE_CHECKING:
+    from gradcli.commands.kink_notes import Kinks, Others
 
 
 def cotangent_of(evaluation: Evaluation, text: str | None) -> Any:
@@ -111,4 +115,31 @@ def retained(evaluation: Evaluation, names: list[str], every: bool) -> dict[str,
         except OPERATION_ERRORS as error:
             raise evaluation.error_for(error, f"{name} does not depend on a variable") from error
         found[name] = tensor
+    return found
+
+
+# -- points without a derivative ----------------------------------------------------------------
+def kinks_of(
+    evaluation: Evaluation,
+    look: Look,
+    seed: Any = None,
+    *,
+    like: Others | None = None,
+    hooked: bool = False,
+    order: int = 1,
+    rows: bool = False,
+) -> Kinks | None:
+    """What there is to say of points without a derivative; None for nothing, at no cost.
+
+    seed: the cotangent of --seed. like: asks what other systems have. hooked: whether gradients are what a
+    hook made of them. order, rows: of higher derivatives, of a Jacobian.
+    """
+    if hooked or not (like or look.met or look.compiled or evaluation.is_wrong):
+        return None
+    from gradcli.commands.kink_notes import Kinks
+
+    found = Kinks(evaluation, look, seed, order, rows)
+    found.tell()
+    if like:
+        found.ask(like)
     return found

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import cotangent_of
+from gradcli.commands.backward_passes import cotangent_of, kinks_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import Request
-from gradcli.commands.request_evaluation import evaluate
+from gradcli.commands.request_evaluation import Look, evaluate
 from gradcli.language.located_errors import OPERATION_ERRORS
 
 if TYPE_CHECKING:
+    from gradcli.commands.kink_notes import Others
     from gradcli.engine.system.process import AnyContext
 
 
@@ -32,15 +33,17 @@ def write_higher(
     seed: str | None,
     show_value: bool,
     others: Iterable[str],
+    like: Others | None,
 ) -> None:
     """Differentiate N times by each variable, and print the last gradients.
 
     From the second time on the gradient is summed up first, so elementwise functions give their
-    elementwise derivatives. others: what else was given, of a single backward pass.
+    elementwise derivatives. others: what else was given, of a single backward pass. like: what --like asks.
     """
     for option in others:
         raise usage("--order goes with --seed and --value only", hint=f"leave out {option}")
-    evaluation = evaluate(ctx, request)
+    with Look() as look:
+        evaluation = evaluate(ctx, request)
     value = evaluation.tensor("gradient")
     gradient = cotangent_of(evaluation, seed)
     from gradcli.transforms.higher_orders import gradients
@@ -50,6 +53,7 @@ def write_higher(
     except OPERATION_ERRORS as error:
         raise evaluation.error_for(error) from error
     note_of_sums([n for n, t in evaluation.leaves.items() if t.shape])
+    kinks = kinks_of(evaluation, look, gradient, like=like, order=order)
     precision = request.style.precision
     if request.style.form == "json":
         grads = {n: output.described(g, precision, "grad") for n, g in found.items()}
@@ -61,8 +65,14 @@ def write_higher(
                 "order": order,
                 "wrt": grads,
                 "grads": grads,  # the name of 0.1.0
+                **(kinks.to_json() if kinks else {}),
+                **(like.to_json() if like else {}),
             }
         )
         return
     results: list[tuple[str | None, Any]] = [("value", value)] if show_value else []
-    output.write_results([*results, *((f"{n}.grad", g) for n, g in found.items())], request.style)
+    results += [(f"{n}.grad", g) for n, g in found.items()]
+    if like is None:
+        output.write_results(results, request.style)
+    else:
+        like.write(results, found, request.style)

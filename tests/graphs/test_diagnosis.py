@@ -92,12 +92,12 @@ FAULTS = {
         "loss = torch.sigmoid(net(x) + 60).mean()  # FAULT\n",
     ),
     "vanishing in a loop": (
-        *("vanishing", "this line, run 20 times, divides the gradient by"),
+        *("vanishing", "w, used 19 times: each divides the gradient by 4.9"),
         "w = (torch.randn(4, 4) * 0.1).requires_grad_()\nh = x\nfor _ in range(20):\n"
         "    h = torch.tanh(h @ w)  # FAULT\nloss = h.sum()\n",
     ),
     "exploding": (
-        *("exploding", "net.0 to net.7 multiply it by"),
+        *("exploding", "7 layers (net.1 … net.7): each multiplies the gradient by 26"),
         "net = nn.Sequential(*(nn.Linear(4, 4, bias=False) for _ in range(8)))\n"
         "head = nn.Linear(4, 1)\nfor p in net.parameters():\n    nn.init.normal_(p, std=20.0)\n"
         "h = net(x)  # FAULT\nloss = head(h).mean()\n",

@@ -365,7 +365,7 @@ for _d in (1, 2, 3):
     for _place, _size in _sizes.items():
         _text = _text.replace(_place, str(_size))
     HELPERS |= by_name(_text)
-# Functions of numbers, with the module math alone.
+# Functions of numbers, with the module math alone. A maximum is nan where one of its operands is.
 SCALAR = by_name("""
 def sigmoid(x):
     e = math.exp(-abs(x))  # so that nothing overflows
@@ -386,6 +386,10 @@ def sign(x):
     return (x > 0) - (x < 0)
 def sinc(x):
     return (math.sin(math.pi * x) / (math.pi * x) if x else 1.0)
+def maximum(x, y):
+    return (x if (x > y) | (x != x) else y)
+def minimum(x, y):
+    return (x if (x < y) | (x != x) else y)
 """)
 _CHOICE = r"\((.*) if (.*?) else (.*?)\)"
 

@@ -268,12 +268,16 @@ class MathPrinter(NumpyPrinter):
         inner = parts[0] if parts else ""
         if function == "abs":
             return f"abs({inner})", ATOM
-        if function in SCALAR and not list(options):
-            return f"{self.helped(function)}({', '.join(parts)})", ATOM
         if function == "relu":
             return f"max({inner}, 0)", ATOM
-        if function in ("maximum", "minimum"):
-            return f"{function[:3]}({', '.join(parts)})", ATOM
+        numbers = [p for p in parts if re.fullmatch(r"-?[\d.]+(e[-+]?\d+)?", p)]
+        if (
+            function in ("maximum", "minimum") and numbers
+        ):  # max(x, 0) is nan where x is, max(0, x) is not
+            rest = [p for p in parts if p not in numbers]
+            return f"{function[:3]}({', '.join([*rest, *numbers])})", ATOM
+        if function in SCALAR and not list(options):
+            return f"{self.helped(function)}({', '.join(parts)})", ATOM
         raise NoExpression(f"math has no function for {function}")
 
     def make_call(self, node: Expression) -> Piece:

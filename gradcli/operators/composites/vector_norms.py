@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.switch import Call, Cone, axis_of
 from gradcli.engine.core.tensor import Tensor
 from gradcli.engine.registry.dimensions import (
     axes,
@@ -123,7 +125,38 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
     return scaled * over(g, norm ** (p - 1), norm)
 
 
-@primitive("LinalgVectorNormBackward0", axes="dim*", symbolic="norm")
+class Length(Cone):
+    """Where a norm has no derivative: at 0; the sum of sizes also where an element is 0."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(lambda ord: {1: "K13[0]", 2: "Q10[0]"}.get(ord, ""))
+
+    def count(self, call: Call) -> Any:
+        zeros = call["self"] if call["ord"] == 1 else call.results[0]
+        return np.count_nonzero(zeros == 0) if call["ord"] >= 1 else 0
+
+    def mask(self, call: Call) -> Any:
+        if call["ord"] != 1:
+            return super().mask(call)
+        some = np.any(np.equal(call["self"], 0), axis_of(call))
+        return np.reshape(some, np.shape(call.results[0]))
+
+    def touched(self, call: Call) -> dict[str, Any]:
+        if call["ord"] != 1:
+            return super().touched(call)
+        return {"self": np.equal(call["self"], 0)}
+
+    def towards(self, call: Call, tangents: Mapping[str, Any]) -> Any:
+        if call["ord"] != 1:
+            return super().towards(call, tangents)
+        own, t = call["self"], np.asarray(tangents["self"])
+        moved = np.where(own == 0, np.abs(t), np.sign(own) * t)
+        return np.reshape(moved.sum(axis_of(call)), np.shape(call.results[0]))
+
+
+@primitive("LinalgVectorNormBackward0", axes="dim*", symbolic="norm", switch=Length())
 class vector_norm_p:
     def forward(
         self: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.engine.core import basic_primitives
 from gradcli.engine.core.basic_primitives import sum_backward as sum_backward
+from gradcli.engine.core.switch import Zeros
 from gradcli.engine.registry import batching_helpers
 from gradcli.engine.registry.dimensions import (
     as_dims,
@@ -150,7 +151,12 @@ def _prod_safe_backward(g: Any, self: Any, dim: int) -> Any:
     return g * conj(_products_without(self, dim))
 
 
-@primitive("ProdBackward0", batching=batching_helpers.whole(lambda: prod_dim), symbolic="prod: -")
+@primitive(
+    "ProdBackward0",
+    batching=batching_helpers.whole(lambda: prod_dim),
+    symbolic="prod: -",
+    switch=Zeros("Q16[1]"),
+)
 class prod_all:
     def forward(self: Array, *, dtype: Any = None) -> Array:
         return _multiplied(self, None, False, numpy_dtype(dtype))
@@ -167,7 +173,7 @@ class prod_all:
         return _prod_safe_backward(g, self.reshape((-1,)), 0).reshape(tuple(self.shape))
 
 
-@primitive("ProdBackward1", symbolic="prod: dim keepdim -")
+@primitive("ProdBackward1", symbolic="prod: dim keepdim -", switch=Zeros("Q16[1]"))
 class prod_dim:
     def forward(self: Array, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Array:
         found = _multiplied(self, axes((dim,), self.ndim), keepdim, numpy_dtype(dtype))
