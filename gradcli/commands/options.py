@@ -324,7 +324,7 @@ def _mathematics(text: str, found: Split, command: Command) -> str:
     if read is None:
         return text
     note(f"read as {read}")
-    words = re.findall(r"\w+", read.written)
+    words = re.findall(r"(?<![\w.])[^\W\d]\w*", read.written)
     if read.differentiated:
         found.options += [f"--wrt={read.differentiated[0]}"] * (not wrt)
         if (order := len(read.differentiated)) > 1:
