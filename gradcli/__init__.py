@@ -63,7 +63,7 @@ _HOME = {
 _TORCH = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
-        *("utils", "cuda", "random", "backends", "accelerator", "serialization"),
+        *("utils", "cuda", "random", "backends", "accelerator", "serialization", "optim"),
     ]
 )
 _NAMESPACES = _TORCH | frozenset(
