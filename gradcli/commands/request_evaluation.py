@@ -11,6 +11,7 @@ from gradcli.commands.command_errors import usage
 from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 
 if TYPE_CHECKING:
+    from gradcli.commands.cut_variables import Cut
     from gradcli.commands.request import Request
     from gradcli.engine.system.process import AnyContext
     from gradcli.language import Machine
@@ -82,7 +83,18 @@ class Evaluation:
             return self.value
         from gradcli.language.runtime_errors import no_tensor
 
-        raise no_tensor(self.request.program, self.value, purpose)
+        found = no_tensor(self.request.program, self.value, purpose)
+        number = isinstance(self.value, int | float | complex)
+        if number and self.leaves and (cut := self.cut()) is not None:
+            found.span, found.hint = cut.span, cut.hint
+        raise found
+
+    def cut(self) -> Cut | None:
+        """The piece of the program that cuts the variables off from its value."""
+        from gradcli.commands.cut_variables import find_cut
+
+        names = {**self.request.loaded, **self.variables, **self.names}
+        return find_cut(self.request.program, names)
 
 
 class Look:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
+from gradcli.language import names
 from gradcli.language.math_tree import Node, nodes
 from gradcli.language.notation import is_greek
 
@@ -94,7 +95,8 @@ def _index(node: Node) -> Index | None:
 class Indices(NamedTuple):
     """letters: all that are indices. tensors: the names that have them, with the number of theirs. bound:
     letters that a sum binds. lengths: of letters, how the length of what they run over is written. first:
-    the number of a first element, 1 or 0. offsets: the smallest and largest of each letter."""
+    the number of a first element, 1 or 0. offsets: the smallest and largest of each letter. exact: how
+    many elements a dimension of a name has, where the limits of all sums over it are one number."""
 
     letters: set[str]
     tensors: dict[str, int]
@@ -102,12 +104,14 @@ class Indices(NamedTuple):
     lengths: dict[str, str]
     offsets: dict[str, tuple[int, int]]
     first: int
+    exact: dict[tuple[str, int], int]
 
 
 def indices(
     roots: Iterable[Node], own: Container[str], known: Callable[[str], Known | None]
 ) -> Indices:
     """The indices of a text. own: names that have a value, or are assigned."""
+    roots = list(roots)
     all_nodes = [node for root in roots for node in nodes(root)]
     bound = {n for node in all_nodes if node.binder is not None for n in node.binder.names}
     named = [
@@ -143,7 +147,8 @@ def indices(
     first = _first(all_nodes, offsets)
     if any(i == Index("", 0) for node, found in places if node.base in tensors for i in found):
         first = 0
-    return Indices(letters, tensors, bound, lengths, offsets, first)
+    exact = _exact(roots, tensors, first)
+    return Indices(letters, tensors, bound, lengths, offsets, first, exact)
 
 
 def _extents(
@@ -169,6 +174,37 @@ def _extents(
     return lengths, offsets
 
 
+def _exact(roots: list[Node], tensors: Container[str], first: int) -> dict[tuple[str, int], int]:
+    """The sizes that numbers as upper limits say: of a in `\\sum_{k=0}^{4} a_k x^k`, 5."""
+    ends: dict[tuple[str, int], set[int | None]] = {}
+
+    def visit(node: Node, highs: dict[str, int | None]) -> None:
+        if node.binder is not None:
+            high = node.binder.high
+            whole = (
+                int(high.text)
+                if high is not None and high.kind == "number" and high.text.isdigit()
+                else None
+            )
+            highs = highs | dict.fromkeys(node.binder.names, whole)
+        if node.kind == "name" and node.base in tensors:
+            for k, index in enumerate(subscripts(node)):
+                last = highs.get(index.letter) if index.letter else None
+                end = None if last is None else last + index.offset
+                ends.setdefault((node.base, k), set()).add(end)
+            return
+        for part in node.parts:
+            visit(part, highs)
+
+    for root in roots:
+        visit(root, {})
+    return {
+        place: end - first + 1
+        for place, (end, *more) in ((p, sorted(e, key=str)) for p, e in ends.items())
+        if not more and end is not None
+    }
+
+
 def _first(all_nodes: list[Node], offsets: dict[str, tuple[int, int]]) -> int:
     """What number the first element has: 1, or 0 if a sum begins there."""
     first = 1
@@ -192,7 +228,7 @@ def shapes_by_index(
     """
     if (
         len(found.letters) > 8
-        or not found.tensors
+        or not found.letters
         or any(low or high for low, high in found.offsets.values())
     ):
         return {}
@@ -222,6 +258,9 @@ def shapes_by_index(
         shapes[node.base] = letters
     roots_found = dict.fromkeys(root(x) for letters in shapes.values() for x in letters)
     size = dict(zip(roots_found, "nmklpqrs", strict=False))
+    for (name, k), number in found.exact.items():
+        if k < len(shapes.get(name, ())):
+            size[root(shapes[name][k])] = str(number)
     named = {name: tuple(size[root(x)] for x in letters) for name, letters in shapes.items()}
     named = {n: s for n, s in named.items() if n not in DELTAS | EPSILONS}
-    return named | {name: () for name in plain if name.isidentifier()}
+    return named | {name: () for name in plain if name.isidentifier() and not names.is_known(name)}

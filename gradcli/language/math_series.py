@@ -133,6 +133,9 @@ def _span(writer: Writer, node: Node, index: Index, dim: int) -> str:
             raise writer.error(
                 f"{node.base} has no element {axis.high + index.offset}", node.token, kind="shape"
             )
+        if node.base not in writer.own and writer.indices.exact.get((node.base, dim)) == stop:
+            writer.say(f"{node.base} has {stop} elements")
+            size = stop
         end = "" if stop == size else str(stop)
     else:
         past = axis.offset + index.offset
