@@ -366,14 +366,17 @@ def refuse(head: bytes, name: str) -> None:
             raise TableError(f"{name}: {what}", hint=hint)
 
 
-def in_zip(source: Any) -> str:
+def in_zip(source: Any, name: str) -> str:
     """What a zip archive is: a workbook, NumPy's archive ("npz"), or an archive of files ("zip")."""
     import zipfile
 
     try:
         names = zipfile.ZipFile(source).namelist()
     except Exception:  # of whatever class: who reads it says what is wrong with it
-        return "npz"
+        ending = os.path.splitext(name.lower())[1]
+        return {".zip": "zip", ".xlsx": "workbook", ".xlsm": "workbook", ".ods": "workbook"}.get(
+            ending, "npz"
+        )
     finally:
         if not isinstance(source, str):
             source.seek(0)
@@ -458,7 +461,7 @@ def divide(path: str, rest: str) -> tuple[str, str | None]:
     if os.path.isfile(full):
         with open(full, "rb") as stream:
             kind = kind_of(stream.read(LOOKED_AT))
-        kind = in_zip(full) if kind == "zip" else kind
+        kind = in_zip(full, path) if kind == "zip" else kind
         if kind not in FORMATS:
             return path, rest
         try:

@@ -233,7 +233,7 @@ class Stream:
         """A text without the lines at its end that may be no rows, and these."""
         how = self.reading.how
         at = len(text) - 1
-        for _ in range(how.footer or FOOTER):  # as many lines as may be none
+        for _ in range(how.footer + FOOTER):  # as many lines as may be none
             at = text.rfind("\n", 0, at)
             if at < 0:
                 break

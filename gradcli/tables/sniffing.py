@@ -9,7 +9,7 @@ from typing import Any
 from gradcli.tables import delimited
 from gradcli.tables.cell_kinds import kind, shape
 from gradcli.tables.delimited import Dialect
-from gradcli.tables.reading_options import How, Reading
+from gradcli.tables.reading_options import How, Reading, separator_of
 from gradcli.tables.table_errors import TableError, counted
 
 Asked = Callable[[list[str]], bool] | None
@@ -18,6 +18,12 @@ _SIGNS = frozenset("%!;*@'/")  # that begin remarks elsewhere
 FOOTER = 20  # lines at the end that may be none of the table
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?', re.I)  # how Excel says what separates
 _REMARKS = 1000  # lines among which remarks are looked for
+# What spreadsheets and loggers put below a column of numbers.
+_SUM = re.compile(
+    r"(?:grand |sub)?total|sum|summe|gesamt|somme|mean|average|avg|mittel(?:wert)?|moyenne"
+    r"|std(?:\.? ?dev\.?)?|min|max|count|median|\W+",
+    re.I,
+)
 _NUMBER_COMMA = re.compile(r"[-+]?[\d.'\xa0\u202f]*,\d+(?:[eE][-+]?\d+)?")
 
 
@@ -31,6 +37,7 @@ def sniff(
     """
     head = _head(lines)
     found: Dialect | None = None
+    rows: list[list[str]] = []
     error: TableError | None = None
     if not reading.how.says_lines and not SEPARATOR_LINE.fullmatch(head[0] if head else ""):
         try:
@@ -51,12 +58,21 @@ def sniff(
             raise error or other from None
     if found is None and error is None:
         blank = [""] * max(reading.how.skip_lines, _line(reading.how.header) - 1)
-        found, _ = delimited.plain([*blank, *head[len(blank) :]], name, told, lambda _: True)
+        given = separator_of(reading.how)
+        rest = [*blank, *head[len(blank) :]]
+        found, rows = delimited.plain(rest, name, told, lambda _: True, given)
         if reading.how.names:
             found.names = list(reading.how.names)
     if found is None:
         assert error is not None
         raise error
+    numbers = any(delimited.is_number(cell) for row in rows for cell in row)
+    if not numbers and len({len(row) for row in rows}) > 1:
+        raise TableError(
+            f"{name}: no rows of numbers",
+            line=next(line for line in head if line.strip()),
+            hint="--separator says what separates them, --skip-lines N where they begin",
+        )
     return _settled(found, head, name, reading)
 
 
@@ -136,9 +152,11 @@ def _by_layout(lines: list[str], name: str, told: str, reading: Reading) -> Dial
         words, hint = found.question
         raise TableError(f"{name}: {words}", hint=hint)
     quoted = any('"' in line for line in lines[found.first_row - 1 :])
-    made = Dialect(None if found.separator == " " else found.separator, quoted, found.remarks)
+    separator = None if found.separator in (" ", "fixed") else found.separator
+    made = Dialect(separator, quoted, found.remarks)
     made.names, made.width, made.trailing = found.names, found.width, found.trailing
     made.header, made.first_row = found.names_line or found.first_row, found.first_row
+    made.cuts = found.cuts
     made.joined, made.decimal, made.thousands = found.joined, found.decimal, found.thousands
     made.units = found.units
     made.hashed = delimited.hashed(lines)
@@ -212,7 +230,7 @@ def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Re
             shown = bare if len(bare) < 40 else bare[:37] + "…"
             reading.note(name, f"line {number} is a remark ({shown})")
             break
-        twice = twice or (blank >= 2 and rows > 0)
+        twice = twice or (blank >= 2 and rows > 0 and re.search(r"\d", bare) is not None)
         blank, rows = 0, rows + 1
     if twice and reading.how.block is None:
         reading.note(
@@ -247,6 +265,8 @@ def _is_below(fields: list[str], dialect: Dialect) -> bool:
     kinds = [kind(shape(cell), dialect.decimal) for cell in fields]
     if not dialect.numeric or "w" not in kinds:
         return False
+    if kinds[0] == "w" and 0 in dialect.numeric and _SUM.fullmatch(fields[0]):
+        return True
     if len(fields) != dialect.width:
         return not ("n" in kinds or "t" in kinds) or (0 in dialect.numeric and kinds[0] == "w")
     return not ("n" in kinds or "t" in kinds) and any(kinds[c] == "w" for c in dialect.numeric)

@@ -278,7 +278,7 @@ def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = No
         foreign_files.refuse(head, name)
         if foreign := foreign_files.kind_of(head):
             whole = again if again is not None else _whole(stream, name)
-            foreign = foreign_files.in_zip(whole) if foreign == "zip" else foreign
+            foreign = foreign_files.in_zip(whole, whole_file(path)) if foreign == "zip" else foreign
             if foreign != "npz":
                 stream, kind = foreign_files.unpacked(foreign, whole, name, table)
                 made = Opened(name, stream, kind, None, None, own, begin, reading)
