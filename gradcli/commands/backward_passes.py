@@ -137,7 +137,9 @@ def kinks_of(
     seed: the cotangent of --seed. like: asks what other systems have. hooked: whether gradients are what a
     hook made of them. order, rows: of higher derivatives, of a Jacobian.
     """
-    if hooked or not (like or look.met or look.compiled or evaluation.is_wrong):
+    if look.compiled and not (hooked or look.met):
+        look.again(evaluation)
+    if hooked or not (like or look.met or evaluation.is_wrong):
         return None
     from gradcli.commands.kink_notes import Kinks
 
