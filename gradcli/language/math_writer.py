@@ -27,13 +27,14 @@ from gradcli.language.math_values import (
     aligned,
     weak,
 )
-from gradcli.language.notation import Token, fraction, is_matrix
+from gradcli.language.notation import Token, fraction, is_greek, is_matrix
 
 # The shape of a product of two shapes; what is not here is none.
 _PRODUCTS = {
     ("row", "column"): (0, False), ("row", "matrix"): (1, True), ("matrix", "column"): (1, False),
     ("matrix", "matrix"): (2, False), ("column", "row"): (2, False),
 }  # fmt: skip
+_CHAINED = ("", "*", "·", "/")  # products that are read from the left to the right
 _NUMBER = r"-?[\d.]+(?:e[+-]?\d+)?"
 
 
@@ -226,11 +227,24 @@ class Writer:
 
     # -- products ------------------------------------------------------------------------------------
     def product(self, node: Node) -> Value:
-        if node.text == "frac" or node.text == "/":
-            return self.quotient(node)
-        if node.text in ("", "*", "·") and self.einstein and math_series.repeats(self, node):
+        """A product of any length, from the left to the right."""
+        if node.text in _CHAINED and self.einstein and math_series.repeats(self, node):
             return math_series.einstein(self, node)
-        left, right = (self.value(part) for part in node.parts)
+        chain = [node]
+        while node.text in _CHAINED and chain[-1].parts[0].kind == "product":
+            before = chain[-1].parts[0]
+            if before.text not in _CHAINED:
+                break
+            chain.append(before)
+        value = self.value(chain[-1].parts[0])
+        for one in reversed(chain):
+            value = self.joined(one, value, self.value(one.parts[1]))
+        return value
+
+    def joined(self, node: Node, left: Value, right: Value) -> Value:
+        """The value of one product."""
+        if node.text in ("frac", "/"):
+            return self.quotient(node, left, right)
         if left.text.endswith("\0") or right.text.endswith("\0"):
             return self.with_ones(left, right, node)
         for one, other in ((left, right), (right, left)):
@@ -254,7 +268,8 @@ class Writer:
                 right = right._replace(rank=rank)
         elif (
             node.text == "" and left.rank == right.rank == 0 and not self.own & {left.text, right.text}
-            and self.loose and is_matrix(left.text) and right.text.isascii()
+            and self.loose and is_matrix(left.text) and not is_greek(left.text) and right.text.isascii()
+            and not any("for a matrix say" in remark for remark in self.remarks)
             and self.is_open(left) and self.is_open(right)
         ):  # fmt: skip
             shapes = f"--shape {left.text}=m,n --shape {right.text}={'n,k' if is_matrix(right.text) else 'n'}"
@@ -281,8 +296,7 @@ class Writer:
         raise self.error("the size of the vector of ones is not known", node.token,
                          "write ones(3), or 1^T x for a sum")  # fmt: skip
 
-    def quotient(self, node: Node) -> Value:
-        left, right = (self.value(part) for part in node.parts)
+    def quotient(self, node: Node, left: Value, right: Value) -> Value:
         below = right.at(POWER)
         if right.axes or left.axes:
             (left, right), axes, rank = aligned([left, right])
@@ -415,6 +429,10 @@ class Writer:
         each = node.text == "⊙"
         if each and base.kind == "call" and lower.text.startswith("linalg.") and lower.rank == 2:
             each = False
+        if exponent.text == "+" and lower.rank != 2:
+            raise self.error(
+                "this is the pseudo-inverse of a matrix, or a value is missing", node.token
+            )
         if lower.rank == 2 and not each and not lower.axes:
             found = self.matrix_power(lower, upper, node)
             if found is not None:
@@ -454,6 +472,9 @@ class Writer:
                                  f"linalg.pinv({bare(base.text)})", "shape")  # fmt: skip
             return shape.like(f"linalg.inv({bare(base.text)})", ATOM)
         raised = node.parts[1]
+        if raised.kind == "raw" and raised.text == "+":
+            text = f"linalg.pinv({bare(base.text)})"
+            return Value(text, ATOM, 2, False, (), base.sizes[::-1])
         if raised.kind == "neg" and raised.only.text == "T" and "T" not in self.own:
             inverse = Value(
                 f"linalg.inv({bare(base.text)}).T", ATOM, 2, False, (), base.sizes[::-1]

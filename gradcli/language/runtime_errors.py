@@ -238,7 +238,9 @@ def no_tensor(program: Program, value: Any, purpose: str) -> LanguageError:
     else:
         noun = type(value).__name__
         what = f"the value is {'an' if noun[0] in 'aeiou' else 'a'} {noun}, not a tensor"
-        hint = "nothing in it depends on a variable; gradcli eval prints the value"
+        nothing = "nothing in it depends on a variable"
+        hint = "a number keeps no graph" if program.free_variables() else nothing
+        hint += "; gradcli eval prints the value"
         if callable(value):
             hint = "call it, as in f(x)"
         if isinstance(value, tuple | list):
