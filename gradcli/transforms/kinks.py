@@ -17,7 +17,7 @@ from gradcli.engine.core import modes
 from gradcli.engine.core.backward_pass import gradients as pull
 from gradcli.engine.core.batched_arrays import is_batched
 from gradcli.engine.core.node import Port
-from gradcli.engine.core.switch import CHOICE, JUMP, KINK, MISSED, SMOOTH, Call, Point
+from gradcli.engine.core.switch import CHOICE, JUMP, KINK, MISSED, SMOOTH, Call, Point, watching
 from gradcli.engine.core.tensor import Tensor, edge, wrap
 from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms import forward_mode, forward_state
@@ -215,10 +215,8 @@ class Watched:
         return found
 
     # -- slopes to a side ---------------------------------------------------------------------------
-    def towards(
-        self, name: str, index: tuple[int, ...], sign: float
-    ) -> tuple[Any, Crossing | None]:
-        """(the slopes of the outputs where an element moves to a side, the first switch that it moves on).
+    def towards(self, name: str, index: Any, sign: float) -> tuple[Any, Crossing | None]:
+        """(the slopes of the outputs where elements move to a side, the first switch that they move on).
 
         The slopes are None where they are not known.
         """
@@ -462,3 +460,42 @@ def derivative_of(function: Function, wrt: Sequence[str]) -> Function:
         return [g for g in found if g is not None]
 
     return gradients
+
+
+def rows_at_kinks(
+    function: Function, shared: Mapping[str, Any], columns: Mapping[str, Any], wrt: Sequence[str]
+) -> tuple[int, str, tuple[int, int] | None]:
+    """(how many rows lie on a kink or a jump, the name of the first operation that makes it, its span).
+
+    function: elementwise, so that it takes whole columns, and rows know nothing of each other.
+    """
+    arrays = {**shared, **columns}
+    met: list[Any] = []
+
+    def see(primitive: Any, operands: Any, results: Any) -> None:
+        call = Call(primitive, operands, results)
+        if not met and results[0].dtype.kind == "f":
+            met.extend(p for p in primitive.switch if p.kind in NOTED and p.count(call) > 0)
+
+    watching.append(see)
+    try:
+        with np.errstate(all="ignore"), modes.no_grad():
+            function(**{n: wrap(a) for n, a in arrays.items()})
+    finally:
+        watching.remove(see)
+    names = [n for n in wrt if n in columns]
+    if not met or not names:
+        return 0, "", None
+    run = Watched(function, arrays, names, 1.0)
+    found, first = np.zeros(len(columns[names[0]]), bool), None
+    for name, apart in run.undecided().items():
+        right, crossing = run.towards(name, ..., 1.0)
+        left, _ = run.towards(name, ..., -1.0)
+        first = first or crossing
+        if left is None or right is None:
+            found |= apart
+            continue
+        gap, size = np.abs(left[0] + right[0]), np.abs(left[0]) + np.abs(right[0])
+        found |= apart & ~(gap <= SAME * size)  # not known is not the same
+    count = int(np.count_nonzero(found))
+    return (count, first.name, first.span) if first and count else (count, "", None)

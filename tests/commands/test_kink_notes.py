@@ -241,3 +241,23 @@ def test_a_graph_marks_its_nodes() -> None:
     found = json.loads(run("graph", "abs(x)", "--x", "0", "--grads", "--json").stdout)
     assert [n.get("kink") for n in found["nodes"]] == ["kink", None]
     assert "kink" not in run("graph", "abs(x)", "--x", "0").output
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("abs(x) + y", '2 rows lie on a kink or a jump, the first of abs in "abs(x)"'),
+        ("maximum(x, y)", "1 row lies on a kink or a jump, the first of maximum"),
+        ("floor(x) + y", "4 rows lie on a kink or a jump, the first of floor"),
+        ("relu(x)**2 + y", ""),
+        ("relu(x) - relu(-x)", ""),  # the slopes are the same, though the gradient is 0
+        ("sin(x)", ""),
+    ],
+)
+def test_map_counts_rows(source: str, words: str, tmp_path: Any) -> None:
+    table = tmp_path / "k.csv"
+    table.write_text("x,y\n0,1\n1,2\n-1,0\n0,0\n")
+    result = run("map", source, str(table))
+    assert result.exit_code == 0
+    assert words in result.stderr if words else result.stderr == ""
+    assert run("map", source, str(table), "--no-grad", "all").stderr == ""
