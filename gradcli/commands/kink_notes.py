@@ -65,10 +65,7 @@ class Kinks:
     def _function(self) -> Callable[..., Any]:
         from gradcli.transforms.verdicts import function_of
 
-        if self.evaluation.drawn is not None:
-            from gradcli.engine.core import random
-
-            random.rewind(self.evaluation.drawn)
+        self.evaluation.rewind()
         return function_of(self.request.program, self.request.loaded)
 
     def _watched(self) -> Watched | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -188,6 +190,21 @@ def test_the_same_random_numbers_are_drawn_again() -> None:
     slope = float(first.stderr.partition("slopes ")[2].split()[0])
     value = float(run("eval", "randn(())", "--manual-seed", "3").stdout)
     assert math.isclose(abs(slope), abs(value), rel_tol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["nn.functional.leaky_relu(x)", "--x", "0"], "x is at a kink of leaky_relu"),
+        (["sum(relu(x))", "--x", "zeros(250000)", "--plain"], "250000 of 250000 elements of x"),
+        (["abs(x)*rand(())", "--x", "0"], "x is at a kink of abs"),
+    ],
+)
+def test_a_process_of_its_own_says_it_too(argv: list[str], words: str) -> None:
+    """Nothing has been imported or drawn there before the program runs."""
+    command = [sys.executable, "-m", "gradcli", "grad", *argv]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert words in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
