@@ -27,6 +27,7 @@ from gradcli.commands.vector_option import (
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
     from gradcli.engine.system.process import AnyContext
+    from gradcli.transforms.removable import Remarks
 
 SPARSE = Option("--sparse", "Print only elements that are not zero, each with its indices.")
 
@@ -56,20 +57,22 @@ def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
 
     Its shape is the shape of EXPR followed by the shape of the variable.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable, traced_matrices
 
     _check_sparse(request, options, "--mode forward" * (options.mode == "forward"))
     run = _Run(ctx, request, "Jacobian")
     if options.vector:
         vectors = _vectors(options.vector, run)
-        _, product = run.again(traced_matrices.jvp, vectors)
+        (_, product), remarks = run.again(removable.jvp, vectors)
+        run.say(remarks)
         run.write([("jvp", product)], {"jvp": product, "wrt": _each("vector", vectors)})
         return
     if options.sparse:
         found = run.again(traced_matrices.sparse_jacobian, run.wanted)
     else:
         mode = None if options.mode == "auto" else options.mode
-        found = run.again(traced_matrices.jacobian, run.wanted, mode)
+        found, remarks = run.again(removable.jacobian, run.wanted, mode)
+        run.say(remarks)
     _note_slow(found.slow)
     keys = {"wrt": _each("jacobian", found.by), "method": found.method}
     run.write([(f"{n}.jacobian", j) for n, j in found.by.items()], keys)
@@ -91,16 +94,18 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
     With several variables there is a line for each pair of them: `x.y.hessian` differentiates by x,
     then by y.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable
 
     _check_sparse(request, options)
     run = _Run(ctx, request, "Hessian", scalar=True)
     if options.vector:
-        products = run.again(traced_matrices.hvp, _vectors(options.vector, run))
+        products, remarks = run.again(removable.hvp, _vectors(options.vector, run))
+        run.say(remarks)
         keys = {"wrt": _each("hvp", products), "hvp": products}  # hvp: the name of 0.1.0
         run.write([(f"{n}.hvp", v) for n, v in products.items()], keys)
         return
-    found = run.again(traced_matrices.hessian, run.wanted, options.sparse)
+    found, remarks = run.again(removable.hessian, run.wanted, options.sparse)
+    run.say(remarks)
     _note_slow(name for row in found.values() for name in row.slow)
     blocks = {n: row.by for n, row in found.items()}  # the name of 0.1.0
     results = [
@@ -132,13 +137,14 @@ def jvp(ctx: AnyContext, request: Request, options: Options) -> None:
 
         jvp_by_rows(ctx, request, table, Threads(), options.vector, options.value)
         return
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable
 
     run = _Run(ctx, request, "derivative")
     if not options.vector:
         raise no_direction(run.wanted)
     vectors = _vectors(options.vector, run)
-    value, product = run.again(traced_matrices.jvp, vectors)
+    (value, product), remarks = run.again(removable.jvp, vectors)
+    run.say(remarks)
     # vector: the name of 0.1.0
     keys = {"jvp": product, "wrt": _each("vector", vectors), "vector": vectors}
     run.write([*[("value", value)] * options.value, ("jvp", product)], keys)
@@ -179,6 +185,11 @@ class _Run:
                 return derivative(request.program, self.tensors, by, request.loaded, *how)
         except ENGINE_ERRORS as error:
             raise self.evaluation.error_for(error) from error
+
+    def say(self, remarks: Remarks) -> None:
+        """The remarks on results, each as a note."""
+        for line in remarks.lines():
+            output.note(line)
 
     def write(self, results: list[tuple[str, Any]], keys: Mapping[str, Any]) -> None:
         """The results as text or plain lines, or as an object with these keys."""

@@ -189,6 +189,11 @@ def cast(value: Any, dtype: Any) -> Any:
     return value if data(value).dtype == dtype else value.to(dtypes.of(dtype))
 
 
+def is_traced(value: Any) -> bool:
+    """Whether it is recorded in a trace, whose formula holds for other numbers as well."""
+    return hasattr(data(value), "cell")
+
+
 def data(value: Any) -> Any:
     """The array of an array or tensor, for decisions that are not differentiated."""
     return getattr(value, "array", value)

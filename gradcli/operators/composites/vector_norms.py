@@ -123,7 +123,13 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
     return scaled * over(g, norm ** (p - 1), norm)
 
 
-@primitive("LinalgVectorNormBackward0", axes="dim*", symbolic="norm")
+@primitive(
+    "LinalgVectorNormBackward0",
+    axes="dim*",
+    symbolic="norm",
+    jet=lambda s, self, ord, dim, keepdim: s.vector_norm(self, ord, dim, keepdim),
+    critical=lambda result: result == 0,
+)
 class vector_norm_p:
     def forward(
         self: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None

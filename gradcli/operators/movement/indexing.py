@@ -225,7 +225,12 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@primitive(_where, "WhereBackward0", "linear pointwise")
+@primitive(
+    _where,
+    "WhereBackward0",
+    "linear pointwise",
+    jet=lambda s, condition, self, other: self.where(condition, other),
+)
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)

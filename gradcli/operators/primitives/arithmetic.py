@@ -86,6 +86,7 @@ add = register(
         "sub(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
         "sub(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
     ),
+    jet=lambda s, self, other, alpha: self - s.scaled(other, alpha),
 )
 class sub:
     """Difference, `input - alpha * other`."""
@@ -103,7 +104,13 @@ class sub:
 _SHIFT: Any = {"linearity": "elementwise", "types": "own", "analytic": True}
 
 
-@primitive("AddBackward1", **_SHIFT, scalar_of=add, symbolic="plus")
+@primitive(
+    "AddBackward1",
+    **_SHIFT,
+    scalar_of=add,
+    symbolic="plus",
+    jet=lambda s, self, other, alpha: self + float(other * alpha),
+)
 class add_scalar:
     def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
         return meeting(self, other) + other * alpha
@@ -111,7 +118,13 @@ class add_scalar:
     self = lambda g: g
 
 
-@primitive("SubBackward1", **_SHIFT, scalar_of=sub, symbolic="minus")
+@primitive(
+    "SubBackward1",
+    **_SHIFT,
+    scalar_of=sub,
+    symbolic="minus",
+    jet=lambda s, self, other, alpha: self - float(other * alpha),
+)
 class sub_scalar:
     def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
         return meeting(self, other) - other * alpha
@@ -119,7 +132,13 @@ class sub_scalar:
     self = lambda g: g
 
 
-@primitive("RsubBackward1", **_SHIFT, samples="2 - randn(3)", symbolic="other - alpha * self")
+@primitive(
+    "RsubBackward1",
+    **_SHIFT,
+    samples="2 - randn(3)",
+    symbolic="other - alpha * self",
+    jet=lambda s, self, other, alpha: float(other) - s.scaled(self, alpha),
+)
 class rsub_scalar:
     def forward(self: Array, other: Any, *, alpha: Any = 1) -> Array:
         bools = self.dtype.kind == "b", type(other) is bool
@@ -140,6 +159,7 @@ class rsub_scalar:
     types="numbers",
     refuses={"b": (RuntimeError, TWO_BOOLS)},
     symbolic="other - alpha * self",
+    jet=lambda s, self, other, alpha: other - s.scaled(self, alpha),
 )
 class rsub_tensor:
     def forward(self: Array, other: Array, *, alpha: Any = 1) -> Array:
@@ -169,13 +189,21 @@ mul_scalar = register(basic_primitives.mul_scalar, __name__, public=False)
     "elementwise wide float analytic",
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     symbolic="self / other",
+    jet=lambda s, self, other: s.divided(self, other),
+    critical=lambda self, other: (abs(other) < 1e-3) & (abs(self) < 1e-2),
 )
 class div_true:
     self = lambda g, other: g / conj(other)
     other = lambda g, self, other: -g * conj((self / other) / other)
 
 
-@primitive("DivBackward1", "linear float pointwise", scalar_of=div_true, symbolic="self / other")
+@primitive(
+    "DivBackward1",
+    "linear float pointwise",
+    scalar_of=div_true,
+    symbolic="self / other",
+    jet=lambda s, self, other: self / float(other),
+)
 class div_scalar:
     # C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
     forward = lambda self, other: self / other
@@ -209,6 +237,8 @@ class div_rounded:
     "ReciprocalBackward0",
     "elementwise inplace float analytic",
     samples="(rand(2,3) + 0.5); (rand(()) + 0.5); (randn(0))",
+    jet=lambda s, self: s.reciprocal(self),
+    critical=lambda self: self == 0,
 )
 class reciprocal:
     """1 / input."""
@@ -223,6 +253,7 @@ class reciprocal:
     numpy=np.negative,
     samples="(randn(2,3)); (randn(())); (randn(0))",
     symbolic="-self",
+    jet=lambda s, self: -self,
 )
 class neg:
     """Minus the elements."""
@@ -259,6 +290,7 @@ def _pow(base: Any, exponent: Any) -> Any:
     "elementwise analytic",
     samples="pow(randn(2,3), 3); pow(rand(3) + 0.5, 0.5); pow(rand(()) + 0.5, -1)",
     symbolic="self ** exponent",
+    jet=lambda s, self, exponent: s.power(self, float(exponent)),
 )
 class pow_number:
     def forward(self: Array, exponent: Any) -> Array:
@@ -293,6 +325,8 @@ class pow_number:
     refuses={"b": "pow"},
     samples="pow(rand(2,3) + 0.5, randn(3)); pow(rand(()) + 0.5, randn(2))",
     symbolic="self ** exponent",
+    jet=lambda s, self, exponent: s.raised(self, exponent),
+    critical=lambda self: self == 0,
 )
 class pow_tensors:
     forward = lambda self, exponent: _pow(self, exponent)

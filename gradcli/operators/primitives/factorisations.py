@@ -13,12 +13,12 @@ from gradcli.engine.registry.rule_helpers import (
     cat,
     conj,
     constant,
-    data,
     diag_embed,
     dtype_of,
     expand,
     implemented,
     is_complex,
+    is_traced,
     matmul,
     narrow,
     new_zeros,
@@ -164,6 +164,7 @@ def is_vector(A: Any, B: Any) -> bool:
     outputs="result | LU pivots info",
     batching="solved",
     full_rank=True,
+    jet=lambda s, A, B, left: s.solved(A, B, left),
 )
 class solve_ex:
     def forward(
@@ -356,6 +357,8 @@ def _without(s: Any, i: int) -> Any:
     outputs="result | LU pivots",
     symbolic="det[0]:",
     full_rank=True,
+    jet=lambda s, A: s.determinant(A),
+    critical=lambda result: result == 0,
 )
 class det_p:
     def forward(A: Array) -> tuple[Array, Array, Array]:
@@ -378,7 +381,7 @@ class det_p:
         d = _scaled_identity(g * conj(result), pivots)
         small = np.abs(numbers(result)) < 100 * np.finfo(_real(numbers(A))).eps
         # A traced array lies in a cell, and the formula of a trace is that of regular matrices.
-        if not anywhere(small) or hasattr(data(A), "cell"):
+        if not anywhere(small) or is_traced(A):
             return solve_ex(mH(A), d)[0]
         singular = _det_backward_singular(g, A)
         if not anywhere(~small):
@@ -645,6 +648,7 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
     "leading",
     outputs="eigenvalues eigenvectors",
     symbolic="linalg.eigh: UPLO -",
+    jet=lambda s, A: s.eigh(A),
 )
 class eigh_p:
     def forward(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
@@ -700,7 +704,11 @@ def _check_phases(uu: Any, vv: Any) -> None:
 
 
 @primitive(
-    "LinalgSvdBackward0", "leading", outputs="U S Vh", symbolic="linalg.svd: full_matrices -"
+    "LinalgSvdBackward0",
+    "leading",
+    outputs="U S Vh",
+    symbolic="linalg.svd: full_matrices -",
+    jet=lambda s, A: s.svd(A),
 )
 class svd_p:
     def forward(

@@ -97,13 +97,17 @@ def mean_backward(
 
 
 @primitive(
-    _mean, "MeanBackward0", "linear", batching=batching_helpers.whole(lambda: mean_dim, (1,))
+    _mean,
+    "MeanBackward0",
+    "linear",
+    batching=batching_helpers.whole(lambda: mean_dim, (1,)),
+    jet=lambda s, self: s.mean(self),
 )
 class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@primitive("MeanBackward1", "linear")
+@primitive("MeanBackward1", "linear", jet=lambda s, self, dim, keepdim: s.mean(self, dim, keepdim))
 class mean_dim:
     def forward(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
         found = _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
@@ -150,7 +154,13 @@ def _prod_safe_backward(g: Any, self: Any, dim: int) -> Any:
     return g * conj(_products_without(self, dim))
 
 
-@primitive("ProdBackward0", batching=batching_helpers.whole(lambda: prod_dim), symbolic="prod: -")
+@primitive(
+    "ProdBackward0",
+    batching=batching_helpers.whole(lambda: prod_dim),
+    symbolic="prod: -",
+    jet=lambda s, self: s.product(self),
+    critical=lambda result: result == 0,
+)
 class prod_all:
     def forward(self: Array, *, dtype: Any = None) -> Array:
         return _multiplied(self, None, False, numpy_dtype(dtype))
@@ -167,7 +177,12 @@ class prod_all:
         return _prod_safe_backward(g, self.reshape((-1,)), 0).reshape(tuple(self.shape))
 
 
-@primitive("ProdBackward1", symbolic="prod: dim keepdim -")
+@primitive(
+    "ProdBackward1",
+    symbolic="prod: dim keepdim -",
+    jet=lambda s, self, dim, keepdim: s.product(self, dim, keepdim),
+    critical=lambda result: result == 0,
+)
 class prod_dim:
     def forward(self: Array, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Array:
         found = _multiplied(self, axes((dim,), self.ndim), keepdim, numpy_dtype(dtype))

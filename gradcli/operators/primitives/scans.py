@@ -131,7 +131,12 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     return resolve("stack")(slices, dim)
 
 
-@_scan(np.multiply, "cumprod", "; (tensor([2., 0., 3., 0.]), 0)")
+@_scan(
+    np.multiply,
+    "cumprod",
+    "; (tensor([2., 0., 3., 0.]), 0)",
+    jet=lambda s, self, dim: s.cumprod(self, dim),
+)
 class cumprod:
     """The running product along a dimension."""
 
@@ -201,6 +206,7 @@ def _reversed_logcumsumexp(value: Any, dim: int) -> Any:
     "LogcumsumexpBackward0",
     samples=f"{ALONG}; (randn(0), 0)",
     signature="logcumsumexp(Tensor input, int dim, *, Tensor out=None)",
+    jet=lambda s, self, dim: s.logcumsumexp(self, dim),
 )
 class logcumsumexp:
     """The logarithm of the running sum of exponentials."""
