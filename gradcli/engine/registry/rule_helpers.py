@@ -364,6 +364,13 @@ def in_single(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def shared(value: Any, n: Any) -> Any:
+    """value / n, n a count: half precision, which has no numbers above 65504, divides in single."""
+    if getattr(value, "dtype", None) == np.float16 and is_array(value):
+        return (value.astype(np.float32) / np.float32(n)).astype(np.float16)
+    return value / n
+
+
 def above(value: Any, low: Any) -> Any:
     """`maximum(value, low)`; of equal operands the element of `value`, since zeros have signs.
 

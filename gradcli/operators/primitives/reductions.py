@@ -29,6 +29,7 @@ from gradcli.engine.registry.rule_helpers import (
     expand,
     flip,
     narrow,
+    shared,
     unrecorded,
     unsqueeze,
     zeros_in,
@@ -93,7 +94,7 @@ def mean_backward(
 ) -> Any:
     """The gradient of a mean along dimensions."""
     n = count(self_sym_sizes, dim) if dim else self_sym_numel
-    return sum_backward(g, self_sym_sizes, dim, keepdim) / n
+    return shared(sum_backward(g, self_sym_sizes, dim, keepdim), n)
 
 
 @primitive(
@@ -104,7 +105,9 @@ def mean_backward(
     jet=lambda s, self: s.mean(self),
 )
 class mean_all:
-    self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
+    self = lambda g, self_sym_sizes, self_sym_numel: shared(
+        expand(g, self_sym_sizes), self_sym_numel
+    )
 
 
 @primitive("MeanBackward1", "linear", jet=lambda s, self, dim, keepdim: s.mean(self, dim, keepdim))
