@@ -151,7 +151,7 @@ class Cones:
 
     x**4*y/(x**8 + y**2) has a series along each line through 0, and no limit. A quotient is trusted where
     divisor and dividend are series in one linear form of the variables, where the leading form of the divisor
-    is a square form that is zero in no direction, or where the divisor is zero on a plane and the dividend is.
+    is a square form that is zero in no direction, or where both are zero on the plane where the divisor is.
     wanted: lines in such planes, for another run. beyond: how many of the last lines are such.
     """
 
