@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from gradcli.autograd import forward_ad
 
 import gradcli
 import gradcli as torch
-from gradcli.autograd import forward_ad
 from gradcli.engine.system import locks
 
 THREADS, PASSES = 8, 25
