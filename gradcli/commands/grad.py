@@ -92,8 +92,11 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
     if options.order > 1:
         from gradcli.commands.higher_orders import write_higher
 
-        others = [option for option in _of_one_tape(options) if option != "--order"]
-        write_higher(ctx, request, options.order, options.seed, options.value, others)
+        goes = ("--order", "--detect-anomaly")
+        others = [option for option in _of_one_tape(options) if option not in goes]
+        write_higher(
+            ctx, request, options.order, options.seed, options.value, others, options.detect_anomaly
+        )
         return
     names, every = _names_to_retain(request, options.retain)
     hooks = []

@@ -31,23 +31,37 @@ def write_higher(
     seed: str | None,
     show_value: bool,
     others: Iterable[str],
+    anomalies: bool = False,
 ) -> None:
     """Differentiate N times by each variable, and print the last gradients.
 
     From the second time on the gradient is summed up first, so elementwise functions give their
-    elementwise derivatives. others: what else was given, of a single backward pass.
+    elementwise derivatives. others: what else was given, of a single backward pass. anomalies: whether to
+    stop at what is not finite.
     """
     for option in others:
-        raise usage("--order goes with --seed and --value only", hint=f"leave out {option}")
-    evaluation = evaluate(ctx, request)
+        words = "--order goes with --seed, --value and --detect-anomaly only"
+        raise usage(words, hint=f"leave out {option}")
+    if anomalies:
+        from gradcli.commands.inspected import raise_at_orders
+
+        raise_at_orders(ctx, request, order, seed)
+    from gradcli.transforms import removable
+
+    with removable.Watch() as watch:
+        evaluation = evaluate(ctx, request)
     value = evaluation.tensor("gradient")
     gradient = cotangent_of(evaluation, seed)
-    from gradcli.transforms.higher_orders import gradients
-
+    tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     try:
-        found = gradients(value, evaluation.leaves, gradient, order)
+        found, remarks = removable.nth_gradients(
+            request.program, tensors, value, evaluation.leaves, order, gradient, request.loaded,
+            watch.critical,
+        )  # fmt: skip
     except ENGINE_ERRORS as error:
         raise evaluation.error_for(error) from error
+    for line in remarks.lines():
+        output.note(line)
     note_of_sums([n for n, t in evaluation.leaves.items() if t.shape])
     precision = request.style.precision
     if request.style.form == "json":

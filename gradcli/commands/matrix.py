@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands import output, request_evaluation
 from gradcli.commands.command_errors import usage
 from gradcli.commands.compiled_evaluation import large_table
-from gradcli.commands.declarations import ARRAYS, BY_ROWS, VALUE, Option, Options, declare
+from gradcli.commands.declarations import ANOMALY, ARRAYS, BY_ROWS, VALUE, Option, Options, declare
 from gradcli.commands.plots import FORMATS
 from gradcli.commands.progress import Bar
 from gradcli.commands.request_evaluation import (
@@ -46,7 +46,7 @@ def _vector(help: str) -> Option:
         choices=("auto", "forward", "reverse"),
         default="auto",
     ),
-    SPARSE,
+    *(SPARSE, ANOMALY),
     examples=(
         'gradcli jacobian "sin(x)*sum(x)" --x 1,2,3',
         'gradcli jacobian "tanh(A@x)" --x 1,2 --A "1,2;3,4" --wrt x',
@@ -60,6 +60,7 @@ def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.transforms import removable, traced_matrices
 
     _check_sparse(request, options, "--mode forward" * (options.mode == "forward"))
+    _raise_on_anomalies(ctx, request, options, 1)
     run = _Run(ctx, request, "Jacobian")
     if options.vector:
         vectors = _vectors(options.vector, run)
@@ -82,7 +83,7 @@ def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
     "hessian",
     *ARRAYS,
     _vector("The Hessian times this vector, without the matrix."),
-    SPARSE,
+    *(SPARSE, ANOMALY),
     examples=(
         'gradcli hessian "x[0]**2*x[1]" --x 2,3',
         'gradcli hessian "x@B@x" --x 1,2 --B "1,2;3,4" --wrt x',
@@ -97,6 +98,7 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
     from gradcli.transforms import removable
 
     _check_sparse(request, options)
+    _raise_on_anomalies(ctx, request, options, 2)
     run = _Run(ctx, request, "Hessian", scalar=True)
     if options.vector:
         products, remarks = run.again(removable.hvp, _vectors(options.vector, run))
@@ -120,7 +122,7 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
     "jvp",
     *ARRAYS,
     _vector("The direction, of the variable's shape, or ones."),
-    *(VALUE, BY_ROWS),
+    *(VALUE, ANOMALY, BY_ROWS),
     examples=(
         'gradcli jvp "sin(x)" --x 0,1 --vector 1,0',
         'gradcli jvp "x*y" --x 2 --y 3 --vector x=1',
@@ -133,12 +135,16 @@ def jvp(ctx: AnyContext, request: Request, options: Options) -> None:
     """
     if (table := large_table(request, options.by_rows)) is not None:
         from gradcli.columns.streaming.passes import Threads
+
+        if options.detect_anomaly:
+            raise usage("--detect-anomaly does not go with --by-rows", hint="leave out one of them")
         from gradcli.commands.large_columns import jvp_by_rows
 
         jvp_by_rows(ctx, request, table, Threads(), options.vector, options.value)
         return
     from gradcli.transforms import removable
 
+    _raise_on_anomalies(ctx, request, options, 1)
     run = _Run(ctx, request, "derivative")
     if not options.vector:
         raise no_direction(run.wanted)
@@ -223,6 +229,14 @@ def _check_sparse(request: Request, options: Options, other: str = "") -> None:
     if options.vector or other:
         other = "--vector" if options.vector else other
         raise usage(f"--sparse does not go with {other}", hint="leave one of them out")
+
+
+def _raise_on_anomalies(ctx: AnyContext, request: Request, options: Options, order: int) -> None:
+    """With --detect-anomaly: stop where a pass of the tape gives what is not finite."""
+    if options.detect_anomaly:
+        from gradcli.commands.inspected import raise_at_orders
+
+        raise_at_orders(ctx, request, order)
 
 
 def _vectors(texts: Iterable[str], run: _Run) -> dict[str, Any]:

@@ -227,12 +227,32 @@ def grad(
 
     call = Call(source, values, variables, wrt)
     leaves = call.leaves()
+    if order > 1:
+        return _nth(call, leaves, seed, order)
     value, _ = call.run("gradient")
     try:
         start = None if seed is None else as_tensor(seed, value.dtype).detach()
-        found = gradients(value, leaves, start, order)
+        found = gradients(value, leaves, start)
     except _ENGINE_ERRORS as error:
         raise call.error_for(error) from error
+    return call.result(found)
+
+
+def _nth(call: Call, leaves: dict[str, Tensor], seed: Any, order: int) -> Any:
+    """A gradient's gradient, and so on."""
+    from gradcli.transforms import removable
+
+    with removable.Watch() as watch:
+        value, _ = call.run("gradient")
+    try:
+        start = None if seed is None else as_tensor(seed, value.dtype).detach()
+        given = {n: t.detach() for n, t in call.tensors.items()}
+        found, remarks = removable.nth_gradients(
+            call.program, given, value, leaves, order, start, call.names, watch.critical
+        )
+    except _ENGINE_ERRORS as error:
+        raise call.error_for(error) from error
+    _warn(remarks)
     return call.result(found)
 
 
@@ -453,7 +473,7 @@ def jacobian(
     them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. Raises
     LanguageError.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable, traced_matrices
 
     if mode not in (None, "forward", "reverse"):
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
@@ -463,9 +483,12 @@ def jacobian(
     call.run("Jacobian")
     start.again()
     try:
-        found = traced_matrices.jacobian(call.program, call.tensors, call.wanted, call.names, mode)
+        found, remarks = removable.jacobian(
+            call.program, call.tensors, call.wanted, call.names, mode
+        )
     except _ENGINE_ERRORS as error:
         raise call.error_for(error) from error
+    _warn(remarks)
     return call.result({n: wrap(array) for n, array in found.by.items()})
 
 
@@ -476,7 +499,7 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
     Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
     differentiated by x, then by y. Raises LanguageError.
     """
-    from gradcli.transforms import traced_matrices
+    from gradcli.transforms import removable, traced_matrices
 
     call = Call(source, values, variables, wrt)
     call.leaves()
@@ -488,11 +511,18 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
         raise error
     start.again()
     try:
-        found = traced_matrices.hessian(call.program, call.tensors, call.wanted, call.names)
+        found, remarks = removable.hessian(call.program, call.tensors, call.wanted, call.names)
     except _ENGINE_ERRORS as error:
         raise call.error_for(error) from error
+    _warn(remarks)
     blocks = {n: ByName({m: wrap(b) for m, b in row.by.items()}) for n, row in found.items()}
     return blocks[call.wanted[0]][call.wanted[0]] if call.single else ByName(blocks)
+
+
+def _warn(remarks: Any) -> None:
+    """Warn of what could not be decided, or is not finite."""
+    for line in remarks.lines(False):
+        warnings.warn(line, stacklevel=4)
 
 
 class Check:

@@ -40,21 +40,24 @@ class Remarks:
     undecided: dict[str, int] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
 
-    def lines(self) -> list[str]:
-        """A sentence for each kind of them."""
+    def lines(self, command: bool = True) -> list[str]:
+        """A sentence for each kind of them; not for a command: of those that are no results."""
+        where = ": --detect-anomaly says where it came from" if command else ""
+        kinds = [
+            (
+                self.undecided,
+                "{} {} undecided: what decides it is lost in rounding, or along curves",
+            ),
+            (self.open, "{} {} not finite" + where),
+        ]
+        if command:
+            by = "{} {} by power series through the point: rule by rule "
+            kinds[:0] = [
+                (self.closed, by + "it is not a number"),
+                (self.corrected, by + "its digits are lost"),
+            ]
         made = []
-        for found, words in (
-            (
-                self.closed,
-                "{} {} by power series through the point: rule by rule it is not a number",
-            ),
-            (
-                self.corrected,
-                "{} {} by power series through the point: rule by rule its digits are lost",
-            ),
-            (self.undecided, "{} {} undecided: what decides it is lost in rounding"),
-            (self.open, "{} {} not finite: --detect-anomaly says where it came from"),
-        ):
+        for found, words in kinds:
             if found:
                 names = list(found)
                 shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
@@ -340,6 +343,8 @@ def nth_gradients(
 
     series = _by_series(work) if order >= SERIES_FROM else None
     if series is not None and all((f.status == 0).all() for f in series):
+        if not is_finite(value.array):
+            remarks.closed.update((f"{n}.grad", 1) for n in leaves)
         return {
             n: _as_leaf(f, t) for f, (n, t) in zip(series, leaves.items(), strict=True)
         }, remarks
