@@ -9,7 +9,8 @@ from gradcli.commands import output
 from gradcli.commands.backward_passes import cotangent_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import Request
-from gradcli.commands.request_evaluation import ENGINE_ERRORS, evaluate
+from gradcli.commands.request_evaluation import evaluate
+from gradcli.language.located_errors import OPERATION_ERRORS
 
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
@@ -46,7 +47,7 @@ def write_higher(
 
     try:
         found = gradients(value, evaluation.leaves, gradient, order)
-    except ENGINE_ERRORS as error:
+    except OPERATION_ERRORS as error:
         raise evaluation.error_for(error) from error
     note_of_sums([n for n, t in evaluation.leaves.items() if t.shape])
     precision = request.style.precision
