@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request_evaluation import (
-    ENGINE_ERRORS,
     Evaluation,
     cannot_require_grad,
     read_value,
 )
-from gradcli.language.located_errors import LanguageError
-
-NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 
 
 def cotangent_of(evaluation: Evaluation, text: str | None) -> Any:
@@ -57,46 +53,26 @@ def backward(
     for number in range(1, passes + 1):
         try:
             value.backward(seed, retain_graph=retain_graph or None, create_graph=create_graph)
-        except ENGINE_ERRORS as error:
+        except OPERATION_ERRORS as error:
             raise explained(evaluation, error, number) from error
 
 
 def explained(evaluation: Evaluation, error: Exception, number: int = 1) -> LanguageError:
-    """The error with the place and the remedy."""
+    """The error with the place and the remedy. number: of the backward pass that failed, from 1."""
+    from gradcli.engine.core import errors
+    from gradcli.language.error_remedies import remedy
+
     if isinstance(error, LanguageError):
         return error
-    words = str(error)
-    value = evaluation.value
-    if words.startswith("grad can be implicitly created only for scalar"):
-        shape = tuple(value.shape)
-        return evaluation.error_for(
-            error,
-            f"the value has shape {shape}: reduce it, as in sum(…) or mean(…), or say with --seed "
-            "how much each element counts (--seed ones)",
-        )
-    if "does not require grad and does not have a grad_fn" in words:
+    if isinstance(error, errors.NoGradientError):
         if evaluation.integers:
             name = evaluation.integers[0]
             return cannot_require_grad(evaluation.request, name, evaluation.variables[name])
         return evaluation.error_for(error, _nothing_requires_grad(evaluation))
-    if words.startswith("Trying to backward through the graph a second time"):
-        if number > 1:
-            hint = (
-                f"pass {number} found the graph freed; add --retain-graph to keep it between passes"
-            )
-        else:
-            hint = "the expression has freed the graph; write backward(retain_graph=True) in it"
-        return evaluation.error_for(error, hint)
-    if words.startswith("grad can be implicitly created only for real scalar"):
-        return evaluation.error_for(
-            error, "take a real number of it, as in (…).real, or say --seed 1"
-        )
-    if re.match(r"Mismatch in shape", words):
-        return evaluation.error_for(
-            error,
-            f"--seed must have the value's shape, {tuple(value.shape)}; `--seed ones` always fits",
-        )
-    return evaluation.error_for(error)
+    hint = remedy(error, "command")
+    if isinstance(error, errors.GraphFreedError) and number > 1:
+        hint = f"pass {number} found the graph freed; add --retain-graph to keep it between passes"
+    return evaluation.error_for(error, hint)
 
 
 def _nothing_requires_grad(evaluation: Evaluation) -> str:
@@ -132,7 +108,7 @@ def retained(evaluation: Evaluation, names: list[str], every: bool) -> dict[str,
             raise usage(f"--retain: {name} is not a tensor when the expression ends", kind="name")
         try:
             tensor.retain_grad()
-        except ENGINE_ERRORS as error:
+        except OPERATION_ERRORS as error:
             raise evaluation.error_for(error, f"{name} does not depend on a variable") from error
         found[name] = tensor
     return found

@@ -14,8 +14,8 @@ from gradcli.commands.declarations import BY_ROWS, OPEN, Option, Options, declar
 from gradcli.commands.diff import FORMULA
 from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
-from gradcli.commands.request_evaluation import ENGINE_ERRORS, apart
-from gradcli.language.located_errors import error_at
+from gradcli.commands.request_evaluation import apart
+from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 
 if TYPE_CHECKING:
     import click
@@ -110,7 +110,7 @@ def _checked(request: Request, arrays: dict[str, Any]) -> Iterator[None]:
             source=request.source,
             hint="take a point inside the domain",
         ) from None
-    except ENGINE_ERRORS as error:
+    except OPERATION_ERRORS as error:
         raise error_at(error, source=request.source) from error
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from gradcli.commands.command_errors import usage
 from gradcli.commands.diff import assumed, squared
 from gradcli.commands.free_points import note_guesses, point, wanted_names
-from gradcli.commands.request_evaluation import ENGINE_ERRORS
 from gradcli.language import parse
-from gradcli.language.located_errors import LanguageError
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms.verdicts import function_of
 
 if TYPE_CHECKING:
@@ -119,9 +118,9 @@ class _Points:
 
     def _formula_shape(self, arrays: Mapping[str, Any]) -> Shape | None:
         """The shape of the formula's value at a point; None where it has no value."""
-        from gradcli.engine.core.promotion import OPERATION_ERRORS
         from gradcli.engine.core.tensor import wrap
         from gradcli.formulas.ask.formula_check import formula_at
+        from gradcli.language.located_errors import OPERATION_ERRORS
 
         assert self.formula is not None
         free = frozenset(self.formula.free_variables())
@@ -149,7 +148,7 @@ class _Points:
             try:
                 if compare_formula(request.program, self.against, arrays, name, request.loaded).ok:
                     return [scalars]
-            except (*ENGINE_ERRORS, LanguageError, ArithmeticError):
+            except (*OPERATION_ERRORS, LanguageError):
                 pass
         value, formula = self._sizes(others)
         if value == () and formula is not None and set(formula) <= {1}:

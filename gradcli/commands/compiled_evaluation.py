@@ -98,9 +98,9 @@ def _planned(
     from gradcli import language
     from gradcli.columns.compiler import Untraceable, trace_numpy
     from gradcli.columns.compiler.compiled_function import CompiledProgram
-    from gradcli.engine.core.promotion import OPERATION_ERRORS
     from gradcli.engine.core.tensor import Tensor, wrap
     from gradcli.engine.system.garbage import uncollected
+    from gradcli.language.located_errors import OPERATION_ERRORS
 
     if not {"print", "display"}.isdisjoint(request.program.words):
         raise Untraceable("the program prints")

@@ -7,13 +7,13 @@ import sys
 from typing import TYPE_CHECKING, Any, cast
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import NO_GRAPH, cotangent_of, explained
+from gradcli.commands.backward_passes import cotangent_of, explained
 from gradcli.commands.command_errors import usage
 from gradcli.commands.declarations import ANOMALY, DRAWN, SEED, Option, Options, declare
 from gradcli.commands.inspected import evaluate_watched, graph_of, raise_anomaly, raise_on_anomalies
-from gradcli.commands.request_evaluation import ENGINE_ERRORS, Evaluation
+from gradcli.commands.request_evaluation import Evaluation
 from gradcli.commands.terminal import is_terminal, speaks_unicode
-from gradcli.language.located_errors import did_you_mean, suggest
+from gradcli.language.located_errors import OPERATION_ERRORS, did_you_mean, suggest
 
 if TYPE_CHECKING:
     from gradcli.commands.output import Style
@@ -417,7 +417,7 @@ def _graph(
     if anomalies or grads:
         try:
             graph.backpropagate(cotangent_of(evaluation, seed))
-        except ENGINE_ERRORS as error:
+        except OPERATION_ERRORS as error:
             raise explained(evaluation, error) from error
     if anomalies:
         raise_anomaly(evaluation, graph, watched, graph.recorder)
@@ -452,7 +452,9 @@ def _tensors(evaluation: Evaluation) -> Any:
             return tuple(tensors)
     tensor = evaluation.tensor("graph")
     if not tensor.requires_grad:
-        found = explained(evaluation, RuntimeError(NO_GRAPH))
+        from gradcli.engine.core.errors import NoGradientError
+
+        found = explained(evaluation, NoGradientError())
         found.message = f"no graph: nothing requires grad ({found.message})"
         raise found
     return tensor

@@ -9,7 +9,8 @@ from gradcli.commands import output
 from gradcli.commands.backward_passes import cotangent_of
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import Request
-from gradcli.commands.request_evaluation import ENGINE_ERRORS, evaluate
+from gradcli.commands.request_evaluation import evaluate
+from gradcli.language.located_errors import OPERATION_ERRORS
 
 if TYPE_CHECKING:
     from gradcli.engine.system.process import AnyContext
@@ -58,7 +59,7 @@ def write_higher(
             request.program, tensors, value, evaluation.leaves, order, gradient, request.loaded,
             watch.critical,
         )  # fmt: skip
-    except ENGINE_ERRORS as error:
+    except OPERATION_ERRORS as error:
         raise evaluation.error_for(error) from error
     for line in remarks.lines():
         output.note(line)

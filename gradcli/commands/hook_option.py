@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import usage
 from gradcli.commands.request import name_list, where_read
-from gradcli.commands.request_evaluation import ENGINE_ERRORS, Evaluation
+from gradcli.commands.request_evaluation import Evaluation
+from gradcli.language.located_errors import OPERATION_ERRORS
 from gradcli.language.scope_checks import assigned_names
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def register_hooks(evaluation: Evaluation, hooks: list[tuple[str, Program]]) -> 
             raise usage(f"--hook: {name} is not a tensor when the expression ends", kind="name")
         try:
             tensor.register_hook(_hook(evaluation, program))
-        except ENGINE_ERRORS as error:
+        except OPERATION_ERRORS as error:
             raise evaluation.error_for(error, f"{name} does not depend on a variable") from error
 
 

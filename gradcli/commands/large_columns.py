@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gradcli.engine.system.budget as budget
 from gradcli.columns.optimize.spaces import Compiled, Space
 from gradcli.commands import output
-from gradcli.commands.backward_passes import NO_GRAPH, cotangent_array, note_not_finite
+from gradcli.commands.backward_passes import cotangent_array, note_not_finite
 from gradcli.commands.command_errors import usage
 from gradcli.commands.progress import Bar
 from gradcli.commands.request import Request
@@ -199,20 +199,23 @@ class Passes:
         return work
 
     def _refused(self, error: Any) -> LanguageError:
+        from gradcli.columns.compiler.partition import SharedGradient
+        from gradcli.engine.core import errors
+
         request, words = self.request, str(error)
         span = error.span
-        if words.startswith("grad can be implicitly created"):
+        if isinstance(error.cause, (errors.NotScalarError, errors.NotRealError)):
             return error_at(
-                RuntimeError("grad can be implicitly created only for scalar outputs"),
+                errors.NotScalarError(),
                 source=request.source,
                 span=request.program.value_span,
                 hint="reduce the value, as in sum(…) or mean(…), or say --seed ones",
             )
         what = request.source[slice(*span)] if span else "this"
         hint = _SUMS
-        if words.startswith("The size of tensor"):
+        if isinstance(error.cause, errors.BroadcastError):
             hint = "what goes with the rows of a table has as many: columns of it, or one number"
-        if "in memory" in words:
+        if isinstance(error.cause, SharedGradient):
             hint = "take it from the same table, or say --no-grad"
         found = error_at(
             RuntimeError(f"{what} cannot be computed in passes over the rows: {words}"),
@@ -371,7 +374,9 @@ def grad_by_rows(
 
 
 def _no_graph(request: Request, hint: str) -> LanguageError:
-    return error_at(RuntimeError(NO_GRAPH), source=request.source, hint=hint)
+    from gradcli.engine.core.errors import NoGradientError
+
+    return error_at(NoGradientError(), source=request.source, hint=hint)
 
 
 def _write(results: list[tuple[str | None, Any]], style: output.Style, rows: bool) -> None:

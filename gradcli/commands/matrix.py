@@ -12,7 +12,6 @@ from gradcli.commands.declarations import ANOMALY, ARRAYS, BY_ROWS, VALUE, Optio
 from gradcli.commands.plots import FORMATS
 from gradcli.commands.progress import Bar
 from gradcli.commands.request_evaluation import (
-    ENGINE_ERRORS,
     cannot_require_grad,
     read_value,
     read_variables,
@@ -23,6 +22,7 @@ from gradcli.commands.vector_option import (
     nothing_to_differentiate_by,
     vector_texts,
 )
+from gradcli.language.located_errors import OPERATION_ERRORS
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
@@ -189,7 +189,7 @@ class _Run:
         try:
             with Bar(None, ""):
                 return derivative(request.program, self.tensors, by, request.loaded, *how)
-        except ENGINE_ERRORS as error:
+        except OPERATION_ERRORS as error:
             raise self.evaluation.error_for(error) from error
 
     def say(self, remarks: Remarks) -> None:

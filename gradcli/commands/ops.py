@@ -176,7 +176,7 @@ def _with_variables(sample: str) -> tuple[str, dict[str, str]]:
 def _verb(expression: str, values: dict[str, str]) -> str | None:
     """What can be done with the sample: `grad`, `grad --seed ones`, `eval`, or nothing."""
     from gradcli import language
-    from gradcli.engine.core.promotion import OPERATION_ERRORS
+    from gradcli.language.located_errors import OPERATION_ERRORS
 
     try:
         variables = {n: language.read_value(text).requires_grad_() for n, text in values.items()}

@@ -150,16 +150,16 @@ def name_list(
 
     With `every`, `all` means all that are known.
     """
-    words = [word for text in texts or () for word in re.split(r"[,\s]+", text) if word]
+    given = [word for text in texts or () for word in re.split(r"[,\s]+", text) if word]
     if not texts:
         return None
-    if not words:
+    if not given:
         raise usage(f"{option} needs a name", hint=f"as in {option} {(known or ['x'])[0]}")
-    if every and "all" in words:
+    if every and "all" in given:
         return list(known)
     from gradcli.language.located_errors import did_you_mean, suggest
 
-    names = list(dict.fromkeys(map(normal, words)))
+    names = list(dict.fromkeys(map(normal, given)))
     for name in names:
         if name not in known:
             names_known = ", ".join(known) if known else "none"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.command_errors import usage
-from gradcli.language.located_errors import error_at
+from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 
 if TYPE_CHECKING:
     from gradcli.commands.request import Request
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NO_GRAD_DTYPES = "Only Tensors of floating point and complex dtype can require gradients"
 LONGEST_INTEGER = 400_000  # digits; the language's integers end at 2**20 bits
-ENGINE_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
 
 
 class Evaluation:
@@ -137,7 +136,7 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
 
         try:
             resolve("manual_seed")(manual_seed)
-        except ENGINE_ERRORS as error:
+        except OPERATION_ERRORS as error:
             raise usage(f"--manual-seed: {error}") from error
 
 

@@ -13,7 +13,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.backward_passes import NO_GRAPH
 from gradcli.commands.command_errors import usage
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
@@ -108,8 +107,10 @@ class Ran:
         if not is_torch_tensor(value):
             raise usage(f"--torch: {name} is a {type(value).__name__}, not a tensor", kind="name")
         if not _requires_grad(value):
+            from gradcli.engine.core.errors import NoGradientError
+
             raise LanguageError(
-                NO_GRAPH,
+                str(NoGradientError()),
                 kind="runtime",
                 hint=f"{name} depends on nothing that requires grad: made under no_grad, or detached?",
                 usage=False,

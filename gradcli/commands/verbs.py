@@ -22,7 +22,7 @@ import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.language import as_tensor, parse, run
-from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, did_you_mean, suggest
 from gradcli.language.option_values import in_python
 
 if TYPE_CHECKING:
@@ -126,12 +126,14 @@ class Call:
 
     def error_for(self, error: Exception) -> LanguageError:
         """The engine's error, with the place of the value and a remedy in Python."""
+        from gradcli.language.error_remedies import remedy
+
         found = LanguageError(
             str(error),
             kind="type" if isinstance(error, TypeError) else "runtime",
             source=self.source,
             span=self.program.value_span,
-            hint=next((hint for words, hint in _REMEDIES.items() if words in str(error)), None),
+            hint=remedy(error, "python"),
             usage=False,
         )
         found.__cause__ = error
@@ -154,15 +156,6 @@ class ByName(dict[str, Any]):
             text = (show and show()) or f"<code>{escape(repr(value))}</code>"
             rows.append(f"<tr><th>{escape(name)}</th><td style='text-align:left'>{text}</td></tr>")
         return f"<table>{''.join(rows)}</table>"
-
-
-_REMEDIES = {
-    "for scalar outputs": "reduce the value, as in sum(…) or mean(…), or pass seed= (ones of its shape)",
-    "for real scalar": "take a real number of it, as in (…).real, or pass seed=1",
-    "does not require grad": "no variable reaches the value: detached, or unused?",
-    "Mismatch in shape": "seed= must have the value's shape",
-}
-_ENGINE_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
 
 
 def _is_tensor(value: Any) -> bool:
@@ -233,7 +226,7 @@ def grad(
     try:
         start = None if seed is None else as_tensor(seed, value.dtype).detach()
         found = gradients(value, leaves, start)
-    except _ENGINE_ERRORS as error:
+    except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
     return call.result(found)
 
@@ -250,7 +243,7 @@ def _nth(call: Call, leaves: dict[str, Tensor], seed: Any, order: int) -> Any:
         found, remarks = removable.nth_gradients(
             call.program, given, value, leaves, order, start, call.names, watch.critical
         )
-    except _ENGINE_ERRORS as error:
+    except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
     _warn(remarks)
     return call.result(found)
@@ -486,7 +479,7 @@ def jacobian(
         found, remarks = removable.jacobian(
             call.program, call.tensors, call.wanted, call.names, mode
         )
-    except _ENGINE_ERRORS as error:
+    except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
     _warn(remarks)
     return call.result({n: wrap(array) for n, array in found.by.items()})
@@ -512,7 +505,7 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
     start.again()
     try:
         found, remarks = removable.hessian(call.program, call.tensors, call.wanted, call.names)
-    except _ENGINE_ERRORS as error:
+    except OPERATION_ERRORS as error:
         raise call.error_for(error) from error
     _warn(remarks)
     blocks = {n: ByName({m: wrap(b) for m, b in row.by.items()}) for n, row in found.items()}
@@ -604,7 +597,7 @@ def check(
                 found = verdicts(call.program, arrays, call.wanted, call.names, **how)
         except NotFinite as error:
             raise call.error_for(RuntimeError(f"{error}: no gradient can be checked")) from error
-        except _ENGINE_ERRORS as error:
+        except OPERATION_ERRORS as error:
             raise call.error_for(error) from error
     return Check(found)
 

@@ -33,6 +33,10 @@ class Call:
         self.source = source
 
 
+# What running a program may raise, besides a LanguageError: the engine's errors, NumPy's and Python's own.
+OPERATION_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError)
+
+
 class LanguageError(Exception):
     """An error in a program: the message, its span, and a hint.
 
@@ -69,7 +73,7 @@ class LanguageError(Exception):
         return self.render()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore, (self.message, self.__dict__.copy()))
+        return (_restore, (self.message, self.__dict__.copy(), self.__cause__))
 
     def render(self, width: int = 100) -> str:
         """The message, the calls that led there, the line with a caret run under the span, the hint."""
@@ -108,9 +112,12 @@ def error_at(
     return found
 
 
-def _restore(message: str, state: dict[str, Any]) -> LanguageError:
+def _restore(
+    message: str, state: dict[str, Any], cause: BaseException | None = None
+) -> LanguageError:
     error = LanguageError(message)
     error.__dict__.update(state)
+    error.__cause__ = cause
     return error
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import gradcli.engine.system.budget as budget
+from gradcli.engine.core import errors
+from gradcli.language import error_remedies, tree_kinds
 from gradcli.language import names as known
-from gradcli.language import tree_kinds
 from gradcli.language.located_errors import (
     Call,
     LanguageError,
@@ -26,51 +27,8 @@ _SHAPES = re.compile(
     r"|must be a matrix|vector \+ matrix",
     re.IGNORECASE,
 )
-_HINTS: tuple[tuple[str, str], ...] = (
-    (
-        r"grad can be implicitly created only for scalar outputs",
-        "give backward a gradient of the same shape, or reduce first: `.sum().backward()`",
-    ),
-    (
-        r"backward through the graph a second time",
-        "keep the graph with `backward(retain_graph=True)`, or compute the result anew",
-    ),
-    (
-        r"does not require grad and does not have a grad_fn",
-        "no variable that this was computed from requires grad",
-    ),
-    (
-        r"The size of tensor a \(\d+\) must match the size of tensor b",
-        "sizes are compared from the last dimension on, and must be equal or 1; "
-        "`unsqueeze`, `reshape` and `T` change a shape",
-    ),
-    (
-        r"1D tensors expected",
-        "for matrices use `@`; for all elements `(a*b).sum()`",
-    ),
-    (
-        r"Thing passed to transform API must be Tensor",
-        "`grad`, `vjp` and `jacrev` differentiate by tensors, not by Python's numbers: `tensor(3.0)` for `3`",
-    ),
-    (r"inconsistent tensor size", "give both vectors the same length"),
-    (
-        r"mat1 and mat2 shapes cannot be multiplied|size mismatch",
-        "the left side needs as many columns as the right side has rows; `x.T` transposes",
-    ),
-    (
-        r"Boolean value of Tensor with more than one value",
-        "use `.all()` or `.any()`; combine masks with `&`, `|`, `~` instead of `and`, `or`, `not`",
-    ),
-    (
-        r"modified by an inplace operation",
-        "write `x = x*2` instead of `x *= 2`, or work on `x.clone()`",
-    ),
-    (
-        r"a leaf Variable that requires grad is being used in an in-place operation",
-        "put it under `with no_grad():`",
-    ),
-    (r"Only Tensors of floating point and complex dtype", "give it a `dtype`, such as `float64`"),
-    (r"only Tensors of floating point", "give it a `dtype`, such as `float64`"),
+# What Python itself says, which has no class of ours: a pattern of its message, and what to do.
+_PYTHON_SAYS: tuple[tuple[str, str], ...] = (
     (
         r"can only concatenate list|unsupported operand type\(s\) for .*'list'",
         "a list is no vector: write `tensor([1., 2.])`",
@@ -134,13 +92,14 @@ def explained(
     elif isinstance(error, KeyError) and type(operands[0]) is dict:
         hint = _keys_hint(operands[0], error.args[0])
     else:
-        hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
+        said = (text for pattern, text in _PYTHON_SAYS if re.search(pattern, message))
+        hint = error_remedies.remedy(error, "program") or next(said, None)
     if isinstance(error, NameError | AttributeError | TypeError | IndexError) and program.source:
         hint = _translation(program, visible, bool(_PAIRS.search(message))) or hint
-    if "Dimension out of range" in message:
+    if isinstance(error, errors.DimensionRangeError):
         hint = _extremum_hint(program, row) or hint
-    if re.search(_INTEGERS, message):
-        hint = _integers_hint(program, row, operands, message) or hint
+    if isinstance(error, errors.IntegersExpectedError):
+        hint = _integers_hint(program, row, operands, error.position) or hint
     if kind in ("shape", "index") or (kind == "type" and "Tensor" in message):
         notes = _shapes(program, row, operands)
     if kind == "type" and hint is None:
@@ -243,24 +202,20 @@ def _extremum_hint(program: Program, row: int) -> str | None:
     return f"`{b}` is a dimension here; the {which} of two is `{name}imum({a}, {b})`"
 
 
-# Where integers are wanted: classes, indices.
-_INTEGERS = (
-    r"dtype to be Long|tensors used as indices must be|int32/int64 for index|scalar types?:? Long"
-    r"|must be (?:long|int)\b.*(?:ind|tensor)|of type LongTensor"
-)
-
-
 def _integers_hint(
-    program: Program, row: int, operands: tuple[Any, Any], message: str
+    program: Program, row: int, operands: tuple[Any, Any], position: int | None
 ) -> str | None:
-    """How the argument that should be of integers is given as such: the last that is whole."""
+    """How the argument that should be of integers is given as such: the last that is whole.
+
+    position: which argument it is, if the error says so.
+    """
     places, values = program.children(row), list(operands)
     if program.rows[4 * row] in _CALLS:
         places, values = places[1:], list(operands[0]) if isinstance(operands[0], list) else []
     elif isinstance(operands[1], tuple):  # indices of several dimensions
         places, values = program.children(places[1]), list(operands[1])
     pairs = list(zip(places, values, strict=False))
-    for place, value in reversed(pairs[:1] if "argument #1" in message else pairs):
+    for place, value in reversed(pairs if position is None else pairs[position : position + 1]):
         if not hasattr(value, "array") or value.array.dtype.kind != "f" or value.array.size > 20:
             continue
         if (value.array % 1).any():

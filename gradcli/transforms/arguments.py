@@ -33,7 +33,11 @@ def _closed(level: levels.Reverse, *values: Any, again: bool = False) -> Any:
 def _checked(tensor: Any) -> Tensor:
     """A tensor to differentiate by; ValueError for anything else."""
     if not isinstance(tensor, Tensor):
-        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
+        from gradcli.engine.core.errors import TransformInputError
+
+        raise TransformInputError(
+            f"Thing passed to transform API must be Tensor, got {type(tensor)}"
+        )
     return tensor
 
 

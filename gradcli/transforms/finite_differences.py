@@ -16,10 +16,9 @@ import numpy as np
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.backward_pass import of_recorded
-from gradcli.engine.core.promotion import OPERATION_ERRORS
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry import table
-from gradcli.language.located_errors import LanguageError
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.language.program import Program
 from gradcli.transforms.tolerances import NotFinite, allowed, worst
 from gradcli.transforms.traced_run import traced_run

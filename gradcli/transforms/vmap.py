@@ -191,9 +191,9 @@ def _outside(func: Any, result: Any, dim: Any, level: BatchLevel) -> Any:
         )
     n = result.ndim + 1
     if not -n <= dim < n:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
-        )
+        from gradcli.engine.core.errors import DimensionRangeError
+
+        raise DimensionRangeError(dim, n)
     return _recorded(remove_batch_dim, result, dim % n, level)
 
 

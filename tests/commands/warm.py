@@ -64,10 +64,10 @@ def script(folder: Path) -> None:
 
 def serve(path: str) -> None:
     """Answer until standard input is closed."""
-    rooms = "commands language symbolic transforms graphs registry movement primitives composites compiler"
-    for room in ("", *rooms.split()):
-        package = importlib.import_module(f"gradcli.{room}".rstrip("."))
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    rooms = "commands language formulas transforms graphs engine operators columns.compiler".split()
+    for room in rooms:
+        package = importlib.import_module(f"gradcli.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(("__main__", "pytest_plugin", "make_index", "tables")):
                 importlib.import_module(module.name)
     importlib.import_module("gradcli.engine.registry.table").load()

@@ -11,10 +11,10 @@ import numpy as np
 from gradcli.columns.compiler import executor, program_listing
 from gradcli.columns.compiler.straight_line_code import program
 from gradcli.engine.core import pytrees
-from gradcli.engine.core.promotion import OPERATION_ERRORS
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry import table
 from gradcli.engine.system import dtypes
+from gradcli.language.located_errors import OPERATION_ERRORS
 from gradcli.transforms.tracing.numpy_program import Operation, live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
@@ -262,8 +262,9 @@ class CompiledFunction:
             return (_mapped(lambda v: v.array if isinstance(v, Tensor) else v, result),)
         try:
             if not isinstance(result, Tensor):
-                what = f"the value is a {type(result).__name__}, not a tensor"
-                raise TypeError(f"{what}: there is no gradient")
+                from gradcli.engine.core.errors import NoTensorError
+
+                raise NoTensorError(f"a {type(result).__name__}")
             if result.requires_grad:
                 result.backward()
         except OPERATION_ERRORS as error:
@@ -276,9 +277,10 @@ class CompiledFunction:
 
 def _placed(error: Exception, program: Program) -> Exception:
     """An error of the engine about a program's value, located at the program's last expression."""
+    from gradcli.engine.core import errors
     from gradcli.language.located_errors import error_at
 
-    several = "created only for" in str(error)
+    several = isinstance(error, (errors.NotScalarError, errors.NotRealError))
     hint = "reduce the value, as in sum(…) or mean(…)" if several else None
     return error_at(error, source=program.source, span=program.value_span, hint=hint)
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from gradcli.columns.compiler import executor
 from gradcli.columns.compiler.straight_line_code import program
-from gradcli.engine.core.promotion import OPERATION_ERRORS
 from gradcli.engine.system.array_memory import arranged, as_operands
 from gradcli.engine.system.blocked_products import (
     FOLDS,
@@ -26,6 +25,7 @@ from gradcli.engine.system.blocked_products import (
     vector_dot,
 )
 from gradcli.engine.system.cascaded_sums import add_reduce
+from gradcli.language.located_errors import OPERATION_ERRORS
 from gradcli.transforms.tracing.abstract_evaluation import (
     PrimitiveCall,
     evaluate_abstractly,
@@ -76,6 +76,10 @@ class Uncut(Exception):
     def __init__(self, op: Operation, reason: str) -> None:
         super().__init__(reason)
         self.index = op.index
+
+
+class SharedGradient(Uncut):
+    """What is in memory would need a gradient with a row for each of the table."""
 
 
 class Failed(Exception):
@@ -132,7 +136,9 @@ class Partition:
             if has_rows or (has_rows is None and mode is not None):
                 self.written.append((o, mode or (0, 1)))
             elif o.index in self.wide:
-                raise Uncut(o, "its gradient by what is in memory has a row for each of the table")
+                raise SharedGradient(
+                    o, "its gradient by what is in memory has a row for each of the table"
+                )
         self.writing = max((self.level[o.index] for o, _ in self.written), default=-1)
         self._needed()
         count = max([self.writing, *[self.level[i] - 1 for i in self.needed_totals]], default=-1)

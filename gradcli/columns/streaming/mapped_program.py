@@ -15,9 +15,9 @@ import numpy as np
 
 from gradcli.columns.compiler.compiled_function import CompiledFunction
 from gradcli.columns.compiler.straight_line_code import program
-from gradcli.engine.core.promotion import OPERATION_ERRORS
+from gradcli.engine.core import errors
 from gradcli.engine.core.tensor import Tensor, wrap
-from gradcli.language.located_errors import LanguageError, kind_of
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError, kind_of
 from gradcli.transforms.tracing.numpy_program import live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
@@ -156,9 +156,7 @@ class Rows:
                     )
                 if self.wrt:
                     if not isinstance(value, Tensor):
-                        raise TypeError(
-                            f"the value is {kind_of(value)}, not a tensor: there is no gradient"
-                        )
+                        raise errors.NoTensorError(kind_of(value))
                     value.backward()
             except (*OPERATION_ERRORS, LanguageError) as error:
                 if self.stops:

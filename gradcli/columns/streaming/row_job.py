@@ -23,7 +23,7 @@ from gradcli.columns.streaming.mapped_program import (
     elements,
     jvp,
 )
-from gradcli.engine.core import random
+from gradcli.engine.core import errors, random
 from gradcli.engine.system import dtypes
 from gradcli.language import parse
 from gradcli.language.located_errors import LanguageError, error_at
@@ -537,10 +537,7 @@ class RowJob:
             return
         row = min(bad)
         error = bad[row]
-        words = str(getattr(error, "message", error))
-        whole = words.startswith(
-            ("grad can be implicitly created", "element 0 of tensors does not")
-        ) or ("there is no gradient" in words)
+        whole = isinstance(errors.named(error), errors.NO_BACKWARD)
         if self.bad_rows != "stop" and not whole:
             return
         raise self._worded(table, row, error, whole)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.columns.compiler.partition import Failed, Partition, Uncut
+from gradcli.engine.core import errors
 from gradcli.engine.core.observers import observing
 from gradcli.engine.core.tensor import Tensor, wrap
 from gradcli.engine.registry import table
@@ -24,18 +25,25 @@ from gradcli.tables import Table, TableError
 from gradcli.tables.parts import Part, Parts, columns_of
 from gradcli.tables.source import changed
 from gradcli.transforms.tracing.abstract_evaluation import PrimitiveCall, outline, with_value_check
-from gradcli.transforms.tracing.numpy_program import Operation, live
+from gradcli.transforms.tracing.numpy_program import NoShape, Operation, live
 from gradcli.transforms.tracing.numpy_tracer import NumpyTracer, Untraceable, trace_numpy
 
 Values = dict[int, Any]
 
 
 class NoPasses(Exception):
-    """The program cannot be partitioned by rows. span: the operation at fault, if known."""
+    """The program cannot be partitioned by rows.
 
-    def __init__(self, reason: str, span: tuple[int, int] | None) -> None:
+    span: the operation at fault, if known. cause: the error of the engine or of the partition, if one
+    is the reason.
+    """
+
+    def __init__(
+        self, reason: str, span: tuple[int, int] | None, cause: BaseException | None = None
+    ) -> None:
         super().__init__(reason)
         self.span = span
+        self.cause = errors.named(cause) or cause
 
 
 class Column:
@@ -181,7 +189,7 @@ class Work:
         except Untraceable as error:
             raise _worded(error) from None
         except Uncut as error:
-            reason = NoPasses(str(error), None)
+            reason = NoPasses(str(error), None, error)
             try:  # once more, to see where in the program that operation is made
                 self._recorded(*given, (error.index, RuntimeError(str(error))))
             except Untraceable as found_at:
@@ -413,13 +421,13 @@ def _worded(error: Untraceable) -> NoPasses:
     """The NoPasses for a program that cannot be traced; an error of the program keeps its words."""
     cause = error.__cause__
     if isinstance(cause, LanguageError):
-        return NoPasses(_reason(cause.message.partition("\n")[0]), cause.span)
-    return NoPasses(_reason(str(error)), None)
+        return NoPasses(_reason(cause.message.partition("\n")[0]), cause.span, cause)
+    reason = "it needs all rows at once" if isinstance(error, NoShape) else _reason(str(error))
+    return NoPasses(reason, None, cause)
 
 
 def _reason(words: str) -> str:
-    words = words.removeprefix("RuntimeError: ")
-    return "it needs all rows at once" if words.startswith("no shape is known") else words
+    return words.removeprefix("RuntimeError: ")
 
 
 __all__ = ["Column", "Combine", "NoPasses", "Work", "expression", "shift", "totals"]

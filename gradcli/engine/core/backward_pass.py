@@ -60,9 +60,6 @@ _CYCLE = (
 )
 
 
-_NO_GRAPH = "element {} of tensors does not require grad and does not have a grad_fn"
-
-
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -161,7 +158,9 @@ def _of_innermost(roots: tuple[Any, ...], wanted: tuple[Any, ...]) -> tuple[Any,
     }
     for i, root in enumerate(roots):
         if isinstance(root, Tensor) and inner & batched_arrays.batch_of(root):
-            raise RuntimeError(_NO_GRAPH.format(i))
+            from gradcli.engine.core.errors import NoGradientError
+
+            raise NoGradientError(i)
     made = min((_made(root) if isinstance(root, Tensor) else 0 for root in roots), default=0)
     above = [level for level in modes.nested.get() if level.since <= made]
     if not above:
@@ -329,7 +328,9 @@ def _root_edges(roots: tuple[Any, ...]) -> list[Edge]:
     for i, root in enumerate(roots):
         e = edge(root) if isinstance(root, Tensor) else _edge_of(root)
         if e is None:
-            raise RuntimeError(_NO_GRAPH.format(i))
+            from gradcli.engine.core.errors import NoGradientError
+
+            raise NoGradientError(i)
         edges.append(e)
     return edges
 
@@ -394,10 +395,9 @@ def _cotangents(roots: tuple[Any, ...], cotangents: tuple[Any, ...]) -> list[Ten
                 f"gradients can be either Tensors or None, but got {type(cotangent).__name__}"
             )
         if cotangent.array.shape != root.array.shape:
-            raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {cotangent.shape} and output[{i}] "
-                f"has a shape of {root.shape}."
-            )
+            from gradcli.engine.core.errors import SeedShapeError
+
+            raise SeedShapeError(i, cotangent.shape, root.shape)
         if (cotangent.array.dtype.kind == "c") != (root.array.dtype.kind == "c"):
             raise RuntimeError(
                 "For complex Tensors, both grad_output and output are required to have the same "
@@ -423,11 +423,13 @@ def _implicit_seed(root: Tensor) -> Tensor:
     dtype = array.dtype
     if root.node is not None:
         if array.size != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            from gradcli.engine.core.errors import NotScalarError
+
+            raise NotScalarError(array.shape)
         if dtype.kind != "f":
-            raise RuntimeError(
-                f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
-            )
+            from gradcli.engine.core.errors import NotRealError
+
+            raise NotRealError(root.dtype)
     if isinstance(array, BatchedArray | Numberless):
         return wrap(np.ones_like(array))
     return wrap(np.ones(array.shape, dtype) if array.ndim else dtype.type(1))

@@ -13,7 +13,7 @@ import numpy as np
 from gradcli.engine.core import batch_levels, modes, versions, vmap_rules
 from gradcli.engine.core.batched_arrays import BatchLevel, batch_of, is_batched
 from gradcli.engine.core.hooks import RARE
-from gradcli.engine.core.node import FREED_MESSAGE, Meta, Node, Port, Wide, new
+from gradcli.engine.core.node import Meta, Node, Port, Wide, freed_error, new
 from gradcli.engine.core.tensor import Tensor, edge, track_view, wrap
 from gradcli.engine.core.views import check_writable, rebase
 from gradcli.engine.system import dtypes
@@ -136,7 +136,7 @@ class BackwardCFunction(Wide, FunctionCtx):
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` kept; raises RuntimeError once it has been freed."""
         if self._saved is None:
-            raise RuntimeError(_ONCE if self._taken else FREED_MESSAGE)
+            raise RuntimeError(_ONCE) if self._taken else freed_error()
         tensors = tuple(self._unpack(s) for s in self._saved)
         if self._saved and self._function.clear_saved_tensors_on_access:
             self._saved, self._taken = None, True
@@ -153,7 +153,7 @@ class BackwardCFunction(Wide, FunctionCtx):
     @property
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         if self._saved is None:
-            raise RuntimeError(FREED_MESSAGE)
+            raise freed_error()
         return tuple(SavedTensor(self, i) for i in range(len(self._saved)))
 
     def _unpack(self, saved: Any) -> Any:
@@ -280,7 +280,7 @@ class SavedTensor:
         check_hooks(self, hooks)
         pack_hook, unpack_hook = hooks
         if self._ctx._saved is None:
-            raise RuntimeError(FREED)
+            raise freed_error(FREED)
         saved = list(self._ctx._saved)
         if type(saved[self._index]) is Packed:
             raise RuntimeError(TWICE)
@@ -483,7 +483,9 @@ def _check_dirty(
             raise RuntimeError(_NOT_INPUT)
         warnings.warn(_NOT_INPUT, stacklevel=4)
     elif tensor.base is None and tensor.requires_grad and tensor.is_leaf:
-        raise RuntimeError(
+        from gradcli.engine.core.errors import LeafWriteError
+
+        raise LeafWriteError(
             "a leaf Variable that requires grad has been used in an in-place operation."
         )
 

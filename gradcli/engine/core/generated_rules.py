@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.engine.core import versions
 from gradcli.engine.core.generated_calls import generated
 from gradcli.engine.core.gradients import first, fit, of_inputs
-from gradcli.engine.core.node import FREED, FREED_MESSAGE, OWNED, AccumulateGrad
+from gradcli.engine.core.node import FREED, OWNED, AccumulateGrad, freed_error
 from gradcli.engine.core.promotion import raw
 from gradcli.engine.core.version_checks import check_versions
 
@@ -36,7 +36,7 @@ def gradients(
     body = []
     if primitive.saved_fields:
         body += [f"s{k} = n._s{k}" for k in range(len(primitive.saved_fields))]
-        body += ["if s0 is FREED: raise RuntimeError(freed)"]
+        body += ["if s0 is FREED: raise freed()"]
     values = {f"r{i}": rule for i, rule in enumerate(primitive.vjps.values())}
     joint: list[str] = []
     found: dict[int, str] = {}
@@ -66,7 +66,7 @@ def gradients(
         found[targets[0]] = "g" if same else f"r{k}({', '.join(args)})"
     if joint or not primitive.returns_one:  # in the order of the edges, as a pass of any primitive
         found = dict(sorted(found.items()))
-    values |= {"FREED": FREED, "freed": FREED_MESSAGE, "raw": raw}
+    values |= {"FREED": FREED, "freed": freed_error, "raw": raw}
     return body, found, values, joint
 
 

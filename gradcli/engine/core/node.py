@@ -28,6 +28,13 @@ FREED_MESSAGE = (
 )
 
 
+def freed_error(message: str = FREED_MESSAGE) -> Exception:
+    """The error of whoever reads what a backward pass has freed."""
+    from gradcli.engine.core.errors import GraphFreedError
+
+    return GraphFreedError(message)
+
+
 class Variable(Protocol):
     """The attributes of a leaf tensor that its AccumulateGrad uses."""
 

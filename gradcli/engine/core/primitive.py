@@ -27,11 +27,11 @@ from gradcli.engine.core.batched_arrays import BatchedArray, is_batched
 from gradcli.engine.core.declaration import NOT_IMPLEMENTED, Declaration
 from gradcli.engine.core.node import (
     FREED,
-    FREED_MESSAGE,
     WRITTEN,
     Node,
     Port,
     Wide,
+    freed_error,
     layout,
     node_class,
 )
@@ -397,7 +397,7 @@ class Primitive(Declaration):
             guard = self.saved_for.get(field)
             if guard is not None and self.edges_by_position(node)[guard[0]] == (None,):
                 return None
-            raise RuntimeError(FREED_MESSAGE)
+            raise freed_error()
         if node._seq < versions.last:
             check_versions(node)
         value = self._present(node, field, node._saved[self.saved_fields.index(field)])
@@ -510,7 +510,7 @@ class Primitive(Declaration):
     def backward_read(self, node: Node, grad: Any) -> tuple[Any, ...]:
         """As `backward`, of any primitive, and where saved tensors went through hooks."""
         if node._saved is None:
-            raise RuntimeError(FREED_MESSAGE)
+            raise freed_error()
         return self.backward_on(node, grad, lambda f: raw(self.unpack(node, f)))
 
     def backward_recorded(

@@ -83,12 +83,8 @@ def mismatch(shapes: list[tuple[int, ...]]) -> RuntimeError | None:
         b = (1,) * (ndim - len(shape)) + tuple(shape)
         for i in reversed(range(ndim)):
             if a[i] != b[i] and 1 not in (a[i], b[i]):
-                return RuntimeError(
-                    f"The size of tensor a ({a[i]}) must match the size of tensor b ({b[i]}) at "
-                    f"non-singleton dimension {i}"
-                )
+                from gradcli.engine.core.errors import BroadcastError
+
+                return BroadcastError((a[i], b[i]), i)
         total = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
     return None
-
-
-OPERATION_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.engine.core import modes
 from gradcli.engine.core.hooks import node_hooks
-from gradcli.engine.core.node import FREED_MESSAGE, Node, Port
+from gradcli.engine.core.node import Node, Port, freed_error
 from gradcli.engine.core.tensor import LAZY, Scalar, Tensor, edge, wrap
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Saved:
         node, primitive = self._node, self._node._primitive
         assert primitive is not None
         if node._saved is None:
-            raise RuntimeError(FREED)
+            raise freed_error(FREED)
         at = primitive.saved_fields.index(self._field)
         value = node._saved[at] if self._index is None else node._saved[at][self._index]
         if value is None:
@@ -189,7 +189,7 @@ class Saved:
         node, primitive = self._node, self._node._primitive
         assert primitive is not None
         if node._saved is None:
-            raise RuntimeError(FREED_MESSAGE)
+            raise freed_error()
         value = node._saved[primitive.saved_fields.index(self._field)]
         return value if self._index is None else value[self._index]
 

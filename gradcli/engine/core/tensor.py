@@ -149,7 +149,9 @@ class Tensor:
                 "allowed."
             )
         if value and self.array.dtype not in dtypes.DIFFERENTIABLE:
-            raise RuntimeError(refusal)
+            from gradcli.engine.core.errors import NotDifferentiableDtypeError
+
+            raise NotDifferentiableDtypeError(refusal)
         if not value:
             self.node = None
         elif self.node is None or self.is_lazy_view:
@@ -651,8 +653,9 @@ class Tensor:
     def __bool__(self) -> bool:
         if self.array.size == 1:
             return bool(self.array)
-        few = "no values" if self.array.size == 0 else "more than one value"
-        raise RuntimeError(f"Boolean value of Tensor with {few} is ambiguous")
+        from gradcli.engine.core.errors import AmbiguousTruthError
+
+        raise AmbiguousTruthError(self.array.size)
 
     def __reversed__(self) -> Tensor:
         reversed_: Tensor = self.flip(0) if self.array.ndim else self
@@ -1110,9 +1113,9 @@ def wrap_dim(dim: Any, ndim: int) -> int:
     """A dim, made nonnegative; IndexError, in PyTorch's words, if it is out of range."""
     n = max(ndim, 1)
     if not -n <= dim < n:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
-        )
+        from gradcli.engine.core.errors import DimensionRangeError
+
+        raise DimensionRangeError(dim, n)
     return int(dim) % n
 
 

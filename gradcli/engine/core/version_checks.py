@@ -120,6 +120,9 @@ def raise_on_detached(saved: Tensor, tick: int) -> None:
 
 
 def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) -> RuntimeError:
+    from gradcli.engine.core.errors import StaleTensorError
+
+    version, expected = len(counter), counter.at(tick)
     which = f", which is output {origin[1]} of {short_name(origin[0])}," if origin else ""
     hint = (
         "the backtrace further above shows the operation that failed to compute its gradient. The "
@@ -128,11 +131,12 @@ def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) ->
         else "enable anomaly detection to find the operation that failed to compute its gradient, "
         "with torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
-    return RuntimeError(
+    message = (
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{_shown_type(dtype)} {list(shape)}]{which} is at "
-        f"version {len(counter)}; expected version {counter.at(tick)} instead. Hint: {hint}"
+        f"version {version}; expected version {expected} instead. Hint: {hint}"
     )
+    return StaleTensorError(message, shape, version, expected)
 
 
 def _shown_type(dtype: Any) -> str:

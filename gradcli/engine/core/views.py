@@ -16,7 +16,7 @@ from gradcli.engine.core import batched_arrays, modes, versions
 from gradcli.engine.core.device import contiguous_format
 from gradcli.engine.core.gradients import fit, of_inputs
 from gradcli.engine.core.hooks import node_hooks
-from gradcli.engine.core.node import FREED_MESSAGE, PART, Meta, Node, Port, Wide, blank, short_name
+from gradcli.engine.core.node import PART, Meta, Node, Port, Wide, blank, freed_error, short_name
 from gradcli.engine.core.tensor import LAZY, Tensor, Views, edge, link_result, retain_anew, wrap
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import ARRAYS, address, buffer_of, copied, laid_out
@@ -105,12 +105,16 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
         if base is not None:
             _refuse_view(tensor, "is being modified inplace")
             if tensor.requires_grad and base.is_variable():
-                raise RuntimeError(
+                from gradcli.engine.core.errors import LeafWriteError
+
+                raise LeafWriteError(
                     "a view of a leaf Variable that requires grad is being used in an in-place "
                     "operation."
                 )
         if tensor.requires_grad and tensor.is_variable():
-            raise RuntimeError(
+            from gradcli.engine.core.errors import LeafWriteError
+
+            raise LeafWriteError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )
         if (shows := _batch_of_another(tensor)) is not None:
@@ -552,7 +556,7 @@ class CopySlices(Wide):
 
     def _inner_gradients(self, grad: Any, recorded: bool) -> tuple[Any, ...]:
         if self._saved is None:
-            raise RuntimeError(FREED_MESSAGE)
+            raise freed_error()
         (inner,) = self._saved
         # A saved result is the view after the write, which reads this node's output.
         grads = of_inputs(inner, grad, recorded, _node_of_part(self) if recorded else None)

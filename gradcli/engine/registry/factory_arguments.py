@@ -92,7 +92,10 @@ def finish(
     if pin_memory:
         raise RuntimeError("Need to provide pin_memory allocator to use pin memory.")
     if requires_grad and array.dtype not in dtypes.DIFFERENTIABLE:
-        raise RuntimeError("O" + ONLY_FLOATING[1:])  # the message begins with a capital here
+        from gradcli.engine.core.errors import NotDifferentiableDtypeError
+
+        # The message begins with a capital here.
+        raise NotDifferentiableDtypeError("O" + ONLY_FLOATING[1:])
     out = wrap(array if array.ndim else array[()], requires_grad)
     state = modes.local.state
     if state is not None and state.inference:

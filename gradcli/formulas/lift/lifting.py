@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.promotion import OPERATION_ERRORS
 from gradcli.engine.core.tensor import Scalar, Tensor
 from gradcli.engine.registry import table
 from gradcli.formulas.algebra import algebra as alg
@@ -29,6 +28,7 @@ from gradcli.formulas.algebra.spelling import (
 )
 from gradcli.formulas.lift import formulas
 from gradcli.formulas.lift.symbolic_rules import RULES, rule_for
+from gradcli.language.located_errors import OPERATION_ERRORS
 from gradcli.transforms.tracing.calls import Call, Value, calls, operands_of
 from gradcli.transforms.tracing.tracer import decomposition
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.core.promotion import OPERATION_ERRORS
 from gradcli.engine.registry import table
 from gradcli.formulas.algebra.algebra import floating, full
 from gradcli.formulas.algebra.expression_text import Printer, to_text
@@ -17,7 +16,7 @@ from gradcli.formulas.algebra.rewriting import rewrite
 from gradcli.formulas.algebra.spelling import NoExpression
 from gradcli.formulas.lift.lifting import Lifter
 from gradcli.language import parse
-from gradcli.language.located_errors import LanguageError
+from gradcli.language.located_errors import OPERATION_ERRORS, LanguageError
 from gradcli.transforms.traced_run import traced_run
 from gradcli.transforms.tracing.calls import Call, calls
 

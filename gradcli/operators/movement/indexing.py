@@ -69,7 +69,11 @@ def _key(self: Any, indices: Any) -> tuple[Any, ...]:
             dim += at.ndim
         else:
             if at.dtype.kind not in "iu":
-                raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+                from gradcli.engine.core.errors import IntegerIndexError
+
+                raise IntegerIndexError(
+                    "tensors used as indices must be long, int, byte or bool tensors"
+                )
             key.append(at)
             dim += 1
     if dim > self.ndim:
@@ -444,7 +448,9 @@ class masked_scatter_backward:
 # -- along a dim, an index an element -------------------------------------------------------------
 def _check_index(index: Any, name: str) -> None:
     if index.dtype not in (np.int64, np.int32):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+        from gradcli.engine.core.errors import IntegerOperandError
+
+        raise IntegerOperandError(f"{name}(): Expected dtype int32/int64 for index")
 
 
 def _check_range(index: Any, dim: int, n: int) -> None:

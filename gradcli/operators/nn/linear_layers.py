@@ -149,9 +149,12 @@ def check_indices(indices: Any, name: str) -> None:
         kind = f"torch.{tensor_name(indices)}"
         if indices.dtype.kind in "bc":
             kind = f"CPU{scalar_name(indices)}Type"
-        raise RuntimeError(
+        from gradcli.engine.core.errors import IntegerOperandError
+
+        raise IntegerOperandError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            f"Long, Int; but got {kind} instead (while checking arguments for {name})"
+            f"Long, Int; but got {kind} instead (while checking arguments for {name})",
+            position=0,
         )
 
 
@@ -274,7 +277,9 @@ def _expect_classes(classes: Any, count: int | None = None) -> None:
 def one_hot(tensor: Array, num_classes: int) -> Any:
     """1 where the class is, 0 elsewhere."""
     if tensor.array.dtype != np.int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+        from gradcli.engine.core.errors import IntegerOperandError
+
+        raise IntegerOperandError("one_hot is only applicable to index tensor of type LongTensor.")
     if num_classes == -1 and is_batched(tensor):
         raise RuntimeError(
             "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "

@@ -340,7 +340,9 @@ def _check_nll(self: Any, target: Any, weight: Any) -> None:
     if self.ndim <= 2 and target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dtype not in (np.int64, np.uint8):
-        raise RuntimeError(
+        from gradcli.engine.core.errors import IntegerOperandError
+
+        raise IntegerOperandError(
             f"expected target dtype to be Long or Byte, but got {scalar_name(target)}"
         )
     if self.ndim == 1 and target.ndim > 0 and target.size != 1:

@@ -69,16 +69,17 @@ def _no_bool(name: str, *operands: Any) -> None:
 
 def _refuse_dot(a: Any, b: Any) -> None:
     if a.ndim != 1 or b.ndim != 1:
-        raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
+        from gradcli.engine.core.errors import VectorsExpectedError
+
+        raise VectorsExpectedError((a.ndim, b.ndim))
     if a.dtype != b.dtype:
         raise RuntimeError(
             f"dot : expected both vectors to have same dtype, but found {scalar_name(a)} and {scalar_name(b)}"
         )
     if a.shape != b.shape:
-        raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{a.size}] and src [{b.size}] to have the "
-            f"same number of elements, but got {a.size} and {b.size} elements respectively"
-        )
+        from gradcli.engine.core.errors import VectorLengthsError
+
+        raise VectorLengthsError((a.size, b.size))
     _no_bool("dot", a)
 
 
@@ -88,7 +89,9 @@ def _refuse_mv(mat: Any, vec: Any, like: Any) -> None:
             f"vector + matrix @ vector expected, got {like.ndim}, {mat.ndim}, {vec.ndim}"
         )
     if mat.shape[1] != vec.size or like.size not in (1, mat.shape[0]):
-        raise RuntimeError(
+        from gradcli.engine.core.errors import ProductShapesError
+
+        raise ProductShapesError(
             f"size mismatch, got input ({like.size if like.ndim else 1}), mat "
             f"({mat.shape[0]}x{mat.shape[1]}), vec ({vec.size})"
         )
@@ -104,7 +107,9 @@ def _refuse_mm(self: Any, mat2: Any) -> None:
     refuse_if(self.ndim != 2, "self must be a matrix")
     refuse_if(mat2.ndim != 2, "mat2 must be a matrix")
     if self.shape[1] != mat2.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {_times(self, mat2)}")
+        from gradcli.engine.core.errors import ProductShapesError
+
+        raise ProductShapesError(f"mat1 and mat2 shapes cannot be multiplied {_times(self, mat2)}")
     if self.dtype != mat2.dtype:
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {c_type(self)} != {c_type(mat2)}"
@@ -395,7 +400,11 @@ class addmm:
             if mat.ndim != 2:
                 raise RuntimeError(f"mat{i} must be a matrix, got {mat.ndim}-D tensor")
         if mat1.shape[1] != mat2.shape[0]:
-            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {_times(mat1, mat2)}")
+            from gradcli.engine.core.errors import ProductShapesError
+
+            raise ProductShapesError(
+                f"mat1 and mat2 shapes cannot be multiplied {_times(mat1, mat2)}"
+            )
         _refuse_mixed(self, mat1, mat2)
         _no_bool("addmm_impl_cpu_", mat1)
         return _mix(self, matrices_dot(mat1, mat2), beta, alpha)

@@ -19,6 +19,7 @@ from gradcli.engine.system.array_memory import Numberless, arranged, as_operands
 from gradcli.engine.system.cascaded_sums import add_reduce
 from gradcli.transforms.tracing import abstract_evaluation
 from gradcli.transforms.tracing.numpy_program import (
+    NoShape,
     NumpyProgram,
     Operation,
     Untraceable,
@@ -149,7 +150,7 @@ class AbstractArray(Numberless, NDArrayOperatorsMixin):
     def _called(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         made = abstract_evaluation.called(self._graph, function, args, options)
         if made is None:
-            raise Untraceable(f"no shape is known for {getattr(function, '__name__', function)}")
+            raise NoShape(f"no shape is known for {getattr(function, '__name__', function)}")
         if type(made) is list:
             return [AbstractArray(self._graph, m) for m in made]
         return self._made(made)

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcli.engine.core.promotion import OPERATION_ERRORS
 from gradcli.engine.system.blocked_products import rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.engine.system.cascaded_sums import NARROW, add_reduce
+from gradcli.language.located_errors import OPERATION_ERRORS
 from gradcli.operators.primitives import lapack
 from gradcli.transforms.tracing.numpy_program import (
     NumpyProgram,
@@ -601,7 +601,7 @@ def called(
         with np.errstate(all="ignore"):
             trial = function(*given, **named)
     except OPERATION_ERRORS as error:
-        raise Untraceable(str(error)) from None
+        raise Untraceable(str(error)) from error
     if not isinstance(trial, (np.ndarray, np.generic)):
         return None
     return _put_trial(graph, function, args, options, trial)

@@ -48,6 +48,10 @@ class Untraceable(BaseException):
     """The program cannot be traced. Not an Exception, so that no handler catches it on the way."""
 
 
+class NoShape(Untraceable):
+    """The shape of a call's result depends on numbers."""
+
+
 class Operation:
     """One call: `function(*args, **dict(options))`; an input or a constant where function is None.
 

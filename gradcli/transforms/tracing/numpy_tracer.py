@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.core import modes, pytrees
-from gradcli.engine.core.promotion import OPERATION_ERRORS
 from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.language.located_errors import OPERATION_ERRORS
 from gradcli.transforms.tracing import abstract_evaluation
 from gradcli.transforms.tracing.abstract_arrays import AbstractArray, Untraceable, _argument
 from gradcli.transforms.tracing.numpy_program import NumpyProgram, Operation
@@ -130,7 +130,10 @@ def _run(found: NumpyTracer, function: Any, cotangent: Any, backward: bool, nest
         return
     if cotangent is None:
         if result.array.size != 1 or result.array.dtype.kind != "f":
-            raise Untraceable("grad can be implicitly created only for real scalar outputs")
+            from gradcli.engine.core.errors import NotRealError
+
+            refusal = NotRealError()
+            raise Untraceable(str(refusal)) from refusal
         one = graph.constant(result.array.dtype.type(1))
         start = AbstractArray(graph, one)
         if result.array.ndim:

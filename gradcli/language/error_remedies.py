@@ -1,0 +1,82 @@
+"""What to do about an error of the engine: one table, by the error's class and by who meets it.
+
+A reader of three kinds may meet an error: who wrote a program that calls `backward` itself, who typed a
+command that runs the backward pass, and who calls `gradcli.grad(…)` from Python. A text may name fields of
+the error: `{shape}`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from gradcli.engine.core import errors
+
+Reader = Literal["program", "command", "python"]
+
+_SIZES = (
+    "sizes are compared from the last dimension on, and must be equal or 1; "
+    "`unsqueeze`, `reshape` and `T` change a shape"
+)
+_LOGIC = "use `.all()` or `.any()`; combine masks with `&`, `|`, `~` instead of `and`, `or`, `not`"
+_COLUMNS = "the left side needs as many columns as the right side has rows; `x.T` transposes"
+
+
+class Remedy(NamedTuple):
+    """What each of the three is told; None: nothing."""
+
+    program: str | None
+    command: str | None = None
+    python: str | None = None
+
+
+def _same(text: str) -> Remedy:
+    return Remedy(text, text, text)
+
+
+REMEDIES: dict[type[Exception], Remedy] = {
+    errors.NotScalarError: Remedy(
+        "give backward a gradient of the same shape, or reduce first: `.sum().backward()`",
+        "the value has shape {shape}: reduce it, as in sum(…) or mean(…), or say with --seed how much "
+        "each element counts (--seed ones)",
+        "reduce the value, as in sum(…) or mean(…), or pass seed= (ones of its shape)",
+    ),
+    errors.NotRealError: Remedy(
+        None,
+        "take a real number of it, as in (…).real, or say --seed 1",
+        "take a real number of it, as in (…).real, or pass seed=1",
+    ),
+    errors.NoGradientError: Remedy(
+        "no variable that this was computed from requires grad",
+        None,  # what is said depends on the options (see `commands/backward_passes.py`)
+        "no variable reaches the value: detached, or unused?",
+    ),
+    errors.SeedShapeError: Remedy(
+        None,
+        "--seed must have the value's shape, {shape}; `--seed ones` always fits",
+        "seed= must have the value's shape",
+    ),
+    errors.GraphFreedError: Remedy(
+        "keep the graph with `backward(retain_graph=True)`, or compute the result anew",
+        "the expression has freed the graph; write backward(retain_graph=True) in it",
+    ),
+    errors.StaleTensorError: _same("write `x = x*2` instead of `x *= 2`, or work on `x.clone()`"),
+    errors.LeafWriteError: _same("put it under `with no_grad():`"),
+    errors.NotDifferentiableDtypeError: _same("give it a `dtype`, such as `float64`"),
+    errors.TransformInputError: _same(
+        "`grad`, `vjp` and `jacrev` differentiate by tensors, not by Python's numbers: "
+        "`tensor(3.0)` for `3`"
+    ),
+    errors.BroadcastError: _same(_SIZES),
+    errors.ProductShapesError: _same(_COLUMNS),
+    errors.VectorsExpectedError: _same("for matrices use `@`; for all elements `(a*b).sum()`"),
+    errors.VectorLengthsError: _same("give both vectors the same length"),
+    errors.AmbiguousTruthError: _same(_LOGIC),
+}
+
+
+def remedy(error: BaseException | None, reader: Reader) -> str | None:
+    """The remedy for the engine's error behind an error; None if the table has none."""
+    found = errors.named(error)
+    row = next((REMEDIES[c] for c in type(found).__mro__ if c in REMEDIES), None)
+    text: str | None = None if row is None else getattr(row, reader)
+    return text if text is None else text.format(**vars(found))
