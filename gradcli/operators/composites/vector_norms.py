@@ -73,8 +73,10 @@ def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
         self = self.astype(np.float32)
     axis = axes(dim, self.ndim)
     if ord == 2:
-        squares = self * self if self.dtype.kind != "c" else (self * self.conj()).real
-        return np.sqrt(add_reduce(squares, axis=axis, keepdims=keepdim)).astype(kind, copy=False)
+        with np.errstate(all="ignore"):
+            squares = self * self if self.dtype.kind != "c" else (self * self.conj()).real
+            found = np.sqrt(add_reduce(squares, axis=axis, keepdims=keepdim))
+        return _in_range(self, 2, axis, keepdim, found).astype(kind, copy=False)
     if ord == 0:
         found = add_reduce(self != 0, axis=axis, dtype=kind, keepdims=keepdim)
         return found.astype(kind, copy=False)
@@ -97,7 +99,27 @@ def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
         with np.errstate(all="ignore"):
             powers = add_reduce(size**ord, axis=axis, keepdims=keepdim)
             found = powers ** (1.0 / ord)
+        found = _in_range(size, ord, axis, keepdim, found)
     return found.astype(kind, copy=False)
+
+
+def _in_range(self: Any, ord: float, axis: Any, keepdim: bool, found: Any) -> Any:
+    """Norms, anew by a scale where powers of the elements are too large or too small for the dtype."""
+    if not isinstance(found, (np.ndarray, np.generic)) or not self.size or not np.isfinite(ord):
+        return found
+    limits = np.finfo(found.dtype)
+    least = float(limits.tiny) ** (1 / max(abs(ord), 1)) * 16
+    poor = np.isinf(found) | (found < least)
+    if not poor.any():
+        return found
+    size = np.abs(self).max(axis=axis, keepdims=True)
+    scale = np.where((size > 0) & np.isfinite(size), np.exp2(np.floor(np.log2(size))), 1)
+    scale = scale.astype(found.dtype)
+    with np.errstate(all="ignore"):
+        powers = np.abs(self / scale) ** found.dtype.type(ord)
+        again = add_reduce(powers, axis=axis, keepdims=True) ** (1.0 / ord) * scale
+    better = poor.reshape(again.shape) & (size > 0) & np.isfinite(size)
+    return np.where(better, again, found.reshape(again.shape)).reshape(found.shape)[()]
 
 
 def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool) -> Any:
