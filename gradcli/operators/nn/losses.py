@@ -402,7 +402,7 @@ def _nll(
         return losses, self.dtype.type(0)
     whole = total(weights)
     with np.errstate(all="ignore"):
-        out = _average(losses, _whole(weights)) if reduction == MEAN else total(losses)
+        out = _average(losses, _whole(weights, whole)) if reduction == MEAN else total(losses)
     return out, whole
 
 
@@ -416,7 +416,7 @@ def _whole(weights: Array, known: Any = None) -> Any:
 def _average(losses: Array, whole: Any) -> Any:
     """The sum of losses by that of their weights; in half precision rounded once."""
     if losses.dtype != np.float16:
-        return total(losses) / losses.dtype.type(whole)
+        return total(losses) / (losses.dtype.type(whole) if isinstance(whole, int) else whole)
     return (total(losses.astype(np.float32)) / np.float32(whole)).astype(np.float16)
 
 
