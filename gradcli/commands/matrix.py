@@ -73,6 +73,8 @@ def jacobian(ctx: AnyContext, request: Request, options: Options) -> None:
     else:
         mode = None if options.mode == "auto" else options.mode
         found, remarks = run.again(removable.jacobian, run.wanted, mode)
+        filled = run.filled({f"{n}.jacobian": a for n, a in found.by.items()}, remarks, 1)
+        found.by.update((n.rpartition(".")[0], a) for n, a in filled.items())
         run.say(remarks)
     _note_slow(found.slow)
     keys = {"wrt": _each("jacobian", found.by), "method": found.method}
@@ -107,6 +109,15 @@ def hessian(ctx: AnyContext, request: Request, options: Options) -> None:
         run.write([(f"{n}.hvp", v) for n, v in products.items()], keys)
         return
     found, remarks = run.again(removable.hessian, run.wanted, options.sparse)
+    called = {
+        (n, m): f"{n}.hessian" if len(found) == 1 else f"{n}.{m}.hessian"
+        for n in found
+        for m in found
+    }
+    if not options.sparse:
+        filled = run.filled({called[n, m]: found[n].by[m] for n, m in called}, remarks, 2)
+        for (n, m), name in called.items():
+            found[n].by[m] = filled.get(name, found[n].by[m])
     run.say(remarks)
     _note_slow(name for row in found.values() for name in row.slow)
     blocks = {n: row.by for n, row in found.items()}  # the name of 0.1.0
@@ -191,6 +202,17 @@ class _Run:
                 return derivative(request.program, self.tensors, by, request.loaded, *how)
         except OPERATION_ERRORS as error:
             raise self.evaluation.error_for(error) from error
+
+    def filled(self, results: dict[str, Any], remarks: Remarks, order: int) -> dict[str, Any]:
+        """Results that are not finite, from the formula that `diff` proves."""
+        if not (remarks.open or remarks.undecided):
+            return {}
+        from gradcli.commands.formula_values import fill
+
+        request = self.evaluation.request
+        return fill(
+            results, remarks, request.program, self.tensors, self.wanted, request.loaded, order
+        )
 
     def say(self, remarks: Remarks) -> None:
         """The remarks on results, each as a note."""

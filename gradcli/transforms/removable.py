@@ -31,23 +31,30 @@ ULPS = 4  # by how many a number of the tape has to be off before another is giv
 class Remarks:
     """What is to be said of results, by their names.
 
-    closed: not finite on the tape, and found. corrected: other numbers on the tape. undecided: what could
-    not be decided. open: not finite, and nothing better is known.
+    closed: not finite on the tape, and found. corrected: other numbers on the tape. proved: from the formula
+    of `diff`. undecided: what could not be decided. none: there is no finite one. pinned: nor is there, but the rules have a number. open: not finite, and
+    nothing better is known.
     """
 
     closed: dict[str, int] = field(default_factory=dict)
     corrected: dict[str, int] = field(default_factory=dict)
+    proved: dict[str, int] = field(default_factory=dict)
     undecided: dict[str, int] = field(default_factory=dict)
+    none: dict[str, int] = field(default_factory=dict)
+    pinned: dict[str, int] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
 
     def lines(self, command: bool = True) -> list[str]:
         """A sentence for each kind of them; not for a command: of those that are no results."""
         where = ": --detect-anomaly says where it came from" if command else ""
+        says = "; --detect-anomaly says where it came from" if command else ""
         kinds = [
             (
                 self.undecided,
                 "{} {} undecided: what decides it is lost in rounding, or along curves",
             ),
+            (self.pinned, "{} {} PyTorch's: there is none along lines through the point"),
+            (self.none, "{} {} not finite: there is none along lines through the point" + says),
             (self.open, "{} {} not finite" + where),
         ]
         if command:
@@ -55,6 +62,10 @@ class Remarks:
             kinds[:0] = [
                 (self.closed, by + "it is not a number"),
                 (self.corrected, by + "its digits are lost"),
+                (
+                    self.proved,
+                    "{} {} from the formula that diff proves: rule by rule it is not a number",
+                ),
             ]
         made = []
         for found, words in kinds:
@@ -113,7 +124,7 @@ def mended(tape: Array, found: Any, name: str, remarks: Remarks) -> Array:
 
     found: `jets.derivatives.Found` of the same shape.
     """
-    from gradcli.transforms.jets.derivatives import FOUND, LOST, UNDECIDED
+    from gradcli.transforms.jets.derivatives import FOUND, LOST, NONE, UNDECIDED
 
     tape = np.asarray(tape)
     eps = float(np.finfo(tape.dtype).eps)
@@ -130,7 +141,9 @@ def mended(tape: Array, found: Any, name: str, remarks: Remarks) -> Array:
         (remarks.closed, closes),
         (remarks.corrected, corrects),
         (remarks.undecided, (status == LOST) | (~finite & (status == UNDECIDED))),
-        (remarks.open, ~finite & ~closes & (status < UNDECIDED)),
+        (remarks.none, ~finite & (status == NONE)),
+        (remarks.pinned, finite & (status == NONE)),
+        (remarks.open, ~finite & ~closes & (status == FOUND)),
     ):
         if where.any():
             kind[name] = int(where.sum())
