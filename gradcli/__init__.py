@@ -57,6 +57,7 @@ _HOME = {
         "gradcli.commands.verbs",
     ),
     **dict.fromkeys(["fit", "minimize", "root"], "gradcli.commands.solver_verbs"),
+    "read_table": "gradcli.commands.table_reading",
 }
 # PyTorch's namespaces, which stand in the folder `torch`: `gradcli.linalg` is `gradcli.torch.linalg`.
 _TORCH = frozenset(

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[..., None]
 
-INPUTS, OUTPUTS = "Variables and input", "Output"  # sections of help; `Request` has what they say
+# Sections of help; `Request` has what they say.
+INPUTS, TEXTS, OUTPUTS = "Variables and input", "How a table of text is read", "Output"
 # What a shell offers for a value, by what help calls it.
 _COMPLETED = {
     "FILE": "files",
@@ -178,6 +179,39 @@ DTYPE = _input(
     default="float64",
     variable="GRADCLI_DTYPE",
 )
+
+
+def _text(written: str, help: str, **facts: Any) -> Option:
+    return Option(written, help, section=TEXTS, **facts)
+
+
+# Where a file's text has two readings these decide; their names are those of `tables.reading_options.How`.
+READING = (
+    _text("--skip-lines N", "Leave out the first N lines of a table.", least=0),
+    _text("--skip-footer N", "Leave out its last N lines.", least=0),
+    _text("--header N|none", "The line that has the names of its columns."),
+    _text("--no-header", "No line has names."),
+    _text("--units N|none", "The line that has units."),
+    _text("--names t,U,I", "Names of all columns.", name="column_names"),
+    _text("--comment CHARS", "Characters that begin remarks."),
+    _text("--separator CHAR", "What separates cells: a character, tab, blank or fixed."),
+    _text("--decimal CHAR", "The decimal sign: a point or a comma.", choices=(".", ",")),
+    _text("--thousands CHAR", "What stands between thousands."),
+    _text("--encoding NAME", "The encoding of its letters, as in latin-1."),
+    _text("--missing-markers OL,-999", "Cells that say that a number is missing.", many=True),
+    _text("--block N", "The N-th of data sets with two blank lines between them.", least=1),
+    _text(
+        "--date-order dmy|mdy|ymd",
+        "What 01/02/2026 is: day, month and year in this order.",
+        choices=("dmy", "mdy", "ymd"),
+    ),
+    _text(
+        "--time-unit UNIT",
+        "The unit in which times are numbers: s (default), ms, us, ns, min, h, d.",
+        choices=("ns", "us", "ms", "s", "min", "h", "d"),
+    ),
+    _text("--time-origin TIME", "What times are counted from: first (row), epoch, or a time."),
+)
 MANUAL_SEED = _input(
     "--manual-seed N", "Start the random numbers of randn and its like at N.", type=int
 )
@@ -205,6 +239,7 @@ VARIABLES = (
         choices=("error", "nan", "skip"),
         default="error",
     ),
+    *READING,
     MANUAL_SEED,
     LOAD,
 )

@@ -110,6 +110,14 @@ def _at_once(option: str) -> Exception:
     return usage(f"{option} does not go with --by-rows", hint="--whole reads the table at once")
 
 
+def _no_column_hint(names: list[str]) -> str:
+    from gradcli.tables.columns import places
+
+    if names == places(len(names)):
+        return "its columns have no names: --names x,y gives them, --columns x=1 takes one"
+    return f"its columns are {', '.join(names)}"
+
+
 def bounds_of(name: str, text: str) -> tuple[float, float]:
     """`LOW:HIGH`, either of which may be left out."""
     low, colon, high = text.partition(":")
@@ -136,7 +144,7 @@ class Asked:
         self.request, self.table = request, table
         if table.startswith("@") and not os.path.exists(table):
             self.table = table = table[1:]  # as files are written behind a variable
-        self.stream = Stream(table, sys.stdin)
+        self.stream = Stream(table, sys.stdin, request.tables)
         self.names = self.stream.names
         free = free_names(request.program)
         opened = request.open_variables
@@ -154,7 +162,7 @@ class Asked:
         if not self.columns:
             raise usage(
                 f"no variable of the equation is a column of {table}",
-                hint=f"its columns are {', '.join(self.names)}",
+                hint=_no_column_hint(self.names),
             )
         parameters = [n for n in free if n in request.names or n in opened]
         parameters = [n for n in parameters if n not in self.columns and n not in request.loaded]
@@ -295,7 +303,7 @@ class Asked:
         if by_rows is False or (self.table in STANDARD_INPUT and not by_rows):
             return None
         wanted = {n: ",".join(quoted(self.names[i]) for i in c) for n, c in self.columns.items()}
-        return large(self.table, wanted, self.request.missing, bool(by_rows))
+        return large(self.table, wanted, self.request, bool(by_rows))
 
     def by_passes(self, table: Table, runs: Any, limit: int) -> Fit:
         """The fit by the normal equations of all rows."""
@@ -335,11 +343,11 @@ class Asked:
         job.spread = {i for n in self.spreads for i in self.columns.get(n, ())}
         form = form_of(request, None, options.path)
         if options.workers is not None or options.cluster is not None:
-            parts = Parts(self.table)
+            parts = Parts(self.table, request.tables)
             say(by_workers(job, parts.parts, form, options), "stop")
             return
         with opened_sink(form, options.path, request) as sink:
-            for batch in self.tables or Stream(self.table, sys.stdin):
+            for batch in self.tables or Stream(self.table, sys.stdin, request.tables):
                 sink.write(job.run(batch, form))
             sink.close()
 

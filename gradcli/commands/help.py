@@ -9,7 +9,15 @@ from typing import Any
 
 import click
 
-from gradcli.commands.declarations import INPUTS, OUTPUTS, Argument, Command, Options, declare
+from gradcli.commands.declarations import (
+    INPUTS,
+    OUTPUTS,
+    TEXTS,
+    Argument,
+    Command,
+    Options,
+    declare,
+)
 
 LINES = 24  # of a screen
 EXAMPLES = 2  # that the short help shows
@@ -76,7 +84,7 @@ class HelpfulCommand(click.Command):
         variables = [r for option in held if (r := option.get_help_record(ctx)) is not None]
         every = self.records(ctx)
         own = [r for r in every["Options"] if r not in variables and "--help" not in r[0]]
-        others = len(every[INPUTS]) + len(every[OUTPUTS])
+        others = sum(len(every[title]) for title in (INPUTS, TEXTS, OUTPUTS))
         for name, listed in (
             (f"Variables of {self.declaration.operand}", variables),
             ("Options", own),
@@ -111,7 +119,8 @@ class HelpfulCommand(click.Command):
 
     def records(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
         """(how it is written, what it does) of every option, by what it is for."""
-        sections: dict[str, list[tuple[str, str]]] = {"Options": [], INPUTS: [], OUTPUTS: []}
+        titles = ("Options", INPUTS, TEXTS, OUTPUTS)
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx)
             if record is not None and isinstance(option, click.Option):

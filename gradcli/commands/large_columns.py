@@ -79,7 +79,7 @@ def large_table(request: Request, wanted: bool | None) -> Table | None:
     if largest is None or not (wanted or sizes[largest] >= _LARGE):
         return None
     try:
-        made = large(largest, found[largest], request.missing, bool(wanted))
+        made = large(largest, found[largest], request, bool(wanted))
     except TableError as error:
         if not wanted:
             return None
@@ -101,7 +101,7 @@ def _size(path: str) -> int:
 
 
 def large(
-    pattern: str, wanted: Mapping[str, str | None], missing: str, forced: bool
+    pattern: str, wanted: Mapping[str, str | None], request: Request, forced: bool
 ) -> Table | None:
     """The table of a pattern, with the columns that each variable names (None: all of them); None where it
     need not be read in passes."""
@@ -110,14 +110,14 @@ def large(
     from gradcli.tables.columns import own, select
     from gradcli.tables.parts import Parts
 
-    parts = Parts(pattern)
+    parts = Parts(pattern, request.tables)
     columns = {}
     for name, text in wanted.items():
         if text is None:
             all_of_them = own(parts.names, parts.width)
             columns[name] = Column(all_of_them, len(all_of_them) > 1)
         else:
-            columns[name] = Column(*select(pattern, parts.names, text, output.note))
+            columns[name] = Column(*select(pattern, parts.names, text, output.note, parts.width))
     used = list(dict.fromkeys(i for column in columns.values() for i in column.columns))
     if not forced:
         size = sum(map(_size, matching(pattern)))
@@ -126,7 +126,7 @@ def large(
         free = budget.free_memory()
         if free is None or size * _TIMES * _SHARE < free:
             return None
-    rows = parts.count(used, missing)
+    rows = parts.count(used, request.missing)
     if rows == 1:  # which of its axes is that of the rows nobody could say, nor want to know
         return None
     return Table(parts, columns, rows)

@@ -103,8 +103,12 @@ def command(ctx: AnyContext, request: Request, options: Options) -> None:
     set_up(ctx, request)
     form = form_of(request, options.format, path)
     with reading_table(table):
-        parts = None if options.workers is None and options.cluster is None else Parts(table)
-        stream = Stream(table, sys.stdin)
+        parts = (
+            None
+            if options.workers is None and options.cluster is None
+            else Parts(table, request.tables)
+        )
+        stream = Stream(table, sys.stdin, request.tables)
         asked = Asked(request, stream, options)
         asked.propagate(options.uncertainty, options.covariance, options.budget)
         asked.differentiate(options.order, options.jvp)
@@ -223,7 +227,7 @@ class Asked:
         """The column that an open variable is; None for a class of the language's that is none."""
         from gradcli.language.names import is_plain_function, meaning
         from gradcli.tables import TableError
-        from gradcli.tables.columns import column
+        from gradcli.tables.columns import column, places
         from gradcli.tables.table_errors import listed
 
         try:
@@ -239,6 +243,10 @@ class Asked:
                 message = f"{name} is a function, and no column of {self.table_name}"
             close = did_you_mean(suggest(name, self.names))
             hint = f"{close or f'give --{name} VALUE'} (its columns are: {listed(self.names)})"
+            if self.names == places(len(self.names)):
+                hint = (
+                    f"its columns have no names: --names gives them, --columns {name}=1 takes one"
+                )
         program = self.request.program
         span = where_read(program, name)
         raise usage(message, hint=hint, source=program.source, span=span, kind="name")
@@ -455,7 +463,7 @@ def bound_columns(table: str, names: Sequence[str], items: Iterable[str]) -> dic
             )
         if name in found:
             raise usage(f"--columns: {name} is bound twice")
-        found[name] = select(table, names, wanted, output.note)
+        found[name] = select(table, names, wanted, output.note, len(names))
     return found
 
 

@@ -23,7 +23,7 @@ import click
 import gradcli.engine.system.spread as spread
 from gradcli.commands import completers
 from gradcli.commands.command_errors import quoted, usage
-from gradcli.commands.declarations import Command
+from gradcli.commands.declarations import READING, Command
 from gradcli.commands.help import HelpfulCommand
 from gradcli.commands.output import Style, note
 from gradcli.commands.request import (
@@ -301,7 +301,7 @@ def _mathematics(text: str, found: Split, command: Command) -> str:
         from gradcli.tables.table_errors import TableError
 
         with suppress(TableError, OSError):  # which the command reports
-            stream = Stream(table.removeprefix("@"))
+            stream = Stream(table.removeprefix("@"), reading=_reading_of(found))
             bound |= dict.fromkeys(stream.names, False)
             stream.close()
     equation = "of" in found.given or command.name == "fit"
@@ -310,6 +310,21 @@ def _mathematics(text: str, found: Split, command: Command) -> str:
         return text
     note(f"read as {read}")
     return read.written
+
+
+def _how_read(params: dict[str, Any]) -> dict[str, Any]:
+    """The options of tables that are given."""
+    found = {o.name: params.pop(o.name, None) for o in READING}
+    return {name: value for name, value in found.items() if value not in (None, (), False)}
+
+
+def _reading_of(found: Split) -> Any:
+    """How a table is read whose names are wanted before click has read the options; it says nothing."""
+    from gradcli.commands.table_reading import reading_of
+
+    many = {o.name for o in READING if o.many}
+    given = {n: [t] if n in many else t for n, t in found.given.items()}
+    return reading_of({o.name: given[o.name] for o in READING if o.name in given}, None)
 
 
 def _formula(found: Split, text: str, which: str) -> Reading:
@@ -512,6 +527,7 @@ def _request(
         loaded=loaded,
         style=style,
         missing=params.pop("missing"),
+        how_read=_how_read(params),
         native=bool(params.pop("native", False)),
         open_variables=open_variables,
         shapes=shapes,

@@ -394,7 +394,10 @@ def object_text(found: Mapping[str, Any]) -> str:
     """The object that --json prints, on one line: what was found, and the notes that were made."""
     import json
 
-    return json.dumps({**found, "notes": _notes()}, ensure_ascii=False, allow_nan=False)
+    made = {**found, "notes": _notes()}
+    if read := _read():
+        made["read"] = read
+    return json.dumps(made, ensure_ascii=False, allow_nan=False)
 
 
 def write_json(found: Mapping[str, Any]) -> None:
@@ -439,6 +442,22 @@ def _notes() -> list[str]:
     context = click.get_current_context(silent=True)
     found: list[str] = [] if context is None else context.meta.setdefault("gradcli.notes", [])
     return found
+
+
+def keep_tables(reading: Any) -> None:
+    """Let --json say, as `read`, what is found in the tables of the command that runs."""
+    import click
+
+    if (context := click.get_current_context(silent=True)) is not None:
+        context.meta["gradcli.tables"] = reading
+
+
+def _read() -> dict[str, Any]:
+    import click
+
+    context = click.get_current_context(silent=True)
+    reading = None if context is None else context.meta.get("gradcli.tables")
+    return {} if reading is None else reading.found
 
 
 def write_drawing(drawing: Any, style: Style) -> None:

@@ -152,7 +152,8 @@ class Plot:
                 hint=f'say it by an equation: gradcli plot "COLUMN == {request.source}" {table}',
             ) from None
         self.source = f"{before}{right}{after}"
-        reader = Reader(sys.stdin if table in STANDARD_INPUT else None)
+        stdin = sys.stdin if table in STANDARD_INPUT else None
+        reader = Reader(stdin, request.missing, tell=output.note, reading=request.tables)
         names = reader.tables(table)[0].names
         from gradcli.language import parse
         from gradcli.language.scope_checks import free_names

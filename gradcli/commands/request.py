@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gradcli.language.program import Program
     from gradcli.language.rewritten_sources import Reading
     from gradcli.tables import Reader
+    from gradcli.tables.reading_options import Reading as Tables
 
 
 def normal(name: str) -> str:
@@ -46,7 +47,7 @@ class Request:
     uncertainties: of those that are given with one, `x±u`, its text; or an array, out of a table's cells.
     covariances: of those that a fit gave, by pairs of names.
     native: whether large arrays run as C.
-    files: what reads the files that the values name, once there is one.
+    files: what reads the files that the values name, once there is one. tables: how tables are read.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
     tensors: the variables that are tensors of a session, which stay as they are.
     open_variables: those without a value. shapes: what --shape says of them. reading: of a command that
@@ -63,6 +64,8 @@ class Request:
     shapes: Sequence[str] = ()
     files: Reader | None = None
     reading: Reading | None = None
+    how_read: Mapping[str, Any] = {}  # the options of tables
+    _tables: Tables | None = None
 
     def __init__(self, program: Program, texts: dict[str, str], **facts: Any) -> None:
         self.program, self.texts, self.names = program, texts, list(texts)
@@ -78,6 +81,17 @@ class Request:
     def source(self) -> str:
         """The text of the expression."""
         return self.program.source
+
+    @property
+    def tables(self) -> Tables:
+        """How the tables of the command line are read, and what was found in them."""
+        if self._tables is None:
+            from gradcli.commands import output
+            from gradcli.commands.table_reading import reading_of
+
+            self._tables = reading_of(self.how_read, output.note)
+            output.keep_tables(self._tables)
+        return self._tables
 
 
 def read_text(path: str) -> str:

@@ -182,9 +182,10 @@ def files_of(request: Request) -> Reader | None:
     from gradcli.tables import Reader, TableError
 
     try:
-        request.files = Reader(sys.stdin, request.missing, [r for r in references if r], note)
+        asked = [r for r in references if r]
+        request.files = Reader(sys.stdin, request.missing, asked, note, request.tables)
     except TableError:  # said again, better, where that option is read
-        request.files = Reader(sys.stdin, request.missing, tell=note)
+        request.files = Reader(sys.stdin, request.missing, tell=note, reading=request.tables)
     return request.files
 
 

@@ -13,7 +13,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gradcli.commands.command_errors import usage
+from gradcli.commands.command_errors import DEBUG_VARIABLE, usage
+from gradcli.commands.output import note
 from gradcli.graphs.of_torch.torch_tensors import is_torch_tensor, node_of
 from gradcli.language.located_errors import LanguageError, did_you_mean, suggest
 
@@ -148,8 +149,11 @@ def run_torch(target: str, arguments: list[str], **watched: Any) -> tuple[Ran, s
             kind="missing",
             hint="install gradcli where the program's PyTorch is: pip install gradcli",
         ) from error
+    from gradcli.graphs.of_torch import torch_versions
     from gradcli.graphs.of_torch.torch_watch import Watch
 
+    if (remark := torch_versions.remark()) is not None:
+        note(remark)
     watch = Watch(program=True, **watched)
     module = ModuleType("__main__")
     module.__dict__.update(__file__=full, __builtins__=__builtins__)
@@ -161,7 +165,23 @@ def run_torch(target: str, arguments: list[str], **watched: Any) -> tuple[Ran, s
             error_text = _run(source, full, path, module, watch)
     finally:
         sys.modules["__main__"], sys.argv = before, argv
+    if watch.failure is not None:
+        _tell_failure(watch, torch_versions.name())
     return Ran(path, dict(module.__dict__), watch, error_text), wanted
+
+
+def _tell_failure(watch: Watch, version: str) -> None:
+    """Say that looking has failed: of the program's own errors this is none."""
+    import traceback
+
+    error = watch.failure
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exception(error)
+    note(
+        f"{watch.failures:,} of the looks at the program have failed, the first by "
+        f"{type(error).__name__}: {error}; what they would have told is missing. This is a fault in gradcli "
+        f"with {version}: please report it ({DEBUG_VARIABLE}=1 shows the traceback)"
+    )
 
 
 def _split(target: str) -> tuple[str, str | None]:

@@ -252,6 +252,8 @@ def _totals(found: Totals) -> str:
         parts.append(
             f"{plural(found.saved, 'saved tensor')} ({value_text.bytes_text(found.nbytes)})"
         )
+    if found.untold:
+        parts.append(f"{found.untold:,} not known")
     if found.freed:
         parts.append(f"{plural(found.freed, 'node')} freed")
     return ", ".join(parts)

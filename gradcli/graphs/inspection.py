@@ -41,11 +41,13 @@ class Graph:
         self.probe, self.calls = probe, calls
         self.tensors, self.source = tensors, source
         self.names = {id(tensor): name for name, tensor in (names or {}).items()}
+        named = []  # before PyTorch 2.13 a node is another object each time that it is asked for
         for name, tensor in (names or {}).items():  # as it is now: a write in place made a new node
             node = probe.maker(tensor)
             if node is not None and tensor.output_nr == 0:
                 self.names.setdefault(id(node), name)
-        self._kept = names  # the ids above are only good while the tensors live
+                named.append(node)
+        self._kept = names, named  # the ids above are only good while these live
         roots = [root for root in map(probe.root_of, tensors) if root is not None]
         self.skeleton = walk(dict.fromkeys(roots))
         self.describer = Describer(self.skeleton, source, self.names, probe=probe)

@@ -74,6 +74,10 @@ class Probe:
         """What the node keeps alive (anything with `nbytes`), and whether any of it has been freed."""
         return saved_fields.kept(node)
 
+    def untold(self, node: Any) -> int:
+        """How many of its saved tensors cannot be looked at."""
+        return 0
+
     def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """What the program calls a tensor."""
         return saved_fields.name_of(tensor, names)

@@ -300,6 +300,7 @@ class Totals:
     saved: int = 0
     nbytes: int = 0
     freed: int = 0
+    untold: int = 0  # saved tensors that PyTorch does not show, which are in no number here
     parameters: int = 0  # bytes of what is saved that are a module's parameters
     modules: int = 0
 
@@ -319,6 +320,8 @@ def totals(skeleton: Walk, probe: Probe = OWN) -> Totals:
                 continue
             arrays, freed = probe.kept(node)
             found.freed += freed
+            if probe.foreign:
+                found.untold += probe.untold(node)
             held += arrays
         # Keeping the array itself in the table keeps its id from being used again.
         alone = {probe.identity(array): array for array in held}

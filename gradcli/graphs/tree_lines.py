@@ -432,6 +432,8 @@ class Drawing:
         if found.parameters:
             held += f" ({value_text.bytes_text(found.parameters)} of it parameters)"
         parts.append(held)
+        if found.untold:
+            parts.append(f"{found.untold:,} not known")
         if found.freed:
             parts.append(f"{plural(found.freed, 'node')} freed")
         if self.drawn < found.nodes:

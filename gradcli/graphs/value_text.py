@@ -33,6 +33,8 @@ def as_array(value: Any) -> Any:
 def _torch_array(tensor: Any) -> Any:
     """The NumPy array of a tensor of PyTorch's, on whatever device, in whatever dtype."""
     plain = tensor.detach().cpu()
+    if plain._is_zerotensor():  # of forward mode, and without memory
+        plain = plain.new_zeros(plain.shape)
     if str(plain.layout) != STRIDED:
         plain = plain.to_dense()
     try:

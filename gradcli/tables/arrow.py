@@ -222,7 +222,7 @@ class TextTable(Table):
     written: whether cells are text for want of types, as in CSV; in JSON a column may be of numbers.
     """
 
-    __slots__ = ("_slow", "columns", "slowly", "written")
+    __slots__ = ("_slow", "columns", "dialect", "slowly", "written")
 
     def __init__(
         self,
@@ -231,9 +231,11 @@ class TextTable(Table):
         columns: list[Any],
         slowly: Callable[[], CellTable],
         written: bool,
+        dialect: Dialect | None = None,
     ) -> None:
         super().__init__(name, names, len(columns[0]), len(columns))
         self.columns, self.slowly, self.written = columns, slowly, written
+        self.dialect = None if dialect is None or dialect.is_python else dialect
         self._slow: CellTable | None = None
 
     @property
@@ -247,12 +249,36 @@ class TextTable(Table):
         """The column as it is written."""
         if pyarrow(self.name).types.is_floating(self.columns[column].type):
             return self.slow.cells(column)  # some of which may be integers
-        found: list[Any] = self.columns[column].to_pylist()
+        data = self._plain(column)
+        if data is None:
+            return self.slow.cells(column)
+        found: list[Any] = data.to_pylist()
         return found
 
     def data(self, column: int) -> Any:
         """The column as Arrow has it."""
-        return self.columns[column]
+        data = self._plain(column)
+        return self.slow.cells(column) if data is None else data
+
+    def _plain(self, column: int) -> Any:
+        """The column with its numbers as Python writes them; None where that takes a look at each cell."""
+        data, found = self.columns[column], self.dialect
+        if found is None or (found.decimal == "." and not found.thousands):
+            return data
+        import pyarrow.compute as compute
+
+        point, mark = re.escape(found.decimal), re.escape(found.thousands)
+        whole = rf"(?:\d{{1,3}}(?:{mark}\d{{3}})+|\d+)" if mark else r"\d+"
+        number = rf"^[-+]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d+)?$"
+        like = to_numpy(compute.match_substring_regex(data, number))
+        if not like.any():
+            touched = compute.match_substring_regex(data, r"\d")
+            return None if to_numpy(touched).any() else data
+        if not like.all():
+            return None
+        if mark:
+            data = compute.replace_substring(data, found.thousands, "")
+        return compute.replace_substring(data, found.decimal, ".") if found.decimal != "." else data
 
     def arrow(self, column: int) -> Any:
         """The same, if it has a type."""
@@ -269,7 +295,9 @@ class TextTable(Table):
     def _quickly(self, column: int) -> Cells | None:
         import numpy as np
 
-        arrow, data = pyarrow(self.name), self.columns[column]
+        arrow, data = pyarrow(self.name), self._plain(column)
+        if data is None or (self.dialect is not None and self.dialect.markers):
+            return None
         is_text = arrow.types.is_string(data.type)
         try:
             data = data.cast(arrow.float64(), safe=False)
@@ -313,6 +341,8 @@ def text_batch(
     """
     if dialect.separator is None or dialect.trailing or not dialect.names:
         return None
+    if dialect.cuts or dialect.joined is not None:
+        return None
     quotes, body = '"' in text, text.encode()
     if quotes and (dialect.width < 2 or not _around_fields(body, dialect.separator)):
         return None
@@ -345,7 +375,7 @@ def text_batch(
         return None
     if not text.isascii() or quotes or any(blank in text for blank in _BLANKS):
         columns = [compute.utf8_trim_whitespace(column) for column in columns]
-    return TextTable(name, dialect.names, columns, slowly, True)
+    return TextTable(name, dialect.names, columns, slowly, True, dialect)
 
 
 class Records:

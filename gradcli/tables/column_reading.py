@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from gradcli.tables import delimited
-from gradcli.tables.columns import Tell, is_pattern, own, select, words
+from gradcli.tables.columns import Tell, is_pattern, own, places, select, words
 from gradcli.tables.delimited import Dialect, Row
 from gradcli.tables.named_columns import (
     ArrayTable,
@@ -21,6 +21,8 @@ from gradcli.tables.named_columns import (
     stacked,
     without_spread,
 )
+from gradcli.tables.reading_options import Reading
+from gradcli.tables.sniffing import Blocks, footer_begins, sniff, tell_footer
 from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
 from gradcli.tables.table_errors import TableError, other_columns
 
@@ -62,7 +64,7 @@ class Reader:
 
     stdin: what `-` reads. missing: error, nan or skip (see `tables.chosen`). references: every `FILE:COLUMNS`
     that will be asked for, so that `skip` leaves the same rows out of all columns of a file. tell: takes
-    remarks about how names of columns are read (see `columns.column`).
+    remarks about how names of columns are read (see `columns.column`). reading: how texts are read.
     """
 
     def __init__(
@@ -71,8 +73,10 @@ class Reader:
         missing: str = "error",
         references: Sequence[str] = (),
         tell: Tell | None = None,
+        reading: Reading | None = None,
     ) -> None:
         self.stdin, self.missing, self.tell = stdin, missing, tell
+        self.reading = reading or Reading(tell=tell)
         self.references = [split(reference) for reference in references]
         self._contents: dict[str, Any] = {}
         self._tables: dict[tuple[str, bool], Table] = {}
@@ -117,12 +121,12 @@ class Reader:
     def _selected(self, tables: Sequence[Table], wanted: str) -> tuple[list[list[int]], bool]:
         """The columns of each table that a text means, which have the same names in all of them."""
         first = tables[0]
-        found = select(first.name, first.names, wanted, self.tell)
-        names = [first.names[i] for i in found.columns]
+        found = select(first.name, first.names, wanted, self.tell, first.width)
+        names = [_titles(first)[i] for i in found.columns]
         columns = [found.columns]
         for table in tables[1:]:
-            columns.append(select(table.name, table.names, wanted, self.tell).columns)
-            if [table.names[i] for i in columns[-1]] != names:
+            columns.append(select(table.name, table.names, wanted, self.tell, table.width).columns)
+            if [_titles(table)[i] for i in columns[-1]] != names:
                 raise other_columns(table.name, table.names, first.names)
         return columns, found.is_matrix
 
@@ -133,10 +137,18 @@ class Reader:
         tables = [self._table(path, wanted) for path in paths]
         return [KeyedTable(t, keys[p]) if keys else t for p, t in zip(paths, tables, strict=True)]
 
+    def columns(
+        self, tables: Sequence[Table], names: Sequence[str], wanted: Sequence[int]
+    ) -> dict[str, Array]:
+        """Columns of tables that follow each other, by name."""
+        cells = chosen(tables, [list(wanted)] * len(tables), self.missing)
+        found = zip(wanted, cells, strict=True)
+        return {names[i]: without_spread(one, names[i]) for i, one in found}
+
     # -- one file --------------------------------------------------------------------------------
     def _content(self, path: str) -> Any:
         if path not in self._contents:
-            file = opened(path, self.stdin)
+            file = opened(path, self.stdin, self.reading)
             try:
                 self._contents[path] = read_open(file)
                 file.check()
@@ -153,7 +165,7 @@ class Reader:
             if isinstance(content, Text):
                 known = {wanted, *(word for word, _ in words(wanted))} if wanted else set()
                 asked = None if wanted is None else lambda head: not known.isdisjoint(head)
-                self._tables[key] = text_table(content, asked)
+                self._tables[key] = text_table(content, asked, self.reading)
             elif isinstance(content, Table):
                 self._tables[key] = content
             else:
@@ -188,6 +200,11 @@ class Reader:
         cells = chosen(tables, columns, self.missing)
         found = cells[0] if len(cells) == 1 else side_by_side(cells)
         return found if len(found.numbers) != 1 else found.taken(0)
+
+
+def _titles(table: Table) -> list[str]:
+    """What the columns are called: by their places, where they have no names."""
+    return table.names or places(table.width)
 
 
 def _is_table(content: Any) -> bool:
@@ -256,13 +273,21 @@ def _read_json(text: str, name: str, kind: str) -> Any:
     return of_lists(value, name) or Json(value)
 
 
-def text_table(text: Text, asked: Any) -> Table:
-    """The cells of a text. `asked`: see delimited.sniff."""
-    dialect = delimited.sniff(text.lines, text.name, text.kind, asked)
-    if (found := _numbers_only(text, dialect)) is not None:
+def text_table(text: Text, asked: Any, reading: Reading) -> Table:
+    """The cells of a text. `asked`: see delimited.plain."""
+    lines, how = text.lines, reading.how
+    if how.block is not None:
+        lines = Blocks(how.block).only(lines)
+    dialect = sniff(lines, text.name, text.kind, asked, reading)
+    assert dialect is not None
+    end = footer_begins(lines, dialect, how)
+    if end < len(lines):
+        tell_footer(lines[end:], end + 1, text.name, reading)
+        lines = lines[:end]
+    if (found := _numbers_only(lines, text.name, dialect)) is not None:
         return found
-    rows = list(delimited.rows_of(text.lines, dialect, text.name))
-    return cell_table(rows, dialect, text.name, text.lines)
+    rows = list(delimited.rows_of(lines, dialect, text.name))
+    return cell_table(rows, dialect, text.name, lines)
 
 
 def cell_table(
@@ -271,21 +296,17 @@ def cell_table(
     name: str,
     lines: Sequence[str],
     first: int = 1,
-    headed: bool = True,
     lenient: bool = False,
 ) -> CellTable:
-    """A table of the fields of lines; the header is the first of them, if there is one and `headed`.
+    """A table of the fields of lines.
 
     lenient: rows of another length are in the table's `bad`, instead of an error.
     """
-    begins = rows[0][0] if rows else first
-    if dialect.names is not None and headed:
-        rows = rows[1:]
     bad: dict[int, TableError] = {}
     fitted: list[list[str]] = []
     for index, row in enumerate(rows):
         try:
-            fitted.append(delimited.fitted(row, dialect, name, begins))
+            fitted.append(delimited.fitted(row, dialect, name))
         except TableError as error:
             if 0 <= row[0] - first < len(lines):
                 error.line = lines[row[0] - first]
@@ -309,15 +330,18 @@ def cell_table(
     return made
 
 
-def _numbers_only(text: Text, dialect: Dialect) -> Table | None:
+def _numbers_only(all_lines: Sequence[str], name: str, dialect: Dialect) -> Table | None:
     """A long table of nothing but numbers, through NumPy's reader; None where that stops half-way."""
     import numpy as np
 
-    if dialect.quoted or dialect.remarks or len(text.lines) < 200 or dialect.trailing:
+    if dialect.quoted or len(all_lines) < 200 or dialect.trailing or dialect.cuts:
         return None
-    lines = [line for line in text.lines if line and not line.isspace()]
-    if dialect.names is not None:
-        lines = lines[1:]
+    if not dialect.is_python or dialect.clocks or dialect.joined is not None:
+        return None
+    below = all_lines[max(dialect.first_row - 1, 0) :]
+    if dialect.remarks and any(line.lstrip()[:1] in dialect.remarks for line in below if line):
+        return None
+    lines = [line for line in below if line and not line.isspace()]
     separator, width = dialect.separator, dialect.width
     if separator is None:
         lines = [",".join(line.split()) for line in lines]
@@ -331,7 +355,7 @@ def _numbers_only(text: Text, dialect: Dialect) -> Table | None:
     if found is None or found.size != width * len(lines) or np.isnan(found).any():
         return None
     matrix = found.reshape(len(lines), width)
-    return ArrayTable(text.name, dialect.names or [], list(matrix.T))
+    return ArrayTable(name, dialect.names or [], list(matrix.T))
 
 
 def numpy_numbers(text: str) -> Any:

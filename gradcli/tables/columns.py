@@ -13,6 +13,7 @@ Tell = Callable[[str], object]
 _INDEX = re.compile(r"__index_level_\d+__")
 _WORD = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))(?:,|$)')
 _UNIT = re.compile(r"(.*?\S)\s*(?:\[([^][]+)\]|\(([^()]+)\)|[/,]\s*([^/,]*[^/,\s]))", re.S)
+_PLACE = re.compile(r"\$?([1-9]\d*)")  # as gnuplot and awk write it
 _PLACES = re.compile(r"[\d,:\s]*")  # what stands in the brackets of `w.grad[0,1]`
 
 
@@ -23,16 +24,19 @@ class Selection(NamedTuple):
     is_matrix: bool
 
 
-def select(name: str, names: Sequence[str], wanted: str, tell: Tell | None = None) -> Selection:
+def select(
+    name: str, names: Sequence[str], wanted: str, tell: Tell | None = None, width: int = 0
+) -> Selection:
     """The columns of the table `name` that a text means: `L`, `x1,x2`, `x*`, `"w, kg"`.
 
     A heading comes before all else that its text may mean; in quotes a word is a heading. tell: see `column`.
+    width: how many columns there are; where they have no names, they are called by their places.
     """
     if not names:
-        raise TableError(
-            f"{name} has no names of columns",
-            hint="to choose columns by name, put their names into the first line",
-        )
+        names = places(width)
+        if not all(_PLACE.fullmatch(word) or is_pattern(word) for word, _ in words(wanted)):
+            raise _no_column(name, names, wanted)
+        tell = tell or (lambda words: None)
     whole, asked = wanted.strip(), words(wanted)
     if whole in names:
         if len(asked) > 1 and {word for word, _ in asked} <= set(names):
@@ -46,7 +50,7 @@ def select(name: str, names: Sequence[str], wanted: str, tell: Tell | None = Non
     is_matrix = len(asked) > 1
     for word, is_quoted in asked:
         if is_quoted or word in names or not is_pattern(word):
-            found.append(column(name, names, word, None if is_quoted else tell))
+            found.append(column(name, names, word, None if is_quoted else tell, width > 0))
             continue
         is_matrix = True
         matches = [i for i in own(names, len(names)) if fnmatchcase(names[i], word)]
@@ -59,14 +63,24 @@ def select(name: str, names: Sequence[str], wanted: str, tell: Tell | None = Non
     return Selection(found, is_matrix)
 
 
-def column(name: str, names: Sequence[str], word: str, tell: Tell | None = None) -> int:
+def column(
+    name: str, names: Sequence[str], word: str, tell: Tell | None = None, by_place: bool = False
+) -> int:
     """The column of that heading; or the only one whose heading is the word and a unit: `L [m]`, `L/m`.
 
-    tell: takes the remark that it is read so; without it no heading is.
+    tell: takes the remark that it is read so; without it no heading is. by_place: `2` and `$2` are
+    the second.
     """
     if word in names:
         _check_single(name, names, word)
         return names.index(word)
+    if by_place and tell is not None and (match := _PLACE.fullmatch(word)):
+        place = int(match[1]) - 1
+        if not 0 <= place < len(names):
+            raise TableError(f"{name} has no column {word}", hint=f"it has {len(names)}")
+        if names[place] != match[1]:
+            tell(f"{word} is the column {names[place]!r} of {name}, by its place")
+        return place
     close = [heading for heading in names if _without_unit(heading, names) == word]
     if tell is None or not close:
         raise _no_column(name, names, word, close)
@@ -91,7 +105,19 @@ def _check_single(name: str, names: Sequence[str], word: str) -> None:
         raise TableError(f"{name}: {count} columns are called {word!r}", hint="rename one of them")
 
 
+def places(width: int) -> list[str]:
+    """What columns without names are called."""
+    return [str(k) for k in range(1, width + 1)]
+
+
 def _no_column(name: str, names: Sequence[str], word: str, close: Sequence[str] = ()) -> TableError:
+    if list(names) == places(len(names)):
+        given = ",".join("tUIabcdefgh"[: len(names)]) if len(names) <= 9 else "NAME,NAME,…"
+        return TableError(
+            f"{name} has no names of columns",
+            hint=f"--names {given} gives them; by their places they are 1 to {len(names)}",
+            wrong=word,
+        )
     return TableError(
         f"{name}: there is no column {word!r}",
         hint=f"there is {listed(close)}" if close else None,

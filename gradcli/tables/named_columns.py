@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gradcli.engine.system.spread as spread
-from gradcli.tables.delimited import Dialect, is_missing, place
+from gradcli.tables.cell_kinds import as_python
+from gradcli.tables.delimited import Dialect, is_missing, is_number, place
 from gradcli.tables.table_errors import MISSING_HINT, TableError
 
 if TYPE_CHECKING:
@@ -123,8 +124,15 @@ class CellTable(Table):
         self.source, self.lines, self.dialect = source, first, dialect
 
     def cells(self, column: int) -> list[Any]:
-        """The column as it is written."""
-        return list(self.columns[column])
+        """The column as it is written; numbers with decimal commas and the like as all others are."""
+        return list(self._plain(column))
+
+    def _plain(self, column: int) -> Sequence[Any]:
+        """The column with its numbers as Python writes them."""
+        found, cells = self.dialect, self.columns[column]
+        if found is None or (found.decimal == "." and not found.thousands):
+            return cells
+        return [as_python(cell, found.decimal, found.thousands) for cell in cells]
 
     def is_written(self, column: int) -> bool:
         """So it is, where separators cut it."""
@@ -134,12 +142,12 @@ class CellTable(Table):
         """The cells of a column as numbers."""
         import numpy as np
 
-        cells = self.columns[column]
+        cells = self._plain(column)
         try:
             found = np.array(list(map(float, cells)))
         except (ValueError, TypeError, OverflowError):
             return self._slowly(column)
-        if _is_python(cells):
+        if _is_python(cells) or not (self.dialect is None or self.dialect.is_python):
             return self._slowly(column)
         if np.isnan(found).any():
             gone = np.fromiter((_is_gone(cell) for cell in cells), bool, len(cells))
@@ -147,10 +155,11 @@ class CellTable(Table):
         return Cells(found)
 
     def _slowly(self, column: int) -> Cells:
-        """Cell by cell: complex numbers, uncertainties, cells without a value, and what is not a number."""
+        """Cell by cell: complex numbers, uncertainties, times, empty cells, and what is no number."""
         import numpy as np
 
-        cells = self.columns[column]
+        cells, written = self._plain(column), self.columns[column]
+        read = _Cell(self.dialect, column)
         gone = np.zeros(len(cells), bool)
         problems: dict[int, TableError] = {}
         found: list[Any] = []
@@ -159,19 +168,22 @@ class CellTable(Table):
         for row, cell in enumerate(cells):
             number: complex = float("nan")
             error = None
-            if _is_gone(cell):
+            if read.is_gone(cell):
                 gone[row] = True
             else:
                 try:
-                    number, error = _number(cell)
+                    number, error = read.number(cell, written[row])
                     exact += [] if error is not None else [row]
                 except (ValueError, TypeError):
-                    shown = f"`{cell}`" if isinstance(cell, str) else _kind(cell)
+                    shown = f"`{written[row]}`" if isinstance(cell, str) else _kind(cell)
                     words = f"{shown} is not a number"
                     problems[row] = self.wrong(row, column, words, _advice(cell))
                 except OverflowError:
                     words = "this integer is too large for a float"
                     problems[row] = self.wrong(row, column, words)
+                except TableError as wrong:
+                    wrong.message = f"{self.name}, {wrong.message}"
+                    raise
             found.append(number)
             errors.append(error)
         spreads = None
@@ -217,20 +229,56 @@ def _is_gone(cell: Any) -> bool:
     return cell is None or cell != cell or (isinstance(cell, str) and is_missing(cell))
 
 
-def _number(cell: Any) -> tuple[complex, float | None]:
-    """The number of a cell, and its uncertainty if it has one. Raises ValueError, TypeError."""
-    if isinstance(cell, str):
+class _Cell:
+    """What the cells of a column mean, by the dialect of its text."""
+
+    def __init__(self, dialect: Dialect | None, column: int) -> None:
+        self.clock = dialect.clocks.get(column) if dialect is not None else None
+        self.decimal = "." if dialect is None else dialect.decimal
+        self.thousands = "" if dialect is None else dialect.thousands
+        self.markers = frozenset[str]() if dialect is None else dialect.markers
+        self.marked = [float(m) for m in self.markers if is_number(m)]
+
+    def is_gone(self, cell: Any) -> bool:
+        """Whether there is no number."""
+        if _is_gone(cell):
+            return True
+        if not self.markers or not isinstance(cell, str):
+            return False
+        if cell in self.markers:
+            return True
+        try:
+            return float(cell) in self.marked
+        except ValueError:
+            return False
+
+    def number(self, cell: Any, written: Any) -> tuple[complex, float | None]:
+        """The number of a cell, and its uncertainty if it has one. Raises ValueError, TypeError."""
+        if not isinstance(cell, str):
+            if isinstance(cell, (list, dict)):
+                raise TypeError(cell)
+            return float(cell), None
         if (pair := spread.split(cell)) is not None:
             number, error = map(float, pair)
             if error < 0:
                 raise ValueError(cell)
             return number, error
+        if self.decimal == "," and "." in written and self.thousands != ".":
+            if self.clock is not None:
+                return self.clock.number(cell), None
+            raise ValueError(cell)  # a point may stand between thousands
         if "_" in cell or not cell.isascii():
-            raise ValueError(cell)
-        return complex(cell.replace(" ", "")) if cell[-1:] in "jJ" else float(cell), None
-    if isinstance(cell, (list, dict)):
-        raise TypeError(cell)
-    return float(cell), None
+            cell = as_python(cell)
+            if "_" in cell or not cell.isascii():
+                raise ValueError(cell)
+        if cell[-1:] in "jJ":
+            return complex(cell.replace(" ", "")), None
+        try:
+            return float(cell), None
+        except ValueError:
+            if self.clock is not None:
+                return self.clock.number(cell), None
+            return float(as_python(cell)), None
 
 
 def _kind(cell: Any) -> str:
@@ -241,16 +289,22 @@ def _kind(cell: Any) -> str:
 
 def _advice(cell: Any) -> str | None:
     if isinstance(cell, str) and re.fullmatch(r"[-+]?\d+,\d+", cell):
-        return (
-            "write decimals with a point, not a comma: `tr , . <FILE >NEW`, if no comma separates"
-        )
+        return "--decimal , reads a comma as the decimal sign, --thousands , as a mark between thousands"
     if isinstance(cell, str) and re.fullmatch(r"[-+]?\d{1,3}(?:[,' ]\d{3})+(?:\.\d*)?", cell):
-        return "write numbers without marks between thousands"
+        mark = next(letter for letter in cell if letter in ",' ")
+        return f'--thousands "{mark}" reads it'
     if isinstance(cell, str) and spread.is_asymmetric(cell):
         return spread.ASYMMETRIC
     if isinstance(cell, str) and spread.unit_hint(cell):
         return "no units in cells: the column's name may have one, as in `L [m]`"
+    if isinstance(cell, str) and _NO_VALUE.fullmatch(cell):
+        return f'--missing-markers "{cell}" says that there is no number, --missing nan or skip what then'
     return None
+
+
+_NO_VALUE = re.compile(
+    r"ol|ovld|ovrflw|overload|overflow|over|err(?:or)?|[-*?]+|none|bad|invalid", re.I
+)
 
 
 class ArrayTable(Table):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gradcli.tables.column_reading import folder_keys, matching
 from gradcli.tables.named_columns import KeyedTable, Table, chosen, without_spread
 from gradcli.tables.numpy_files import field_names, npy_header, npy_rows
+from gradcli.tables.reading_options import Reading
 from gradcli.tables.record_batches import Stream
 from gradcli.tables.source import STANDARD_INPUT, Opened, Stamp, check, opened
 from gradcli.tables.table_errors import TableError, other_columns
@@ -30,10 +31,10 @@ class Part:
     """Some rows of a file. number: of the row group; first: the rows before them in the file.
 
     rows: how many; None where only reading tells. keys: the columns that its folders' names tell. stamp: of
-    the file when its parts were found.
+    the file when its parts were found. reading: how its text is read.
     """
 
-    __slots__ = ("first", "keys", "kind", "number", "path", "rows", "stamp", "start")
+    __slots__ = ("first", "keys", "kind", "number", "path", "reading", "rows", "stamp", "start")
 
     def __init__(self, path: str, kind: str, number: int, first: int, rows: int | None) -> None:
         self.path, self.kind, self.number = path, kind, number
@@ -41,6 +42,7 @@ class Part:
         self.start = 0  # the rows before them in the table
         self.keys: dict[str, Any] = {}
         self.stamp: Stamp | None = None
+        self.reading: Reading | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
         """Its rows in batches, with at least these columns (all, where there are no names).
@@ -68,7 +70,7 @@ class Part:
         elif self.kind == "npy":
             yield from npy_rows(self.path, self.first, self.rows or 0, ROWS)
         else:
-            yield from Stream(self.path)
+            yield from Stream(self.path, reading=self.reading)
 
 
 class Parts:
@@ -77,8 +79,8 @@ class Parts:
     names: of the columns. Raises TableError for what can be read but once, and OSError.
     """
 
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
+    def __init__(self, pattern: str, reading: Reading | None = None) -> None:
+        self.pattern, self.reading = pattern, reading or Reading()
         self.parts: list[Part] = []
         self.names: list[str] = []
         self.width = 0
@@ -104,9 +106,9 @@ class Parts:
                 f"{what} can be read but once, and this takes more",
                 hint="write it into a file first",
             )
-        file = opened(path)
+        file = opened(path, reading=self.reading)
         try:
-            names, width, parts = _parts(file, path)
+            names, width, parts = _parts(file, path, self.reading)
         finally:
             file.close()
         if keys := {key: value for key, value in keys.items() if key not in names}:
@@ -114,7 +116,7 @@ class Parts:
             for part in parts:
                 part.keys = keys
         for part in parts:
-            part.stamp = file.stamp
+            part.stamp, part.reading = file.stamp, self.reading
         if self.parts and (names != self.names or width != self.width):
             raise other_columns(path, names, self.names)
         self.names, self.width = names, width
@@ -160,7 +162,7 @@ def columns_of(
     return [without_spread(one, table.name) for one in cells]
 
 
-def _parts(file: Opened, path: str) -> tuple[list[str], int, list[Part]]:
+def _parts(file: Opened, path: str, reading: Reading) -> tuple[list[str], int, list[Part]]:
     """The names of the columns, how many they are, and the parts of a file."""
     kind = file.kind
     if kind in ("parquet", "feather", "npy") and file.path is None:
@@ -191,7 +193,7 @@ def _parts(file: Opened, path: str) -> tuple[list[str], int, list[Part]]:
             names = field_names(dtype)
             return names, len(names), found
         return [], shape[1] if len(shape) > 1 else 1, found
-    stream = Stream(path)
+    stream = Stream(path, reading=reading)
     stream.close()
     return stream.names, len(stream.names), [Part(path, "text", 0, 0, None)]
 

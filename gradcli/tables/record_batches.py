@@ -12,6 +12,8 @@ from gradcli.tables.delimited import Dialect
 from gradcli.tables.json_records import looks_like_lines
 from gradcli.tables.named_columns import ArrayTable, CellTable, KeyedTable, Table
 from gradcli.tables.numpy_files import npy_header, npy_rows
+from gradcli.tables.reading_options import Reading
+from gradcli.tables.sniffing import FOOTER, LETTERS, Blocks, footer_begins, sniff, tell_footer
 from gradcli.tables.source import Opened, kind_of, opened
 from gradcli.tables.table_errors import TableError
 
@@ -26,7 +28,10 @@ class Stream:
     are in the tables' `bad`.
     """
 
-    def __init__(self, pattern: str, stdin: IO[Any] | None = None) -> None:
+    def __init__(
+        self, pattern: str, stdin: IO[Any] | None = None, reading: Reading | None = None
+    ) -> None:
+        self.reading = reading or Reading()
         self.paths = matching(pattern)
         self.keys = folder_keys(pattern, self.paths)
         self.stdin, self.done = stdin, 0
@@ -34,12 +39,16 @@ class Stream:
         self.size = sum(map(_size, self.paths)) if all(map(_size, self.paths)) else None
         self._batches = self._all()
         self._first = next(self._batches, None)
-        if self._first is None or not self._first.names:
+        if self._first is None or not self._first.width:
             raise TableError(
                 f"{pattern} has no names of columns",
                 hint="write the names of its columns into its first line, as in x,y",
             )
         self.name, self.names = self._first.name, self._first.names
+        self.nameless = not self.names
+        if self.nameless:
+            self.names = [str(k) for k in range(1, self._first.width + 1)]
+            self._first.names = self.names
 
     @property
     def first(self) -> Table | None:
@@ -70,7 +79,7 @@ class Stream:
 
     def _all(self) -> Generator[Table, None, None]:
         for path in self.paths:
-            file = opened(path, self.stdin)
+            file = opened(path, self.stdin, self.reading)
             before = self.done
             try:
                 for table in self._of(file):
@@ -184,40 +193,84 @@ class Stream:
 
     def _delimited(self, file: Opened) -> Iterator[Table]:
         dialect: Dialect | None = None
-        waiting, start = "", 1
+        waiting, start = (
+            "",
+            1,
+        )  # text of which it is not told yet whether it holds rows, and its first line
+        blocks = None if self.reading.how.block is None else Blocks(self.reading.how.block)
         for number, text in self._lines(file):
-            if dialect is None:
-                start = start if waiting else number
-                waiting += text
-                lines = waiting.split("\n")
-                if sum(1 for line in lines[: delimited.SAMPLE] if line.strip()) < 2:
-                    continue
-                dialect = delimited.sniff(lines, file.name, file.kind, lambda head: False)
-                yield self._cut(waiting, dialect, file.name, start, headed=True)
-                continue
-            yield self._cut(text, dialect, file.name, number, headed=False)
-        if dialect is None:
+            if blocks is not None:
+                text = "\n".join(blocks.only(text.split("\n")[:-1])) + "\n"
             if not waiting:
+                start = number
+            waiting += text
+            if dialect is None:
+                dialect = self._sniffed(file, waiting, whole=False)
+                if dialect is None:
+                    continue
+            body, waiting = self._without_end(waiting, dialect)
+            if body:
+                yield self._cut(body, dialect, file.name, start)
+                start += body.count("\n")
+        if dialect is None:
+            if not waiting.strip():
                 raise TableError(f"{file.name} is empty")
-            lines = waiting.split("\n")
-            dialect = delimited.sniff(lines, file.name, file.kind, lambda head: False)
-            yield self._cut(waiting, dialect, file.name, start, headed=True)
+            dialect = self._sniffed(file, waiting, whole=True)
+            assert dialect is not None
+            body, waiting = self._without_end(waiting, dialect)
+            yield self._cut(body, dialect, file.name, start)
+            start += body.count("\n")
+        if waiting.strip():
+            tell_footer(waiting.split("\n"), start, file.name, self.reading)
 
-    def _cut(self, text: str, dialect: Dialect, name: str, first: int, *, headed: bool) -> Table:
+    def _sniffed(self, file: Opened, text: str, *, whole: bool) -> Dialect | None:
+        lines = text[: 4 * LETTERS].split("\n") if len(text) > 4 * LETTERS else text.split("\n")
+        if not whole and sum(1 for line in lines[: delimited.SAMPLE] if line.strip()) < 2:
+            return None
+        return sniff(lines, file.name, file.kind, lambda head: False, self.reading, whole)
+
+    def _without_end(self, text: str, dialect: Dialect) -> tuple[str, str]:
+        """A text without the lines at its end that may be no rows, and these."""
+        how = self.reading.how
+        at = len(text) - 1
+        for _ in range(how.footer or FOOTER):  # as many lines as may be none
+            at = text.rfind("\n", 0, at)
+            if at < 0:
+                break
+        at += 1
+        lines = text[at:].split("\n")
+        end = footer_begins(lines, dialect, how)
+        if end >= len(lines):
+            return text, ""
+        at += sum(len(line) + 1 for line in lines[:end])
+        return text[:at], text[at:]
+
+    def _cut(self, text: str, dialect: Dialect, name: str, first: int) -> Table:
         def slowly() -> CellTable:
             lines = text.removesuffix("\n").split("\n")
-            dialect.quoted, dialect.remarks = '"' in text, "#" in text
+            dialect.quoted = '"' in text
             rows = list(delimited.rows_of(lines, dialect, name, first))
-            return cell_table(rows, dialect, name, lines, first, headed, lenient=True)
+            return self._named(cell_table(rows, dialect, name, lines, first, lenient=True))
 
         # Arrow's import pays from a megabyte on; what it does not read as `slowly` does is not for it.
-        if not headed and dialect.names and self.done > BLOCK and "#" not in text:
-            from gradcli.tables.arrow import text_batch
+        if first >= dialect.first_row and dialect.names and self.done > BLOCK:
+            marked = any(
+                sign in text if sign == "#" else f"\n{sign}" in text or text[0] == sign
+                for sign in dialect.remarks
+            )
+            if not marked:
+                from gradcli.tables.arrow import text_batch
 
-            found = text_batch(text, dialect, name, slowly)
-            if found is not None:
-                return found
+                found = text_batch(text, dialect, name, slowly)
+                if found is not None:
+                    return found
         return slowly()
+
+    def _named(self, table: CellTable) -> CellTable:
+        """A table whose columns are called by their places where they have no names."""
+        if not table.names:
+            table.names = [str(k) for k in range(1, table.width + 1)]
+        return table
 
 
 def _size(path: str) -> int:

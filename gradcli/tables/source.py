@@ -5,13 +5,18 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import gradcli.engine.system.budget as budget
+from gradcli.tables.reading_options import Reading
 from gradcli.tables.table_errors import TableError
+
+if TYPE_CHECKING:
+    import codecs
 
 STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 ENDINGS = {
@@ -46,6 +51,7 @@ _PACKED_MAGIC = (
     (b"BZh", "bz2"),
     (b"\xfd7zXZ\x00", "xz"),
 )
+_CONTROL = re.compile("[\x01-\x08\x0e-\x19\x1c-\x1f\x7f]")  # no text has them
 _BLOCK = 1 << 20
 _SHARE = 4  # of the memory that is free, what one text may take
 _AT_LEAST, _AT_MOST = 1 << 26, 1 << 30
@@ -88,7 +94,7 @@ class Opened:
     file that is to be closed; None for standard input. stamp: see `stamp`.
     """
 
-    __slots__ = ("kind", "name", "own", "path", "size", "stamp", "stream")
+    __slots__ = ("kind", "name", "own", "path", "reading", "size", "stamp", "stream")
 
     def __init__(
         self,
@@ -99,8 +105,9 @@ class Opened:
         size: int | None,
         own: BinaryIO | None = None,
         stamp: Stamp | None = None,
+        reading: Reading | None = None,
     ) -> None:
-        self.stamp = stamp
+        self.stamp, self.reading = stamp, reading or Reading()
         self.name, self.stream, self.kind, self.path, self.size = name, stream, kind, path, size
         self.own = own
 
@@ -136,26 +143,48 @@ class Opened:
         return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
     def texts(self, blocks: Iterable[bytes]) -> Iterator[str]:
-        """The text of blocks of bytes. What is no text is refused where it begins."""
-        import codecs
-
+        """The text of blocks of bytes, in UTF-8 or as a mark at its start or --encoding says; Latin-1, and it
+        is said, where all before the first byte that is not UTF-8 is ASCII. What is no text is refused where
+        it begins."""
+        told = self.reading.how.encoding
         decoder: codecs.IncrementalDecoder | None = None
-        before = 0
+        before, is_ascii = 0, True
         for block in itertools.chain(blocks, [b""]):
             if decoder is None:
                 wide = block[:2] in (b"\xff\xfe", b"\xfe\xff")
-                decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")()
+                decoder = _decoder(told or ("utf-16" if wide else "utf-8-sig"), self.name)
             try:
                 text = decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                raise TableError(
-                    f"{self.name}: not a text in UTF-8 (at byte {before + error.start})",
-                    hint="save it as UTF-8",
-                ) from None
+                if told is not None or not is_ascii or not block[: error.start].isascii():
+                    raise TableError(
+                        f"{self.name}: not a text in {told or 'UTF-8'} (at byte {before + error.start})",
+                        hint="--encoding NAME says what it is in, as in --encoding cp1252",
+                    ) from None
+                decoder = _decoder("latin-1", self.name)
+                text = decoder.decode(block)
+                if found := _CONTROL.search(text):
+                    at = before + found.start()
+                    raise TableError(f"{self.name}: not a text (byte {at} is no letter)") from None
+                self.reading.note(self.name, "not UTF-8: read as Latin-1")
+            is_ascii = is_ascii and block.isascii()
             if "\0" in text:
-                raise TableError(f"{self.name}: not a text (it has a 0 in it)")
+                hint = "--encoding utf-16-le" if text[1:4:2] == "\0\0" else None
+                raise TableError(f"{self.name}: not a text (it has a 0 in it)", hint=hint)
             before += len(block)
             yield text
+
+
+def _decoder(encoding: str, name: str) -> codecs.IncrementalDecoder:
+    import codecs
+
+    try:
+        return codecs.getincrementaldecoder(encoding)()
+    except LookupError:
+        raise TableError(
+            f"{name}: there is no encoding {encoding!r}",
+            hint="as in --encoding latin-1, cp1252, utf-16",
+        ) from None
 
 
 def kind_of(path: str) -> tuple[str, bool]:
@@ -166,7 +195,7 @@ def kind_of(path: str) -> tuple[str, bool]:
     return ENDINGS.get(ending, ""), False
 
 
-def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
+def opened(path: str, stdin: IO[Any] | None = None, reading: Reading | None = None) -> Opened:
     """Open a file or standard input, unpack it, and look what it is. Raises TableError and OSError."""
     begin = None if path in STANDARD_INPUT else stamp(path)
     if path in STANDARD_INPUT:
@@ -204,7 +233,7 @@ def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
         )
         raise TableError(f"{name}: not {what} (it does not begin as one)")
     own = None if path in STANDARD_INPUT else raw
-    return Opened(name, stream, kind or told, again, size, own, begin)
+    return Opened(name, stream, kind or told, again, size, own, begin, reading)
 
 
 def _standard_input(stdin: IO[Any] | None) -> BinaryIO:

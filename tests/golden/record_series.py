@@ -175,7 +175,10 @@ MATRICES: dict[str, tuple[str, list[float]]] = {
     "prod(stack([x, x, x]))": ("x**3", [0]),
     "prod(stack([x, sin(x), 2*x, 1 + x]))": ("2*x**2*mp.sin(x)*(1 + x)", [0]),
     "cumprod(stack([x, 1 + x, x]), 0).sum()": ("x + x*(1 + x) + x**2*(1 + x)", [0]),
-    "linalg.eigvalsh(stack([stack([1 + x, x]), stack([x, 1 - x])])).sum()": ("mp.mpf(2) + 0*x", [0]),
+    "linalg.eigvalsh(stack([stack([1 + x, x]), stack([x, 1 - x])])).sum()": (
+        "mp.mpf(2) + 0*x",
+        [0],
+    ),
     "(linalg.eigvalsh(stack([stack([1 + x, x]), stack([x, 1 - x])]))**2).sum()": (
         "2 + 4*x**2",
         [0],
@@ -198,7 +201,10 @@ MATRICES: dict[str, tuple[str, list[float]]] = {
         "mp.log(1 + mp.exp(-x) + mp.exp(-2*x))",
         [0, 40],
     ),
-    "nn.functional.binary_cross_entropy_with_logits(x, tensor(1.))": ("mp.log(1 + mp.exp(-x))", [0, 40]),
+    "nn.functional.binary_cross_entropy_with_logits(x, tensor(1.))": (
+        "mp.log(1 + mp.exp(-x))",
+        [0, 40],
+    ),
     "logaddexp(x, 2*x)": ("mp.log(mp.exp(x) + mp.exp(2*x))", [0, 50]),
     "logaddexp(x, tensor(0.))": ("mp.log(1 + mp.exp(x))", [0, 700, -700]),
     "logcumsumexp(stack([x, 2*x, 0*x]), 0)[2]": ("mp.log(mp.exp(x) + mp.exp(2*x) + 1)", [0, 40]),

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gradcli.autograd import forward_ad
 
 import gradcli
 from gradcli import language
+from gradcli.torch.autograd import forward_ad
 from gradcli.transforms import traced_matrices
 from tests.engine.registry import samples
 from tests.sweep import sweep

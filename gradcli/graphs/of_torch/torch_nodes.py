@@ -10,9 +10,10 @@ from typing import Any
 from gradcli.engine.core.node import FREED
 from gradcli.graphs import value_text
 from gradcli.graphs.backward_steps import Step
+from gradcli.graphs.of_torch import torch_versions
 from gradcli.graphs.of_torch.module_calls import Calls
-from gradcli.graphs.of_torch.torch_notes import note_of
-from gradcli.graphs.of_torch.torch_pass import TorchRecorder
+from gradcli.graphs.of_torch.torch_notes import Note, note_of
+from gradcli.graphs.of_torch.torch_pass import TorchRecorder, once_more
 from gradcli.graphs.of_torch.torch_tensors import dense_parts, is_torch_tensor, node_of, readable
 from gradcli.graphs.probes import Output, Place, Probe
 from gradcli.graphs.traversal import LAST, Walk
@@ -27,6 +28,7 @@ class TorchProbe(Probe):
 
     def __init__(self, calls: Calls, names: Mapping[str, Any]) -> None:
         self.torch: Any = sys.modules["torch"]
+        self._tells = torch_versions.tells()
         self.calls = calls
         self._fields: dict[type, list[str]] = {}
         self._named: dict[int, str] = {}
@@ -45,7 +47,7 @@ class TorchProbe(Probe):
     def outputs(self, node: Any) -> list[Output]:
         """Shapes, dtypes and devices, as the node expects gradients to have them."""
         found = []
-        for meta in node._input_metadata:
+        for meta in getattr(node, "_input_metadata", ()):
             try:
                 shape = tuple(int(n) for n in meta.shape)
                 found.append(Output(shape, value_text.dtype_name(meta.dtype), str(meta.device)))
@@ -75,15 +77,30 @@ class TorchProbe(Probe):
     # -- what it saved ---------------------------------------------------------------------------
     def fields(self, node: Any) -> Iterator[tuple[str, Any]]:
         """What the node saved; what a hook has packed (checkpointing) is left packed."""
+        for name, value, _ in self._entries(node):
+            yield name, value
+
+    def _entries(self, node: Any) -> Iterator[tuple[str, Any, Any]]:
+        """The node's fields: name, value, and how PyTorch holds it."""
         for name in self._names_of_fields(node):
-            raw = getattr(node, f"_raw_saved_{name}", None)
             if name == "tensors":  # of a custom Function
-                yield from self._custom(node, raw)
+                yield from self._custom(node)
                 continue
-            if getattr(raw, "unpack_hook", None) is not None:
-                yield name, Unread("packed by a hook, as in checkpointing")
-                continue
-            yield name, self._read(node, f"_saved_{name}", raw)
+            raw = getattr(node, f"_raw_saved_{name}", None)
+            why = self._closed(node, raw)
+            yield name, self._read(node, name, raw) if why is None else why, raw
+
+    def _closed(self, node: Any, raw: Any) -> Unread | None:
+        """Why a saved tensor, or a list of them, is not read: that would run a hook of the user's."""
+        for one in raw if isinstance(raw, tuple | list) else () if raw is None else (raw,):
+            if hasattr(one, "unpack_hook"):
+                if one.unpack_hook is not None:
+                    return Unread("packed by a hook, as in checkpointing")
+            elif (note := note_of(node)) is None or note.packed or Note.by_hand:
+                return Unread(
+                    f"not known: {torch_versions.name()} does not say if a hook packed it"
+                )
+        return None
 
     def _names_of_fields(self, node: Any) -> list[str]:
         kind = type(node)
@@ -94,22 +111,36 @@ class TorchProbe(Probe):
             self._fields[kind] = found
         return self._fields[kind]
 
-    def _custom(self, node: Any, raws: Any) -> Iterator[tuple[str, Any]]:
+    def _custom(self, node: Any) -> Iterator[tuple[str, Any, Any]]:
         try:
             raws = node._raw_saved_tensors
         except RuntimeError:
-            yield "saved_tensors", FREED
+            yield "saved_tensors", FREED, None
             return
         for k, raw in enumerate(raws or ()):
-            packed = raw.unpack_hook is not None
-            value = Unread("packed by a hook") if packed else raw.data
-            yield f"saved_tensors[{k}]", value
+            value: Any = self._closed(node, raw)
+            if value is None:
+                value = raw.data if hasattr(raw, "data") else self._custom_saved(node, k)
+            yield f"saved_tensors[{k}]", value, raw
 
-    def _read(self, node: Any, field: str, raw: Any) -> Any:
+    def _custom_saved(self, node: Any, k: int) -> Any:
         try:
-            found = getattr(node, field)
-            hidden = is_torch_tensor(found) and not readable(found)
-            return Unread("inside vmap or grad, or without data") if hidden else found
+            return node.saved_tensors[k]
+        except RuntimeError:
+            return Unread("written in place since")
+
+    def _read(self, node: Any, name: str, raw: Any) -> Any:
+        try:
+            found = getattr(node, f"_saved_{name}")
+            if not is_torch_tensor(found):
+                return found
+            if not readable(found):
+                return Unread("inside vmap or grad, or without data")
+            return (
+                Unread(f"workspace of {found.nbytes:,} bytes")
+                if _is_workspace(name, found)
+                else found
+            )
         except RuntimeError as error:
             if str(error).startswith(AGAIN):
                 return FREED
@@ -125,7 +156,7 @@ class TorchProbe(Probe):
                     getattr(node, f"_saved_{name}")
                 except RuntimeError as error:
                     then = re.search(r"expected version (\d+)", str(error))
-                    data = getattr(node, f"_raw_saved_{name}").data
+                    data = getattr(getattr(node, f"_raw_saved_{name}"), "data", None)
                     if then is not None and data is not None:
                         yield name, int(then[1]), data
 
@@ -133,17 +164,25 @@ class TorchProbe(Probe):
         """The tensors that the node keeps alive."""
         found: list[Any] = []
         freed = False
-        for name, value in self.fields(node):
+        for _, value, raw in self._entries(node):
             if value is FREED:
                 freed = True
             elif isinstance(value, Unread):
-                data = getattr(getattr(node, f"_raw_saved_{name}", None), "data", None)
-                found.append(data)
+                raws = raw if isinstance(raw, tuple | list) else (raw,)
+                found += [getattr(one, "data", None) for one in raws]
             elif isinstance(value, tuple | list):
                 found += value
             else:
                 found.append(value)
         return [part for one in found if is_torch_tensor(one) for part in dense_parts(one)], freed
+
+    def untold(self, node: Any) -> int:
+        """How many of its saved tensors PyTorch does not show: only its versions before 2.10."""
+        if self._tells:
+            return 0
+        hidden = [r for _, v, r in self._entries(node) if isinstance(v, Unread)]
+        raws = [one for r in hidden for one in (r if isinstance(r, tuple | list) else (r,))]
+        return sum(one is not None and not hasattr(one, "data") for one in raws)
 
     def identity(self, held: Any) -> Any:
         """The storage: views of one are kept alive together."""
@@ -207,28 +246,12 @@ class TorchProbe(Probe):
             return known
         recorder = TorchRecorder(tensors, check=check, skeleton=skeleton)
         leaves = [n.variable for n in skeleton.nodes if hasattr(n, "variable")]
-        names = {type(node).__name__ for node in skeleton.nodes}
         with recorder.listening():
-            if "CheckpointFunctionBackward" in names:
-                inner = [t for _, t in self.calls.parameters() if t.requires_grad and t.is_leaf]
-                self._all_the_way(tensors, seeds, list({id(t): t for t in leaves + inner}.values()))
-            else:
-                grads = self.torch.autograd.grad(
-                    tensors, leaves, seeds, retain_graph=True, allow_unused=True
-                )
+            inner = [parameter for _, parameter in self.calls.parameters()]
+            grads = once_more(tensors, seeds, skeleton.nodes, leaves, inner)
+            if grads is not None:
                 recorder.arrived(leaves, grads)
         return recorder
-
-    def _all_the_way(self, tensors: Any, seeds: Any, leaves: list[Any]) -> None:
-        """Reentrant checkpointing runs in `backward()` alone: the leaves' gradients are put back."""
-        before = [leaf.grad for leaf in leaves]
-        for leaf in leaves:
-            leaf.grad = None
-        try:
-            self.torch.autograd.backward(tensors, seeds, retain_graph=True)
-        finally:
-            for leaf, grad in zip(leaves, before, strict=True):
-                leaf.grad = grad
 
 
 class Unread(str):
@@ -238,6 +261,14 @@ class Unread(str):
 
     def __str__(self) -> str:
         return f"({str.__str__(self)})"
+
+
+def _is_workspace(name: str, tensor: Any) -> bool:
+    """Tell whether a result is a kernel's own scratch memory, as an LSTM's: bytes that nobody has set.
+
+    A function that has a gradient has no other result of bytes.
+    """
+    return name.startswith("result") and value_text.dtype_name(tensor.dtype) == "uint8"
 
 
 def address_of(tensor: Any) -> int:

@@ -14,9 +14,22 @@ class Note:
     """What is known of a node from the time when it was made, and from the backward pass."""
 
     __slots__ = (
-        *("call", "calls", "file", "grads", "line", "order", "sent", "spent", "turn", "value"),
+        *(
+            "call",
+            "calls",
+            "file",
+            "grads",
+            "line",
+            "order",
+            "packed",
+            "sent",
+            "spent",
+            "turn",
+            "value",
+        ),
         "__weakref__",
     )
+    by_hand = False  # whether a program has packed a saved tensor of a node that is there already
 
     def __init__(
         self, order: int, file: str | None, line: int, call: int, calls: Calls | None
@@ -27,6 +40,9 @@ class Note:
         self.grads: Any = None  # Stats of the gradients that came, by output
         self.sent: Any = None  # and of those that went out, by input
         self.turn = 0
+        self.packed = (
+            True  # what it saved may have been packed by a hook; PyTorch 2.10 says it itself
+        )
         self.spent = False  # a backward pass has run that would have freed it
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -27,8 +28,13 @@ class TorchRecorder:
         skeleton: Walk | None = None,
         heard: Callable[[Step], None] | None = None,
         counted: Callable[[Any], Any] = value_text.stats_of,
+        failed: Callable[[Exception], None] | None = None,
     ) -> None:
-        """heard: is called with every step that has run. counted: what is kept of a gradient."""
+        """heard: is called with every step that has run. counted: what is kept of a gradient.
+
+        failed: hears of a failure to look, while the pass goes on.
+        """
+        self._failed = failed
         self.heard, self._stats = heard, counted
         roots = [node for node in map(node_of, tensors) if node is not None]
         self.skeleton = walk(dict.fromkeys(roots)) if skeleton is None else skeleton
@@ -59,9 +65,17 @@ class TorchRecorder:
 
     def _before(self, node: Any) -> Any:
         def hook(grads: tuple[Any, ...]) -> None:
-            self._start(node, tuple(map(self._counted, grads)))
+            try:
+                self._start(node, tuple(map(self._counted, grads)))
+            except Exception as error:  # of ours: the program goes on
+                self._went_wrong(error)
 
         return hook
+
+    def _went_wrong(self, error: Exception) -> None:
+        if self._failed is None:
+            raise error
+        self._failed(error)  # the program's own pass goes on
 
     def _start(self, node: Any, grads: tuple[Any, ...]) -> None:
         steps = self.steps
@@ -77,17 +91,23 @@ class TorchRecorder:
 
     def _after(self, node: Any) -> Any:
         def hook(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> None:
-            step = self._open.get(node)
-            if step is None:
-                return
-            step.outgoing = tuple(map(self._counted, outgoing))
-            note = note_of(node)
-            if note is not None:
-                note.sent = step.outgoing
-            if self.heard is not None:
-                self.heard(step)
+            try:
+                self._end(node, outgoing)
+            except Exception as error:  # of ours: the program goes on
+                self._went_wrong(error)
 
         return hook
+
+    def _end(self, node: Any, outgoing: tuple[Any, ...]) -> None:
+        step = self._open.get(node)
+        if step is None:
+            return
+        step.outgoing = tuple(map(self._counted, outgoing))
+        note = note_of(node)
+        if note is not None:
+            note.sent = step.outgoing
+        if self.heard is not None:
+            self.heard(step)
 
     def arrived(self, leaves: list[Any], grads: Iterable[Any]) -> None:
         """The leaves' gradients, where the pass did not run their own nodes."""
@@ -117,3 +137,27 @@ class TorchRecorder:
             if place is not None:
                 self.anomaly = step, {}
                 return
+
+
+def once_more(
+    tensors: Any, seeds: Any, nodes: Iterable[Any], leaves: list[Any], inner: Iterable[Any]
+) -> Any:
+    """Backpropagate, with the graph kept and no `.grad` changed; the leaves' gradients.
+
+    None where they went through the leaves' own nodes: reentrant checkpointing runs in `backward()` alone.
+    inner: leaves that only its recomputation reaches.
+    """
+    autograd = sys.modules["torch"].autograd
+    if all(type(node).__name__ != "CheckpointFunctionBackward" for node in nodes):
+        return autograd.grad(tensors, leaves, seeds, retain_graph=True, allow_unused=True)
+    every = [*leaves, *(leaf for leaf in inner if leaf.requires_grad and leaf.is_leaf)]
+    unique = list({id(leaf): leaf for leaf in every}.values())
+    before = [leaf.grad for leaf in unique]
+    for leaf in unique:
+        leaf.grad = None
+    try:
+        autograd.backward(tensors, seeds, retain_graph=True)
+    finally:
+        for leaf, grad in zip(unique, before, strict=True):
+            leaf.grad = grad
+    return None

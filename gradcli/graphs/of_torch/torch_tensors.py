@@ -26,14 +26,22 @@ def node_of(tensor: Any) -> Any:
 
 def readable(tensor: Any) -> bool:
     """Tell whether a tensor has elements to look at: not inside vmap or grad, nor on no device at all."""
-    functorch = sys.modules["torch"]._C._functorch
-    return not (functorch.is_functorch_wrapped_tensor(tensor) or tensor.is_meta or tensor.is_nested)
+    return not (is_wrapped(tensor) or tensor.is_meta or tensor.is_nested)
+
+
+def is_wrapped(tensor: Any) -> bool:
+    """Tell whether a tensor is inside a transform of torch.func's."""
+    found: bool = sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return found
 
 
 def dense_parts(tensor: Any) -> Iterator[Any]:
-    """The tensors that have storage: itself, or the indices and values of a sparse one."""
+    """The tensors that have storage: itself, or the indices and values of a sparse one.
+
+    Forward mode's zeros have none.
+    """
     layout = str(tensor.layout).removeprefix("torch.")
-    if not readable(tensor):
+    if not readable(tensor) or tensor._is_zerotensor():
         return
     if layout == "strided":
         yield tensor

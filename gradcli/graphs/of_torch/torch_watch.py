@@ -13,20 +13,29 @@ import sys
 import sysconfig
 import time
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from types import FrameType, TracebackType
 from typing import Any
 
 from gradcli.graphs import nonfinite, value_text
+from gradcli.graphs.of_torch import torch_versions
 from gradcli.graphs.of_torch.module_calls import Calls
 from gradcli.graphs.of_torch.torch_anomaly import Found, in_backward, in_forward
-from gradcli.graphs.of_torch.torch_facts import Facts
+from gradcli.graphs.of_torch.torch_facts import SECOND_TIME, Facts
 from gradcli.graphs.of_torch.torch_nodes import address_of
 from gradcli.graphs.of_torch.torch_notes import KEY, Note, note_of
-from gradcli.graphs.of_torch.torch_pass import TorchRecorder
-from gradcli.graphs.of_torch.torch_tensors import dense_parts, has_bad, has_nan, node_of, readable
+from gradcli.graphs.of_torch.torch_pass import TorchRecorder, once_more
+from gradcli.graphs.of_torch.torch_tensors import (
+    dense_parts,
+    has_bad,
+    has_nan,
+    is_wrapped,
+    node_of,
+    readable,
+)
 from gradcli.graphs.traversal import class_name, walk
 
 
@@ -38,8 +47,21 @@ def _paths(*keys: str) -> tuple[str, ...]:
 _STANDARD = _paths("stdlib", "platstdlib")
 _INSTALLED = _paths("purelib", "platlib")
 MASKS = ("MaskedFill", "Where", "Triu", "Tril")  # infinities of theirs are meant
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OURS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 __warningregistry__ = None  # warnings are remembered where `_warned` shows them, not here
+
+
+def _quietly(look: Any) -> Any:
+    """A method of Watch's that looks at the program: a failure of it is kept, and the program goes on."""
+
+    @functools.wraps(look)
+    def quiet(self: Watch, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return look(self, *args, **kwargs)
+        except Exception as error:  # of ours: the program goes on
+            self.failed(error)
+
+    return quiet
 
 
 class Watch:
@@ -85,28 +107,33 @@ class Watch:
         self._in_pass = 0
         self._undo = ExitStack()
         self._user: dict[str, bool] = {}
+        self.failures = 0  # how often looking has failed, which the program does not notice
+        self.failure: Exception | None = None  # the first time
+        self._tells = torch_versions.tells()
+        self._ended = False
+        self._hears_nodes = hasattr(self.torch.autograd.graph, "node_creation_hook")
+        self._stretches: list[tuple[int, int, str | None, int, int]] = []  # see `_later`
 
     # -- beginning and end -----------------------------------------------------------------------
     def __enter__(self) -> Watch:
-        hooks = import_module("torch.nn.modules.module")
-        with ExitStack() as undo:  # undone at once, should one of these fail
-            undo.callback(hooks.register_module_forward_pre_hook(self._module_begins).remove)
-            ends = hooks.register_module_forward_hook(self._module_ends, always_call=True)
-            undo.callback(ends.remove)
-            undo.enter_context(_among_modes(_mode(self)))
-            function = self.torch.autograd.Function
-            apply = function.__dict__["apply"]
-            undo.callback(setattr, function, "apply", apply)
-            function.apply = classmethod(self._custom(apply))
-            undo.callback(setattr, warnings, "showwarning", warnings.showwarning)
-            warnings.showwarning = self._warned(warnings.showwarning)
-            if self.program:
-                for end in self.facts.hooks():
-                    undo.callback(end)
-                for name in ("backward", "grad"):
-                    before = getattr(self.torch.autograd, name)
-                    undo.callback(setattr, self.torch.autograd, name, before)
-                    setattr(self.torch.autograd, name, self._passing(before))
+        ways: list[Callable[[ExitStack], None]] = [
+            self._hear_modules,
+            self._hear_functions,
+            self._hear_custom,
+            self._hear_warnings,
+        ]
+        if not self._tells:
+            ways.append(self._hear_packing)
+        if self._hears_nodes:
+            ways.append(self._hear_nodes)
+        if self.program:
+            ways += [self._hear_facts, self._hear_passes]
+        with ExitStack() as undo:  # undone at once, should this be interrupted
+            for way in ways:
+                try:
+                    way(undo)
+                except Exception as error:  # a version of PyTorch's that does not have it
+                    self.failed(error)
             self._undo = undo.pop_all()
         return self
 
@@ -117,12 +144,67 @@ class Watch:
         trace: TracebackType | None,
     ) -> None:
         self._undo.close()
+        self._ended = True
+
+    def failed(self, error: Exception) -> None:
+        """Looking has failed: the program goes on as if nobody had looked."""
+        if isinstance(error, RecursionError):
+            raise error  # the program is about to meet it too
+        self.failures += 1
+        self.failure = self.failure or error
+
+    # -- ways of hearing what happens ------------------------------------------------------------
+    def _hear_modules(self, undo: ExitStack) -> None:
+        hooks = import_module("torch.nn.modules.module")
+        undo.callback(hooks.register_module_forward_pre_hook(self._module_begins).remove)
+        ends = hooks.register_module_forward_hook(self._module_ends, always_call=True)
+        undo.callback(ends.remove)
+
+    def _hear_functions(self, undo: ExitStack) -> None:
+        undo.enter_context(_among_modes(_mode(self)))
+
+    def _hear_custom(self, undo: ExitStack) -> None:
+        function = self.torch.autograd.Function
+        apply = function.__dict__["apply"]
+        undo.callback(setattr, function, "apply", apply)
+        function.apply = classmethod(self._custom(apply))
+
+    def _hear_warnings(self, undo: ExitStack) -> None:
+        undo.callback(setattr, warnings, "showwarning", warnings.showwarning)
+        warnings.showwarning = self._warned(warnings.showwarning)
+
+    def _hear_packing(self, undo: ExitStack) -> None:
+        saved = self.torch._C._autograd.SavedTensor
+        register = saved.register_hooks
+
+        def registered(raw: Any, *hooks: Any) -> None:
+            Note.by_hand = True
+            register(raw, *hooks)
+
+        undo.callback(setattr, saved, "register_hooks", register)
+        saved.register_hooks = registered
+
+    def _hear_nodes(self, undo: ExitStack) -> None:
+        """From PyTorch 2.14 on every node is heard of as it is made, in transforms and passes too."""
+        undo.enter_context(self.torch.autograd.graph.node_creation_hook(self._born))
+
+    def _hear_facts(self, undo: ExitStack) -> None:
+        for end in self.facts.hooks():
+            undo.callback(end)
+
+    def _hear_passes(self, undo: ExitStack) -> None:
+        for name in ("backward", "grad"):
+            before = getattr(self.torch.autograd, name)
+            undo.callback(setattr, self.torch.autograd, name, before)
+            setattr(self.torch.autograd, name, self._passing(before))
 
     # -- modules ---------------------------------------------------------------------------------
+    @_quietly
     def _module_begins(self, module: Any, inputs: Any) -> None:
         if not self._in_pass:
             self.calls.enter(module)
 
+    @_quietly
     def _module_ends(self, module: Any, inputs: Any, output: Any) -> None:
         if not self._in_pass:
             self.calls.leave()
@@ -132,23 +214,70 @@ class Watch:
         @functools.wraps(apply)
         def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
             # Bound by hand: from PyTorch 2.14 on `apply` is a class method written in C, without `__func__`.
+            begun = self.clock()
             out = apply.__get__(None, cls)(*args, **kwargs)
-            self.made(out, sys._getframe(1), args)
+            self.made(out, sys._getframe(1), args, begun)
             return out
 
         return watched
 
-    def made(self, out: Any, frame: FrameType | None, operands: tuple[Any, ...] = ()) -> None:
+    @_quietly
+    def _born(self, node: Any) -> None:
+        """Make the note of a node that has been made, in this thread."""
+        if not self._ended and not hasattr(node, "variable"):
+            self._order += 1
+            file, line = self._where(sys._getframe(2))
+            node.metadata[KEY] = Note(self._order, file, line, self.calls.current, self.calls)
+
+    @_quietly
+    def heard_call(
+        self, function: Any, out: Any, given: Any, frame: FrameType | None, begun: int
+    ) -> None:
+        """A function of PyTorch's has run, since `clock()` said `begun`."""
+        self.doing = self.facts.called(function, out, given, frame)
+        # An assignment to a part returns nothing, and gives its tensor a new node.
+        self.made(given[0] if out is None and given else out, frame, given, begun)
+
+    @_quietly
+    def made(
+        self, out: Any, frame: FrameType | None, operands: tuple[Any, ...], begun: int
+    ) -> None:
         """Make notes for the nodes that a call has made."""
         tensor = self.torch.Tensor
         if isinstance(out, tensor):
-            self._note(out, frame, operands)
+            self._note(out, frame, operands, begun)
         elif isinstance(out, tuple | list):
             for one in out:
                 if isinstance(one, tensor):
-                    self._note(one, frame, operands)
+                    self._note(one, frame, operands, begun)
 
-    def _note(self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...]) -> None:
+    def clock(self) -> int:
+        """The sequence number of the next node; 0 where every node is heard of when it is made."""
+        return 0 if self._hears_nodes else int(self.torch._C._autograd._get_sequence_nr())
+
+    def _later(self, frame: FrameType | None, begun: int) -> None:
+        """A stretch whose nodes come to light later, when what was made in a transform is used."""
+        if (end := self.clock()) > begun:
+            file, line = self._where(frame)
+            self._stretches.append((begun, end, file, line, self.calls.current))
+
+    def _origin(
+        self, node: Any, frame: FrameType | None, begun: int
+    ) -> tuple[str | None, int, int]:
+        """File, line and module's call that made a node; no file where that was before the watch."""
+        number = node._sequence_nr()
+        if number >= begun:
+            return *self._where(frame), self.calls.current
+        k = bisect_right(self._stretches, number, key=lambda stretch: stretch[0]) - 1
+        if k >= 0 and number < self._stretches[k][1]:
+            return self._stretches[k][2:]
+        return None, 0, -1
+
+    def _note(
+        self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...], begun: int
+    ) -> None:
+        if not self._hears_nodes and is_wrapped(tensor):
+            self._later(frame, begun)
         node = node_of(tensor)
         if node is None:
             if self.anomalies and operands and tensor.is_floating_point() and readable(tensor):
@@ -156,16 +285,18 @@ class Watch:
             return
         notes = node.metadata
         if KEY not in notes:
-            file, line = self._where(frame)
-            stack, call = [node], self.calls.current
-            while stack:  # composite functions make several: all that is new belongs to this call
+            stack = [node]
+            packed = not self._tells and self._hooks_are_set()
+            while stack:  # composite functions make several
                 new = stack.pop()
                 if new is None or hasattr(new, "variable"):
                     continue
                 kept = new.metadata
                 if KEY not in kept:
                     self._order += 1
-                    kept[KEY] = Note(self._order, file, line, call, self.calls)
+                    origin = self._origin(new, frame, begun)
+                    kept[KEY] = Note(self._order, *origin, self.calls)
+                    kept[KEY].packed = packed
                     stack += [child for child, _ in new.next_functions]
         if not readable(tensor):
             return
@@ -175,6 +306,10 @@ class Watch:
             notes[KEY].value = found = self.values(tensor)
             if self.program and found.bad and self.first is None:
                 self._odd(node, found, operands)
+
+    def _hooks_are_set(self) -> bool:
+        top = self.torch._C._autograd._top_saved_tensors_default_hooks
+        return top(False) is not None
 
     def _glance(self, tensor: Any, node: Any, operands: tuple[Any, ...]) -> None:
         """Look whether a result is finite, by its sum, and count it up if it is not."""
@@ -254,6 +389,7 @@ class Watch:
             frame = frame.f_back
         return None
 
+    @_quietly
     def heard(self, step: Any) -> None:
         """A step of a backward pass has run: keep the first that sends what is not finite."""
         if self.first is not None:
@@ -310,7 +446,9 @@ class Watch:
                 return run(
                     tensors, *args, **kwargs
                 )  # inside torch.func.grad, whose graphs are its own
-            roots = [tensors] if isinstance(tensors, self.torch.Tensor) else list(tensors)
+            roots = list(self._tensors([tensors]))
+            if self._in_pass:
+                return self._inner_pass(run, tensors, roots, args, kwargs)
             self._remember(roots, sys._getframe(1))
             place = 2 if run.__name__ == "grad" else 1  # of retain_graph among the rest
             keeps = args[place] if len(args) > place else kwargs.get("retain_graph")
@@ -322,19 +460,47 @@ class Watch:
             else:
                 kwargs["retain_graph"] = True
             self._in_pass += 1
+            begun = self.clock()
             try:
-                nodes = self.facts.begins(roots, frees, sys._getframe(1))
+                nodes = self._begins(roots, frees, sys._getframe(1))
                 with self._listening(roots):
                     found = run(tensors, *args, **kwargs)
                 if place == 1:
-                    self.facts.ended(nodes, frees)
+                    self._has_ended(nodes, frees)
                     self._look_at_leaves(roots, nodes, args)
                 return found
             finally:
                 self._in_pass -= 1
+                if not self._hears_nodes:
+                    self._later(sys._getframe(1), begun)
 
         return watched
 
+    def _inner_pass(
+        self, run: Any, tensors: Any, roots: list[Any], args: tuple[Any, ...], kwargs: Any
+    ) -> Any:
+        """A pass within a pass, as checkpointing runs over what it has computed again."""
+        with self._listening(roots):
+            found = run(tensors, *args, **kwargs)
+        if run.__name__ == "backward":
+            self._has_ended(_nodes_below(roots), False)
+        return found
+
+    def _begins(self, roots: list[Any], frees: bool, frame: FrameType | None) -> list[Any]:
+        """The nodes of a pass. Raises RuntimeError where the program runs one a second time."""
+        try:
+            return self.facts.begins(roots, frees, frame)
+        except Exception as error:  # of ours: the program goes on
+            if str(error) == SECOND_TIME:
+                raise
+            self.failed(error)
+            return []
+
+    @_quietly
+    def _has_ended(self, nodes: list[Any], frees: bool) -> None:
+        self.facts.ended(nodes, frees)
+
+    @_quietly
     def _look_at_leaves(self, roots: list[Any], nodes: list[Any], seeds: tuple[Any, ...]) -> None:
         """Find the step that made a NaN, should a gradient have one: the pass once more, heard."""
         if self.first is not None or self.gradients:
@@ -343,17 +509,24 @@ class Watch:
         grads = [leaf.grad for leaf in leaves if leaf.grad is not None]
         if not any(has_bad(grad) for grad in grads):
             return
-        with TorchRecorder(roots, heard=self.heard).listening():
-            self.torch.autograd.grad(
-                roots, leaves, *seeds[:1], retain_graph=True, allow_unused=True
-            )
+        with TorchRecorder(roots, heard=self.heard, failed=self.failed).listening():
+            inner = [parameter for _, parameter in self.calls.parameters()]
+            once_more(roots, seeds[0] if seeds else None, nodes, leaves, inner)
 
-    def _listening(self, roots: list[Any]) -> AbstractContextManager[Any]:
-        if self.timed:
-            return self._timing(walk(dict.fromkeys(filter(None, map(node_of, roots)))).nodes)
-        if not self.gradients:
-            return nullcontext()
-        return TorchRecorder(roots, heard=self.heard, counted=self._counted).listening()
+    @contextmanager
+    def _listening(self, roots: list[Any]) -> Iterator[None]:
+        with ExitStack() as stack:
+            try:
+                if self.timed:
+                    stack.enter_context(self._timing(_nodes_below(roots)))
+                elif self.gradients:
+                    recorder = TorchRecorder(
+                        roots, heard=self.heard, counted=self._counted, failed=self.failed
+                    )
+                    stack.enter_context(recorder.listening())
+            except Exception as error:  # of ours: the program goes on
+                self.failed(error)
+            yield
 
     @contextmanager
     def _timing(self, nodes: list[Any]) -> Iterator[None]:
@@ -385,12 +558,17 @@ class Watch:
             self.torch.cuda.synchronize()
         return time.perf_counter()
 
+    @_quietly
     def _remember(self, roots: list[Any], frame: FrameType | None) -> None:
         self.last = roots[-1] if roots else None
         frame = self._users(frame)
         for name, value in {} if frame is None else frame.f_locals.items():
             if any(value is root for root in roots):
                 self.roots[name] = value
+
+
+def _nodes_below(roots: Iterable[Any]) -> list[Any]:
+    return walk(dict.fromkeys(filter(None, map(node_of, roots)))).nodes
 
 
 @contextmanager
@@ -420,17 +598,15 @@ def _mode(watch: Watch) -> Any:
         def __torch_function__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
+            number = watch.clock()
             if watch.timed:
                 begun = watch.now()
                 out = function(*args, **(kwargs or {}))
                 watch.calls.took(watch.calls.current, 0, watch.now() - begun)
             else:
                 out = function(*args, **(kwargs or {}))
-            # An assignment to a part returns nothing, and gives its tensor a new node.
             given = (*args, *kwargs.values()) if kwargs else args
-            frame = sys._getframe(1)
-            watch.doing = watch.facts.called(function, out, given, frame)
-            watch.made(args[0] if out is None and args else out, frame, given)
+            watch.heard_call(function, out, given, sys._getframe(1), number)
             return out
 
     return Mode()

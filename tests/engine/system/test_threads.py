@@ -14,6 +14,7 @@ from gradcli.autograd import forward_ad
 import gradcli
 import gradcli as torch
 from gradcli.engine.system import locks
+from gradcli.torch.autograd import forward_ad
 
 THREADS, PASSES = 8, 25
 

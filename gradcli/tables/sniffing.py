@@ -1,0 +1,288 @@
+"""How lines are cut into cells: as they stand where header and rows are plain, else by the text's layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gradcli.tables import delimited
+from gradcli.tables.cell_kinds import kind, shape
+from gradcli.tables.delimited import Dialect
+from gradcli.tables.reading_options import How, Reading
+from gradcli.tables.table_errors import TableError, counted
+
+Asked = Callable[[list[str]], bool] | None
+LETTERS = 1 << 16  # of a text that are looked at
+FOOTER = 20  # lines at the end that may be none of the table
+SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\r?', re.I)  # how Excel says what separates
+_NUMBER_COMMA = re.compile(r"[-+]?\d*,\d+")
+
+
+def sniff(
+    lines: Sequence[str], name: str, told: str, asked: Asked, reading: Reading, whole: bool = True
+) -> Dialect | None:
+    """The dialect of a text, by its first lines; None where more of them must be seen.
+
+    told: the kind that the file's ending tells. asked: see `delimited.plain`. whole: whether these are all
+    lines. Raises TableError for what is no table, and for what has two readings.
+    """
+    head = _head(lines)
+    found: Dialect | None = None
+    error: TableError | None = None
+    if not reading.how.says_lines and not SEPARATOR_LINE.fullmatch(head[0] if head else ""):
+        try:
+            found, rows = delimited.plain(head, name, told, asked)
+        except TableError as one:
+            error = one
+        else:
+            if len(rows) > 1 and _is_plain(found, rows):
+                return _settled(found, head, name, reading)
+    enough = whole or len(head) < len(lines)
+    if not enough:
+        return None
+    laid = _by_layout(head, name, told, reading)
+    if laid is not None:
+        try:
+            return _settled(laid, head, name, reading)
+        except TableError as other:  # a quote that does not end
+            raise error or other from None
+    if found is None and error is None:
+        blank = [""] * max(reading.how.skip_lines, _line(reading.how.header) - 1)
+        found, _ = delimited.plain([*blank, *head[len(blank) :]], name, told, lambda _: True)
+        if reading.how.names:
+            found.names = list(reading.how.names)
+    if found is None:
+        assert error is not None
+        raise error
+    return _settled(found, head, name, reading)
+
+
+def _line(number: int | str | None) -> int:
+    return number if isinstance(number, int) else 0
+
+
+def _head(lines: Sequence[str]) -> list[str]:
+    """The first lines, as many as are looked at."""
+    letters = 0
+    made: list[str] = []
+    for line in lines:
+        letters += len(line) + bool(line)
+        if letters > LETTERS and made:
+            break
+        made.append(line)
+    return made
+
+
+def _is_plain(dialect: Dialect, rows: Sequence[list[str]]) -> bool:
+    """Whether the first line has the names and all others are rows, numbers as Python writes them."""
+    names, width = dialect.names, dialect.width
+    if names is None:
+        return False
+    below = rows[1:]
+    if any(len(r) != width and (len(r) < width or any(r[width:])) for r in below):
+        return False
+    kinds = [[kind(shape(c), ".") for c in r[:width]] for r in below]
+    for row, found in zip(below, kinds, strict=True):
+        if "n" in found and any(
+            k == "n" and not delimited.is_number(c) for c, k in zip(row, found, strict=False)
+        ):
+            return False
+        commas = dialect.separator != "," or dialect.quoted
+        if commas and any("," in c and _NUMBER_COMMA.fullmatch(c) for c in row):
+            return False
+    # A line of words alone above rows of numbers: units, or the true header below a preamble.
+    half = len(kinds) // 2
+    numeric = [sum(k[c] == "n" for k in kinds[half:]) * 2 > len(kinds) - half for c in range(width)]
+    for row, found in zip(below, kinds, strict=True):
+        if "n" not in found and "t" not in found:
+            if any(k == "w" and n for k, n in zip(found, numeric, strict=False)):
+                return False
+            if all(re.fullmatch(r"[-=:+]{2,}", cell) for cell in row):  # a ruler below the names
+                return False
+    return True
+
+
+def _settled(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> Dialect:
+    """The dialect, with where its rows begin and what their cells are."""
+    how = reading.how
+    if not dialect.first_row:
+        rows = delimited.rows_of(lines, dialect, name)
+        first = next(rows, (0, []))
+        dialect.header = first[0]
+        dialect.first_row = first[0]
+        if dialect.names is not None:
+            second = next(rows, None)
+            dialect.first_row = second[0] if second is not None else len(lines) + 1
+    markers = [marker.strip() for marker in how.missing_markers]
+    dialect.markers = frozenset(marker for marker in markers if marker)
+    _look(dialect, lines, name, reading)
+    return dialect
+
+
+def _by_layout(lines: list[str], name: str, told: str, reading: Reading) -> Dialect | None:
+    from gradcli.tables.text_layout import read_layout
+
+    try:
+        found = read_layout("\n".join(lines), told, reading.how)
+    except TableError as error:
+        error.message = f"{name}: {error.message}"
+        raise
+    if found is None:
+        return None
+    if found.question is not None:
+        words, hint = found.question
+        raise TableError(f"{name}: {words}", hint=hint)
+    quoted = any('"' in line for line in lines[found.first_row - 1 :])
+    made = Dialect(None if found.separator == " " else found.separator, quoted, found.remarks)
+    made.names, made.width, made.trailing = found.names, found.width, found.trailing
+    made.header, made.first_row = found.names_line or found.first_row, found.first_row
+    made.joined, made.decimal, made.thousands = found.joined, found.decimal, found.thousands
+    made.units = found.units
+    made.hashed = delimited.hashed(lines)
+    facts: dict[str, Any] = {
+        "preamble_lines": found.preamble,
+        "names_line": found.names_line or None,
+        "units_line": found.units_line or None,
+        "first_row_line": found.first_row,
+        "separator": {" ": "blank", "\t": "tab"}.get(found.separator, found.separator),
+        "decimal": found.decimal,
+    }
+    if found.units:
+        names = found.names or [str(k) for k in range(1, found.width + 1)]
+        facts["units"] = {n: u for n, u in zip(names, found.units, strict=False) if u}
+    if found.notes:
+        reading.keep(name, facts)
+    for words in found.notes:
+        reading.note(name, words)
+    return made
+
+
+def _look(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
+    """Look at the first rows: which columns have times, which lines are remarks that look like rows."""
+    from gradcli.tables.times import clock_of
+
+    how = reading.how
+    rows: list[list[str]] = []
+    for _, fields in delimited.rows_of(lines, dialect, name):
+        rows.append(fields)
+        if len(rows) == delimited.CHECKED:
+            break
+    numeric = []
+    for column in range(dialect.width):
+        cells = [r[column] for r in rows if column < len(r)]
+        kinds = {kind(shape(cell), dialect.decimal) for cell in cells[:50]} - {"m"}
+        if "n" in kinds or "t" in kinds:
+            numeric.append(column)
+        if kinds != {"t"}:
+            continue
+        title = dialect.names[column] if dialect.names else str(column + 1)
+        there = [c for c in cells if kind(shape(c), dialect.decimal) == "t"]
+        clock = clock_of(title, there, how.date_order, how.time_unit)
+        if clock is None:
+            continue
+        clock.tell = lambda words: reading.note(name, words)
+        dialect.clocks[column] = clock
+        if not clock.order:
+            continue
+        clock.origin, clock.shown = reading.origin(title, there[0], clock.order)
+    dialect.numeric = frozenset(numeric)
+    _tell_remarks(dialect, lines, name, reading)
+
+
+def _tell_remarks(dialect: Dialect, lines: Sequence[str], name: str, reading: Reading) -> None:
+    """Say which lines are remarks that have as many cells as rows; and of data sets below each other."""
+    mark = dialect.separator
+    blank, rows, twice = 0, 0, False
+    for number, line in enumerate(
+        lines[max(dialect.first_row - 1, 0) :], max(dialect.first_row, 1)
+    ):
+        bare = line.strip()
+        if not bare:
+            blank += 1
+            continue
+        if (
+            bare[0] == "#"
+            and "#" in dialect.remarks
+            and mark
+            and bare.count(mark) == dialect.width - 1
+            and not delimited.without_remark(line, dialect).strip()
+        ):
+            shown = bare if len(bare) < 40 else bare[:37] + "…"
+            reading.note(name, f"line {number} is a remark ({shown})")
+            break
+        twice = twice or (blank >= 2 and rows > 0)
+        blank, rows = 0, rows + 1
+    if twice and reading.how.block is None:
+        reading.note(
+            name, "data sets with blank lines between them are one table (--block N takes one)"
+        )
+
+
+# -- below the table ------------------------------------------------------------------------------
+def footer_begins(lines: Sequence[str], dialect: Dialect, how: How) -> int:
+    """The place of the first line below the table, which is no row: `End of data`; else their count."""
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    if how.footer:
+        return max(end - how.footer, 0)
+    at = found = end
+    while at and end - at < FOOTER:
+        line = lines[at - 1]
+        if line.count('"') % 2:
+            break
+        fields = next((f for _, f in delimited.rows_of([line], dialect, "", dialect.first_row)), [])
+        if fields and not _is_below(fields, dialect):
+            break
+        at -= 1
+        if fields:
+            found = at
+    return found if found < end and at else len(lines)
+
+
+def _is_below(fields: list[str], dialect: Dialect) -> bool:
+    """Whether a line of words cannot be a row, broken or not."""
+    kinds = [kind(shape(cell), dialect.decimal) for cell in fields]
+    if not dialect.numeric or "w" not in kinds:
+        return False
+    if len(fields) != dialect.width:
+        return not ("n" in kinds or "t" in kinds) or (0 in dialect.numeric and kinds[0] == "w")
+    return not ("n" in kinds or "t" in kinds) and any(kinds[c] == "w" for c in dialect.numeric)
+
+
+def tell_footer(lines: Sequence[str], number: int, name: str, reading: Reading) -> None:
+    """Say which lines at the end were left out. number: of the first."""
+    there = [(k, line.strip()) for k, line in enumerate(lines, number) if line.strip()]
+    if not there:
+        return
+    at, text = there[0]
+    shown = text if len(text) < 40 else text[:37] + "…"
+    reading.keep(name, {"footer_line": at})
+    reading.note(
+        name, f"{counted(len(there), 'line')} below the table left out, from line {at} ({shown})"
+    )
+
+
+class Blocks:
+    """Leaves the lines of one data set of several, which two blank lines part; the others become blank."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted, self.current, self.blank = wanted, 1, 0
+        self.begun = False
+
+    def only(self, lines: Iterable[str]) -> list[str]:
+        """Lines of which those of other data sets are empty."""
+        made = []
+        for line in lines:
+            if line.strip():
+                if self.begun and self.blank >= 2:
+                    self.current += 1
+                self.begun, self.blank = True, 0
+            else:
+                self.blank += 1
+            made.append(line if self.current == self.wanted else "")
+        return made
+
+
+__all__ = ["FOOTER", "LETTERS", "Blocks", "footer_begins", "sniff", "tell_footer"]
