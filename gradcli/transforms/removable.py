@@ -32,8 +32,8 @@ class Remarks:
     """What is to be said of results, by their names.
 
     closed: not finite on the tape, and found. corrected: other numbers on the tape. proved: from the formula
-    of `diff`. undecided: what could not be decided. none: there is no finite one. pinned: nor is there, but the rules have a number. open: not finite, and
-    nothing better is known.
+    of `diff`. undecided: what could not be decided. none: there is no finite one. pinned: nor is there, but
+    the rules have a number. open: not finite, and nothing better is known.
     """
 
     closed: dict[str, int] = field(default_factory=dict)
