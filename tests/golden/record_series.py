@@ -1,9 +1,8 @@
 """Record derivatives of orders 0 to 4 of functions of one number, by mpmath to 50 digits.
 
-python -m tests.golden.record_series writes tests/golden/series.json. The derivatives are Cauchy's integrals over
-a small circle around the point, which no removable point disturbs; for functions that mpmath has on the real
-line alone they are differences at 200 digits. The functions are the operator table at regular points, in its
-tails and at its edges, and combinations of it at removable points.
+python -m tests.golden.record_series writes tests/golden/series.json. The derivatives are Cauchy's integrals
+over a small circle around the point, which no removable point disturbs. The functions are the operator table at
+regular points, in its tails and at its edges, and combinations of it at removable points.
 """
 
 from __future__ import annotations
@@ -247,8 +246,7 @@ def main() -> None:
     rows: list[Any] = []
     for family in (UNARY, REMOVABLE, MATRICES):
         for source, (text, points) in family.items():
-            for point in points:
-                rows.append([source, float(point), derivatives(text, point)])
+            rows += [[source, float(point), derivatives(text, point)] for point in points]
     data = {"by": f"mpmath {mp.__version__}", "digits": DIGITS, "rows": rows}
     lines = ",\n".join(json.dumps(row) for row in rows)
     head = json.dumps({k: v for k, v in data.items() if k != "rows"})[:-1]

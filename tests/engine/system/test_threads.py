@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gradcli.autograd import forward_ad
 
 import gradcli
 import gradcli as torch
