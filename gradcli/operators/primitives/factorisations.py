@@ -135,7 +135,13 @@ CHOLESKY_FAILED = (
 )
 
 
-@primitive("LinalgInvExBackward0", "leading", outputs="inverse | info", full_rank=True)
+@primitive(
+    "LinalgInvExBackward0",
+    "leading",
+    outputs="inverse | info",
+    full_rank=True,
+    jet=lambda s, A: s.inverse(A),
+)
 class inv_ex:
     def forward(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
         name = "linalg.inv_ex" if check_errors else "linalg.inv"
@@ -1132,6 +1138,7 @@ class lu_solve:
     aliases="matrix_exp",
     samples="(randn(3,3)); matrix_exp(randn(2,2,2))",
     signature="linalg.matrix_exp(Tensor input)",
+    jet=lambda s, self: s.matrix_exp(self),
 )
 class matrix_exp:
     """The exponentials of square matrices."""

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.operators.primitives import lapack
 from gradcli.transforms.jets.eigenvalues import eigh, svd
 from gradcli.transforms.jets.series import (
     EPS,
     EXACT,
     Series,
+    _dot,
     as_series,
     composed,
     divided,
@@ -26,9 +28,11 @@ from gradcli.transforms.jets.series import (
     paired,
     power,
     raised,
+    recurrent,
     reshaped,
     sincos,
     sinhcosh,
+    two_product,
     two_sum,
 )
 
@@ -284,9 +288,35 @@ def tanh(a: Series) -> Series:
     out = _started(made, start, np.where(d[0] == 0, 0.0, 2 * EPS * np.abs(start)) + dr[0] * slope)
     if len(made.c) == 1 and len(d) == 1:
         return Series(a.run, start[None], out.r[:1], 0, a.cut, a.q, a.wild)
-    # by sech(a)**2, which is accurate, and odd functions of 0 keep their zeros
+    near = np.abs(d[0]) < 1
+    if near.all():
+        return _tanh_near(a, start)
+    # by sech(a)**2, which is accurate in the tail
     rate = logistic_slope(a * 2.0) * 4.0
-    return integrated(a, start, out.r[0] if out.low == 0 and len(out.r) else 0 * start, rate)
+    far = integrated(a, start, out.r[0] if out.low == 0 and len(out.r) else 0 * start, rate)
+    return _tanh_near(a, start).where(near, far) if near.any() else far
+
+
+def _tanh_near(a: Series, start: Array) -> Series:
+    """tanh(a) by y' = (1 - y**2)*a', which keeps the exact numbers at 0."""
+    d, dr, cut = a.dense()
+    size = a.run.terms * a.q if len(d) > 1 else 1
+    rate = np.zeros((size, *a.shape))
+    noise = np.zeros_like(rate)
+
+    def step(k: int, c: Array, r: Array) -> tuple[Array, Array]:
+        # rate[k - 1] is the coefficient of 1 - y**2
+        m = k - 1
+        total, err = np.where(m == 0, 1.0, 0.0) + np.zeros(a.shape), np.zeros(a.shape)
+        for i in range(m + 1):
+            value, lost = two_product(c[i], c[m - i])
+            total, rest = two_sum(total, -value)
+            err += np.abs(lost) + np.abs(rest) + r[i] * np.abs(c[m - i]) + np.abs(c[i]) * r[m - i]
+        rate[m], noise[m] = total, err
+        return _dot(k, d, dr, rate, noise)
+
+    bound = np.where(d[0] == 0, 0.0, 2 * EPS * np.abs(start)) + dr[0]
+    return recurrent(a, len(d), cut, start, bound, step)
 
 
 def scaled(a: Any, factor: Any) -> Any:
@@ -659,55 +689,36 @@ def solved(a: Series, b: Series, left: bool = True) -> Series:
     return stacked([stacked(row, len(row[0].shape)) for row in right], len(right[0][0].shape))
 
 
+def inverse(a: Series) -> Series:
+    """The inverse of a matrix."""
+    n = a.shape[-1]
+    return solved(a, as_series(a.run, np.broadcast_to(np.eye(n), (1, *a.shape[1:]))))
+
+
+def matrix_exp(a: Series) -> Series:
+    """exp(A), by that of the block matrix whose upper blocks are the coefficients of A."""
+    d, dr, cut = a.dense()
+    n = a.shape[-1]
+    size = a.run.terms * a.q if len(d) > 1 else 1
+    if n * size > 200:
+        raise NotImplementedError("a matrix of so many rows")
+    whole = np.zeros((*a.shape[:-2], n * size, n * size))
+    for i in range(size):
+        for j in range(i, min(size, i + len(d))):
+            whole[..., i * n : (i + 1) * n, j * n : (j + 1) * n] = d[j - i]
+    found = lapack.expm(whole)[..., :n, :]
+    c = np.stack([found[..., k * n : (k + 1) * n] for k in range(size)])
+    most = np.abs(c).max((0, -1, -2))[..., None, None]
+    r = 64 * EPS * n * most + dr.sum(0).max((-1, -2))[..., None, None] * most + 0 * c
+    least = np.broadcast_to(cut.min((-1, -2))[..., None, None], a.shape)
+    return Series(a.run, c, r, 0, np.minimum(least, size) if len(d) > 1 else least, a.q)
+
+
 __all__ = [
-    "EXACT",
-    "absolute",
-    "axes",
-    "bessel",
-    "composed",
-    "constant",
-    "cos",
-    "cosh",
-    "cumprod",
-    "determinant",
-    "deviation",
-    "divided",
-    "eigh",
-    "exp",
-    "expm1",
-    "extreme",
-    "hypot",
-    "larger",
-    "log",
-    "log1p",
-    "logaddexp",
-    "logcumsumexp",
-    "logsumexp",
-    "mean",
-    "norm",
-    "order",
-    "planes",
-    "power",
-    "power_series",
-    "product",
-    "raised",
-    "reciprocal",
-    "scaled",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sinc",
-    "sinh",
-    "softmax",
-    "softplus",
-    "solved",
-    "svd",
-    "tan",
-    "tanh",
-    "taylor",
-    "total",
-    "two_sum",
-    "variance",
-    "vector_norm",
-    "whole",
+    "EXACT", "absolute", "axes", "bessel", "composed", "constant", "cos", "cosh", "cumprod",
+    "determinant", "deviation", "divided", "eigh", "exp", "expm1", "extreme", "hypot", "inverse",
+    "larger", "log", "log1p", "logaddexp", "logcumsumexp", "logsumexp", "matrix_exp", "mean",
+    "norm", "order", "planes", "power", "power_series", "product", "raised", "reciprocal", "scaled",
+    "sigmoid", "sign", "sin", "sinc", "sinh", "softmax", "softplus", "solved", "svd", "tan", "tanh",
+    "taylor", "total", "two_sum", "variance", "vector_norm", "whole",
 ]  # fmt: skip

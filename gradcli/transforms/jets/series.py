@@ -464,10 +464,14 @@ def power(a: Series, p: float) -> Series:
         return a.flat(1.0)
     if p == 2:
         return a * a
-    if p == int(p) and p > 0 and a.low >= 0 and p <= 8 and len(a.c) == 1:
-        made = a
-        for _ in range(int(p) - 1):
-            made = made * a
+    if p == int(p) and 0 < p <= 16:  # products keep exact numbers exact
+        made, square, left = None, a, int(p)
+        while left:
+            if left & 1:
+                made = square if made is None else made * square
+            left >>= 1
+            square = square * square if left else square
+        assert made is not None
         return made
     run, shape = a.run, a.shape
     if p < 0 or p != int(p):
@@ -618,7 +622,24 @@ def ended(a: Series, c: Array, r: Array, cut: Array, size: int, given: int = 2) 
     cut = np.broadcast_to(cut, a.shape)
     if given > 1:
         cut = np.where(is_still(a), cut, np.minimum(cut, size))
-    return Series(a.run, c, r, 0, cut, a.q, a.wild & (cut == a.cut))
+    c, r, cut, over = in_range(c, r, cut)
+    return Series(a.run, c, r, 0, cut, a.q, (a.wild & (cut == a.cut)) | over)
+
+
+def in_range(c: Array, r: Array, cut: Array) -> tuple[Array, Array, Array, Array]:
+    """Coefficients from t**0 on up to where they overflow, with the cut, and where that is so."""
+    bad = ~(np.isfinite(c) & np.isfinite(r))
+    if not bad.any():
+        return c, r, cut, np.zeros(c.shape[1:], bool)
+    first = bad.argmax(0)
+    over = bad.any(0) & (first > 0)
+    beyond = over & (np.arange(len(c)).reshape(-1, *[1] * (c.ndim - 1)) >= first)
+    return (
+        np.where(beyond, 0.0, c),
+        np.where(beyond, 0.0, r),
+        np.where(over, np.minimum(cut, first), cut),
+        over,
+    )
 
 
 def is_still(a: Series) -> Array:
@@ -691,7 +712,9 @@ def log(a: Series) -> Series:
                 + np.abs(rest)
                 + j * (np.abs(c[j]) * dr[k - j] + r[j] * np.abs(d[k - j]))
             )
-        return total / base, (err + np.abs(total) * (dr[0] / base + EPS)) / base
+        value = total / base
+        back, lost = two_product(value, base)
+        return value, (err + np.abs((total - back) - lost) + np.abs(value) * dr[0]) / base
 
     with np.errstate(all="ignore"):
         start = np.log(base)

@@ -123,6 +123,8 @@ class Pusher:
             a, b = self.aligned(primitive, args, call)[:2]
             way = functions.order(a, b, self.run)
             return COMPARISONS[primitive.numpy or primitive.kernel](way)
+        if all(o.value.dtype.kind == "b" for o in call.outputs):
+            return self.truth(primitive, self.aligned(primitive, args, call))
         if primitive.linearity == "linear" or self.is_affine(primitive, args):
             return self.affine(primitive, args)
         if primitive.linearity == "bilinear":
@@ -161,6 +163,18 @@ class Pusher:
                 shape = (v.shape[0], *[1] * (ndim - len(v.shape)), *v.shape[1:])
                 made[i] = reshaped(v, shape) if isinstance(v, Series) else v.reshape(shape)
         return made
+
+    def truth(self, primitive: Any, args: list[Any]) -> Any:
+        """A predicate for small t > 0: of what numbers are (isnan), or of whether they are zero."""
+        logical = primitive.numpy in (np.logical_not, np.logical_and, np.logical_or, np.logical_xor)
+
+        def at(v: Any) -> Any:
+            if not isinstance(v, Series):
+                return v
+            return v.sign() if logical else v.dense()[0][0]
+
+        made = [[at(x) for x in v] if isinstance(v, list) else at(v) for v in args]
+        return self.plain(primitive, made)
 
     def plain(self, primitive: Any, args: list[Any]) -> Any:
         """A call that no series takes part in, direction by direction."""
