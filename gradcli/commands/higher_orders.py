@@ -57,7 +57,7 @@ def write_higher(
     try:
         found, remarks = removable.nth_gradients(
             request.program, tensors, value, evaluation.leaves, order, gradient, request.loaded,
-            watch.critical,
+            watch.critical or watch.bent,
         )  # fmt: skip
     except OPERATION_ERRORS as error:
         raise evaluation.error_for(error) from error

@@ -77,10 +77,14 @@ class Remarks:
 
 
 class Watch:
-    """Notes whether a run calls an operator where its rules are known to fail (its fact `critical`)."""
+    """Notes whether a run calls an operator where its rules are known to fail.
+
+    critical: by an operator's fact of this name, in its slope or in higher ones. bent: at a kink, by its fact
+    `bends`; a combination of kinks may be smooth.
+    """
 
     def __init__(self) -> None:
-        self.critical = False
+        self.critical = self.bent = False
         self._before: Any = None
 
     def __enter__(self) -> Watch:
@@ -91,6 +95,8 @@ class Watch:
                 below(primitive, values, made)
             if primitive.critical is not None and not self.critical:
                 self.critical = _is_critical(primitive, values, made)
+            if primitive.bends is not None and not self.bent:
+                self.bent = _is_critical(primitive, values, made, primitive.bends)
 
         self._before = modes.change(intercept=see)
         return self
@@ -99,9 +105,10 @@ class Watch:
         modes.restore(self._before)
 
 
-def _is_critical(primitive: Any, values: Any, made: Any) -> bool:
+def _is_critical(primitive: Any, values: Any, made: Any, fact: Any = None) -> bool:
+    fact = fact or primitive.critical
     given = []
-    for name in parameters_of(primitive.critical):
+    for name in parameters_of(fact):
         value = made[0] if name == "result" else values[primitive.position[name]]
         array = getattr(value, "array", getattr(value, "value", value))
         if type(array) is not np.ndarray and not np.isscalar(array):
@@ -110,7 +117,7 @@ def _is_critical(primitive: Any, values: Any, made: Any) -> bool:
             return False
         given.append(array)
     with np.errstate(all="ignore"):
-        return bool(np.any(primitive.critical(*given)))
+        return bool(np.any(fact(*given)))
 
 
 def is_finite(array: Array) -> bool:
@@ -181,7 +188,7 @@ def hessian(
         (n, m): f"{n}.hessian" if len(wrt) == 1 else f"{n}.{m}.hessian" for n in wrt for m in wrt
     }
     results = {called[n, m]: found[n].by[m] for n, m in called}
-    if not watch.critical and all(map(is_finite, results.values())):
+    if not (watch.critical or watch.bent) and all(map(is_finite, results.values())):
         return found, remarks
     start.again()
 
@@ -227,7 +234,7 @@ def hvp(
     remarks, start = Remarks(), traced_matrices.Start()
     with Watch() as watch:
         found = traced_matrices.hvp(program, tensors, vectors, names)
-    if not watch.critical and all(is_finite(v.array) for v in found.values()):
+    if not (watch.critical or watch.bent) and all(is_finite(v.array) for v in found.values()):
         return found, remarks
     start.again()
 
@@ -328,6 +335,7 @@ def noted(results: Mapping[str, Array]) -> Remarks:
     return remarks
 
 
+MOST_SLOPES = 200  # elements whose slopes are looked at one by one
 SERIES_FROM = 4  # the order from which series are less work than one backward pass in another
 
 
@@ -372,6 +380,45 @@ def nth_gradients(
         n: wrap(mended(g.array, part, f"{n}.grad", remarks))
         for (n, g), part in zip(found.items(), series, strict=True)
     }
+    return made, remarks
+
+
+def slopes(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    gradients: Mapping[str, Array],
+    cotangent: Array | None = None,
+    names: Names = None,
+) -> tuple[dict[str, Array], Remarks]:
+    """Gradients of the tape with the digits that results have lost; only those that are others."""
+    remarks = Remarks()
+    sizes = [tensors[n].numel() for n in gradients]
+    if sum(sizes) > MOST_SLOPES:
+        return {}, remarks
+    with Watch() as watch:
+        traced_matrices.value_of(program, tensors, names)
+    if not watch.critical:
+        return {}, remarks
+
+    def work() -> Any:
+        from gradcli.transforms.jets import derivatives
+
+        traced = derivatives.Traced(
+            program, tensors, list(gradients), names, gradient=False, seed=cotangent
+        )
+        return derivatives.jacobian(traced)
+
+    whole = _by_series(work)
+    if whole is None or whole.values.ndim != 1:
+        return {}, remarks
+    ends = np.cumsum([0, *sizes])
+    made = {}
+    for i, (name, array) in enumerate(gradients.items()):
+        own = Remarks()
+        found = mended(array, whole.at(slice(ends[i], ends[i + 1])), f"{name}.grad", own)
+        if own.corrected:
+            made[name] = found
+            remarks.corrected |= own.corrected
     return made, remarks
 
 

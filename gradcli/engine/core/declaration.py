@@ -105,6 +105,8 @@ class Facts:
     # A function of parameters, and of `result`: where its derivatives by rules lose digits or are masked, so
     # that higher ones are to be taken by power series.
     critical: Any = None
+    # As critical: where it has a kink, which the slope is a choice at, so that second ones may be wrong.
+    bends: Any = None
     # Which overlaps the in-place form allows: "shared", elements may share memory; "apart", no operand
     # may overlap what is written; "read", the last operand may overlap in any way. Default: an operand
     # is the written tensor or does not overlap.

@@ -694,7 +694,9 @@ def _log_sigmoid(x: Any) -> Any:
 
 
 @_elementwise(
-    "BinaryCrossEntropyWithLogitsBackward0", refuses={"C": "binary_cross_entropy_with_logits"}
+    "BinaryCrossEntropyWithLogitsBackward0",
+    refuses={"C": "binary_cross_entropy_with_logits"},
+    critical=lambda self: abs(self) > 12,
 )
 class binary_cross_entropy_with_logits_p:
     def forward(

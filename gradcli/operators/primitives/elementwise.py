@@ -429,6 +429,7 @@ class sigmoid_backward:
     },
     signature="relu(Tensor input)",
     jet=lambda s, self: s.larger(self, 0.0),
+    bends=lambda self: self == 0,
 )
 class relu:
     """The elements, negative ones replaced by 0."""
@@ -521,6 +522,7 @@ class silu:
     aliases="absolute",
     refuses={"b": "abs_cpu"},
     jet=lambda s, self: s.absolute(self),
+    bends=lambda self: self == 0,
 )
 class abs:
     """The absolute value; its slope at 0 is 0."""
@@ -776,6 +778,7 @@ def _shared(g: Any, loses: Any, ties: Any) -> Any:
     refuses=_no_complex("maximum"),
     symbolic="maximum(self, other)",
     jet=lambda s, self, other: s.larger(self, other),
+    bends=lambda self, other: self == other,
 )
 class maximum:
     """The larger of two; equal ones share the gradient."""
@@ -789,6 +792,7 @@ class maximum:
     "MinimumBackward0",
     refuses=_no_complex("minimum"),
     jet=lambda s, self, other: s.larger(self, other, True),
+    bends=lambda self, other: self == other,
 )
 class minimum:
     """The smaller of two; equal ones share the gradient."""

@@ -27,7 +27,6 @@ BY_VALUE = 24  # variables of a Hessian by the value's series, which takes n**2 
 MOST = 400  # variables of one by the gradient's
 ENOUGH = 1e-9  # the bound of an error, relative, with which a number is said
 AGREE = 1e-8  # how far two routes may differ
-SURE_FROM = 3  # the order up to which two routes are compared, where the value's has found it
 
 
 class Found(NamedTuple):
@@ -607,28 +606,28 @@ def nth(
         found = _nth_along(traced, line, k, order)
         if found is None:
             raise NoSeries(name)
-        made.append(judged(found))
+        made.append(found)
     return made
 
 
 def _nth_along(traced: Traced, line: Array, k: int, order: int) -> Found | None:
-    """The derivative of the kth variable's sum, by all routes that there are."""
+    """The derivative of the kth variable's sum: by the value's series of a scalar, else by the gradient's."""
     shape = traced.arrays[traced.wrt[k]].shape
     found = None
-    for by_value in (True, False):
-        if by_value and traced.sizes[k] != 1:
-            continue
+    if traced.sizes[k] == 1:
         try:
-            if by_value:
-                one = along(traced, line[None], order).at((order, 0))
-            else:
-                one = gradient_along(traced, line, order - 1)[k]
+            every = along(traced, line[None], order)
+            scale = float(np.abs(np.nan_to_num(every.values)).max(initial=0.0))
+            one = every.at((order, 0))
+            found = judged(Found(*[np.reshape(x, shape) for x in one]), scale)
         except NoSeries:
-            continue
-        one = Found(*[np.reshape(x, shape) for x in one])
-        found = one if found is None else agreed(found, one)
-        if (found.status == FOUND).all() and order > SURE_FROM:
-            break
+            pass
+    if found is None or not (found.status == FOUND).all():
+        try:
+            other = judged(gradient_along(traced, line, order - 1)[k])
+            found = other if found is None else agreed(found, other)
+        except NoSeries:
+            pass
     return found
 
 
