@@ -81,7 +81,21 @@ OPTIONAL = (
 ).split()
 
 
+def _rows_by_keyword(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`-k NAME`, where no test has that name: the rows of the sweeps that have, as with `--row NAME`.
+
+    A sweep's rows are no tests of their own (see `tests/sweep.py`), so that pytest does not know their names.
+    """
+    word = config.option.keyword
+    if not word or config.option.row is not None or any(word in item.nodeid for item in items):
+        return
+    config.option.row, config.option.keyword = word, ""
+    items[:] = [item for item in items if "part" in getattr(item, "fixturenames", ())]
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _rows_by_keyword(config, items)
     """Leave out the tests of packages that are not here: there is nothing that they could find wrong."""
     absent = {module for module in OPTIONAL if _is_absent(module)}
     kept, left_out = [], []

@@ -5,7 +5,7 @@ tests; each runs its part of the rows, every row as if it were alone, and its fa
 
     FAILED tests/engine/registry/test_samples.py::test_as_torch[3] - Failed: 1 of 76: cumsum(x, 0)
 
-`pytest tests/engine/registry/test_samples.py --row "cumsum("` runs only the rows with these words in
+`pytest -k logcumsumexp`, or `--row "cumsum("`, runs only the rows with these words in
 their names.
 """
 

@@ -56,6 +56,12 @@ def point(
         tensors[name] = value.detach() if value.requires_grad else value
     open_names = [n for n in request.open_variables if n not in tensors]
     declared = shapes_of(request.shapes, open_names, tensors)
+    for x, way in (request.reading.along if request.reading else {}).items():
+        if way in open_names and way not in declared:  # a direction has the shape of its variable
+            if x in declared:
+                declared[way] = declared[x]
+            elif x in tensors:
+                declared[way] = tuple(tensors[x].shape)
     arrays, guessed = made_up(
         request.program,
         {n: t.array for n, t in tensors.items()},

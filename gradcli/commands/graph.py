@@ -336,6 +336,8 @@ def _written(graph: Graph, given: dict[str, Any], form: str) -> str | bytes:
             found["diagnosis"] = [one.to_json() for one in wrong]
         return output.object_text(found)
     made: str | bytes = getattr(graph, f"to_{form}")(**given)
+    if graph.note is not None:
+        output.note(graph.note)
     return made
 
 

@@ -59,6 +59,8 @@ class Graph:
         )
         self.error: str | None = None  # what ended that program
         self.recorder: Any = None
+        # What the reader of the last picture will not show of it, and what to do.
+        self.note: str | None = None
         self._records: list[Record] | None = None
         self._modules: Modules | None = None
         self._forward: Describer | None = None
@@ -165,6 +167,7 @@ class Graph:
         """
         from gradcli.graphs.pictures import Options, Picture
 
+        self.note = None
         chosen = Options(**{"title": self.source, **self._usual(options)})
         describer = self.describer_of(forward=chosen.forward)
         return Picture(
@@ -203,16 +206,20 @@ class Graph:
         return picture_to_dot(self.picture(**options))
 
     def to_mermaid(self, **options: Any) -> str:
-        """Return the graph as a Mermaid flowchart."""
-        from gradcli.graphs.mermaid import picture_to_mermaid
+        """Return the graph as a Mermaid flowchart, of a size that Mermaid draws; see `note`."""
+        from gradcli.graphs import reader_limits
 
-        return picture_to_mermaid(self.picture(**options))
+        text, self.note = reader_limits.mermaid(self, options)
+        return text
 
     def to_tikz(self, **options: Any) -> str:
         """Return the graph as a TikZ picture for LaTeX."""
-        from gradcli.graphs.tikz import picture_to_tikz
+        from gradcli.graphs import reader_limits, tikz
 
-        return picture_to_tikz(self.picture(**options))
+        drawn = self.picture(**options)
+        text = tikz.picture_to_tikz(drawn)
+        self.note = reader_limits.tex(drawn, tikz.unknown_letters(text))
+        return text
 
     def to_svg(self, **options: Any) -> str:
         """Return the graph as one self-contained SVG file."""
@@ -222,9 +229,11 @@ class Graph:
 
     def to_png(self, *, scale: float = 2.0, **options: Any) -> bytes:
         """Return the graph as a PNG. Raises ImportError without the extra `picture`."""
-        from gradcli.graphs.raster import svg_to_png
+        from gradcli.graphs import raster, reader_limits
 
-        return svg_to_png(self.to_svg(**_still(options)), scale)
+        svg = self.to_svg(**_still(options))
+        self.note = reader_limits.letters(raster.scale_of(svg, scale))
+        return raster.svg_to_png(svg, scale)
 
     def to_pdf(self, **options: Any) -> bytes:
         """Return the graph as a PDF of one page. Raises ImportError without the extra `picture`."""

@@ -16,16 +16,23 @@ def _renderer() -> Any:
     return cairosvg
 
 
-def svg_to_png(svg: str, scale: float = 2.0) -> bytes:
-    """Render at `scale` pixels a unit; fewer where the picture would be too large to show."""
+def scale_of(svg: str, scale: float = 2.0) -> float:
+    """The pixels a unit: `scale`, or fewer where the picture would be too large to show."""
     import re
     from math import sqrt
 
     size = re.search(r'width="(\d+)" height="(\d+)"', svg)
-    if size:
-        area = int(size[1]) * int(size[2]) * scale * scale
-        scale = min(scale, scale * sqrt(MOST_PIXELS / max(area, 1)), 30_000 / int(size[2]))
-        scale = min(scale, 30_000 / max(int(size[1]), 1))
+    if size is None:
+        return scale
+    width, height = int(size[1]), max(int(size[2]), 1)
+    area = width * height * scale * scale
+    scale = min(scale, scale * sqrt(MOST_PIXELS / max(area, 1)), 30_000 / height)
+    return min(scale, 30_000 / max(width, 1))
+
+
+def svg_to_png(svg: str, scale: float = 2.0) -> bytes:
+    """Render at `scale` pixels a unit; fewer where the picture would be too large to show."""
+    scale = scale_of(svg, scale)
     found: bytes = _renderer().svg2png(bytestring=svg.encode(), scale=scale)
     return found
 

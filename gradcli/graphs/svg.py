@@ -1,12 +1,15 @@
 """The graph as one self-contained SVG file.
 
 Every colour and size is a presentation attribute, which all renderers read; CSS on top of them makes
-the theme `auto` dark where its reader is dark.
+the theme `auto` dark where its reader is dark. Its rules name the picture (`svg.g1a2b3c4d .gc-card`): several
+pictures may stand in one page. LibreOffice 7.4 applies rules inside of `@media` to every reader, and
+reads no rule whose selector begins with an element and a class.
 """
 
 from __future__ import annotations
 
 import html
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -51,6 +54,9 @@ class Frame:
     caption: str = ""
 
 
+KEY = "\0"  # stands for what tells a picture from others until its text is known
+
+
 def escape(text: str) -> str:
     """Escape a text for XML, which has no place for control characters."""
     return html.escape(visible_line(text))
@@ -61,6 +67,11 @@ def picture_to_svg(
 ) -> str:
     """Return the whole file as text; frame: one moment of the backward pass."""
     return _Svg(picture, frame, layout or picture.layout()).text()
+
+
+def _class(what: str) -> str:
+    """The classes of one thing that is painted, in names that no page has."""
+    return " ".join(f"gc-{word}" for word in what.split())
 
 
 class _Svg:
@@ -80,7 +91,7 @@ class _Svg:
         attributes = "".join(
             f' {name}="{self.palette.get(colour, colour)}"' for name, colour in PAINT[what].items()
         )
-        return f'class="{what}"{attributes}' if self.auto else attributes.lstrip()
+        return f'class="{_class(what)}"{attributes}' if self.auto else attributes.lstrip()
 
     def paint(self, what: str) -> str:
         """The class and the presentation attributes of one thing that is painted."""
@@ -93,12 +104,13 @@ class _Svg:
             height += 30
             width = max(width, columns(caption) * 7.0 + 2 * MARGIN)
         cards = self.picture.cards
-        return "\n".join(
+        own = f' class="{KEY}"' if self.auto else ""
+        text = "\n".join(
             [
-                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}"'
+                f'<svg xmlns="http://www.w3.org/2000/svg"{own} width="{width:.0f}"'
                 f' height="{height:.0f}" viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f}'
-                f' {height:.0f}" role="img" aria-labelledby="title">',
-                f'<title id="title">{escape(self.picture.heading)}</title>',
+                f' {height:.0f}" role="img" aria-labelledby="{KEY}-title">',
+                f'<title id="{KEY}-title">{escape(self.picture.heading)}</title>',
                 *self.style(),
                 *self.markers(),
                 *self.paper(),
@@ -115,12 +127,13 @@ class _Svg:
                 "",
             ]
         )
+        return text.replace(KEY, f"g{zlib.crc32(text.encode()):08x}")
 
     def style(self) -> Iterator[str]:
         if not self.auto:
             return
         rules = " ".join(
-            f".{what.replace(' ', '.')} {{ "
+            f"svg.{KEY} .{_class(what).replace(' ', '.')} {{ "
             + "; ".join(f"{name}: {DARK.get(colour, colour)}" for name, colour in paint.items())
             + " }"
             for what, paint in PAINT.items()
@@ -128,9 +141,9 @@ class _Svg:
         yield f"<style>@media (prefers-color-scheme: dark) {{ {rules} }}</style>"
 
     def markers(self) -> Iterator[str]:
-        colours = {"tip": "tip"}
+        colours = {f"{KEY}-tip": "tip"}
         if self.frame is not None:
-            colours["tip-now"] = "grad"
+            colours[f"{KEY}-now"] = "grad"
         for name, paint in colours.items():
             yield (
                 f'<defs><marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
@@ -152,12 +165,12 @@ class _Svg:
             if self.frame is not None:
                 members = self.picture.cards[made.source].members
                 if self.frame.active in members:
-                    kind, tip, width = "wire now", "tip-now", 2.2
+                    kind, tip, width = "wire now", "now", 2.2
                 elif self.frame.done.intersection(members):
                     kind = "wire flow"
             yield (
                 f'<path {self.paint(kind)} stroke-width="{width}" d="{path}"'
-                f' marker-end="url(#{tip})"/>'
+                f' marker-end="url(#{KEY}-{tip})"/>'
             )
             if made.text:
                 ends = wire.points[-1:-3:-1] if self.options.forward else wire.points[:2]

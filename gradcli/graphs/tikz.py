@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradcli.engine.system.greek import COMMANDS, LATIN
 from gradcli.graphs import layered_layout
 from gradcli.graphs.pictures import Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
@@ -16,8 +17,17 @@ _ESCAPES = {
     **{"…": "\\ldots{}", "⋮": "$\\vdots$", "×": "$\\times$", "‖": "$\\|$", "↑": "$\\uparrow$"},
     **{"→": "$\\to$", "'": "\\textquotesingle{}", "-": "{-}"},
     **dict.fromkeys("\n\r\t\0", " "),
+    **{letter: f"$\\{name}$" for letter, name in COMMANDS.items()},
+    **LATIN,
+    **{digit: f"$^{{{k}}}$" for k, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+    **{digit: f"$_{{{k}}}$" for k, digit in enumerate("₀₁₂₃₄₅₆₇₈₉")},
+    **{"≤": "$\\le$", "≥": "$\\ge$", "≠": "$\\ne$", "±": "$\\pm$", "·": "$\\cdot$"},
+    **{"−": "$-$", "√": "$\\surd$", "∈": "$\\in$", "≈": "$\\approx$", "⋯": "$\\cdots$"},
 }
 _TABLE = str.maketrans(_ESCAPES)
+# Letters beyond these have no command in pdfTeX's usual fonts.
+_LAST_LATIN = "\u017f"
+_MARKS = frozenset("–—‘’“”„†‡•‰€™")
 _ROLES = {
     **{"detail": "muted", "note": "muted", "value": "ink"},
     **{"value bad": "bad", "grad bad": "bad"},
@@ -88,3 +98,9 @@ def _typed(paint: str, text: str) -> str:
 def escaped(text: str) -> str:
     """Escape a text for LaTeX."""
     return text.translate(_TABLE)
+
+
+def unknown_letters(picture: str) -> str:
+    """The letters of a picture that pdflatex stops at, each once."""
+    found = (c for c in picture if c > _LAST_LATIN and c not in _MARKS)
+    return "".join(dict.fromkeys(found))

@@ -1,9 +1,9 @@
 """Lowering: from the tree to instructions with jumps, for programs with control flow.
 
 An instruction is (operation, argument, row). Operations below 128 are kinds of rows and mean what they mean
-in a straight program; those from 128 up are listed in tree.py. Instructions are kept in blocks: one runs from
-its first to its last, and on into the next, unless an instruction jumps to the first of another. The walk
-over the tree is a list of things to do.
+in a straight program; those from 128 up are listed in `tree_kinds.py`. Instructions are kept in blocks: one
+runs from its first to its last, and on into the next, unless an instruction jumps to the first of another.
+The walk over the tree is a list of things to do.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from keyword import kwlist
 
 KEYWORDS = frozenset(kwlist)
 WORDS = {"True": True, "False": False, "None": None, "...": ...}
-# Tokens that layout.py invents, which begin with a character that no token of a text begins with.
+# Tokens that `indentation.py` invents, which begin with a character that no token of a text begins with.
 NEWLINE = "\n"
 INDENT = "\0>"
 DEDENT = "\0<"

@@ -102,9 +102,9 @@ _CONTROL: list[tuple[str, int]] = [
 KINDS: tuple[str, ...] = tuple(name for name, _ in _STRAIGHT + _CONTROL)
 ARITY: tuple[int, ...] = tuple(arity for _, arity in _STRAIGHT + _CONTROL)
 KIND: dict[str, int] = {name: number for number, name in enumerate(KINDS)}
-CONTROL = len(_STRAIGHT)  # rows of this kind and above need jumps: see lower.py
+CONTROL = len(_STRAIGHT)  # rows of this kind and above need jumps: see `lowering.py`
 
-# What programs that jump have beside the kinds of straight rows: see lower.py.
+# What programs that jump have beside the kinds of straight rows: see `lowering.py`.
 (
     JUMP,
     JUMP_BACK,

@@ -1,8 +1,9 @@
 """Tables: files of rows and columns, whoever wrote them, as named columns of numbers.
 
-source.py opens and unpacks, and tells what a file is; delimited.py cuts text into cells; binary.py,
-records.py and arrow.py read the other formats; table.py chooses columns by name and sees to cells that are
-empty; reading.py puts it together as `FILE:COLUMNS`. This room stands on NumPy alone.
+`source.py` opens and unpacks, and tells what a file is; `delimited.py` cuts text into cells;
+`numpy_files.py`, `json_records.py` and `arrow.py` read the other formats; `named_columns.py` chooses
+columns by name and sees to cells that are empty; `column_reading.py` puts it together as `FILE:COLUMNS`.
+This room stands on NumPy alone.
 """
 
 from gradcli.tables.column_reading import Expression, Json, Reader

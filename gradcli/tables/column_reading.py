@@ -62,9 +62,10 @@ class Text:
 class Reader:
     """The files of one command line, each read once.
 
-    stdin: what `-` reads. missing: error, nan or skip (see `tables.chosen`). references: every `FILE:COLUMNS`
-    that will be asked for, so that `skip` leaves the same rows out of all columns of a file. tell: takes
-    remarks about how names of columns are read (see `columns.column`). reading: how texts are read.
+    stdin: what `-` reads. missing: error, nan or skip (see `named_columns.chosen`). references: every
+    `FILE:COLUMNS` that will be asked for, so that `skip` leaves the same rows out of all columns of a
+    file. tell: takes remarks about how names of columns are read (see `columns.column`). reading: how texts
+    are read.
     """
 
     def __init__(
@@ -274,7 +275,7 @@ def _read_json(text: str, name: str, kind: str) -> Any:
 
 
 def text_table(text: Text, asked: Any, reading: Reading) -> Table:
-    """The cells of a text. `asked`: see delimited.plain."""
+    """The cells of a text. asked: see `delimited.plain`."""
     lines, how = text.lines, reading.how
     if how.block is not None:
         lines = Blocks(how.block).only(lines)

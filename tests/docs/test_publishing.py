@@ -85,10 +85,3 @@ def test_the_operators_that_contributing_shows_work(tmp_path: Path) -> None:
     ):
         found = piped(*argv, "--load", str(tmp_path / f"{file}.py"))
         assert found.stdout.endswith(shown) and found.stderr == "", found
-
-
-def test_nothing_else_lies_at_the_top() -> None:
-    """What somebody tried out is not part of the project."""
-    files = {p.name for p in TOP.iterdir() if p.is_file() and not p.name.startswith(".")}
-    own = {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"}
-    assert files == own | {"pyproject.toml", "noxfile.py", "mkdocs.yml", "CITATION.cff"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -18,6 +19,7 @@ from gradcli import language
 from gradcli.formulas.ask.proof import proved
 from gradcli.formulas.derive.differentiate import differentiate
 from gradcli.formulas.lift.lifting import NoExpression
+from gradcli.formulas.print.c_code import c_names
 from gradcli.formulas.print.c_loops import run_c, to_c
 from gradcli.formulas.print.printed_programs import run
 from gradcli.language.scope_checks import free_names
@@ -76,20 +78,48 @@ def test_its_own_reader_gives_what_grad_gives() -> None:
                 )
 
 
-@pytest.mark.long
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_the_compiler_gives_what_grad_gives(tmp_path: Path) -> None:
-    found = programs()
-    for number, (_, code) in enumerate(found.values()):
-        text = code.replace("double value_and_gradient(", f"double f{number}(")
-        (tmp_path / f"f{number}.c").write_text(text, encoding="utf-8")
-    files = [f"f{k}.c" for k in range(len(found))]
-    flags = "-std=gnu99 -O0 -Wall -Wextra -Werror -shared -fPIC -o all.so".split()
-    done = subprocess.run(
-        ["cc", *flags, *files, "-lm"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+# What every compiler takes without a word: C99 and C++17, to the letter.
+STRICT = "-O1 -Wall -Wextra -pedantic -Werror"
+COMPILERS = {
+    **dict.fromkeys(("gcc", "clang", "musl-gcc"), f"-std=c99 {STRICT}"),
+    **dict.fromkeys(("g++", "clang++"), f"-x c++ -std=c++17 {STRICT}"),
+    "tcc": "-Wall -Werror",
+}
+
+
+def built(compiler: str, codes: list[str], folder: Path) -> Any:
+    """A library with the functions f0, f1 and so on."""
+    extern = 'extern "C" ' if "++" in compiler else ""
+    for k, code in enumerate(codes):
+        text = re.sub(r"^double value_and_\w+\(", f"{extern}double f{k}(", code, flags=re.M)
+        (folder / f"f{k}.c").write_text(f"{text}\n", encoding="utf-8")
+    files = [f"f{k}.c" for k in range(len(codes))]
+    objects = [f"f{k}.o" for k in range(len(codes))]
+    for file, made in zip(files, objects, strict=True):
+        line = [compiler, *COMPILERS[compiler].split(), "-fPIC", "-c", file, "-o", made]
+        done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and not done.stderr, done.stderr + (folder / file).read_text()
+    # musl's own libm cannot be loaded beside glibc's, nor tcc's objects be linked by another linker
+    linker = compiler if compiler != "musl-gcc" else "gcc"
+    line = [linker, "-shared", *objects, "-o", "all.so", "-lm"]
+    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    library = ctypes.CDLL(str(tmp_path / "all.so"))
+    return ctypes.CDLL(str(folder / "all.so"))
+
+
+def each_compiler(test: Any) -> Any:
+    missing = [name for name in COMPILERS if shutil.which(name) is None]
+    marks = [
+        pytest.param(name, marks=pytest.mark.skipif(name in missing, reason=f"no {name}"))
+        for name in COMPILERS
+    ]
+    return pytest.mark.long(pytest.mark.parametrize("compiler", marks)(test))
+
+
+@each_compiler
+def test_the_compiler_gives_what_grad_gives(compiler: str, tmp_path: Path) -> None:
+    found = programs()
+    library = built(compiler, [code for _, code in found.values()], tmp_path)
     for number, (source, (names, code)) in enumerate(found.items()):
         function: Any = getattr(library, f"f{number}")
         function.restype = ctypes.c_double
@@ -145,7 +175,7 @@ def test_an_index_is_an_int() -> None:
         language.parse("-log_softmax(x, 0)[k]*x[k]"), arrays, ["x"], given=False, form="c"
     )
     assert made.general is True and made.code is not None
-    assert "(int n, const double x[n], int k, double x_grad[n])" in made.code
+    assert "(int n, const double x[] /* [n] */, int k, double x_grad[] /* [n] */)" in made.code
 
 
 def array_programs() -> dict[str, tuple[dict[str, Any], str]]:
@@ -159,28 +189,12 @@ def array_programs() -> dict[str, tuple[dict[str, Any], str]]:
     return found
 
 
-@pytest.mark.long
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_loops_give_what_grad_gives(tmp_path: Path) -> None:
-    for number, (source, (arrays, code)) in enumerate(array_programs().items()):
-        (tmp_path / f"f{number}.c").write_text(code, encoding="utf-8")
-        flags = "-std=c99 -O1 -Wall -Wextra -Werror -D_DEFAULT_SOURCE -shared -fPIC".split()
-        line = ["cc", *flags, f"f{number}.c", "-o", f"f{number}.so", "-lm"]
-        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr + code
-        function: Any = ctypes.CDLL(str(tmp_path / f"f{number}.so")).value_and_gradient
-        function.restype = ctypes.c_double
-        sizes = dict.fromkeys(n for a in arrays.values() for n in np.shape(a))
-        if len(sizes) > code.count("int n,") + code.count("int m,") + code.count("int p,"):
-            sizes.pop(1)  # which has no name
-        outs = {n: np.zeros(np.shape(a) or (1,)) for n, a in arrays.items()}
-        pointer = ctypes.POINTER(ctypes.c_double)
-        given = [
-            np.ascontiguousarray(a).ctypes.data_as(pointer) if np.ndim(a) else ctypes.c_double(a)
-            for a in arrays.values()
-        ]
-        results = [out.ctypes.data_as(pointer) for out in outs.values()]
-        value = function(*map(ctypes.c_int, sizes), *given, *results)
+@each_compiler
+def test_loops_give_what_grad_gives(compiler: str, tmp_path: Path) -> None:
+    found = array_programs()
+    library = built(compiler, [code for _, code in found.values()], tmp_path)
+    for number, (source, (arrays, code)) in enumerate(found.items()):
+        value, outs = called(getattr(library, f"f{number}"), arrays, code)
         leaves = {
             n: gradcli.tensor(a, dtype=gradcli.float64, requires_grad=True)
             for n, a in arrays.items()
@@ -193,11 +207,72 @@ def test_loops_give_what_grad_gives(tmp_path: Path) -> None:
             np.testing.assert_allclose(outs[name], wanted, 1e-11, 1e-13, err_msg=code)
 
 
+def called(function: Any, arrays: dict[str, Any], code: str) -> tuple[float, dict[str, Any]]:
+    """(the value, the gradients) of a compiled function."""
+    function.restype = ctypes.c_double
+    sizes = dict.fromkeys(n for a in arrays.values() for n in np.shape(a))
+    if len(sizes) > code.count("int n,") + code.count("int m,") + code.count("int p,"):
+        sizes.pop(1)  # which has no name
+    outs = {n: np.zeros(np.shape(a) or (1,)) for n, a in arrays.items()}
+    pointer = ctypes.POINTER(ctypes.c_double)
+    given = [
+        np.ascontiguousarray(a).ctypes.data_as(pointer) if np.ndim(a) else ctypes.c_double(a)
+        for a in arrays.values()
+    ]
+    results = [out.ctypes.data_as(pointer) for out in outs.values()]
+    return function(*map(ctypes.c_int, sizes), *given, *results), outs
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_large_arrays_do_not_lie_on_the_stack(tmp_path: Path) -> None:
+    arrays = {"x": np.linspace(0.1, 1, 1_500_000), "y": np.linspace(1, 2, 1_500_000)}
+    small = {n: a[:3] for n, a in arrays.items()}
+    source = language.parse("sum(softmax(x*y, 0)*y)")
+    _, made, _ = proved(source, small, ["x", "y"], given=True, form="c")
+    library = built("gcc", [made.code or ""], tmp_path)
+    value, outs = called(library.f0, arrays, made.code or "")
+    assert 1 < value < 2 and np.isfinite(outs["x"]).all()
+
+
+AWKWARD = [
+    "M_PI",
+    "linux",
+    "new",
+    "this",
+    "α",
+    "NULL",
+    "x_grad",
+    "j0",
+    "value",
+    "work",
+    "not_eq",
+    "变",
+]
+
+
+def test_names_that_c_has_are_renamed(tmp_path: Path) -> None:
+    names = c_names(
+        ["M_PI", "linux", "new", "this", "α", "NULL", "value", "变", "alpha", "_x", "x"]
+    )
+    assert list(names.values()) == [
+        *("M_PI_", "linux_", "new_", "this_", "alpha_", "NULL_", "value_", "u53d8", "alpha", "x_"),
+        "x",
+    ]
+    source = " + ".join(f"{name}**2*x" for name in AWKWARD) + " + sum(v)"
+    arrays = {**{n: np.float64(k + 1.0) for k, n in enumerate(AWKWARD)}, "x": np.float64(2)}
+    arrays["v"] = np.ones(3)
+    _, made, _ = proved(language.parse(source), arrays, list(arrays), given=True, form="c")
+    for compiler in filter(shutil.which, ("gcc", "g++")):
+        built(compiler, [made.code or ""], tmp_path)
+
+
 def test_loops_are_of_any_size() -> None:
     arrays = {"X": np.ones((4, 3)), "w": np.ones(3)}
     _, made, _ = proved(language.parse("sum((X@w)**2)"), arrays, ["w"], given=False, form="c")
     assert made.general is True
-    assert "value_and_gradient(int n, int m, const double X[n][m], const double w[m]" in made.code
+    signature = "int n, int m, const double *X /* [n][m] */, const double w[] /* [m] */"
+    assert f"value_and_gradient({signature}, double w_grad[] /* [m] */)" in made.code
     value, grad = run(made.code, "c", [np.full((7, 2), 0.5), np.array([1.0, 3.0])])
     np.testing.assert_allclose(value, 28)
     np.testing.assert_allclose(grad, [14, 14])

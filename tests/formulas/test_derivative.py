@@ -21,7 +21,7 @@ from gradcli.formulas.algebra.generic_points import sample
 from gradcli.formulas.derive.differentiate import differentiate
 from gradcli.formulas.derive.shape_inference import infer
 from gradcli.formulas.lift.lifting import NoExpression
-from gradcli.formulas.print.latex import to_latex
+from gradcli.formulas.print.latex_elements import to_latex
 from tests.engine.registry import samples
 from tests.formulas.test_formulas import ROWS, derivative, values
 from tests.sweep import sweep

@@ -23,7 +23,7 @@ COLUMNS = r"\begin{pmatrix}2 {x}_{1} & 2 {x}_{0} \\ 2 {x}_{0} & 0\end{pmatrix}"
 CIRCLE = r"\begin{pmatrix}-\sin\left(t\right) \\ \cos\left(t\right)\end{pmatrix}"
 CONTRACTED = (
     r"6 \left[\sum_{k, l} {B}_{ik} {B}_{jk} {A}_{li} {A}_{lj}"
-    r" {\left(\left(A \odot x\right) B\right)}_{lk}\right]_{ij}"
+    r" {\left(\left[{A}_{ij} {x}_{j}\right]_{ij} B\right)}_{lk}\right]_{ij}"
 )
 SOFT = "diag(softmax(x, 0)) - outer(softmax(x, 0), softmax(x, 0))"
 

@@ -21,7 +21,7 @@ from gradcli.formulas.algebra.generic_points import sample
 from gradcli.formulas.ask.matrix_derivatives import way
 from gradcli.formulas.ask.proof import proved
 from gradcli.formulas.derive.differentiate import differentiate
-from gradcli.formulas.print.latex import to_latex
+from gradcli.formulas.print.latex_elements import to_latex
 from tests.formulas.measure import letters, operations
 from tests.sweep import sweep
 

@@ -13,7 +13,7 @@ from gradcli.formulas.algebra.generic_points import sample
 from gradcli.formulas.ask import matrix_derivatives
 from gradcli.formulas.ask.proof import proved
 from gradcli.formulas.derive import symbolic_shapes
-from gradcli.formulas.print.latex import to_latex
+from gradcli.formulas.print.latex_elements import to_latex
 from gradcli.formulas.print.python_code import NumpyPrinter
 from tests.sweep import sweep
 

@@ -36,7 +36,7 @@ from gradcli.formulas.algebra.spelling import NoExpression
 from gradcli.formulas.ask.matrix_derivatives import way
 from gradcli.formulas.ask.proof import proved
 from gradcli.formulas.derive.differentiate import differentiate
-from gradcli.formulas.print.latex import to_latex
+from gradcli.formulas.print.latex_elements import to_latex
 from gradcli.formulas.print.sharing import size_of
 from gradcli.transforms import traced_matrices
 from tests import fuzz

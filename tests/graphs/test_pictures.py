@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from itertools import pairwise
@@ -66,6 +67,23 @@ def test_the_svg_is_one_whole_file(name: str) -> None:
     assert "prefers-color-scheme: dark" in text
     title = root.find(f"{SVG}title")
     assert title is not None and (title.text or "").startswith("Backward graph")
+
+
+def test_pictures_in_one_page_know_nothing_of_each_other_nor_of_the_page() -> None:
+    """No id is that of another picture, and every rule names its own picture first."""
+    texts = [picture_to_svg(picture(name)) for name in ("linear", "network")]
+    texts += [picture_to_svg(picture("linear"), Frame({0}, 1, {}, "2 / 5"))]
+    ids = [set(re.findall(r'\bid="([^"]+)"', text)) for text in texts]
+    assert all(ids) and not ids[0] & ids[1] and not ids[0] & ids[2]
+    for text, own in zip(texts, ids, strict=True):
+        assert set(re.findall(r"url\(#([^)]+)\)", text)) < own
+        (root,) = re.findall(r'^<svg [^>]*class="(\w+)"', text)
+        (style,) = re.findall(r"dark\) \{ (.*) \}</style>", text)
+        selectors = [rule.split("{")[0].strip() for rule in style.split("}") if rule.strip()]
+        assert selectors and all(s.startswith(f"svg.{root} .gc-") for s in selectors)
+        assert all(word.startswith("gc-") for one in re.findall(r'class="([^"]+)"', text)[1:]
+                   for word in one.split())  # fmt: skip
+    assert picture_to_svg(picture("linear")) == texts[0]
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])

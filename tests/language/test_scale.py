@@ -51,18 +51,6 @@ def test_time_is_linear(piece: str) -> None:
     assert min(ratios) < 2
 
 
-def test_many_times_as_fast_as_lark() -> None:
-    from tests.language.lark_oracle import _parser
-
-    text = PIECE * 3000 + "1"
-    parser = _parser()
-    parser.options.postlex.source = text
-    begun = time.process_time()
-    parser.parse(text)
-    lark_seconds = time.process_time() - begun
-    assert min(seconds(text) for _ in range(3)) * 6 < lark_seconds
-
-
 def test_ten_megabytes() -> None:
     rows = len(parse(PIECE + "1"))
     count = 10_000_000 // len(PIECE)

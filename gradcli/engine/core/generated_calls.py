@@ -1,12 +1,10 @@
 """Straight-line Python for a primitive's recorded call.
 
-The code is generated from the primitive alone, and carries the primitive's kernel and node class
-as values. What
-it does not cover (unusual operands or thread state) goes to `Primitive.general`, which has its
-nodes made by the
-same lines (`record`). In them, the operand at position i is `t{i}`, its array `a{i}`, its edge `e{i}`, an
-option `o{i}`; `y` is the result as an array and `out` as a tensor, `y{k}` and `out{k}` are one of several,
-`n` is the node.
+The code is generated from the primitive alone, and carries the primitive's kernel and node class as values.
+What it does not cover (unusual operands or thread state) goes to `Primitive.call_any`, which has its nodes
+made by the same lines (`record`). In them, the operand at position i is `t{i}`, its array `a{i}`, its edge
+`e{i}`, an option `o{i}`; `y` is the result as an array and `out` as a tensor, `y{k}` and `out{k}` are one
+of several, `n` is the node.
 """
 
 from __future__ import annotations
@@ -475,7 +473,7 @@ def _admit(primitive: Declaration, again: str) -> list[str]:
         primitive.linearity is None or len(primitive.names) > len(primitive.tensors)
     )
     # Of operands of several dtypes, a gradient may come in a third: such a result's Meta is unlike all
-    # others, so that the pass looks (see `compiled_rules.keeps`).
+    # others, so that the pass looks (see `generated_rules.keeps`).
     mixes = _mixes(primitive)
     return [
         *body,

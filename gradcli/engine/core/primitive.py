@@ -120,7 +120,7 @@ class Primitive(Declaration):
         return self.call_in_order(self.bind(args, kwargs) if bound else list(args), len(args))
 
     def call_in_order(self, given: Sequence[Any], positional: int = 0) -> Any:
-        """As `general`, with a value for every parameter, in their order.
+        """As `call_any`, with a value for every parameter, in their order.
 
         positional: how many a caller gave by position, as messages say it.
         """

@@ -7,7 +7,7 @@ and, in the proof, on the numbers that the tape gives for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.engine.core.tensor import Tensor, wrap
+from gradcli.engine.registry.table import resolve
 from gradcli.formulas.algebra import algebra as alg
 from gradcli.formulas.algebra.expression_evaluation import value_at
 from gradcli.formulas.algebra.expressions import Expression
@@ -40,6 +41,7 @@ from gradcli.language import parse, run
 from gradcli.language.located_errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.scope_checks import free_names
+from gradcli.transforms import traced_matrices
 
 
 class Part(NamedTuple):
@@ -59,18 +61,47 @@ def _part(letter: str) -> Part:
     return Part(find, matrix_derivatives.MatrixClaim)
 
 
+class Forward(NamedTuple):
+    """Derivatives of a program at a point, measured in forward mode: what formulas are proved against.
+
+    The formulas are made of gradients, Jacobians and Hessians, which have proofs of their own. Whether a
+    formula puts them together well, only what knows nothing of it can tell.
+    """
+
+    program: Program
+    leaves: Mapping[str, Tensor]
+    names: Arrays
+
+    def columns(self, words: Sequence[str]) -> dict[str, Any]:
+        """The derivative along each element of the variables, in value.shape + variable.shape."""
+        made = traced_matrices.jacobian(self.program, self.leaves, words, self.names, "forward")
+        return dict(made.by)
+
+    def curvature(self, vectors: Mapping[str, Any]) -> Any:
+        """The second derivative of a number along vectors, twice the same."""
+        given = {n: wrap(np.asarray(v, np.float64)) for n, v in vectors.items()}
+        turned = traced_matrices.hvp(self.program, self.leaves, given, self.names)
+        return sum(np.sum(turned[n].array * v) for n, v in vectors.items())
+
+
+Meaning = Callable[[Forward], Mapping[str, Any]]
+MOST_COLUMNS = 1_000  # that are measured one by one
+
+
 class Composed(Derivatives):
     """Formulas over derivatives: `by` has each under its label.
 
     kind: "derivative", or "value" for a program's value alone. formulas: the program of each. bases: what
-    they are made of, by the letters of `_part`. left: what each is called in LaTeX.
+    they are made of, by the letters of `_part`. left: what each is called in LaTeX. meaning: what they are
+    by definition, from what `Forward` measures; None where that is the formula.
     """
 
-    __slots__ = ("bases", "formulas", "kind", "left")
+    __slots__ = ("bases", "formulas", "kind", "left", "meaning")
 
     bases: dict[str, Derivatives]
     formulas: dict[str, Program]
     left: Mapping[str, str]
+    meaning: Meaning | None
 
     @property
     def whole(self) -> Expression:
@@ -90,6 +121,9 @@ class ComposedClaim(Claim):
         if found.kind == "value":
             return {VALUE: np.asarray(value.array if isinstance(value, Tensor) else value)}
         plain = {n: leaf.detach() for n, leaf in leaves.items()}
+        if found.meaning is not None and _is_measured(plain.values()):
+            made = found.meaning(Forward(found.program, plain, self.names))
+            return {n: np.asarray(v) for n, v in made.items()}
         space = {**self.names, **plain}
         for letter, base in found.bases.items():
             words = {n for label in base.by for n in label.split(".")}
@@ -102,24 +136,38 @@ class ComposedClaim(Claim):
         return {n: np.asarray(v.array if isinstance(v, Tensor) else v) for n, v in made.items()}
 
 
+def _is_measured(tensors: Iterable[Tensor]) -> bool:
+    """Whether all columns can be measured: of real numbers, and not of too many."""
+    every = [t.array for t in tensors]
+    return sum(a.size for a in every) <= MOST_COLUMNS and not any(
+        a.dtype.kind == "c" for a in every
+    )
+
+
 def _named(letter: str, label: str) -> str:
     return f"_{letter}_{label.replace('.', '_')}"
 
 
 def way(
-    formulas: Mapping[str, str], wrt: Sequence[str], left: Mapping[str, str] | None = None
+    formulas: Mapping[str, str],
+    wrt: Sequence[str],
+    left: Mapping[str, str] | None = None,
+    meaning: Meaning | None = None,
 ) -> dict[str, Any]:
     """The arguments `find` and `claim` of `proof.proved` for formulas by label; see the module.
 
     wrt: the variables whose derivatives they are made of. left: what each formula is called in LaTeX.
+    meaning: see `Composed`.
     """
-    return {"find": partial(_find, dict(formulas), tuple(wrt), left or {}), "claim": ComposedClaim}
+    find = partial(_find, dict(formulas), tuple(wrt), left or {}, meaning)
+    return {"find": find, "claim": ComposedClaim}
 
 
 def _find(
     formulas: Mapping[str, str],
     wrt: tuple[str, ...],
     left: Mapping[str, str],
+    meaning: Meaning | None,
     program: Program,
     variables: Arrays,
     _wrt: Any = None,
@@ -154,6 +202,7 @@ def _find(
     kind = "value" if list(by) == [VALUE] else "derivative"
     found = Composed(program, arrays, value, by, first.shape, branched)
     found.kind, found.bases, found.formulas, found.left = kind, bases, parsed, left
+    found.meaning = meaning
     return found
 
 
@@ -210,14 +259,16 @@ class Asked(NamedTuple):
             return matrices(arrays, wanted, self.order, self.rows) or plain
         if self.elements:
             return elements(self.elements)
+        if self.along:
+            from gradcli.formulas.ask import directional_derivatives
+
+            return directional_derivatives.way([*self.along], [*self.along.values()])
         shape = shape_of_value(program, arrays, names)
         if self.of:
             if self.of not in arrays:
                 known = ", ".join(arrays)
                 raise LanguageError(f"--of: {self.of!r} is not a variable (there are: {known})")
             return implicit(arrays, self.of, [n for n in wanted if n != self.of], self.order, shape)
-        if self.along:
-            return along(arrays, [*self.along], [*self.along.values()], shape)
         return operator(str(self.operator), arrays, wanted, shape)
 
 
@@ -257,7 +308,19 @@ def implicit(
     else:
         raise NoExpression("an equation has a first derivative, and a second one by numbers")
     left = {x: derivative_of([x] * order, symbol(of)) for x in wrt}
-    return way({x: solved.format(x=x, y=of) for x in wrt}, [*wrt, of], left)
+    formulas = {x: solved.format(x=x, y=of) for x in wrt}
+    return way(formulas, [*wrt, of], left, partial(_implied, of, list(wrt), order))
+
+
+def _implied(of: str, wrt: Sequence[str], order: int, forward: Forward) -> dict[str, Any]:
+    """How `of` moves with each variable, so that the program's value stays zero: what `implicit` means."""
+    by = forward.columns([*wrt, of])
+    if not np.ndim(by[of]):
+        slopes = {x: -by[x] / by[of] for x in wrt}
+        if order == 1:
+            return slopes
+        return {x: -forward.curvature({x: 1.0, of: slopes[x]}) / by[of] for x in wrt}
+    return {x: -resolve("linalg.solve")(wrap(by[of]), wrap(by[x])).array for x in wrt}
 
 
 def elements(texts: Sequence[str]) -> dict[str, Any]:
@@ -269,20 +332,6 @@ def elements(texts: Sequence[str]) -> dict[str, Any]:
         list(dict.fromkeys(words.values())),
         {text: derivative_of([text]) for text in texts},
     )
-
-
-def along(
-    arrays: Arrays, wrt: Sequence[str], directions: Sequence[str], shape: tuple[int, ...]
-) -> dict[str, Any]:
-    """The way to the derivative along directions, one text for each variable: J@v."""
-    terms = []
-    for x, v in zip(wrt, directions, strict=True):
-        if not shape:
-            terms.append(f"sum(_g_{x}*({v}))")
-        else:
-            terms.append(f"_J_{x}@({v})" if np.ndim(arrays[x]) == 1 else f"_J_{x}*({v})")
-    left = rf"\nabla_{{{', '.join(map(symbol, directions))}}} f"
-    return way({", ".join(wrt): " + ".join(terms)}, wrt, {", ".join(wrt): left})
 
 
 def operator(
@@ -324,7 +373,27 @@ def operator(
             slope(k, k) if word == "div" else second.format(x) for k, x in enumerate(wrt)
         )
     signs = {"grad": "", "div": r"\cdot ", "curl": r"\times ", "laplacian": "^{2} "}
-    return way({word: text}, wrt, {word: rf"\nabla {signs[word]}f".replace(" ^", "^")})
+    left = {word: rf"\nabla {signs[word]}f".replace(" ^", "^")}
+    return way({word: text}, wrt, left, partial(_of_field, word, list(wrt), vector))
+
+
+def _of_field(word: str, wrt: Sequence[str], vector: bool, forward: Forward) -> dict[str, Any]:
+    """What `operator` means, by the derivatives along the axes."""
+    if word == "laplacian":
+        if not vector:
+            return {word: sum(forward.curvature({x: 1.0}) for x in wrt)}
+        axes = np.eye(forward.leaves[wrt[0]].numel())
+        return {word: sum(forward.curvature({wrt[0]: axis}) for axis in axes)}
+    by = forward.columns(wrt)
+    matrix = by[wrt[0]] if vector else np.stack([by[x] for x in wrt], -1)
+    if word == "grad":
+        return {word: matrix}
+    if word == "div":
+        return {word: np.trace(matrix)}
+    turned = matrix.T - matrix  # [i, k]: the derivative of component k by i, less that of i by k
+    if len(turned) == 2:
+        return {word: turned[0, 1]}
+    return {word: np.stack([turned[1, 2], turned[2, 0], turned[0, 1]])}
 
 
 __all__ = [

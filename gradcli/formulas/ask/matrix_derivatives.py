@@ -79,14 +79,21 @@ class Source(NamedTuple):
         """The shape of a variable."""
         return tuple(np.shape(self.arrays[word]))
 
+    def space(
+        self, rows: tuple[int, ...] | None = None
+    ) -> tuple[Mapping[str, Any], dict[str, int]]:
+        """(the variables, their ranks), with a cotangent of the shape `rows` among them."""
+        places = positions(self.program)
+        if rows is None:
+            return self.arrays, places
+        ramp = np.linspace(0.5, 1.5, math.prod(rows)).reshape(rows)
+        return {**self.arrays, SEED: ramp}, {**places, SEED: LAST}
+
     def slope(
         self, expression: Expression, word: str, rows: tuple[int, ...] | None = None
     ) -> tuple[Expression, Expression]:
         """As `differentiate.slope`; rows: the shape of the cotangent that multiplies the expression."""
-        arrays, places = self.arrays, positions(self.program)
-        if rows is not None:
-            ramp = np.linspace(0.5, 1.5, math.prod(rows)).reshape(rows)
-            arrays, places = {**arrays, SEED: ramp}, {**places, SEED: LAST}
+        arrays, places = self.space(rows)
         return slope(expression, arrays, word, places, self.nan_guards, False, self.follow)
 
 
@@ -230,13 +237,13 @@ def matrix_of(
         found, _ = source.slope(found, SEED, shape)
         if any(node is vector for node in order([found])):
             raise NoExpression(f"the matrix of this derivative by {word} has no formula")
-        return _finished(found, shape)
+        return finished(found, shape)
     maps = IndexedFactors(vector)
     made = maps.array(found, size, first)
-    return _finished(made, shape + size if first else size + shape)
+    return finished(made, shape + size if first else size + shape)
 
 
-def _finished(found: Expression, shape: tuple[int, ...]) -> Expression:
+def finished(found: Expression, shape: tuple[int, ...]) -> Expression:
     """A matrix in canonical form, in full shape."""
     made = simplify(found)
     if is_number(made, 0) and shape:

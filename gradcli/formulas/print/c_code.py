@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.system.greek import COMMANDS, LATIN
 from gradcli.formulas.algebra.algebra import HALF, is_truth
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
 from gradcli.formulas.algebra.expression_text import (
@@ -51,11 +52,49 @@ HELPERS = {
     "square": "double square(double x) { return x * x; }",
     "remainder_": "double remainder_(double x, double y) { return x - y * floor(x / y); }",
 }
+# What is no name of a variable: keywords of C and C++ up to C23 and C++20, what a printed function is made
+# of, and macros that <math.h>, <stdlib.h> and compilers bring with them (POSIX, MSVC).
 TAKEN = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int "
     "long register restrict return short signed sizeof static struct switch typedef union unsigned void "
-    "volatile while gradient value_and_gradient INFINITY NAN pow".split()
+    "volatile while alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class "
+    "co_await co_return co_yield compl concept const_cast consteval constexpr constinit decltype delete "
+    "dynamic_cast explicit export false friend mutable namespace new noexcept not not_eq nullptr operator or "
+    "or_eq private protected public reinterpret_cast requires static_assert static_cast template this "
+    "thread_local throw true try typeid typename typeof typeof_unqual using virtual wchar_t xor xor_eq "
+    "gradient value_and_gradient value work size_t malloc free abs main "
+    "INFINITY NAN NULL HUGE_VAL MAXFLOAT EXIT_SUCCESS EXIT_FAILURE RAND_MAX MB_CUR_MAX WNOHANG WUNTRACED "
+    "DOMAIN SING OVERFLOW UNDERFLOW PLOSS TLOSS X_TLOSS HUGE math_errhandling MATH_ERRNO errno signgam "
+    "linux unix i386 near far min max asm pow gamma lgamma_r j0 j1 jn y0 y1 yn drem scalb significand "
+    "exp10 pow10 div ldiv random srand rand system exit abort atof atoi".split()
 ) | {*_NAMES.values(), *HELPERS}
+_MACROS = re.compile(r"(M|FP|MATH|HUGE|LDBL|DBL|FLT|EXIT|W|P)_\w+|_\w+")
+
+
+def c_names(names: Iterable[str]) -> dict[str, str]:
+    """The names of variables in C: ASCII, and none that C, C++ or their headers have."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain = ascii_name(name)
+        if plain in TAKEN or _MACROS.fullmatch(plain):
+            plain = f"{plain.lstrip('_')}_"
+        while plain in found.values() or (plain != name and plain in names):
+            plain += "_"
+        found[name] = plain
+    return found
+
+
+def ascii_name(text: str) -> str:
+    """A text as an identifier in ASCII: `x_0` of x[0], `alpha` of α."""
+    return re.sub(r"\W+", "_", "".join(map(_ascii, text)))
+
+
+def _ascii(letter: str) -> str:
+    """A letter in ASCII: Greek ones by their names, others by their numbers."""
+    if letter.isascii():
+        return letter
+    known = COMMANDS.get(letter) or LATIN.get(letter)
+    return known.removeprefix("var") if known else f"u{ord(letter):04x}"
 
 
 class CPrinter(Printer):
@@ -77,7 +116,7 @@ class CPrinter(Printer):
     def power(self, base: Expression, exponent: Any) -> Piece:
         if isinstance(exponent, Number) and exponent != HALF and exponent != ONE:
             text = self.of(base)[0]
-            if exponent.integer in (2, 3) and re.fullmatch(r"\w+(\[\w+\])*", text):
+            if exponent.integer in (2, 3) and re.fullmatch(r"\w+(\[[^\[\]]*\])?", text):
                 return "*".join([text] * exponent.integer), PRODUCT
             if exponent.integer == 2:
                 return self.call("square", [self.of(base)])
@@ -148,7 +187,12 @@ def assembled(
         "}",
     ]
     texts = [f"static {HELPERS[word]}" for word in helpers]
-    return "\n\n".join(["#include <math.h>", *texts, "\n".join(function)])
+    head = ["#include <math.h>"]
+    if any("malloc(" in line for line in lines):
+        head.append("#include <stdlib.h>")
+    if re.search(r"\b[jy][01]\(", "".join([*lines, value])):  # POSIX has these, standard C has not
+        head.insert(0, "#define _XOPEN_SOURCE 600")
+    return "\n\n".join(["\n".join(head), *texts, "\n".join(function)])
 
 
 def functions() -> dict[str, Any]:
@@ -165,4 +209,4 @@ def functions() -> dict[str, Any]:
     return known
 
 
-__all__ = ["TAKEN", "CPrinter", "assembled", "functions"]
+__all__ = ["TAKEN", "CPrinter", "ascii_name", "assembled", "c_names", "functions"]

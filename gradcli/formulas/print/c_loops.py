@@ -7,7 +7,7 @@ they are proved as every other format is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -24,7 +24,9 @@ from gradcli.formulas.lift.lifting import NoExpression
 from gradcli.formulas.print.c_code import (
     TAKEN,
     CPrinter,
+    ascii_name,
     assembled,
+    c_names,
     functions,
 )
 from gradcli.formulas.print.sharing import shared_parts
@@ -51,6 +53,7 @@ class _Loops:
         self.sizes = dict(zip(numbers, letters, strict=False))
         self.taken = {*taken, *self.sizes.values()}
         self._indices = [i for i in _INDICES if i not in self.taken]
+        self.work: list[tuple[str, str]] = []  # arrays that the function needs, and their sizes
         self.flat = False  # whether all are numbers, which the printer prints without recursion
 
     # -- names -------------------------------------------------------------------------------------
@@ -60,7 +63,27 @@ class _Loops:
 
     def sizes_of(self, shape: Sequence[int]) -> str:
         """`[n][m]`."""
-        return _place(map(self.size, shape))
+        return "".join(f"[{self.size(n)}]" for n in shape)
+
+    def count(self, shape: Sequence[int]) -> str:
+        """How many elements an array has: `n*m`."""
+        return "*".join([self.size(n) for n in shape if n != 1] or ["1"])
+
+    def place(self, name: str, shape: Sequence[int], at: Indices) -> str:
+        """An element: arrays lie row by row in one dimension, `X[i*m + j]`, which C and C++ both have."""
+        if not shape:
+            return name
+        text = ""
+        for n, index in zip(shape, at, strict=True):
+            if text and n != 1:
+                text = f"{_grouped(text)}*{self.size(n)}"
+            if index != "0" or n != 1:
+                text = index if text in ("", f"0*{self.size(n)}") else f"{text} + {index}"
+        return f"{name}[{text or '0'}]"
+
+    def array(self, name: str, shape: Sequence[int]) -> None:
+        """Declare an array that the function fills: on the stack it might be too large."""
+        self.work.append((name, self.count(shape)))
 
     def name(self, letter: str = "v") -> str:
         """A name that is not in use."""
@@ -87,21 +110,24 @@ class _Loops:
         """`name[i][j] = …` for all elements."""
         at = self.indices(shape)
         text = self.element(own, _aligned(at, shape, own.shape))[0]
-        self.lines += self.nested(shape, at, [f"{name}{_place(at)} = {text};"])
+        self.lines += self.nested(shape, at, [f"{self.place(name, shape, at)} = {text};"])
 
     def kept(self, own: Expression) -> str:
         """The name of an array (or a number) that holds an expression."""
         if own not in self.known:
             at = self.indices(own.shape)
             text = self.element(own, at)[0]
-            there = text.removesuffix(_place(at))
-            if there.isidentifier() and text == there + _place(at):  # it is there already
+            there = text.partition("[")[0]
+            if there.isidentifier() and text == self.place(
+                there, own.shape, at
+            ):  # it is there already
                 self.known[own] = there
                 return there
             name, kind = self.name(), "int" if is_truth(own) else "double"
             if own.shape:
-                self.lines.append(f"{kind} {name}{self.sizes_of(own.shape)};")
-                self.lines += self.nested(own.shape, at, [f"{name}{_place(at)} = {text};"])
+                self.array(name, own.shape)
+                element = self.place(name, own.shape, at)
+                self.lines += self.nested(own.shape, at, [f"{element} = {text};"])
             else:
                 self.lines.append(f"{kind} {name} = {text};")
             self.known[own] = name
@@ -128,8 +154,8 @@ class _Loops:
         body = [f"double {total} = {first};"]
         body += self.nested(over, inner, [step.format(total, text)])
         if shape:
-            self.lines.append(f"double {name}{self.sizes_of(shape)};")
-            body.append(f"{name}{_place(at)} = {total};")
+            self.array(name, shape)
+            body.append(f"{self.place(name, shape, at)} = {total};")
         self.lines += self.nested(shape, at, body)
         return name
 
@@ -137,7 +163,7 @@ class _Loops:
     def element(self, own: Expression, at: Indices) -> Piece:
         """The text of one element."""
         if own in self.known:
-            return self.known[own] + _place(at), ATOM
+            return self.place(self.known[own], own.shape, at), ATOM
         if self.flat:
             self.printer.names = {id(node): word for node, word in self.known.items()}
             return self.printer.piece(own)
@@ -147,7 +173,7 @@ class _Loops:
             sizes = shape if size[2] is None else shape[int(size[2]) :][:1]
             return "*".join(["1.0", *map(self.size, sizes)]), PRODUCT  # n/m of ints would be cut
         if own.op == "array":
-            return self.constant(own) + _place(at), ATOM
+            return self.place(self.constant(own), own.shape, at), ATOM
         rule = _RULES.get(own.data[0]) if own.op == "call" else None
         if rule is not None:
             return rule(self, own, at)
@@ -184,17 +210,31 @@ class _Loops:
     def constant(self, own: Expression) -> str:
         """The name of a constant array."""
         name = self.known[own] = self.name("c")
-        values = np.asarray(own.data, dtype=float).tolist()
+        values = np.asarray(own.data, dtype=float).ravel().tolist()
         listed = str(values).replace("[", "{").replace("]", "}")
         if "inf" in listed or "nan" in listed:
             raise NoExpression("C has no form for this array")
-        self.lines.append(f"const double {name}{_place(map(str, own.shape))} = {listed};")
+        self.lines.append(f"static const double {name}[{len(values)}] = {listed};")
         return name
 
+    def allocated(self) -> list[str]:
+        """The lines that get memory for all arrays at once."""
+        if not self.work:
+            return []
+        total = " + ".join(f"(size_t){number}" for _, number in self.work)
+        lines = [
+            f"double *work = (double *)malloc(({total} + 1)*sizeof(double));",
+            "if (work == NULL) return NAN;",
+        ]
+        before = "work"
+        for name, number in self.work:
+            lines.append(f"double *{name} = {before};")
+            before = f"{name} + (size_t){number}"
+        return lines
 
-def _place(indices: Iterable[str]) -> str:
-    """`[i][j]`."""
-    return "".join(f"[{i}]" for i in indices)
+
+def _grouped(text: str) -> str:
+    return text if re.fullmatch(r"\w+", text) else f"({text})"
 
 
 def _is_elementwise(own: Expression) -> bool:
@@ -480,9 +520,10 @@ def to_c(found: Derivatives) -> str:
     _check(found)
     roots = [written_out(stable(r), CPrinter()) for r in (found.value, *found.by.values())]
     word = found.kind.lower()
-    names = {n: f"{n}_" if n in TAKEN else n for n in found.variables}
+    names = c_names(found.variables)
     short = "grad" if word in ("gradient", "derivative") else word
-    results = [f"{key.replace('.', '_')}_{short}" for key in found.by]
+    results = [f"{ascii_name(key).strip('_')}_{short}" for key in found.by]
+    results = [f"{r}_" if r in names.values() else r for r in results]
     shapes = {n: np.shape(v) for n, v in found.variables.items()}
     read = [node for node in order(roots) if node.op == "name" and node.data in names]
     shapes |= {node.data: node.shape for node in read}  # derived in other sizes, perhaps
@@ -491,7 +532,7 @@ def to_c(found: Derivatives) -> str:
     loops.flat = not any(node.shape for node in order(roots))
     whole = {n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "iu"}
     parameters = [
-        f"const double {names[n]}{loops.sizes_of(s)}"
+        _declared(f"const double {names[n]}", loops.sizes_of(s), len(s))
         if s
         else f"{'int' if n in whole and not in_one else 'double'} {names[n]}"
         for n, s in shapes.items()
@@ -502,9 +543,9 @@ def to_c(found: Derivatives) -> str:
             loops.kept(part)
     outs = [f"double {word}[{len(results)}]"] if in_one else []
     for k, (key, name, root) in enumerate(zip(found.by, results, roots[1:], strict=True)):
-        shape = shapes[key] if key in shapes and short == "grad" else root.shape
+        shape = shapes[key] if found.kind == "gradient" else root.shape
         if shape:
-            outs.append(f"double {name}{loops.sizes_of(shape)}")
+            outs.append(_declared(f"double {name}", loops.sizes_of(shape), len(shape)))
             loops.fill(name, shape, root)
         else:
             outs += [] if in_one else [f"double *{name}"]
@@ -513,7 +554,22 @@ def to_c(found: Derivatives) -> str:
     value = loops.element(roots[0], ())[0]
     sizes = [f"int {letter}" for letter in loops.sizes.values()]
     signature = [*sizes, *parameters, *outs]
-    return assembled(found, signature, loops.lines, value, loops.printer.helpers)
+    lines = [*loops.allocated(), *loops.lines]
+    if loops.work:
+        lines += [f"double value = {value};", "free(work);"]
+        value = "value"
+    words = set(re.findall(r"\w+", "\n".join([*lines, value])))
+    given = [re.sub(r"/\*.*|\[\]", "", one).split()[-1].lstrip("*") for one in signature]
+    lines = [f"(void){word};" for word in given if word not in words] + lines
+    return assembled(found, signature, lines, value, loops.printer.helpers)
+
+
+def _declared(start: str, sizes: str, ndim: int) -> str:
+    """A parameter that is an array, with its shape as a comment: `const double *X /* [n][m] */`."""
+    if ndim == 1:
+        return f"{start}[] /* {sizes} */"
+    kind, _, name = start.rpartition(" ")
+    return f"{kind} *{name} /* {sizes} */"
 
 
 def _check(found: Derivatives) -> None:
@@ -540,45 +596,46 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
         for size, n in zip(re.findall(r"\[(\w+)\]", parameter), np.shape(value), strict=True):
             if sizes.setdefault(size, n) != n:
                 raise ValueError(f"{size} is {sizes[size]} and {n}")
-    python = [f"def run({', '.join(names[: len(values)])}):"]
-    python += [f"    {name} = _zeros_({_shape(one)})" for name, one in outs.items()]
+    shapes = {name: _shape(one, sizes) for name, one in outs.items()}
+    python = [f"def run({', '.join(names)}):"]
     python += filter(None, map(_in_python, body.splitlines()))
-    python[-1] += f", ({', '.join(outs)},)"
     space = {**functions(), **sizes}
     space |= {"__builtins__": {}, "_range_": range, "_zeros_": np.zeros, "_array_": np.array}
     space["where"] = lambda condition, a, b: a if condition else b
     exec("\n".join(python), space)
     arguments = [
-        v if one.startswith("int ") else np.asarray(v, float)[()]
+        v if one.startswith("int ") else np.asarray(v, float).ravel() if np.ndim(v) else float(v)
         for v, one in zip(values, given, strict=False)
     ]
+    results = {name: np.zeros(shape or (1,)) for name, shape in shapes.items()}
     with np.errstate(all="ignore"):
-        value, by = space["run"](*arguments)
-    by = tuple(b[0] if "*" in one else b for b, one in zip(by, outs.values(), strict=True))
+        value = space["run"](*arguments, *(r.reshape(-1) for r in results.values()))
+    by: Any = tuple(r if shapes[name] else r[0] for name, r in results.items())
     if not any(map(np.ndim, values)):
         (by,) = by
     return value, by if len(by) > 1 else by[0]
 
 
-def _shape(declared: str) -> str:
-    """`(N, M)` of `[N][M]`."""
-    sizes = re.findall(r"\[(\w+)\]", declared)
-    return f"({', '.join(sizes or ['1'])},)"  # a pointer is to one number
+def _shape(declared: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """(2, 3) of `double *X /* [n][3] */`; () of a pointer to one number."""
+    return tuple(sizes.get(n) or int(n) for n in re.findall(r"\[(\w+)\]", declared))
 
 
 def _in_python(line: str) -> str:
-    """A line of C in Python; '' for a brace."""
+    """A line of C in Python; '' for a brace, and for what gives memory back."""
     step = line[: len(line) - len(line.lstrip())]
     text = line.strip()
-    if text == "}":
+    if text in ("}", "free(work);") or text.startswith(("(void)", "if (work")):
         return ""
     if found := re.fullmatch(r"for \(int (\w+) = 0; \w+ < (\w+); \w+\+\+\) \{", text):
         return f"{step}for {found[1]} in _range_({found[2]}):"
-    text = re.sub(r"^\*(\w+)", r"\1[0]", text.rstrip(";"))
-    if found := re.fullmatch(r"const double (\w+).* = (\{.*\})", text):
-        return f"{step}{found[1]} = _array_({found[2].replace('{', '[').replace('}', ']')})"
-    if found := re.fullmatch(r"(double|int) (\w+)((?:\[\w+\])+)", text):
-        return f"{step}{found[2]} = _zeros_({_shape(found[3])}, '{found[1]}')"
+    text = re.sub(r"^\*(\w+)", r"\1[0]", text.rstrip(";").replace("(size_t)", ""))
+    if found := re.fullmatch(r"static const double (\w+).* = \{(.*)\}", text):
+        return f"{step}{found[1]} = _array_([{found[2]}])"
+    if found := re.fullmatch(r"double \*work = \(double \*\)malloc\(\((.*)\)\*sizeof.*", text):
+        return f"{step}work = _zeros_({found[1]})"
+    if found := re.fullmatch(r"double \*(\w+) = (\w+)(?: \+ (.*))?", text):
+        return f"{step}{found[1]} = {found[2]}[{found[3] or 0}:]"
     return step + re.sub(r"^(double|int) ", "", text)
 
 

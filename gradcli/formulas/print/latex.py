@@ -1,4 +1,4 @@
-"""Expressions as LaTeX."""
+"""Expressions as LaTeX, in the notation of matrices; `latex_elements` has what that cannot say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from gradcli.engine.system.greek import COMMANDS, LATIN
 from gradcli.formulas.algebra.algebra import HALF, is_truth, zero
 from gradcli.formulas.algebra.array_algebra import axes_of, place_of
 from gradcli.formulas.algebra.exact_numbers import ONE, Number
@@ -16,7 +17,6 @@ from gradcli.formulas.algebra.expression_text import (
     COMPARE,
     POWER,
     PRODUCT,
-    REMAINDER,
     SUM,
     Piece,
     Printer,
@@ -48,6 +48,7 @@ NOTATIONS: dict[str, tuple[str, int, int]] = {
     "hypot": (r"\sqrt{{{0}^{{2}} + {1}^{{2}}}}", ATOM, POWER),
     "abs": (r"\left| {0} \right|", 0, ATOM),
     "floor": (r"\left\lfloor {0} \right\rfloor", 0, ATOM),
+    "floor_divide": (r"\left\lfloor \frac{{{0}}}{{{1}}} \right\rfloor", 0, ATOM),
     "ceil": (r"\left\lceil {0} \right\rceil", 0, ATOM),
     "xlogy": (r"{0} \log\left({1}\right)", PRODUCT, PRODUCT),
     "logaddexp": (r"\log\left(e^{{{0}}} + e^{{{1}}}\right)", 0, ATOM),
@@ -85,20 +86,33 @@ def symbol(word: str) -> str:
 
 
 def _plain(word: str) -> str:
-    match = re.fullmatch(r"([A-Za-z]+)_?(\w*)", word)
+    match = re.fullmatch(r"([^\W\d_]+)_?(\w*)", word)
     if "[" in word:  # an element
         head, _, index = word.rstrip("]").partition("[")
         return f"{{{symbol(head)}}}_{{{index}}}"
     if match is None:
         return rf"\mathrm{{{word}}}".replace("_", r"\_")
     head, tail = match.groups()
-    shown = rf"\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
-    tail = tail.replace("_", r"\_")
-    if tail in GREEK:
-        tail = rf"\{tail}"
-    elif len(tail) > 2 and not tail.isdigit():
-        tail = rf"\mathrm{{{tail}}}"
-    return f"{shown}_{{{tail}}}" if tail else shown
+    shown = _letters(head) if head in GREEK or len(head) == 1 else rf"\mathrm{{{_letters(head)}}}"
+    below = _letters(tail).replace("_", r"\_")
+    if len(tail) > 2 and not tail.isdigit() and tail not in GREEK:
+        below = rf"\mathrm{{{below}}}"
+    return f"{shown}_{{{below}}}" if tail else shown
+
+
+def _letters(word: str) -> str:
+    """A word, its Greek letters as commands, and others that TeX has no letter for as text."""
+    if word in GREEK:
+        return rf"\{word}"
+    if word.isascii():
+        return word
+    found = re.sub(
+        r"[^\x00-\x7f]",
+        lambda letter: rf"\{COMMANDS[letter[0]]} " if letter[0] in COMMANDS
+        else LATIN.get(letter[0]) or rf"\text{{{letter[0]}}}",
+        word,
+    )  # fmt: skip
+    return found.rstrip()
 
 
 def size(text: str) -> str:
@@ -107,6 +121,24 @@ def size(text: str) -> str:
     dimension = int(re.sub(r"\D", "", rest) or 0)
     index = f", {dimension + 1}" if dimension else ""
     return f"{'N' if rest == 'numel()' else 'n'}_{{{symbol(word)}{index}}}"
+
+
+def sizes_in(text: str) -> str:
+    """A size that is a number or a product of sizes."""
+    shown = re.sub(r"\w+\.(?:shape\[\d+\]|numel\(\))", lambda found: size(found[0]), text)
+    return shown.replace("*", " ")
+
+
+MOST_COLUMNS = 10  # of amsmath's matrices, unless a document sets MaxMatrixCols
+
+
+def matrix_text(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of entries in parentheses."""
+    body = r" \\ ".join(map(" & ".join, rows))
+    columns = max(map(len, rows), default=0)
+    if columns <= MOST_COLUMNS:
+        return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}"
+    return rf"\left(\begin{{array}}{{{'c' * columns}}}{body}\end{{array}}\right)"
 
 
 class LatexPrinter(Printer):
@@ -134,8 +166,7 @@ class LatexPrinter(Printer):
 
     def make_array(self, node: Expression) -> Piece:
         rows = node.data if node.data.ndim == 2 else node.data.reshape(1, -1)
-        body = r" \\ ".join(" & ".join(f"{v:g}" for v in row) for row in rows.tolist())
-        return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
+        return matrix_text([[f"{v:g}" for v in row] for row in rows.tolist()]), ATOM
 
     def make_sum(self, node: Expression) -> Piece:
         return super().make_sum(node)[0], SUM
@@ -143,11 +174,15 @@ class LatexPrinter(Printer):
     def fraction(self, above: list[Piece], below: list[Piece], arrays: list[bool]) -> Piece:
         if not below and len(above) == 1:
             return above[0]
-        top = above[0][0] if len(above) == 1 else _product(above, arrays) or "1"
+        top = above[0][0] if len(above) == 1 else self.product(above, arrays) or "1"
         if not below:
             return top, PRODUCT
-        bottom = below[0][0] if len(below) == 1 else _product(below, [])
+        bottom = below[0][0] if len(below) == 1 else product_text(below, [])
         return rf"\frac{{{top}}}{{{bottom}}}", FRACTION
+
+    def product(self, pieces: list[Piece], arrays: list[bool]) -> str:
+        """Factors side by side."""
+        return product_text(pieces, arrays)
 
     def power(self, base: Expression, exponent: Any) -> Piece:
         own = self.of(base)
@@ -182,8 +217,10 @@ class LatexPrinter(Printer):
         args = [self.of(a) for a in node.args]
         if function in INFIX:
             precedence, least = COMPARE, COMPARE + 1
-            if function == "remainder":
-                precedence, least = REMAINDER, PRODUCT + 1
+            if (
+                function == "remainder"
+            ):  # in parentheses beside anything: `x \bmod y + x` reads twice
+                precedence, least = SUM, PRODUCT + 1
             a, b = (wrapped(x, least) for x in args)
             return rf"{a} {INFIX[function]} {b}", precedence
         if function in NOTATIONS:
@@ -254,7 +291,7 @@ class LatexPrinter(Printer):
 
 TOP = r"^{\top}"
 DIFFERENTIALS = 10**6  # the position of the names of differentials: dx, dy and so on
-_LETTERS = "ijklmnop"  # of dimensions
+LETTERS = "ijklmnop"  # of dimensions
 FRACTION = POWER - 1  # a factor as it stands, but closed under an exponent
 _POWERED = frozenset("sin cos tan sinh cosh tanh log".split())
 
@@ -271,7 +308,7 @@ def _option(key: str, value: Any) -> str:
     return word if word and value is True else f"{word}={shown}" if word else shown
 
 
-def _product(pieces: list[Piece], arrays: list[bool]) -> str:
+def product_text(pieces: list[Piece], arrays: list[bool]) -> str:
     r"""Factors side by side, with `\odot` between arrays, which multiply elementwise."""
     text, before = "", False
     for i, piece in enumerate(pieces):
@@ -311,7 +348,7 @@ def _sum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     if not node.data[1] and ndim in (1, 2) and (norm := _norm(self, own)):
         return norm, POWER
     if ndim > 2:
-        letters = _LETTERS[:ndim]
+        letters = LETTERS[:ndim]
         kept = "".join(k for d, k in enumerate(letters) if d not in dims)
         summed = ", ".join(letters[d] for d in dims)
         text = rf"\sum_{{{summed}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}"
@@ -367,13 +404,13 @@ def _along(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     dims = next((v for k, v in options if k in ("", "dim")), None)
     index = ""
     if ndim > 1 and dims is not None:
-        index = f"_{{{', '.join(_LETTERS[d] for d in axes_of(dims, ndim))}}}"
+        index = f"_{{{', '.join(LETTERS[d] for d in axes_of(dims, ndim))}}}"
     shown = FUNCTIONS.get(word) or rf"\operatorname{{{word.rpartition('.')[2]}}}"
     return rf"{shown}{index}\left({args[0][0]}\right)", POWER if " " in shown else ATOM
 
 
 def _prod(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    letters = _LETTERS[: len(node.args[0].shape)]
+    letters = LETTERS[: len(node.args[0].shape)]
     if node.data[1] or not letters:
         return _along(self, args, node)
     return rf"\prod_{{{', '.join(letters)}}} {{{wrapped(args[0], ATOM)}}}_{{{letters}}}", SUM + 1
@@ -405,6 +442,15 @@ def _expanded(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     return rf"\mathbf{{1}} {self.transposed(args[0])}", PRODUCT
 
 
+def _reshaped(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """An array in another shape; with a dimension of one element more or less it is the same."""
+    before = node.args[0].shape
+    if [n for n in before if n != 1] == [n for n in node.shape if n != 1]:
+        return args[0]
+    sizes = r" \times ".join(sizes_in(str(n)) for n in node.shape)
+    return rf"\operatorname{{reshape}}_{{{sizes}}}\left({args[0][0]}\right)", ATOM
+
+
 def _one_hot(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     """A unit vector; of several places the function's name."""
     if place_of(node) is None:
@@ -422,8 +468,8 @@ def _padded(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     if len(node.shape) != 1 or options.get("step") or not is_call(node.args[0], "zeros"):
         return self.call(node.data[0], args, node.data[1])
     zeros = [r"\mathbf{0}"]
-    body = r" \\ ".join(zeros * ("start" in options) + [args[1][0]] + zeros * ("end" in options))
-    return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
+    rows = zeros * ("start" in options) + [args[1][0]] + zeros * ("end" in options)
+    return matrix_text([[row] for row in rows]), ATOM
 
 
 def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -449,8 +495,7 @@ def _stack(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     lists = list(map(_items, _items(node) or [])) if matrix else [[i] for i in _items(node) or []]
     if len(node.shape) > 2 or node.data[1] or not lists or None in lists:
         return self.call(node.data[0], args, node.data[1])
-    body = r" \\ ".join(" & ".join(map(self.entry, row or [])) for row in lists)
-    return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
+    return matrix_text([list(map(self.entry, row or [])) for row in lists]), ATOM
 
 
 def _einsum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -469,10 +514,10 @@ def _permute(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     order = node.data[1][0][1]
     if turns_matrices(order):
         return self.transposed(args[0]), POWER
-    placed = dict(zip(order, _LETTERS, strict=False))
+    placed = dict(zip(order, LETTERS, strict=False))
     inner = "".join(placed[d] for d in range(len(order)))
     return (
-        rf"\left[{{{wrapped(args[0], ATOM)}}}_{{{inner}}}\right]_{{{_LETTERS[: len(order)]}}}",
+        rf"\left[{{{wrapped(args[0], ATOM)}}}_{{{inner}}}\right]_{{{LETTERS[: len(order)]}}}",
         ATOM,
     )
 
@@ -512,7 +557,8 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "exp": _exponential,
     "linalg.inv": lambda self, args, node: self.inverse(args[0]),
     **dict.fromkeys(("expand", "expand_as"), _expanded),
-    **dict.fromkeys(("contiguous", "reshape"), lambda self, args, node: args[0]),
+    "contiguous": lambda self, args, node: args[0],
+    "reshape": _reshaped,
     "full_like": lambda self, args, node: args[1],
 }
 
@@ -525,9 +571,4 @@ def derivative_of(words: Sequence[str], of: str = "f") -> str:
     return rf"\frac{{\partial{order} {of}}}{{{below}}}"
 
 
-def to_latex(expression: Expression) -> str:
-    """The expression as LaTeX."""
-    return LatexPrinter().text(expression)
-
-
-__all__ = ["derivative_of", "symbol", "to_latex"]
+__all__ = ["LatexPrinter", "derivative_of", "symbol"]

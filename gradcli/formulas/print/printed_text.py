@@ -136,9 +136,10 @@ def _shown(
 def _notation(form: str) -> tuple[type[Printer], Callable[[str], str]]:
     """The printer of a format, and the function that prints a name."""
     if form == "latex":
-        from gradcli.formulas.print.latex import LatexPrinter, symbol
+        from gradcli.formulas.print.latex import symbol
+        from gradcli.formulas.print.latex_elements import ArrayPrinter
 
-        return LatexPrinter, symbol
+        return ArrayPrinter, symbol
     return Printer, str
 
 

@@ -396,12 +396,18 @@ def _wants_tensors(function: str) -> frozenset[int | str]:
 
 def _of_numbers(node: Expression) -> bool:
     """Whether it is an elementwise function whose operands are all numbers."""
-    function = _entry(node.data[0])
+    elementwise = is_elementwise_function(node.data[0])
+    return elementwise and bool(node.args) and all(map(is_scalar_constant, node.args))
+
+
+@cache
+def is_elementwise_function(word: str) -> bool:
+    """Whether a function of the language computes each element of its result from one of each operand."""
+    function = _entry(word)
     if function is None:
         return False
     rows = function.primitives or (function.target,)
-    elementwise = all(getattr(primitive, "batching", None) == "elementwise" for primitive in rows)
-    return elementwise and bool(node.args) and all(map(is_scalar_constant, node.args))
+    return all(getattr(primitive, "batching", None) == "elementwise" for primitive in rows)
 
 
 @cache
