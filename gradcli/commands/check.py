@@ -189,7 +189,8 @@ def _variable_lines(
         f"numerical {_number(checked.numerical[i], request)} (relative error {checked.error:.1e})"
     )
     if checked.at_edge:
-        yield "  where it is not finite, or at an edge of its domain, it cannot be checked: try another"
+        where = "where it is not finite" if report.second else "at the edge of its domain"
+        yield f"  {where} a {what} cannot be checked; take a point inside"
     if checked.analytical.size > 1:
         yield f"  analytical {output.to_text(checked.analytical, request.style)}"
         yield f"  numerical  {output.to_text(checked.numerical, request.style)}"

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward_passes import backward, cotangent_of, note_not_finite, retained
+from gradcli.commands.backward_passes import (
+    backward,
+    cotangent_of,
+    may_lose,
+    note_not_finite,
+    retained,
+)
 from gradcli.commands.compiled_evaluation import (
     Planned,
     evaluate_planned,
@@ -143,11 +149,10 @@ def run(ctx: AnyContext, request: Request, options: Options, *, bare: bool = Fal
 
 def _with_tails(evaluation: Evaluation, gradient: Any) -> None:
     """Give gradients the digits that results have lost: the slope of tanh at 20, where it is 1."""
-    leaves = {n: t for n, t in evaluation.leaves.items() if getattr(t, "grad", None) is not None}
+    own = evaluation.variables
+    leaves = {n: t for n, t in evaluation.leaves.items() if n in own and t.grad is not None}
     if not leaves or sum(t.numel() for t in leaves.values()) > 200:
         return
-    from gradcli.transforms.slopes_of_results import may_lose
-
     request = evaluation.request
     if not may_lose(evaluation.value):
         return

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.command_errors import usage
-from gradcli.engine.system import undefined
 from gradcli.language.located_errors import OPERATION_ERRORS, error_at
 
 if TYPE_CHECKING:
@@ -116,8 +115,10 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     if ctx.meta.setdefault("gradcli.prepared", False):
         return
     ctx.meta["gradcli.prepared"] = True
-    unasked = undefined.told.set(output.note)
-    ctx.call_on_close(lambda: undefined.told.reset(unasked))
+    from gradcli.engine.core.modes import told
+
+    unasked = told.set(output.note)
+    ctx.call_on_close(lambda: told.reset(unasked))
     import warnings
 
     import numpy as np

@@ -264,8 +264,9 @@ def jvp(
 ) -> tuple[tuple[Any, Any], Remarks]:
     """As `traced_matrices.jvp`, and what is to be said of it."""
     remarks, start = Remarks(), traced_matrices.Start()
-    value, found = traced_matrices.jvp(program, tensors, vectors, names)
-    if is_finite(found.array):
+    with Watch() as watch:
+        value, found = traced_matrices.jvp(program, tensors, vectors, names)
+    if not watch.critical and is_finite(found.array):
         return (value, found), remarks
     start.again()
 
@@ -302,8 +303,9 @@ def jacobian(
 ) -> tuple[traced_matrices.Matrices, Remarks]:
     """As `traced_matrices.jacobian`, and what is to be said of it."""
     remarks, start = Remarks(), traced_matrices.Start()
-    found = traced_matrices.jacobian(program, tensors, wrt, names, mode)
-    if all(map(is_finite, found.by.values())):
+    with Watch() as watch:
+        found = traced_matrices.jacobian(program, tensors, wrt, names, mode)
+    if not watch.critical and all(map(is_finite, found.by.values())):
         return found, remarks
     start.again()
 
@@ -362,7 +364,8 @@ def nth_gradients(
         seed = None if cotangent is None else np.asarray(cotangent.array)
         return derivatives.nth(program, tensors, list(leaves), order, seed, names)
 
-    series = _by_series(work) if order >= SERIES_FROM else None
+    own = all(n in tensors for n in leaves)  # and no leaf of the program's own
+    series = _by_series(work) if own and order >= SERIES_FROM else None
     if series is not None and all((f.status == 0).all() for f in series):
         if not is_finite(value.array):
             remarks.closed.update((f"{n}.grad", 1) for n in leaves)
@@ -372,7 +375,7 @@ def nth_gradients(
     found = gradients(value, leaves, cotangent, order)
     if not critical and all(is_finite(g.array) for g in found.values()):
         return found, remarks
-    series = series or _by_series(work)
+    series = series or (_by_series(work) if own else None)
     if series is None:
         _note_open({f"{n}.grad": g.array for n, g in found.items()}, remarks)
         return found, remarks

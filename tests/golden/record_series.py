@@ -1,8 +1,10 @@
 """Record derivatives of orders 0 to 4 of functions of one number, by mpmath to 50 digits.
 
-python -m tests.golden.record_series writes tests/golden/series.json. The derivatives are Cauchy's integrals
-over a small circle around the point, which no removable point disturbs. The functions are the operator table
-at regular points, in its tails and at its edges, and combinations of it at removable points.
+python -m tests.golden.record_series   needs torch 2.13.0 and mpmath
+
+writes tests/golden/series.json. The derivatives are Cauchy's integrals over a small circle around the point,
+which no removable point disturbs. The functions are the operator table at regular points, in its tails and at
+its edges, and combinations of it at removable points. Beside them stand those of torch.
 """
 
 from __future__ import annotations
@@ -252,12 +254,36 @@ def derivatives(text: str, point: float) -> list[str]:
     return found
 
 
+def by_torch(source: str, point: float) -> list[str] | None:
+    """What nested backward passes of torch give, orders 0 to 4; None where it has no derivative."""
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    x = torch.tensor(float(point), requires_grad=True)
+    names = {n: getattr(torch, n) for n in dir(torch) if not n.startswith("_")}
+    names["relu"] = torch.relu
+    try:
+        value = eval(source, {**names, "x": x})
+        found = [repr(value.item())]
+        for k in range(1, ORDERS + 1):
+            if value is None or not value.requires_grad:
+                found.append("0.0" if k > 1 else "nan")
+                continue
+            (value,) = torch.autograd.grad(value, x, create_graph=k < ORDERS, allow_unused=True)
+            found.append("0.0" if value is None else repr(value.item()))
+    except (RuntimeError, TypeError, AttributeError):
+        return None
+    return found
+
+
 def main() -> None:
     """Write what was found."""
     rows: list[Any] = []
     for family in (UNARY, REMOVABLE, MATRICES):
         for source, (text, points) in family.items():
-            rows += [[source, float(point), derivatives(text, point)] for point in points]
+            for point in points:
+                exact, torchs = derivatives(text, point), by_torch(source, point)
+                rows.append([source, float(point), exact, torchs])
     data = {"by": f"mpmath {mp.__version__}", "digits": DIGITS, "rows": rows}
     lines = ",\n".join(json.dumps(row) for row in rows)
     head = json.dumps({k: v for k, v in data.items() if k != "rows"})[:-1]

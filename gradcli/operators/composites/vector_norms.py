@@ -103,13 +103,27 @@ def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     return found.astype(kind, copy=False)
 
 
+def _least(found: Any, ord: float) -> float:
+    """The norm below which powers of the elements lose digits."""
+    return float(float(np.finfo(found.dtype).tiny) ** (1 / max(abs(ord), 1)) * 16)
+
+
+def _refuse_out_of_range(found: Any, ord: float) -> None:
+    """Raise RuntimeError where a norm's powers were too large or too small."""
+    with np.errstate(invalid="ignore"):
+        poor = np.isinf(found) | ((found < _least(found, ord)) & (found > 0))
+    if np.any(poor):
+        raise RuntimeError("a norm is out of range")
+
+
 def _in_range(self: Any, ord: float, axis: Any, keepdim: bool, found: Any) -> Any:
     """Norms, anew by a scale where powers of the elements are too large or too small for the dtype."""
+    if hasattr(found, "guard"):  # a plan leaves it to the tape
+        found.guard(_refuse_out_of_range, found, ord)
+        return found
     if not isinstance(found, (np.ndarray, np.generic)) or not self.size or not np.isfinite(ord):
         return found
-    limits = np.finfo(found.dtype)
-    least = float(limits.tiny) ** (1 / max(abs(ord), 1)) * 16
-    poor = np.isinf(found) | (found < least)
+    poor = np.isinf(found) | (found < _least(found, ord))
     if not poor.any():
         return found
     size = np.abs(self).max(axis=axis, keepdims=True)

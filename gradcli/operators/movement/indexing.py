@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.core.modes import told
 from gradcli.engine.core.promotion import mismatch
 from gradcli.engine.core.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.core.views import as_strided_array
@@ -32,7 +33,6 @@ from gradcli.engine.registry.table import Array, Arrays, function, operator, pri
 from gradcli.engine.system import dtypes
 from gradcli.engine.system.array_memory import IN_MEMORY, afresh, in_its_order
 from gradcli.engine.system.dtypes import c_type, scalar_name
-from gradcli.engine.system.undefined import told
 from gradcli.operators.movement.reshaping import (
     as_strided,
     broadcast_shape,
